@@ -1,0 +1,15 @@
+"""Multi-layered gradient boosted trees, trained by back-propagation on the trees of LightGBM or XGBoost."""
+
+from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp.settings import paper_settings
+from boostbp.single import fit_layer
+from boostbp.trees.basis import Elementwise
+
+__all__ = [
+    "BoostBPAutoencoder",
+    "BoostBPClassifier",
+    "BoostBPRegressor",
+    "Elementwise",
+    "fit_layer",
+    "paper_settings",
+]

@@ -1,0 +1,135 @@
+"""LightGBM's parameters: what `Growth` says, what passes through, what is refused and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from boostbp.backends.base import Growth, refuse
+
+__all__ = ["native"]
+
+_OURS = {
+    "num_iterations": "n_estimators",
+    "learning_rate": "learning_rate",
+    "num_leaves": "max_leaves",
+    "max_depth": "max_depth",
+    "min_data_in_leaf": "min_samples_leaf",
+    "max_bin": "max_bins",
+    "num_threads": "n_jobs",
+    "seed": "random_state",
+    "linear_lambda": "reg_lambda",
+    "verbosity": "verbose",
+    "categorical_feature": "the categorical columns of the input",
+    "early_stopping_round": "early stopping of boostbp",
+    "early_stopping_min_delta": "early stopping of boostbp",
+}
+
+_REASONS = {
+    "zero_as_missing": "routing could not tell 0.0 from NaN. Recode zeros as NaN.",
+    "use_quantized_grad": "quantised gradients give wrong linear leaves. Leave it off.",
+    "linear_tree": "set by hand it would fit leaves that boostbp fits itself. Choose the leaves by boostbp's basis.",
+    "boosting": "only 'gbdt' grows trees that depend on the gradient alone (dart and rf rescale earlier ones).",
+    "tree_learner": "boostbp's rows are in one place. Use 'serial'.",
+    "device_type": "only the CPU is supported. Use 'cpu'.",
+    "objective": "the gradients come from boostbp. Choose the loss there.",
+    "metric": "boostbp scores its own predictions. Choose the metric there.",
+    "num_class": "boostbp grows one tree per output and counts the outputs itself. Leave it out.",
+    "monotone_constraints": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out.",
+}
+_HARMLESS = {
+    "zero_as_missing": (False, 0, "false"),
+    "use_quantized_grad": (False, 0, "false"),
+    "linear_tree": (False, 0, "false"),
+    "boosting": ("gbdt", "gbrt"),
+    "tree_learner": ("serial",),
+    "device_type": ("cpu",),
+    "objective": ("none", "custom"),
+}
+
+_NO_EFFECT = {
+    "it belongs to an objective or metric of LightGBM, and the gradients come from boostbp. Leave it out.": (
+        "is_unbalance scale_pos_weight sigmoid boost_from_average reg_sqrt alpha fair_c poisson_max_delta_step "
+        "tweedie_variance_power lambdarank_truncation_level lambdarank_norm lambdarank_position_bias_regularization "
+        "label_gain eval_at multi_error_top_k auc_mu_weights objective_seed metric_freq is_provide_training_metric "
+        "first_metric_only"
+    ),
+    "it belongs to boosting='dart', which is not supported. Leave it out.": (
+        "drop_rate max_drop skip_drop xgboost_dart_mode uniform_drop drop_seed"
+    ),
+    "it belongs to the quantised training, which is not supported. Leave it out.": (
+        "num_grad_quant_bins quant_train_renew_leaf stochastic_rounding"
+    ),
+    "it belongs to monotone_constraints, which is not supported. Leave it out.": (
+        "monotone_constraints_method monotone_penalty"
+    ),
+    "it belongs to training on several machines or on a GPU, which is not supported. Leave it out.": (
+        "num_machines machines machine_list_filename local_listen_port time_out pre_partition top_k gpu_platform_id "
+        "gpu_device_id gpu_device_id_list gpu_use_dp num_gpu"
+    ),
+    "it belongs to the command line and the model files of LightGBM. Leave it out.": (
+        "config task data valid input_model output_model output_result snapshot_freq saved_feature_importance_type "
+        "convert_model convert_model_language refit_decay_rate two_round header label_column weight_column "
+        "group_column ignore_column save_binary precise_float_parser parser_config_file start_iteration_predict "
+        "num_iteration_predict predict_raw_score predict_leaf_index predict_contrib predict_disable_shape_check "
+        "pred_early_stop pred_early_stop_freq pred_early_stop_margin bagging_by_query pos_bagging_fraction "
+        "neg_bagging_fraction"
+    ),
+}
+
+
+@cache
+def _canonical(library: Any) -> dict[str, str]:
+    """Every name that LightGBM knows -> its main name."""
+    aliases = library.basic._ConfigAliases._get_all_param_aliases()
+    return {alias: name for name, group in aliases.items() for alias in group}
+
+
+def native(library: Any, growth: Growth) -> dict[str, Any]:
+    """The parameters of Dataset and Booster.
+
+    Raises
+    ------
+    ValueError
+        If a native parameter is unknown to LightGBM, would break the method or clashes with ours.
+    """
+    theirs = _checked(growth.params, _canonical(library))
+    col_wise = {} if {"force_row_wise", "force_col_wise"} & set(theirs) else {"force_col_wise": True}
+    return {
+        "deterministic": True,
+        "feature_pre_filter": False,
+        **col_wise,
+        **theirs,
+        "objective": "none",
+        "num_leaves": max(growth.leaves, 2),
+        "max_depth": growth.max_depth,
+        "min_data_in_leaf": growth.min_samples_leaf,
+        "max_bin": growth.max_bins,
+        "num_threads": growth.n_threads,
+        "seed": growth.random_state,
+        # The scores of LightGBM are not looked at, but goss samples only after 1 / learning_rate trees.
+        "learning_rate": 1.0,
+        "verbosity": -1,
+    }
+
+
+def _checked(params: Mapping[str, Any], canonical: Mapping[str, str]) -> dict[str, Any]:
+    """The user's parameters under LightGBM's main names."""
+    reasons = _REASONS | {name: why for why, names in _NO_EFFECT.items() for name in names.split()}
+    checked: dict[str, Any] = {}
+    for name, value in params.items():
+        if name not in canonical:
+            raise ValueError(f"backend_params[{name!r}]={value!r}: LightGBM has no parameter {name!r}. Check its name.")
+        main = canonical[name]
+        if main in checked:
+            raise ValueError(f"backend_params[{name!r}]={value!r} says {main!r} a second time: keep one of the two.")
+        if value in _HARMLESS.get(main, ()):
+            continue
+        refuse(
+            {name: value},
+            {name: reasons[main]} if main in reasons else {},
+            {name: _OURS.get(main, "")} if main in _OURS else {},
+        )
+        checked[main] = value
+    return checked

@@ -1,0 +1,95 @@
+"""LightGBM's text model, read as `Tree` and `LinearLeaves`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import LinearLeaves
+from boostbp.trees.tree import Tree
+
+__all__ = ["linear_leaves", "trees"]
+
+_CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; bits 2 and 3 are the missing type
+_MISSING_IS_NAN = 2
+# LightGBM reads numbers up to this size as 0.0, and puts thresholds on the ends of this band.
+_ZERO = float(np.float32(1e-35))
+_BELOW_ZERO = float(np.nextafter(-_ZERO, -np.inf))
+
+Fields = dict[str, str]
+
+
+def trees(text: str) -> list[Tree]:
+    """Every tree in the text of ``Booster.model_to_string``."""
+    return [_tree(fields) for fields in _blocks(text)]
+
+
+def linear_leaves(text: str) -> list[LinearLeaves]:
+    """Every tree with its linear leaves; constant leaves have no features."""
+    return [_linear(fields) for fields in _blocks(text)]
+
+
+def _blocks(text: str) -> Iterator[Fields]:
+    end = 0
+    while (begin := text.find("\nTree=", end)) >= 0:
+        end = text.index("\n\n", begin)
+        yield dict(line.split("=", 1) for line in text[begin + 1 : end].split("\n"))
+
+
+def _floats(fields: Fields, name: str) -> NDArray[np.float64]:
+    return np.fromstring(fields[name], np.float64, sep=" ")
+
+
+def _ints(fields: Fields, name: str) -> NDArray[np.int64]:
+    return np.fromstring(fields[name], np.int64, sep=" ")
+
+
+def _tree(fields: Fields) -> Tree:
+    if fields["num_leaves"] == "1":
+        return Tree.stump()
+    threshold = _floats(fields, "threshold")
+    decision = _ints(fields, "decision_type")
+    # Where the missing type is not NaN, LightGBM reads a NaN as 0.0.
+    default_left = (decision & _DEFAULT_LEFT) != 0
+    missing_left = np.where(decision >> 2 & 3 == _MISSING_IS_NAN, default_left, threshold >= 0.0)
+    start = words = None
+    categories: NDArray[np.int64] | tuple[()] = ()
+    if fields["num_cat"] != "0":
+        categorical = (decision & _CATEGORICAL) != 0
+        which = np.where(categorical, threshold, 0.0).astype(np.int64)
+        bounds = _ints(fields, "cat_boundaries")
+        start = np.where(categorical, bounds[which], -1)
+        words = np.where(categorical, bounds[which + 1] - bounds[which], 0)
+        categories = _ints(fields, "cat_threshold")
+        missing_left &= ~categorical
+        threshold[categorical] = np.nan
+    return Tree.of(
+        _ints(fields, "split_feature"),
+        _around_zero(threshold),
+        _ints(fields, "left_child"),
+        _ints(fields, "right_child"),
+        missing_left,
+        cat_start=start,
+        cat_words=words,
+        categories=categories,
+        gain=_floats(fields, "split_gain"),
+    )
+
+
+def _around_zero(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Thresholds that keep the band of numbers read as 0.0 on one side."""
+    band = np.abs(threshold) <= _ZERO
+    return np.where(band, np.where(threshold < 0.0, _BELOW_ZERO, _ZERO), threshold) if band.any() else threshold
+
+
+def _linear(fields: Fields) -> LinearLeaves:
+    tree = _tree(fields)
+    value = _floats(fields, "leaf_value")
+    start = np.zeros(tree.n_leaves + 1, np.int32)
+    if fields.get("is_linear", "0") == "0":
+        return LinearLeaves(tree, value, start, np.empty(0, np.int32), np.empty(0), value)
+    np.cumsum(_ints(fields, "num_features"), out=start[1:])
+    features = _ints(fields, "leaf_features").astype(np.int32)
+    return LinearLeaves(tree, _floats(fields, "leaf_const"), start, features, _floats(fields, "leaf_coeff"), value)

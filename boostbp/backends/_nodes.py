@@ -1,0 +1,109 @@
+"""Trees kept as one array of nodes, splits and leaves mixed, and what is done to them on the way to `Tree`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.trees.tree import Tree
+
+__all__ = ["Numbering", "without_small_leaves"]
+
+Ints = NDArray[np.int64]
+
+
+class Numbering(NamedTuple):
+    """Split and leaf numbers of a `Tree`, in the order of the library's nodes.
+
+    Attributes
+    ----------
+    splits : (splits,) int64
+        Node of each split.
+    leaves : (leaves,) int64
+        Node of each leaf; compare with a library's own leaf assignment by ``leaves[tree.leaf_of(X)]``.
+    number : (nodes,) int64
+        Each node as a child: its split's index, or ``~leaf``.
+    """
+
+    splits: Ints
+    leaves: Ints
+    number: Ints
+
+    @classmethod
+    def of(cls, left_child: NDArray[np.signedinteger]) -> Numbering:
+        """Number the nodes of a tree in which leaves have a negative `left_child`."""
+        is_split = left_child >= 0
+        splits, leaves = np.flatnonzero(is_split), np.flatnonzero(~is_split)
+        number = np.empty(len(left_child), np.int64)
+        number[splits] = np.arange(len(splits))
+        number[leaves] = ~np.arange(len(leaves))
+        return cls(splits, leaves, number)
+
+
+def without_small_leaves(tree: Tree, X: NDArray[np.float64], min_rows: int) -> Tree:
+    """Take out the splits that leave fewer than `min_rows` rows of `X` on one side.
+
+    Such a split gives way to its larger side, which receives all of its rows. For libraries that do
+    not count rows themselves.
+    """
+    rows = np.bincount(tree.leaf_of(X), minlength=tree.n_leaves)
+    if rows.min() >= min_rows:
+        return tree
+    kept: list[tuple[int, int, int]] = []  # old split, left, right: children as indices into this list or ~(old leaf)
+    child_of: dict[int, tuple[int, int]] = {}  # old split -> what stands in its place, rows
+    for split in _children_first(tree):
+        sides = [
+            (~(~c), int(rows[~c])) if c < 0 else child_of[c] for c in (int(tree.left[split]), int(tree.right[split]))
+        ]
+        (left, n_left), (right, n_right) = sides
+        if min(n_left, n_right) < min_rows:
+            child_of[split] = (left if n_left >= n_right else right), n_left + n_right
+        else:
+            kept.append((split, left, right))
+            child_of[split] = len(kept) - 1, n_left + n_right
+    return _renumbered(tree, kept, child_of[0][0])
+
+
+def _children_first(tree: Tree) -> list[int]:
+    order, ahead = [], [0]
+    while ahead:
+        split = ahead.pop()
+        order.append(split)
+        ahead += [int(c) for c in (tree.left[split], tree.right[split]) if c >= 0]
+    return order[::-1]
+
+
+def _renumbered(tree: Tree, kept: list[tuple[int, int, int]], root: int) -> Tree:
+    """The tree of the splits below `root`, which comes first, and leaves numbered anew."""
+    order: list[tuple[int, int, int]] = []
+    sides: list[list[int]] = []
+    ahead = [(root, -1, 0)] if root >= 0 else []
+    n_leaves = 0
+    while ahead:
+        at, parent, side = ahead.pop()
+        if at < 0:
+            sides[parent][side] = ~n_leaves
+            n_leaves += 1
+            continue
+        if parent >= 0:
+            sides[parent][side] = len(order)
+        order.append(kept[at])
+        sides.append([0, 0])
+        ahead += [(kept[at][2], len(order) - 1, 1), (kept[at][1], len(order) - 1, 0)]
+    if not order:
+        return Tree.stump()
+    old = np.array([split for split, _, _ in order])
+    left, right = np.array(sides).T
+    return Tree.of(
+        tree.feature[old],
+        tree.threshold[old],
+        left,
+        right,
+        tree.missing_left[old],
+        cat_start=tree.cat_start[old],
+        cat_words=tree.cat_words[old],
+        categories=tree.categories,
+        gain=tree.gain[old],
+    )

@@ -1,0 +1,121 @@
+"""XGBoost's parameters: what `Growth` says, what passes through, what is refused and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from boostbp.backends.base import Growth, refuse
+
+__all__ = ["native"]
+
+_OURS = {
+    "n_estimators": "n_estimators",
+    "num_boost_round": "n_estimators",
+    "learning_rate": "learning_rate",
+    "eta": "learning_rate",
+    "max_depth": "max_depth",
+    "max_leaves": "max_leaves",
+    "min_child_weight": "min_samples_leaf",
+    "max_bin": "max_bins",
+    "nthread": "n_jobs",
+    "n_jobs": "n_jobs",
+    "seed": "random_state",
+    "random_state": "random_state",
+    "seed_per_iteration": "random_state",
+    "verbosity": "verbose",
+    "early_stopping_rounds": "early stopping of boostbp",
+}
+
+_REASONS = {
+    "booster": "only 'gbtree' grows trees that depend on the gradient alone (dart rescales earlier ones, "
+    "gblinear grows none). Leave it out.",
+    "tree_method": "the input is binned once, which only 'hist' can use. Leave it out.",
+    "device": "only the CPU is supported. Use 'cpu'.",
+    "process_type": "trees are grown, not updated. Leave it out.",
+    "updater": "it would replace the grower of tree_method='hist'. Leave it out.",
+    "refresh_leaf": "it belongs to process_type='update', which is not supported. Leave it out.",
+    "multi_strategy": "boostbp chooses it: one tree for all outputs is its own setting. Leave it out.",
+    "num_parallel_tree": "a round grows one tree per output. Leave it out.",
+    "num_target": "boostbp counts the outputs itself. Leave it out.",
+    "num_class": "boostbp counts the outputs itself. Leave it out.",
+    "base_score": "predictions start where boostbp starts them. Leave it out.",
+    "boost_from_average": "predictions start where boostbp starts them. Leave it out.",
+    "objective": "the gradients come from boostbp. Choose the loss there.",
+    "scale_pos_weight": "it belongs to an objective of XGBoost; the gradients come from boostbp. Use sample weights.",
+    "eval_metric": "boostbp scores its own predictions. Choose the metric there.",
+    "disable_default_eval_metric": "boostbp scores its own predictions. Leave it out.",
+    "monotone_constraints": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out.",
+    "validate_parameters": "boostbp checks the names itself. Leave it out.",
+    "fail_on_invalid_gpu_id": "only the CPU is supported. Leave it out.",
+    **dict.fromkeys(
+        ("rate_drop", "skip_drop", "one_drop", "sample_type", "normalize_type"),
+        "it belongs to booster='dart', which is not supported. Leave it out.",
+    ),
+    "feature_selector": "it belongs to booster='gblinear', which is not supported. Leave it out.",
+}
+_HARMLESS = {
+    "booster": ("gbtree",),
+    "tree_method": ("hist", "auto"),
+    "device": ("cpu",),
+    "process_type": ("default",),
+    "updater": ("grow_quantile_histmaker",),
+    "num_parallel_tree": (1,),
+    "seed_per_iteration": (True,),
+}
+
+
+@cache
+def _known(library: Any) -> frozenset[str]:
+    """Names of the parameters that XGBoost's own configuration lists for growing trees."""
+    probe = library.Booster({"tree_method": "hist", "num_feature": 1})
+    return frozenset(_names(json.loads(probe.save_config())))
+
+
+def _names(config: Any) -> Iterator[str]:
+    """Names in the sections of a configuration that are about growing trees, wherever they are."""
+    if isinstance(config, dict):
+        for key, value in config.items():
+            yield from value if key in ("tree_train_param", "hist_train_param") else _names(value)
+    elif isinstance(config, list):
+        for value in config:
+            yield from _names(value)
+
+
+def native(library: Any, growth: Growth) -> dict[str, Any]:
+    """The parameters of a Booster, but for the number of targets.
+
+    Raises
+    ------
+    ValueError
+        If a native parameter is unknown to XGBoost, would break the method or clashes with ours.
+    """
+    theirs = _checked(growth.params, _known(library))
+    leafwise = growth.max_leaves is not None or growth.max_depth < 0
+    return {
+        "grow_policy": "lossguide" if leafwise else "depthwise",
+        **theirs,
+        "tree_method": "hist",
+        "base_score": 0.0,
+        "max_depth": max(growth.max_depth, 0),
+        "max_leaves": growth.leaves if leafwise else 0,
+        "min_child_weight": growth.min_samples_leaf,
+        "max_bin": growth.max_bins,
+        "nthread": growth.n_threads,
+        "seed": growth.random_state,
+        "seed_per_iteration": True,
+    }
+
+
+def _checked(params: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    checked: dict[str, Any] = {}
+    for name, value in params.items():
+        if value in _HARMLESS.get(name, ()):
+            continue
+        refuse({name: value}, _REASONS, _OURS)
+        if name not in known:
+            raise ValueError(f"backend_params[{name!r}]={value!r}: XGBoost has no parameter {name!r}. Check its name.")
+        checked[name] = value
+    return checked

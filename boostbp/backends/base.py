@@ -1,0 +1,185 @@
+"""The door to the libraries that grow trees: protocols and the settings they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.trees.tree import Tree
+
+__all__ = ["Backend", "Grower", "Growth", "LinearLeaves", "NativeGrower", "Table", "refuse"]
+
+Floats = NDArray[np.float64]
+Gradient = Callable[[Floats], tuple[Floats, Floats]]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What a layer sees: numbers, and which columns hold category codes.
+
+    Attributes
+    ----------
+    X : (rows, features) float64, C-contiguous
+        NaN is missing. No infinities.
+    categorical : tuple of int
+        Columns that hold category codes (0, 1, 2, ... or NaN).
+    """
+
+    X: Floats
+    categorical: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How the trees of a layer are grown; the same words for every library.
+
+    Attributes
+    ----------
+    max_depth : int
+        Largest depth; -1 means no limit.
+    max_leaves : int or None
+        Largest number of leaves; None means ``2 ** max_depth`` (31 without a depth limit).
+    min_samples_leaf : int
+        Smallest number of training rows in a leaf.
+    max_bins : int
+        Bins per feature, for libraries that bin.
+    n_threads : int
+        Native threads of the library.
+    random_state : int
+        Seed of whatever the library draws.
+    shared : bool
+        One tree for all columns of the gradient, where the library can grow one.
+    params : mapping
+        Native parameters, passed through untouched.
+    """
+
+    max_depth: int = 6
+    max_leaves: int | None = None
+    min_samples_leaf: int = 20
+    max_bins: int = 255
+    n_threads: int = 1
+    random_state: int = 0
+    shared: bool = False
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def leaves(self) -> int:
+        """Largest number of leaves, as a number."""
+        if self.max_leaves is not None:
+            return self.max_leaves
+        return 2 ** min(self.max_depth, 17) if self.max_depth >= 0 else 31
+
+    @property
+    def allows_split(self) -> bool:
+        """Whether a tree may have more than one leaf."""
+        return self.max_depth != 0 and self.leaves > 1
+
+
+class LinearLeaves(NamedTuple):
+    """A tree with the library's own linear leaves, in the units of the input.
+
+    Leaf ``l`` predicts ``const[l] + sum(coeff[start[l]:start[l+1]] * x[features[start[l]:start[l+1]]])``,
+    and ``missing[l]`` for a row with NaN in one of these features.
+    Shrinkage is included.
+    """
+
+    tree: Tree
+    const: Floats
+    start: NDArray[np.int32]
+    features: NDArray[np.int32]
+    coeff: Floats
+    missing: Floats
+
+
+class Grower(Protocol):
+    """A library bound to one binned input.
+
+    Growing is a pure function of the bound input, `grad` and `hess` (but for the library's own
+    sampling): the running prediction is kept by the caller, whose leaves differ from the library's.
+    """
+
+    def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
+        """Grow one round.
+
+        Parameters
+        ----------
+        grad, hess : (rows, outputs) float64
+            Gradient and hessian of the loss in the current prediction, per row, not divided by
+            the number of rows. A tree fits ``-grad / hess`` with weights `hess`.
+
+        Returns
+        -------
+        list of Tree
+            One for each output, or a single one that serves all outputs (``Growth.shared``).
+        """
+        ...
+
+    def fork(self, seed: int) -> Grower:
+        """A sibling on the same bins, with a state of its own, for use in another thread."""
+        ...
+
+
+@runtime_checkable
+class NativeGrower(Protocol):
+    """A grower whose library fits linear leaves itself."""
+
+    def boost(self, gradient: Gradient, n_rounds: int, learning_rate: float, reg_lambda: float) -> list[LinearLeaves]:
+        """Train `n_rounds` trees of one output natively.
+
+        `gradient` maps the library's running prediction, (rows,), to gradient and hessian, (rows,).
+        """
+        ...
+
+
+class Backend(Protocol):
+    """A library that grows trees: one file in this folder, or an object of the user's own.
+
+    Two steps, because half of the work depends on less: binning depends on the input alone and is
+    done once, growing is done every round.
+
+    >>> grower = backend.bind(Table(X), Growth(max_depth=3))  # bins X        # doctest: +SKIP
+    >>> fit = np.zeros((len(X), 1))
+    >>> for _ in range(10):                                   # one round each
+    ...     [tree] = grower.grow(fit - y, np.ones_like(fit))
+    ...     leaf = tree.leaf_of(X)                            # refit leaves, update fit
+
+    A backend that can grow one tree on several columns of a gradient (``Growth.shared``) says so by
+    an attribute ``vector_leaf = True``. For one that does not, the caller combines the columns into
+    one.
+    """
+
+    def bind(self, table: Table, growth: Growth) -> Grower:
+        """Bin the input.
+
+        Raises
+        ------
+        ValueError
+            If a native parameter would break the method, or clashes with one of ours.
+        """
+        ...
+
+
+def refuse(params: Mapping[str, Any], reasons: Mapping[str, str], ours: Mapping[str, str]) -> None:
+    """Refuse native parameters that break the method or say again what `Growth` says.
+
+    Parameters
+    ----------
+    params : mapping
+        The user's native parameters.
+    reasons : mapping
+        Native name -> why it is refused and what to do.
+    ours : mapping
+        Native name (each alias) -> our parameter.
+    """
+    for name, value in params.items():
+        if name in reasons:
+            raise ValueError(f"backend_params[{name!r}]={value!r} is not supported: {reasons[name]}")
+        if name in ours:
+            raise ValueError(
+                f"backend_params[{name!r}]={value!r} clashes with {ours[name]}: set {ours[name]} instead, "
+                f"and leave {name!r} out of backend_params."
+            )

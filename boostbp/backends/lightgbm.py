@@ -1,0 +1,208 @@
+"""LightGBM: bind, grow, and its own linear leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends import _lightgbm_params, _lightgbm_text
+from boostbp.backends._float32 import gradients
+from boostbp.backends.base import Floats, Gradient, Growth, LinearLeaves, Table
+from boostbp.extras import require
+from boostbp.trees.tree import Tree
+
+__all__ = ["LightGBM", "LightGBMGrower", "backend"]
+
+# A booster keeps every tree it grew, and a grower may live as long as the training data.
+_TREES_PER_BOOSTER = 512
+
+
+def _library() -> Any:
+    return require("lightgbm", extra="all", what="backend='lightgbm'")
+
+
+@dataclass(slots=True)
+class Bins:
+    """The Datasets of one input, shared by all growers on it.
+
+    Attributes
+    ----------
+    table : Table
+    dataset : lightgbm.Dataset
+        For growing structures.
+    usable : bool
+        Whether any column can be split on; if none (all zero, or categories all missing), LightGBM
+        makes no booster.
+    """
+
+    table: Table
+    dataset: Any
+    usable: bool
+    _linear: Any = None
+    _lock: Lock = field(default_factory=Lock)
+
+    @classmethod
+    def of(cls, table: Table, params: dict[str, Any]) -> Bins:
+        """Bin the input."""
+        dataset = _construct(table, params)
+        return cls(table, dataset, any(dataset.feature_num_bin(j) > 0 for j in range(table.X.shape[1])))
+
+    def linear(self, params: dict[str, Any]) -> Any:
+        """The Dataset for linear trees, which holds the raw numbers too: made on first use."""
+        with self._lock:
+            if self._linear is None:
+                _check_range(self.table)
+                self._linear = _construct(self.table, params)
+            return self._linear
+
+
+def _construct(table: Table, params: dict[str, Any]) -> Any:
+    return _library().Dataset(table.X, categorical_feature=list(table.categorical), params=params).construct()
+
+
+@dataclass(slots=True)
+class LightGBMGrower:
+    """Boosters on one constructed Dataset, with the gradients of the caller.
+
+    Attributes
+    ----------
+    booster : lightgbm.Booster or None
+        The booster of the last round; None before the first. Its last tree is the last one grown
+        (unless that one had no split: LightGBM withdraws such a round).
+    """
+
+    bins: Bins
+    growth: Growth
+    params: dict[str, Any]
+    booster: Any = None
+    _spent: int = 0
+
+    def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
+        """Grow one tree per column; see `boostbp.backends.base.Grower`.
+
+        Raises
+        ------
+        ValueError
+            If one tree is to serve several columns: LightGBM's leaves hold one number.
+        """
+        if self.growth.shared and grad.shape[1] != 1:
+            raise ValueError(
+                f"shared=True needs a gradient of one column here, got {grad.shape[1]}: LightGBM has no vector "
+                f"leaves. Combine the columns into one first."
+            )
+        if not self._may_split():
+            return [Tree.stump() for _ in range(grad.shape[1])]
+        _hold_threads(self.growth.n_threads)
+        return [self._grow_column(grad[:, j], hess[:, j]) for j in range(grad.shape[1])]
+
+    def fork(self, seed: int) -> LightGBMGrower:
+        """A sibling with a booster of its own on the same Dataset."""
+        growth = replace(self.growth, random_state=seed)
+        return replace(self, growth=growth, params=self.params | {"seed": seed}, booster=None, _spent=0)
+
+    def boost(self, gradient: Gradient, n_rounds: int, learning_rate: float, reg_lambda: float) -> list[LinearLeaves]:
+        """Train linear trees natively; see `boostbp.backends.base.NativeGrower`.
+
+        Rounds in which LightGBM finds no split give no tree, so the list may be shorter than `n_rounds`.
+        Growers of different ``n_threads`` must not do this at the same time: the number is process-wide
+        in LightGBM, and linear trees rely on it.
+
+        Raises
+        ------
+        ValueError
+            If the input exceeds the range of float32, in which LightGBM fits its linear leaves.
+        """
+        if not self._may_split():
+            return []
+        params = self.params | {"linear_tree": True, "linear_lambda": reg_lambda, "learning_rate": learning_rate}
+        booster = _library().Booster(params, self.bins.linear(params))
+        # LightGBM's first linear tree is always constant, so a tree of value 0 goes first.
+        ones = np.ones(len(self.bins.table.X), np.float32)
+        booster.update(fobj=lambda prediction, data: (np.zeros_like(ones), ones))
+        for _ in range(n_rounds):
+            _hold_threads(self.growth.n_threads)
+            booster.update(fobj=lambda prediction, data: _float32(*gradient(prediction.copy())))
+        return _lightgbm_text.linear_leaves(booster.model_to_string(num_iteration=-1))[1:]
+
+    def _may_split(self) -> bool:
+        return self.bins.usable and self.growth.allows_split
+
+    def _grow_column(self, grad: NDArray[np.float64], hess: NDArray[np.float64]) -> Tree:
+        booster = self._booster()
+        before = booster.current_iteration()
+        booster.update(fobj=lambda prediction, data: _float32(grad, hess))
+        if booster.current_iteration() == before:  # no split: LightGBM withdraws the round
+            return Tree.stump()
+        return _lightgbm_text.trees(booster.model_to_string(start_iteration=before, num_iteration=1))[0]
+
+    def _booster(self) -> Any:
+        if self.booster is None or self.booster.current_iteration() >= _TREES_PER_BOOSTER:
+            # Another seed for each booster, or sampling would repeat itself.
+            seed = (self.growth.random_state + 7919 * self._spent) % 2**31
+            self.booster = _library().Booster(self.params | {"seed": seed}, self.bins.dataset)
+            self._spent += 1
+        return self.booster
+
+
+def _check_range(table: Table) -> None:
+    with np.errstate(invalid="ignore"):
+        largest = np.nanmax(np.abs(table.X), axis=0, initial=0.0)
+    for j in np.flatnonzero(largest > np.finfo(np.float32).max):
+        if j not in table.categorical:
+            raise ValueError(
+                f"column {j} holds {largest[j]:.3g}, beyond the range of float32, in which LightGBM fits linear "
+                f"leaves: scale the column, or let boostbp fit the leaves."
+            )
+
+
+@cache
+def _other_booster(library: Any) -> Any:
+    params = {"verbosity": -1, "num_threads": 1, "objective": "none", "min_data_in_bin": 1, "feature_pre_filter": False}
+    return library.Booster(params, library.Dataset(np.array([[0.0], [1.0]]), params=params))
+
+
+def _hold_threads(n_threads: int) -> None:
+    """Set the number of threads again, which is process-wide in LightGBM, and the log level, which is per thread.
+
+    Any call to LightGBM may have moved it, and a booster of linear trees that finds more threads
+    than at its creation is a segmentation fault. It is set through another booster: resetting
+    parameters of the one that grows would begin its random numbers anew, and every tree of
+    ``extra_trees`` or ``goss`` would be the same.
+    """
+    _other_booster(_library()).reset_parameter({"num_threads": n_threads, "verbosity": -1})
+
+
+def _float32(grad: Floats, hess: Floats) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    return gradients(grad, "LightGBM"), gradients(hess, "LightGBM")
+
+
+@dataclass(frozen=True, slots=True)
+class LightGBM:
+    """The backend ``"lightgbm"``.
+
+    `Growth.min_samples_leaf` is LightGBM's ``min_data_in_leaf``, which counts rows by their hessian:
+    it is exact where all hessians are equal. Native parameters keep LightGBM's defaults
+    (``lambda_l2=0``, ``min_sum_hessian_in_leaf=1e-3``). ``bagging_freq`` counts trees, not rounds.
+
+    Trees do not depend on `Growth.n_threads`: histograms are built column by column, in a fixed order.
+
+    Attributes
+    ----------
+    vector_leaf : bool
+        Whether one tree can be grown on several columns of a gradient: no.
+    """
+
+    vector_leaf: bool = False
+
+    def bind(self, table: Table, growth: Growth) -> LightGBMGrower:
+        """Bin the input; see `boostbp.backends.base.Backend`."""
+        params = _lightgbm_params.native(_library(), growth)
+        return LightGBMGrower(Bins.of(table, params), growth, params)
+
+
+backend = LightGBM()

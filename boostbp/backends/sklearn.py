@@ -1,0 +1,161 @@
+"""Scikit-learn's DecisionTreeRegressor: the paper's own trees, as the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends._float32 import largest_not_above, representable
+from boostbp.backends._nodes import Numbering
+from boostbp.backends.base import Floats, Growth, Table, refuse
+from boostbp.extras import require
+from boostbp.trees.tree import Tree
+
+__all__ = ["SKLearn", "SKLearnGrower", "backend", "read"]
+
+_OURS = {
+    "max_depth": "max_depth",
+    "max_leaf_nodes": "max_leaves",
+    "min_samples_leaf": "min_samples_leaf",
+    "random_state": "random_state",
+}
+_REASONS = {
+    "criterion": "a tree fits -grad / hess by weighted squared error. Leave it out.",
+    "monotonic_cst": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out.",
+}
+_SQUARED_ERROR = ("squared_error", "friedman_mse")  # one criterion under two names; the second is deprecated
+
+
+@dataclass(slots=True)
+class SKLearnGrower:
+    """The input in float32, in which scikit-learn grows trees.
+
+    Attributes
+    ----------
+    models : list of DecisionTreeRegressor
+        The trees of the last round, as scikit-learn holds them.
+    """
+
+    X: NDArray[np.float32]
+    growth: Growth
+    params: dict[str, Any]
+    models: list[Any] = field(default_factory=list)
+    _spent: int = 0
+
+    def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
+        """Grow one round; see `boostbp.backends.base.Grower`.
+
+        One tree for several columns weighs a row by the mean of its hessians.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            target = np.where(hess > 0, -grad / hess, 0.0)
+        columns = grad.shape[1]
+        together = [slice(0, columns)] if self.growth.shared else [slice(j, j + 1) for j in range(columns)]
+        if not self.growth.allows_split:
+            return [Tree.stump() for _ in together]
+        with np.errstate(over="ignore", invalid="ignore"):  # its check of the input sums large numbers
+            self.models = [self._model().fit(self.X, target[:, c], hess[:, c].mean(axis=1)) for c in together]
+        return [read(model.tree_) for model in self.models]
+
+    def fork(self, seed: int) -> SKLearnGrower:
+        """A sibling on the same input."""
+        return replace(self, growth=replace(self.growth, random_state=seed), models=[], _spent=0)
+
+    def _model(self) -> Any:
+        model = _library().tree.DecisionTreeRegressor(**self.params)
+        if model.max_features is not None or model.splitter != "best":
+            # Another seed for each tree, or sampling would repeat itself.
+            model.set_params(random_state=(self.growth.random_state + 7919 * self._spent) % 2**31)
+            self._spent += 1
+        return model
+
+
+@dataclass(frozen=True, slots=True)
+class SKLearn:
+    """The backend ``"sklearn"``: exact splits by squared error, on numeric columns only.
+
+    The paper's criterion ``friedman_mse`` is the same as ``squared_error`` in scikit-learn, which has
+    deprecated the former name. Equal gains are told apart by a fixed seed, so that growing is a pure
+    function; only sampled features or thresholds use `Growth.random_state`.
+
+    Attributes
+    ----------
+    vector_leaf : bool
+        Whether one tree can be grown on several columns of a gradient: yes.
+    """
+
+    vector_leaf: bool = True
+
+    def bind(self, table: Table, growth: Growth) -> SKLearnGrower:
+        """Check the settings; see `boostbp.backends.base.Backend`.
+
+        Raises
+        ------
+        ValueError
+            If the table has categorical columns.
+        """
+        if table.categorical:
+            raise ValueError(
+                f"backend='sklearn' takes numeric columns only, got categorical columns {table.categorical}: "
+                f"encode them (one-hot) or use backend='lightgbm'."
+            )
+        return SKLearnGrower(representable(table.X), growth, _native(growth))
+
+
+def read(tree: Any) -> Tree:
+    """A fitted ``tree_`` of scikit-learn as `Tree`; leaves are numbered in the order of their nodes.
+
+    Scikit-learn sends ``float32(x) <= threshold`` left, with a threshold in float64.
+    """
+    at, _, number = Numbering.of(tree.children_left)
+    left, right = tree.children_left[at], tree.children_right[at]
+    weight = tree.weighted_n_node_samples
+    impurity = tree.impurity * weight
+    return Tree.of(
+        tree.feature[at],
+        largest_not_above(tree.threshold[at]),
+        number[left],
+        number[right],
+        tree.missing_go_to_left[at] != 0,
+        gain=impurity[at] - impurity[left] - impurity[right],
+    )
+
+
+def _library() -> Any:
+    require("sklearn.tree", extra="all", what="backend='sklearn'")
+    return require("sklearn", extra="all", what="backend='sklearn'")
+
+
+def _native(growth: Growth) -> dict[str, Any]:
+    theirs = _checked(growth.params, set(_library().tree.DecisionTreeRegressor().get_params()))
+    leafwise = growth.max_leaves is not None or growth.max_depth < 0
+    return {
+        **theirs,
+        "criterion": "squared_error",
+        "max_depth": growth.max_depth if growth.max_depth >= 0 else None,
+        "max_leaf_nodes": growth.leaves if leafwise else None,
+        "min_samples_leaf": growth.min_samples_leaf,
+        "random_state": 0,
+    }
+
+
+def _checked(params: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
+    checked: dict[str, Any] = {}
+    for name, value in params.items():
+        if name == "criterion" and value in _SQUARED_ERROR:
+            continue
+        refuse({name: value}, _REASONS, _OURS)
+        if name not in known:
+            raise ValueError(
+                f"backend_params[{name!r}]={value!r}: scikit-learn's DecisionTreeRegressor has no parameter {name!r}. "
+                f"Check its name."
+            )
+        checked[name] = value
+    return checked
+
+
+backend = SKLearn()

@@ -1,0 +1,154 @@
+"""XGBoost: bind and grow, one tree per output or one vector-leaf tree for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends import _xgboost_params, _xgboost_ubj
+from boostbp.backends._float32 import gradients, representable
+from boostbp.backends._nodes import without_small_leaves
+from boostbp.backends.base import Floats, Growth, Table
+from boostbp.extras import require
+from boostbp.trees.tree import Tree
+
+__all__ = ["XGBoost", "XGBoostGrower", "backend"]
+
+# A booster keeps every tree it grew, and a grower may live as long as the training data.
+_TREES_PER_BOOSTER = 512
+
+
+def _library() -> Any:
+    return require("xgboost", extra="xgboost", what="backend='xgboost'")
+
+
+@dataclass(slots=True)
+class Running:
+    """A booster, the rounds it has grown and the smallest sum of hessians it allows in a leaf.
+
+    Counted here, because asking XGBoost costs as much as growing a small tree: it never withdraws a round.
+    """
+
+    booster: Any
+    rounds: int = 0
+    min_weight: float = -1.0
+
+
+@dataclass(slots=True)
+class XGBoostGrower:
+    """Boosters on one QuantileDMatrix, with the gradients of the caller.
+
+    Columns that come together are grown together, which is faster, to the same trees.
+
+    Attributes
+    ----------
+    running : dict
+        The booster of each kind of round, by (number of columns, vector leaf).
+    """
+
+    table: Table
+    growth: Growth
+    params: dict[str, Any]
+    matrix: Any
+    running: dict[tuple[int, bool], Running] = field(default_factory=dict)
+    _spent: int = 0
+
+    def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
+        """Grow one round; see `boostbp.backends.base.Grower`.
+
+        Raises
+        ------
+        ValueError
+            If one tree is to serve several columns and the input has categorical columns.
+        """
+        columns = grad.shape[1]
+        g, h = gradients(grad, "XGBoost"), gradients(hess, "XGBoost")
+        vector = self.growth.shared and columns > 1
+        if vector and self.table.categorical:
+            raise ValueError(
+                f"shared=True with a gradient of {columns} columns needs numeric features, got categorical columns "
+                f"{self.table.categorical}: XGBoost's vector leaves take none. Combine the columns into one first."
+            )
+        if not self.growth.allows_split:
+            return [Tree.stump() for _ in range(1 if vector else columns)]
+        weights = [float(np.mean(np.ascontiguousarray(hess[:, j]))) for j in range(columns)]
+        if vector:
+            # Vector leaves of XGBoost only lose their value where rows are few.
+            tree = self._round(g, h, vector=True, weight=sum(weights) / columns)[0]
+            return [without_small_leaves(tree, self.table.X, self.growth.min_samples_leaf)]
+        if min(weights) == max(weights):
+            return self._round(g, h, weight=weights[0])
+        return [self._round(g[:, [j]], h[:, [j]], weight=weights[j])[0] for j in range(columns)]
+
+    def fork(self, seed: int) -> XGBoostGrower:
+        """A sibling with boosters of its own on the same QuantileDMatrix."""
+        growth = replace(self.growth, random_state=seed)
+        return replace(self, growth=growth, params=self.params | {"seed": seed}, running={}, _spent=0)
+
+    def _round(
+        self, grad: NDArray[np.float32], hess: NDArray[np.float32], *, weight: float, vector: bool = False
+    ) -> list[Tree]:
+        """One round; `weight` is the mean hessian, the unit in which leaves are counted."""
+        run = self._run(grad.shape[1], vector)
+        # The margin keeps rounding of the sums from refusing a leaf of exactly min_samples_leaf rows.
+        min_weight = self.growth.min_samples_leaf * weight * (1 - 1e-5)
+        if min_weight != run.min_weight:
+            run.booster.set_param({"min_child_weight": min_weight})
+            run.min_weight = min_weight
+        run.booster.boost(self.matrix, run.rounds, grad=grad, hess=hess)
+        run.rounds += 1
+        return _xgboost_ubj.trees(run.booster[run.rounds - 1 : run.rounds].save_raw("ubj"))
+
+    def _run(self, columns: int, vector: bool) -> Running:
+        kind = columns, vector
+        run = self.running.get(kind)
+        if run is None or run.rounds * columns >= _TREES_PER_BOOSTER:
+            # Another seed for each booster, or sampling would repeat itself.
+            params = self.params | {
+                "num_target": columns,
+                "multi_strategy": "multi_output_tree" if vector else "one_output_per_tree",
+                "seed": (self.growth.random_state + 7919 * self._spent) % 2**31,
+            }
+            run = self.running[kind] = Running(_library().Booster(params, [self.matrix]))
+            self._spent += 1
+        return run
+
+
+@dataclass(frozen=True, slots=True)
+class XGBoost:
+    """The backend ``"xgboost"``.
+
+    `Growth.min_samples_leaf` becomes ``min_child_weight``, a sum of hessians, in units of the mean
+    hessian of the column: it counts rows exactly where all hessians are equal. Native parameters
+    keep XGBoost's defaults (``reg_lambda=1``). Trees grow level by level, and by largest gain where
+    `Growth.max_leaves` is given or the depth is not limited.
+
+    Attributes
+    ----------
+    vector_leaf : bool
+        Whether one tree can be grown on several columns of a gradient: yes, without categories.
+    """
+
+    vector_leaf: bool = True
+
+    def bind(self, table: Table, growth: Growth) -> XGBoostGrower:
+        """Bin the input; see `boostbp.backends.base.Backend`."""
+        library = _library()
+        params = _xgboost_params.native(library, growth)
+        types = None
+        if table.categorical:
+            types = ["c" if j in table.categorical else "q" for j in range(table.X.shape[1])]
+        matrix = library.QuantileDMatrix(
+            representable(table.X),
+            max_bin=growth.max_bins,
+            feature_types=types,
+            enable_categorical=types is not None,
+            nthread=growth.n_threads,
+        )
+        return XGBoostGrower(table, growth, params, matrix)
+
+
+backend = XGBoost()

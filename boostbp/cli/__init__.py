@@ -1,0 +1,48 @@
+"""The command line: boostbp fit, predict, transform, compare.
+
+One file per command; what a command needs is imported when it runs, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from boostbp.cli.compare import compare
+from boostbp.cli.fit import fit
+from boostbp.cli.predict import predict, transform
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="boostbp",
+    help="Multi-layered gradient boosted trees trained by back-propagation.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (fit, predict, transform, compare):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"boostbp {version('boostbp')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    app()

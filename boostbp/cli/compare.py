@@ -1,0 +1,108 @@
+"""boostbp compare: the deep model beside the single-layer models, as a table."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.status import Status
+
+from boostbp.cli.errors import console, fail, one_line_errors
+from boostbp.cli.options import Categorical, Drop, Jobs, Numeric, Seed, Set, Task
+
+if TYPE_CHECKING:
+    from boostbp.report.compare import Result
+
+__all__ = ["compare"]
+
+_SHIPPED = ["breast_cancer", "digits", "diabetes"]
+_PIPE_WIDTH = 120
+
+
+@one_line_errors
+def compare(
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(help=f"Data sets: names, openml:NAME, .csv or .parquet files. Default: {' '.join(_SHIPPED)}."),
+    ] = None,
+    target: Annotated[str | None, typer.Option("--target", "-t", help="Column to predict, for a file.")] = None,
+    task: Annotated[Task, typer.Option(help="auto: by the target.")] = Task.auto,
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--backend", "-b", help="Library under the deep model. Repeatable. Default: lightgbm and xgboost."
+        ),
+    ] = None,
+    assigned: Set = None,
+    test_size: Annotated[float, typer.Option(help="Share of the rows kept for the scores.")] = 0.25,
+    categorical: Categorical = None,
+    numeric: Numeric = None,
+    drop: Drop = None,
+    seed: Seed = 0,
+    n_jobs: Jobs = 1,
+    json_out: Annotated[Path | None, typer.Option("--json", help="Write the results here, too.")] = None,
+) -> None:
+    """Train deep and single-layer models on the same split, and print score, seconds and memory.
+
+    Every model trains on the same rows in a process of its own and chooses its length on the same
+    validation rows. The test rows serve the table alone. Times come after a rehearsal on few rows,
+    so that compiling is not counted.
+    """
+    from boostbp.cli.settings import settings
+    from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
+    from boostbp.files import Columns
+    from boostbp.report import compare as comparison
+    from boostbp.report.datasets import load
+    from boostbp.report.machine import machine
+
+    if not 0.0 < test_size < 1.0:
+        raise fail(f"--test-size {test_size} is not between 0 and 1.", 2)
+    columns = Columns(categorical=categorical or (), numeric=numeric or (), drop=drop or ())
+    outcomes: dict[str, list[Result]] = {}
+    for source in data or _SHIPPED:
+        dataset = load(source, target=target, task=task.given, columns=columns)
+        estimator = BoostBPClassifier if dataset.task == "classification" else BoostBPRegressor
+        try:
+            params = settings(estimator, assigned=assigned or ())
+        except ValueError as error:
+            raise fail(str(error), 2) from error
+        with console().status(f"{source}: splitting") as status:
+            outcomes[source] = comparison.compare(
+                dataset.X,
+                dataset.y,
+                task=dataset.task,
+                backends=backend or ("lightgbm", "xgboost"),
+                params=params,
+                test_size=test_size,
+                n_jobs=n_jobs,
+                seed=seed,
+                watch=_watch(status, source),
+            )
+        rows, features = dataset.X.shape
+        _show(outcomes[source], f"{source}: {dataset.task}, {rows} rows, {features} features, {n_jobs} threads")
+    if json_out is not None:
+        listed = {source: [asdict(result) for result in results] for source, results in outcomes.items()}
+        json_out.write_text(json.dumps({"machine": machine(), "results": listed}, indent=2), encoding="utf-8")
+    failed = [f"{r.model} on {source}" for source, results in outcomes.items() for r in results if r.state == "failed"]
+    if failed:
+        raise fail(f"failed: {', '.join(failed)}.")
+
+
+def _watch(status: Status, source: str) -> Callable[[str], None]:
+    return lambda model: status.update(f"{source}: {model}")
+
+
+def _show(results: list[Result], title: str) -> None:
+    from boostbp.report.tables import table
+
+    # A pipe has no width, and a table squeezed into 80 columns is hard to read.
+    Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table(results, title))
+    for result in results:
+        if result.state != "ran":
+            console().print(f"{result.model} {result.state}: {result.reason}", markup=False, soft_wrap=True)

@@ -1,0 +1,39 @@
+"""Exit codes, and errors of the user in one line: 0 is success, 1 a failure, 2 a wrong command line."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import typer
+from rich.console import Console
+
+__all__ = ["console", "fail", "one_line_errors"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def console() -> Console:
+    """Where people read what goes on: the standard error, so that the standard output can be piped."""
+    return Console(stderr=True, highlight=False)
+
+
+def fail(reason: str, code: int = 1) -> typer.Exit:
+    """Print a reason in one line; the exit to raise."""
+    console().print(f"error: {' '.join(reason.split())}", markup=False, soft_wrap=True)
+    return typer.Exit(code)
+
+
+def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
+    """Turn what a user can put right into one line and exit code 1; a bug keeps its traceback."""
+
+    @functools.wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except (ValueError, ImportError, OSError, MemoryError) as error:
+            raise fail(str(error) or type(error).__name__) from error
+
+    return wrapped

@@ -1,0 +1,69 @@
+"""boostbp fit: train on a file and save the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from boostbp.cli.errors import console, fail, one_line_errors
+from boostbp.cli.options import Backend, Categorical, Config, Drop, Jobs, Model, Numeric, Quiet, Seed, Set, Task
+
+__all__ = ["fit"]
+
+
+@one_line_errors
+def fit(
+    data: Annotated[Path, typer.Argument(help="CSV file with a header, or Parquet file.")],
+    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
+    model: Model,
+    task: Annotated[Task, typer.Option(help="auto: by the target.")] = Task.auto,
+    backend: Backend = None,
+    assigned: Set = None,
+    config: Config = None,
+    valid: Annotated[
+        Path | None, typer.Option(help="File to choose the best epoch by; by default a part of DATA is held out.")
+    ] = None,
+    categorical: Categorical = None,
+    numeric: Numeric = None,
+    drop: Drop = None,
+    seed: Seed = 0,
+    n_jobs: Jobs = 1,
+    quiet: Quiet = False,
+) -> None:
+    """Train a deep model on a CSV or Parquet file, and save it."""
+    from boostbp.cli.settings import settings
+    from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
+    from boostbp.files import Columns, read
+    from boostbp.interop import storage
+    from boostbp.report.datasets import task_of
+
+    if not model.absolute().parent.is_dir():
+        raise fail(f"--model {str(model)!r}: there is no folder {str(model.parent)!r}.", 2)
+    columns = Columns(categorical=categorical or (), numeric=numeric or (), drop=drop or ())
+    X, y = read(data, target, columns)
+    kind = task.given or task_of(y)
+    estimator_type = BoostBPClassifier if kind == "classification" else BoostBPRegressor
+    try:
+        params = settings(estimator_type, config=config, assigned=assigned or (), backend=backend)
+    except ValueError as error:
+        raise fail(str(error), 2) from error
+    estimator = estimator_type(**{"random_state": seed, "n_jobs": n_jobs, **params})
+    eval_set = None if valid is None else [read(valid, target, columns._replace(features=tuple(X.columns)))]
+    if not quiet:
+        console().print(f"{data.name}: {len(y)} rows, {X.shape[1]} features, {kind} of {target!r}", markup=False)
+    estimator.fit(X, y, eval_set=eval_set)
+    storage.save(estimator, model)
+    if not quiet:
+        console().print(_summary(estimator, model), markup=False)
+
+
+def _summary(estimator: Any, model: Path) -> str:
+    history = estimator.history_
+    best = history[history.best_epoch]
+    metrics = "".join(f", {name} {history.metric} {value:.6g}" for name, value in best.metrics.items())
+    return (
+        f"epoch {history.best_epoch} of {len(history) - 1}: training loss {best.loss:.6g}{metrics}. "
+        f"{history.stop.value} Saved to {model}."
+    )

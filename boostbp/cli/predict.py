@@ -1,0 +1,110 @@
+"""boostbp predict and boostbp transform: a model over a file of any size, in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from boostbp.cli.errors import console, one_line_errors
+from boostbp.cli.options import Model, Out, Quiet
+from boostbp.files import Columns
+
+__all__ = ["predict", "transform"]
+
+Data = Annotated[Path, typer.Argument(help="CSV file with a header, or Parquet file.")]
+Keep = Annotated[
+    list[str] | None, typer.Option("--keep", metavar="COLUMN", help="Column to copy to the output. Repeatable.")
+]
+Threads = Annotated[int | None, typer.Option("--n-jobs", "-j", help="Threads; by default as in training.")]
+Made = Callable[[Any], dict[str, Any]]
+
+
+@one_line_errors
+def predict(
+    data: Data,
+    model: Model,
+    out: Out,
+    proba: Annotated[bool, typer.Option("--proba", help="Add a column of probability for each class.")] = False,
+    keep: Keep = None,
+    n_jobs: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Predict a CSV or Parquet file, which may be larger than memory."""
+    from boostbp.interop import storage
+
+    estimator = storage.load(model)
+    if proba and not hasattr(estimator, "predict_proba"):
+        raise ValueError("--proba needs a classifier, but the model is a regressor: leave it out.")
+
+    def made(X: Any) -> dict[str, Any]:
+        if not hasattr(estimator, "predict_proba"):
+            predicted = estimator.predict(X)
+            return _numbered("prediction", predicted) if predicted.ndim == 2 else {"prediction": predicted}
+        probability = estimator.predict_proba(X)
+        columns = {"prediction": estimator.classes_[probability.argmax(axis=1)]}
+        if proba:
+            columns |= {f"probability_{name}": probability[:, k] for k, name in enumerate(estimator.classes_)}
+        return columns
+
+    _stream(estimator, data, out, made, keep or [], n_jobs, quiet)
+
+
+@one_line_errors
+def transform(
+    data: Data,
+    model: Model,
+    out: Out,
+    layer: Annotated[int, typer.Option(help="Hidden layer: 0 is next to the input, -1 next to the output.")] = -1,
+    keep: Keep = None,
+    n_jobs: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write the hidden representation of a CSV or Parquet file, which may be larger than memory."""
+    from boostbp.interop import storage
+
+    estimator = storage.load(model)
+    _stream(estimator, data, out, lambda X: _numbered("h", estimator.transform(X, layer)), keep or [], n_jobs, quiet)
+
+
+def _numbered(stem: str, values: Any) -> dict[str, Any]:
+    return {f"{stem}{column}": values[:, column] for column in range(values.shape[1])}
+
+
+def _columns(estimator: Any, keep: list[str]) -> Columns:
+    """Columns of the file that the model reads, as what they were in training."""
+    schema = estimator.schema_
+    if schema.names is None:
+        raise ValueError("The model was trained without names of features: train it on a table, or with boostbp fit.")
+    text = {schema.names[j] for j, values in schema.categories.items() if any(isinstance(v, str) for v in values)}
+    return Columns(
+        features=schema.names,
+        categorical=[name for name in schema.names if name in text],
+        numeric=[name for name in schema.names if name not in text],
+        verbatim=keep,
+    )
+
+
+def _stream(
+    estimator: Any, data: Path, out: Path, made: Made, keep: list[str], n_jobs: int | None, quiet: bool
+) -> None:
+    """Read, compute and write chunk by chunk."""
+    from boostbp.cli.sink import sink
+    from boostbp.extras import require
+    from boostbp.files import chunks
+
+    pyarrow = require("pyarrow", extra="frames", what=f"reading {data.name}")
+    if n_jobs is not None:
+        estimator.set_params(n_jobs=n_jobs)
+    columns = _columns(estimator, keep)
+    rows = 0
+    with sink(out) as write:
+        for X, table in chunks(data, columns):
+            for name, values in made(X).items():
+                table = table.append_column(name, pyarrow.array(values))
+            write(table)
+            rows += len(table)
+    if not quiet:
+        console().print(f"{rows} rows written to {out}.", markup=False)

@@ -1,0 +1,113 @@
+"""BoostBPAutoencoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
+from sklearn.model_selection import train_test_split
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from boostbp.backends.base import Table
+from boostbp.estimators.base import BaseBoostBP
+from boostbp.estimators.supervised import HOLD_OUT_ROWS
+from boostbp.inputs import read_weight
+from boostbp.learning.backprop import EvalSet
+from boostbp.learning.losses import SquaredError
+from boostbp.learning.steps import spread
+
+__all__ = ["BoostBPAutoencoder"]
+
+Floats = NDArray[np.float64]
+
+
+class BoostBPAutoencoder(TransformerMixin, BaseBoostBP):  # type: ignore[misc]
+    """Multi-layered gradient boosted trees that reconstruct their own input from a hidden layer.
+
+    Parameters are those of `BoostBPRegressor` without `loss`: the loss is the squared error of the
+    standardised features. All features must be numeric and present.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X = load_iris().data
+    >>> coder = BoostBPAutoencoder((2,), epochs=2, random_state=0).fit(X)
+    >>> coder.transform(X).shape, coder.predict(X).shape
+    ((150, 2), (150, 4))
+    """
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like or data frame, (rows, features)
+        y : ignored
+        sample_weight : array-like, (rows,), optional
+        eval_set : list of array-like, optional
+            Inputs to watch; the first one chooses the epoch.
+        """
+        table = self._complete(self._read(X, reset=True))
+        weight = read_weight(sample_weight, len(table.X))
+        held = [self._complete(self._read(part)).X for part in eval_set or []]
+        names = [f"valid_{number}" for number in range(len(held))]
+        if not held and (self.early_stopping is True or (self.early_stopping == "auto" and len(table.X) >= HOLD_OUT_ROWS)):
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            rows = np.arange(len(table.X))
+            train, out = train_test_split(rows, test_size=self.validation_fraction, random_state=seed)
+            held, names = [table.X[np.sort(out)]], ["held_out"]
+            train.sort()
+            table, weight = Table(table.X[train]), weight[train]
+        self._shift = weight @ table.X / weight.sum()
+        deviation = spread(table.X, weight)
+        self._spread = np.where(deviation > 1e-12 * np.abs(self._shift), deviation, 1.0)
+        loss = SquaredError()
+        sets = [EvalSet(name, part, part, np.ones(len(part))) for name, part in zip(names, held, strict=True)]
+        metric = self._metric(loss, sets)
+        target = np.ascontiguousarray((table.X - self._shift) / self._spread)
+        return self._train(table, target, weight, loss, sets, metric, self._outcome)
+
+    def predict(self, X: Any) -> Floats:
+        """Reconstruction, (rows, features)."""
+        self._complete(self._read_fitted(X))
+        return self._outcome(self._raw(X))
+
+    def inverse_transform(self, H: Any) -> Floats:
+        """Reconstruction from the last hidden layer, (rows, units) -> (rows, features)."""
+        check_is_fitted(self)
+        h = check_array(H, dtype=np.float64, order="C")
+        return self._outcome(self.network_.layers[-1].predict(h, n_jobs=self._n_threads()) + self.network_.baseline)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """R^2 of the reconstruction, averaged over features by their variance."""
+        X = self._complete(self._read_fitted(X)).X
+        residual = np.square(X - self.predict(X)).sum()
+        total = np.square(X - X.mean(axis=0)).sum()
+        return float(1.0 - residual / total) if total > 0 else 0.0
+
+    def _read_fitted(self, X: Any) -> Table:
+        check_is_fitted(self)
+        return self._read(X)
+
+    def _outcome(self, raw: Floats) -> Floats:
+        return raw * self._spread + self._shift
+
+    def _output_scale(self) -> Floats:
+        return self._spread
+
+    def _complete(self, table: Table) -> Table:
+        if table.categorical:
+            raise ValueError(
+                f"X has categorical columns {list(table.categorical)}: an auto-encoder reconstructs numbers. Encode them first."
+            )
+        check_array(table.X, estimator=self, input_name="X")
+        return table
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False
+        return tags

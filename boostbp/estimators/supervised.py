@@ -1,0 +1,344 @@
+"""BoostBPRegressor and BoostBPClassifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.model_selection import train_test_split
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from boostbp.backends.base import Table
+from boostbp.estimators.base import BaseBoostBP
+from boostbp.inputs import read_target, read_weight
+from boostbp.learning import losses
+from boostbp.learning.backprop import EvalSet
+from boostbp.learning.losses import Loss
+from boostbp.learning.steps import spread
+
+__all__ = ["BoostBPClassifier", "BoostBPRegressor"]
+
+Floats = NDArray[np.float64]
+HOLD_OUT_ROWS = 200  # below this many rows early_stopping="auto" does not give rows away
+
+
+class _Supervised(BaseBoostBP):
+    """Evaluation sets: the user's, or a part held out of the training rows."""
+
+    def _eval_sets(self, eval_set: Any) -> list[EvalSet]:
+        """The user's evaluation sets: pairs (X, y) or triples (X, y, sample_weight)."""
+        parts = [eval_set] if isinstance(eval_set, tuple) and len(eval_set) in (2, 3) else list(eval_set or [])
+        sets = []
+        for number, part in enumerate(parts):
+            if not isinstance(part, Sequence) or len(part) not in (2, 3):
+                raise ValueError(
+                    f"eval_set[{number}] is a {type(part).__name__}: give pairs (X, y), or triples (X, y, sample_weight)."
+                )
+            table = self._read(part[0])
+            y = self._encode(part[1], len(table.X))
+            weight = read_weight(part[2] if len(part) == 3 else None, len(table.X))
+            sets.append(EvalSet(f"valid_{number}", table.X, y, weight))
+        return sets
+
+    def _encode(self, y: Any, n_rows: int) -> Floats:
+        raise NotImplementedError
+
+    def _hold_out(
+        self, table: Table, y: Floats, weight: Floats, strata: Any
+    ) -> tuple[Table, Floats, Floats, list[EvalSet]]:
+        """Give some rows away for early stopping, if that is wanted and there are enough."""
+        if self.early_stopping not in (True, False, "auto"):
+            raise ValueError(f"early_stopping={self.early_stopping!r} is not known: use True, False or 'auto'.")
+        wanted = self.early_stopping is True or (self.early_stopping == "auto" and len(y) >= HOLD_OUT_ROWS)
+        if not wanted or self.epochs == 0:
+            return table, y, weight, []
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        rows = np.arange(len(y))
+        try:
+            train, held = train_test_split(rows, test_size=self.validation_fraction, random_state=seed, stratify=strata)
+        except ValueError:  # a class too small to be split: without strata
+            train, held = train_test_split(rows, test_size=self.validation_fraction, random_state=seed)
+        if not (weight[held].any() and weight[train].any()):
+            return table, y, weight, []
+        train.sort()
+        held.sort()
+        held_out = EvalSet("held_out", table.X[held], y[held], weight[held])
+        return Table(table.X[train], table.categorical), y[train], weight[train], [held_out]
+
+
+class BoostBPRegressor(RegressorMixin, _Supervised):  # type: ignore[misc]
+    """Multi-layered gradient boosted trees for regression, trained by back-propagation.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int
+        Units of each hidden layer, from the input up.
+    loss : str or Loss
+        ``"squared_error"``, ``"absolute_error"``, ``"huber"``, ``"quantile"``, ``"poisson"``, the names
+        of LightGBM and XGBoost for these, or an object of your own (`boostbp.learning.losses.Loss`).
+    backend : {"lightgbm", "xgboost", "sklearn"} or Backend
+        Who grows the trees.
+    n_estimators : int, sequence of int or None
+        Boosting rounds: one number, or one per layer (output layer last). None: 20 for hidden layers,
+        100 for the output layer. The same holds for `learning_rate`, `max_depth`, `max_leaves`,
+        `min_samples_leaf` and `reg_lambda`.
+    learning_rate : float
+        Shrinkage of each tree (the paper's beta).
+    max_depth : int
+        -1: no limit.
+    max_leaves : int or None
+        None: as many as `max_depth` allows.
+    min_samples_leaf : int
+    max_bins : int
+    multi_strategy : {"one_output_per_tree", "multi_output_tree"}
+        Whether each unit of a hidden layer has trees of its own, or all units share the structure of
+        each tree (vector leaves of XGBoost; otherwise grown on a projection of the gradients).
+    leaves : {"refit", "native"}
+        Leaf regressions on `basis`, or the library's own linear leaves (LightGBM).
+    basis : {"linear", "quadratic"} or Elementwise
+        phi, the terms of a leaf regression.
+    reg_lambda : float
+        Ridge penalty of leaf regressions.
+    penalize_constant, standardize : bool
+        Whether the constant is penalised, and whether weights are penalised in units of the leaf.
+    clip : bool
+        Clip the inputs of a leaf regression to the range the leaf saw in training.
+    base : {"ridge", None}
+        Start each hidden layer with a ridge regression on all its inputs.
+    base_lambda : float or None
+        Its penalty; None: by generalised cross-validation.
+    epochs : int
+        Largest number of epochs of back-propagation.
+    start : {"projection", "noise"}
+        Hidden variables before the first epoch: random projections of the input, or the paper's noise.
+    step : {"normalised", "plain"}
+        Whether `step_size` counts in spreads of the hidden units, or multiplies the gradient as in the paper.
+    step_size, momentum : float
+        alpha and mu of the paper.
+    refit_order : {"upward", "downward"}
+        Layers are fitted again from the input to the output, each on the new output of the one below;
+        or as in the paper, from the output to the input, each on its old input.
+    output : {"boost", "move"}
+        The output layer is boosted on the loss, or fitted to its moved target as in the paper.
+    eval_metric : str, callable or None
+        Metric of the evaluation sets; None: the loss's own.
+    early_stopping : bool or "auto"
+        Without `eval_set`, hold out `validation_fraction` of the rows ("auto": from 200 rows on).
+        False: run all epochs.
+    validation_fraction : float
+    n_iter_no_change : int or None
+        Epochs without improvement on the first evaluation set after which training stops. The best epoch is restored.
+    tol : float
+        Smallest change of the metric that counts as an improvement.
+    max_time : float or None
+        Seconds after which no new epoch begins.
+    categorical_features : "from_dtype", sequence or None
+        Columns with categories.
+    callbacks : sequence of callable or None
+        Each is called with a `Progress` after each epoch; returning True stops.
+    n_jobs : int or None
+        Threads; -1: all cores. The model does not depend on it.
+    random_state : int, RandomState or None
+    verbose : int
+        1: log each epoch to the logger ``boostbp``.
+    backend_params : dict or None
+        Native parameters of the library, passed through untouched.
+
+    Attributes
+    ----------
+    network_ : Network
+    history_ : History
+    n_iter_ : int
+        Epochs that were run.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        If the input had names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BoostBPRegressor(hidden_layer_sizes=(8,), epochs=3, random_state=0).fit(X, y)
+    >>> model.transform(X).shape
+    (442, 8)
+    """
+
+    def __init__(self, hidden_layer_sizes: Sequence[int] = (32,), *, loss: Any = "squared_error", **shared: Any) -> None:
+        self.loss = loss
+        super().__init__(hidden_layer_sizes, **shared)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix, (rows, features)
+        y : array-like, (rows,) or (rows, outputs)
+        sample_weight : array-like, (rows,), optional
+        eval_set : list of (X, y) or (X, y, sample_weight), optional
+            The first one chooses the epoch.
+
+        Raises
+        ------
+        ValueError
+            If the input, the target or a parameter is not usable; the message says which, and what to do.
+        """
+        table = self._read(X, reset=True)
+        target = read_target(y, len(table.X))
+        self._one_dimensional = target.ndim == 1
+        target = target.reshape(len(target), -1)
+        weight = read_weight(sample_weight, len(table.X))
+        sets = self._eval_sets(eval_set)
+        loss = losses.load(self.loss, n_outputs=target.shape[1])
+        loss.check(target)
+        if not sets:
+            table, target, weight, sets = self._hold_out(table, target, weight, None)
+        self._shift, self._spread = _units(target, weight, loss)
+        self._loss = loss
+        metric = self._metric(loss, sets)
+        return self._train(
+            table, (target - self._shift) / self._spread, weight, loss, sets, metric, self._outcome
+        )  # fmt: skip
+
+    def predict(self, X: Any) -> Floats:
+        """Predicted target, (rows,) or (rows, outputs)."""
+        prediction = self._outcome(self._raw(X))
+        return prediction.ravel() if self._one_dimensional else prediction
+
+    def _outcome(self, raw: Floats) -> Floats:
+        return self._loss.link(raw) * self._spread + self._shift
+
+    def _output_scale(self) -> Floats:
+        return self._spread
+
+    def _encode(self, y: Any, n_rows: int) -> Floats:
+        target = read_target(y, n_rows)
+        return target.reshape(len(target), -1)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class BoostBPClassifier(ClassifierMixin, _Supervised):  # type: ignore[misc]
+    """Multi-layered gradient boosted trees for classification, trained by back-propagation.
+
+    Parameters are those of `BoostBPRegressor`, with another default of `loss`, and:
+
+    Parameters
+    ----------
+    loss : str or Loss
+        ``"log_loss"``: logistic for two classes, softmax for more.
+    class_weight : dict, "balanced" or None
+        Weights of the classes, times `sample_weight`.
+
+    Attributes
+    ----------
+    classes_ : (classes,) ndarray
+    """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (32,),
+        *,
+        loss: Any = "log_loss",
+        class_weight: Any = None,
+        **shared: Any,
+    ) -> None:
+        self.loss = loss
+        self.class_weight = class_weight
+        super().__init__(hidden_layer_sizes, **shared)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix, (rows, features)
+        y : array-like of labels, (rows,)
+        sample_weight : array-like, (rows,), optional
+        eval_set : list of (X, y) or (X, y, sample_weight), optional
+            The first one chooses the epoch.
+        """
+        table = self._read(X, reset=True)
+        labels = _labels(y, len(table.X))
+        weight = read_weight(sample_weight, len(table.X))
+        if self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, labels)
+        self.classes_ = np.unique(labels[weight > 0])
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has a single class, {self.classes_[0]!r}: a classifier needs rows (of positive weight) of at least two."
+            )
+        keep = np.isin(labels, self.classes_)
+        if not keep.all():
+            table, labels, weight = Table(table.X[keep], table.categorical), labels[keep], weight[keep]
+        target = self._one_hot(labels)
+        sets = self._eval_sets(eval_set)
+        loss = losses.load(self.loss, n_outputs=target.shape[1])
+        loss.check(target)
+        if not sets:
+            table, target, weight, sets = self._hold_out(table, target, weight, labels)
+        self._loss: Loss = loss
+        metric = self._metric(loss, sets)
+        return self._train(table, target, weight, loss, sets, metric, loss.link)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Raw output: log-odds, (rows,), for two classes; (rows, classes) for more."""
+        raw = self._raw(X)
+        return raw.ravel() if raw.shape[1] == 1 else raw
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probability of each class, (rows, classes)."""
+        raw = self._raw(X)
+        if raw.shape[1] > 1:
+            return self._loss.link(raw)
+        return np.column_stack([expit(-raw), expit(raw)])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Most probable class, (rows,)."""
+        raw = self._raw(X)
+        number = (raw[:, 0] > 0).astype(int) if raw.shape[1] == 1 else raw.argmax(axis=1)
+        return self.classes_[number]
+
+    def _one_hot(self, labels: NDArray[Any]) -> Floats:
+        one_hot = (labels[:, None] == self.classes_).astype(np.float64)
+        return one_hot[:, 1:] if len(self.classes_) == 2 else one_hot
+
+    def _encode(self, y: Any, n_rows: int) -> Floats:
+        labels = _labels(y, n_rows)
+        unknown = np.setdiff1d(labels, self.classes_)
+        if len(unknown):
+            raise ValueError(f"eval_set has classes that y does not have: {unknown.tolist()!r}. Leave those rows out.")
+        return self._one_hot(labels)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _labels(y: Any, n_rows: int) -> NDArray[Any]:
+    labels = read_target(y, n_rows, labels=True)
+    check_classification_targets(labels)
+    return labels
+
+
+def _units(target: Floats, weight: Floats, loss: Loss) -> tuple[Floats, Floats]:
+    """Shift and spread that bring a target to mean 0 and spread 1, where the loss allows it."""
+    n_outputs = target.shape[1]
+    if not loss.scale_free:
+        return np.zeros(n_outputs), np.ones(n_outputs)
+    shift = weight @ target / weight.sum()
+    deviation = spread(target, weight)
+    return shift, np.where(deviation > 1e-12 * np.abs(shift), deviation, 1.0)

@@ -1,0 +1,33 @@
+"""Optional packages: import one on use, or say which extra installs it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+__all__ = ["require"]
+
+
+def require(module: str, *, extra: str, what: str) -> ModuleType:
+    """Import an optional package.
+
+    Parameters
+    ----------
+    module : str
+        Name to import.
+    extra : str
+        The extra of boostbp that installs it.
+    what : str
+        What needs it, as the user wrote it, for the error.
+
+    Raises
+    ------
+    ImportError
+        If the package is not installed; the message holds the command that installs it.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        raise ImportError(f"{what} needs the {error.name} package: pip install 'boostbp[{extra}]'.") from error

@@ -1,0 +1,234 @@
+"""Tables in CSV and Parquet files: read whole, or in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.extras import require
+
+__all__ = ["Columns", "chunks", "column_names", "format_of", "read"]
+
+# Types of a CSV file are inferred from its first block, so the block is larger than pyarrow's.
+_CSV_BLOCK = 8 << 20
+_PARQUET_ROWS = 65_536
+
+
+class Columns(NamedTuple):
+    """Which columns of a file are read, and as what; what is not named is typed by the file.
+
+    Attributes
+    ----------
+    features : tuple of str or None
+        Columns that become features, in this order; None takes all that have no other part.
+    categorical : collection of str
+        Features that are categories whatever they look like.
+    numeric : collection of str
+        Features that are numbers whatever they look like, such as columns that are empty at first.
+    verbatim : collection of str
+        Columns that are carried along as they stand: text from CSV, the stored type from Parquet.
+    drop : collection of str
+        Columns that are not read.
+    """
+
+    features: tuple[str, ...] | None = None
+    categorical: Collection[str] = ()
+    numeric: Collection[str] = ()
+    verbatim: Collection[str] = ()
+    drop: Collection[str] = ()
+
+    def chosen(self, names: list[str], source: str) -> list[str]:
+        """Features among the columns `names` of `source`, in order; ValueError if a named column is not there."""
+        parts = (self.features or (), self.categorical, self.numeric, self.verbatim, self.drop)
+        named = dict.fromkeys(name for part in parts for name in part)
+        missing = [name for name in named if name not in names]
+        if missing:
+            listed = ", ".join(map(repr, missing))
+            raise ValueError(f"{source} has no column {listed}: its columns are {', '.join(names)}.")
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"{source} has more than one column {', '.join(map(repr, twice))}: rename them.")
+        if self.features is not None:
+            return list(self.features)
+        return [name for name in names if name not in self.drop and name not in self.verbatim]
+
+
+def _arrow(module: str = "pyarrow") -> Any:
+    return require(module, extra="frames", what="reading or writing a CSV or Parquet file")
+
+
+def format_of(path: Path) -> str:
+    """``"csv"`` or ``"parquet"``, by the end of the name; ValueError if it is another."""
+    suffix = path.suffix.lower()
+    if suffix in {".csv", ".parquet"}:
+        return suffix[1:]
+    raise ValueError(f"{str(path)!r} has an unknown format: give a file that ends in .csv or .parquet.")
+
+
+def _schema(path: Path) -> Any:
+    """Names and types, from the footer of a Parquet file or the first block of a CSV file."""
+    form = format_of(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{str(path)!r} is not a file.")
+    if form == "parquet":
+        return _arrow("pyarrow.parquet").read_schema(path)
+    with _open_csv(path) as reader:
+        return reader.schema
+
+
+def _open_csv(path: Path, **options: Any) -> Any:
+    csv = _arrow("pyarrow.csv")
+    return csv.open_csv(
+        path,
+        read_options=csv.ReadOptions(block_size=_CSV_BLOCK),
+        convert_options=csv.ConvertOptions(strings_can_be_null=True, **options),
+    )
+
+
+def column_names(path: Path) -> list[str]:
+    """Names of a file's columns, in order."""
+    return list(_schema(path).names)
+
+
+def _is_number(kind: Any) -> bool:
+    types = _arrow().types
+    return any(test(kind) for test in (types.is_integer, types.is_floating, types.is_decimal))
+
+
+def _is_text(kind: Any) -> bool:
+    types = _arrow().types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
+
+
+def _feature_type(field: Any, columns: Columns) -> Any:
+    """float64 for numbers, truth values and empty columns; text for categories."""
+    pa = _arrow()
+    if field.name in columns.numeric:
+        return pa.float64()
+    if field.name in columns.categorical or _is_text(field.type):
+        return pa.string()
+    if _is_number(field.type) or pa.types.is_boolean(field.type) or pa.types.is_null(field.type):
+        return pa.float64()
+    raise ValueError(
+        f"Column {field.name!r} holds {field.type}, which is neither numbers nor categories: "
+        "drop it, name it categorical, or turn it into numbers."
+    )
+
+
+def _batches(path: Path, columns: Columns) -> Iterator[Any]:
+    """Record batches of features, then verbatim columns, in the wanted types."""
+    pa, schema, form = _arrow(), _schema(path), format_of(path)
+    wanted = {}
+    for name in columns.verbatim:
+        wanted[name] = pa.string() if form == "csv" else schema.field(name).type
+    for name in columns.chosen(schema.names, path.name):
+        wanted[name] = _feature_type(schema.field(name), columns)
+    try:
+        with _open_csv(path, **_as_written(schema, wanted)) if form == "csv" else _open_parquet(path) as file:
+            batches = file if form == "csv" else file.iter_batches(_PARQUET_ROWS, columns=list(wanted))
+            for batch in batches:
+                yield (
+                    pa.Table.from_batches([batch])
+                    .select(list(wanted))
+                    .cast(pa.schema(list(wanted.items())), safe=False)
+                )
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"{path.name}: {error}. (Types are inferred from the first {_CSV_BLOCK >> 20} MB of a CSV file: "
+            "name a column of text categorical, or drop it.)"
+        ) from error
+
+
+def _open_parquet(path: Path) -> Any:
+    return _arrow("pyarrow.parquet").ParquetFile(path)
+
+
+def _as_written(schema: Any, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Options that read a CSV file: truth values stay so until they are cast, as `true` is no number."""
+    pa = _arrow()
+    types = {
+        name: pa.bool_() if pa.types.is_boolean(schema.field(name).type) and kind == pa.float64() else kind
+        for name, kind in wanted.items()
+    }
+    return {"column_types": types, "include_columns": list(wanted)}
+
+
+def _frame(table: Any, features: list[str]) -> Any:
+    """A pandas frame: float64 with NaN for missing, and categories."""
+    pa = _arrow()
+    require("pandas", extra="frames", what="reading a CSV or Parquet file")
+    table = table.select(features).combine_chunks()
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            table = table.set_column(place, field.name, table[field.name].dictionary_encode())
+    return table.to_pandas()
+
+
+def _labels(column: Any, kind: Any) -> NDArray[Any]:
+    """Target values; whole numbers are integers, truth values are text."""
+    pa = _arrow()
+    values = np.asarray(column.cast(pa.float64() if _is_number(kind) else pa.string()).to_pylist())
+    if values.dtype.kind == "f" and np.all(np.isfinite(values)) and np.all(values == np.trunc(values)):
+        return values.astype(np.int64)
+    return values
+
+
+def read(path: Path, target: str, columns: Columns) -> tuple[Any, NDArray[Any]]:
+    """Read a whole file as features and target.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV file with a header, or a Parquet file.
+    target : str
+        Column that is predicted.
+    columns : Columns
+        What to do with the others.
+
+    Returns
+    -------
+    X : pandas.DataFrame, (rows, features)
+        float64 columns with NaN for missing, and categories.
+    y : (rows,) array
+        Text, int64 if every value is whole, or float64. Truth values are text.
+
+    Raises
+    ------
+    ValueError
+        For a column that does not exist, cannot be read as numbers or categories, or a target with missing values.
+    """
+    schema = _schema(path)
+    Columns(features=(target,)).chosen(schema.names, path.name)
+    names = [name for name in columns.chosen(schema.names, path.name) if name != target]
+    if not names:
+        raise ValueError(f"{path.name} has no feature beside the target {target!r}.")
+    roles = columns._replace(features=tuple(names), verbatim=(*columns.verbatim, target))
+    tables = list(_batches(path, roles))
+    if not tables:
+        raise ValueError(f"{path.name} has no rows.")
+    table = _arrow().concat_tables(tables)
+    column = table[target]
+    if column.null_count:
+        raise ValueError(f"Target {target!r} is missing in {column.null_count} rows of {path.name}: remove these rows.")
+    return _frame(table, names), _labels(column, schema.field(target).type)
+
+
+def chunks(path: Path, columns: Columns) -> Iterator[tuple[Any, Any]]:
+    """Read a file in pieces that fit into memory.
+
+    Yields
+    ------
+    X : pandas.DataFrame, (rows, features)
+        As `read` gives it, but a piece knows its own categories only.
+    kept : pyarrow.Table
+        The verbatim columns of the same rows.
+    """
+    features = columns.chosen(column_names(path), path.name)
+    for table in _batches(path, columns):
+        yield _frame(table, features), table.select(list(columns.verbatim))

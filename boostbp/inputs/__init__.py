@@ -1,0 +1,9 @@
+"""What users hold (arrays, tables, sparse matrices) turned into what growers bin."""
+
+from __future__ import annotations
+
+from boostbp.inputs.reader import read_input
+from boostbp.inputs.schema import Schema
+from boostbp.inputs.targets import read_target, read_weight
+
+__all__ = ["Schema", "read_input", "read_target", "read_weight"]

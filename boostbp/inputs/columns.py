@@ -1,0 +1,246 @@
+"""One column of a table, read as numbers or as categories."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.inputs.categories import Factors, factorize, is_missing, text_in
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+__all__ = ["ArrayColumn", "Column", "FrameColumn"]
+
+_TEXT = ("Categorical", "Enum", "String")
+_NO_NUMBER = ("Array", "Binary", "Date", "Datetime", "Duration", "List", "Struct", "Time")
+
+
+class Column(Protocol):
+    """A column of an input, whatever holds it."""
+
+    @property
+    def label(self) -> str:
+        """What errors call the column."""
+        ...
+
+    @property
+    def dtype(self) -> str:
+        """Name of the column's dtype."""
+        ...
+
+    @property
+    def is_categorical(self) -> bool:
+        """Whether the dtype says that the column holds categories."""
+        ...
+
+    @property
+    def factors(self) -> Factors:
+        """The column as categories."""
+        ...
+
+    def text(self) -> str | None:
+        """A value that keeps the column from being read as numbers; None if it is numbers."""
+        ...
+
+    def numbers(self) -> NDArray[Any]:
+        """The column as numbers, (rows,), of a float, integer or bool dtype; missing is NaN."""
+        ...
+
+
+class ArrayColumn:
+    """A column of a NumPy array of numbers, strings or objects."""
+
+    def __init__(self, values: NDArray[Any], label: str) -> None:
+        self.values = values
+        self.label = label
+        self.dtype = str(values.dtype)
+        self.is_categorical = False
+
+    @cached_property
+    def factors(self) -> Factors:
+        """The column as categories.
+
+        Raises
+        ------
+        ValueError
+            If an object is not hashable.
+        """
+        try:
+            return factorize(self.values)
+        except TypeError as error:
+            raise ValueError(f"{self.label} holds objects that cannot be categories: {error}.") from error
+
+    def text(self) -> str | None:
+        """A string that spells no number; None if there is none."""
+        if self.values.dtype.kind in "fiub":
+            return None
+        try:
+            self._floats  # noqa: B018
+        except ValueError:
+            return next((value for value in self.factors.values if _spells_no_number(value)), None)
+        return None
+
+    def numbers(self) -> NDArray[Any]:
+        """The column as numbers; strings that spell numbers are numbers.
+
+        Raises
+        ------
+        ValueError
+            If a string does not spell a number.
+        TypeError
+            If an object is neither a string nor a number.
+        """
+        return self.values if self.values.dtype.kind in "fiub" else self._floats
+
+    @cached_property
+    def _floats(self) -> NDArray[np.float64]:
+        try:
+            return _floats_of(self.values)
+        except TypeError:  # NA is no float
+            gone = np.array([type(value).__name__ in ("NAType", "NaTType") for value in self.values])
+        try:
+            return _floats_of(np.where(gone, np.nan, self.values))
+        except TypeError as error:
+            raise TypeError(f"{self.label}: {error}. Turn it into numbers.") from error
+
+
+class FrameColumn:
+    """A column of a dataframe."""
+
+    def __init__(self, series: nw.Series[Any], label: str) -> None:
+        self.series = series
+        self.label = label
+        self.dtype = _dtype_of(series)
+
+    @cached_property
+    def is_categorical(self) -> bool:
+        """Whether the dtype holds categories; a column of objects does if one is a string."""
+        if self.dtype == "Object" and self._is_pandas:
+            return text_in(self.factors.values) is not None
+        return self.dtype in _TEXT
+
+    @property
+    def _is_pandas(self) -> bool:
+        return self.series.implementation.is_pandas_like()
+
+    @cached_property
+    def factors(self) -> Factors:
+        """The column as categories."""
+        native = self.series.to_native()
+        if self._is_pandas:
+            if self.dtype in ("Categorical", "Enum"):
+                return Factors(native.cat.codes.to_numpy(), native.cat.categories.tolist(), ordered=True)
+            try:
+                place, values = native.factorize()
+            except TypeError as error:
+                raise ValueError(f"{self.label} holds objects that cannot be categories: {error}.") from error
+            return Factors(place, values.tolist())
+        if self.dtype in _NO_NUMBER or self.dtype == "Object":
+            raise self._refusal()
+        return self._factors_by_narwhals()
+
+    def _factors_by_narwhals(self) -> Factors:
+        import narwhals as nw
+
+        series = _decoded(self.series)
+        if series.dtype.is_float():
+            return factorize(series.to_numpy())
+        fixed = isinstance(self.series.dtype, nw.Enum)
+        values = list(self.series.dtype.categories) if fixed else series.drop_nulls().unique().to_list()  # type: ignore[attr-defined]
+        if not values:
+            return Factors(np.full(len(series), -1), [])
+        place = series.replace_strict(values, list(range(len(values))), return_dtype=nw.Float64).to_numpy()
+        return Factors(np.nan_to_num(place, nan=-1).astype(np.int64), values, ordered=fixed)
+
+    def text(self) -> str | None:
+        """A string among the values; None if there is none."""
+        if self.dtype in _TEXT or (self.dtype == "Object" and self._is_pandas):
+            return text_in(self.factors.values)
+        return None
+
+    def numbers(self) -> NDArray[Any]:
+        """The column as numbers.
+
+        Raises
+        ------
+        ValueError
+            If the dtype holds no numbers (dates, lists, ...).
+        """
+        import narwhals as nw
+
+        if self.dtype in _NO_NUMBER:
+            raise self._refusal()
+        if self.dtype in _TEXT or self.dtype == "Object":
+            return self._numbers_of_factors()
+        values = None
+        if self.series.dtype.is_float() or self.series.dtype.is_integer() or self.dtype == "Boolean":
+            values = self._to_numpy()
+        if values is not None and values.dtype.kind in "fiub":
+            return values
+        try:
+            return self.series.cast(nw.Float64).to_numpy()
+        except Exception as error:  # each library has errors of its own
+            raise self._refusal() from error
+
+    def _to_numpy(self) -> NDArray[Any] | None:
+        try:
+            return self.series.to_numpy()
+        except Exception:  # integers wider than NumPy's
+            return None
+
+    def _numbers_of_factors(self) -> NDArray[np.float64]:
+        factors = self.factors
+        try:
+            table = [np.nan if is_missing(value) else float(value) for value in factors.values]
+        except (TypeError, ValueError) as error:
+            raise self._refusal() from error
+        return np.array([*table, np.nan])[factors.place]
+
+    def _refusal(self) -> ValueError:
+        cure = (
+            "turn it into a number (days since a date, seconds, ...)" if self.series.dtype.is_temporal() else "drop it"
+        )
+        return ValueError(f"{self.label} has dtype {self.dtype}, which holds no numbers: {cure} or make it strings.")
+
+
+def _dtype_of(series: nw.Series[Any]) -> str:
+    native = series.to_native()
+    dtype = getattr(native, "dtype", getattr(native, "type", None))
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+        return "Object"  # pandas' objects may be anything, and narwhals looks at the values to name them
+    name = type(series.dtype).__name__
+    return str(dtype) if name == "Unknown" else name
+
+
+def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Categories as the values that they stand for."""
+    import narwhals as nw
+
+    if series.implementation.is_pyarrow():
+        # Arrow's dictionaries read as NumPy give missing values a category; its views cannot be filtered
+        native = series.to_native()
+        native = native.cast(getattr(native.type, "value_type", native.type))
+        native = native.cast("large_string") if str(native.type) == "string_view" else native
+        return nw.from_native(native, series_only=True)
+    return series.cast(nw.String) if isinstance(series.dtype, (nw.Categorical, nw.Enum)) else series
+
+
+def _floats_of(values: NDArray[Any]) -> NDArray[np.float64]:
+    try:
+        return values.astype(np.float64)
+    except OverflowError as error:
+        raise ValueError(f"Input X contains infinity: {error}.") from error
+
+
+def _spells_no_number(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False

@@ -1,0 +1,44 @@
+"""Reading an estimator's input: names and counts as scikit-learn keeps them, values by schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.validation import validate_data
+
+from boostbp.backends.base import Table
+from boostbp.inputs.schema import Schema
+from boostbp.inputs.sources import open_source
+
+__all__ = ["read_input"]
+
+
+def read_input(estimator: Any, X: Any, *, reset: bool, categorical_features: Any = "from_dtype") -> Table:
+    """Read the input of an estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With `reset`, gets ``n_features_in_``, ``feature_names_in_`` and ``schema_``.
+    X : array-like, sparse matrix or dataframe, (rows, features)
+    reset : bool
+        True in `fit`; False where `X` must look like the table of `fit`.
+    categorical_features : "from_dtype", None or sequence of str, int or bool
+        See `Schema.of`; looked at with `reset` only.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    ValueError
+        If `X` cannot be read, or does not look like the table of `fit`.
+    """
+    source = open_source(X, estimator=estimator)
+    validate_data(estimator, source.held, reset=reset, skip_check_array=True)
+    schema = Schema._of(source, categorical_features) if reset else estimator.schema_
+    table = schema._read(source)
+    if reset:
+        estimator.schema_ = schema
+    return table

@@ -1,0 +1,230 @@
+"""Schema: what the columns of the training table were, and how to read other tables like it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite, check_array
+
+from boostbp.backends.base import Table
+from boostbp.inputs.categories import Category, categories_of, codes_of
+from boostbp.inputs.columns import ArrayColumn
+from boostbp.inputs.sources import Source, matrix_of, open_source
+
+__all__ = ["Schema"]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of the table that a model was fitted to.
+
+    Attributes
+    ----------
+    n_features : int
+    names : tuple of str or None
+        Column names; None if the table had none, or not only strings.
+    categories : mapping of int to tuple
+        Categorical column -> its values (str, int, float, bool), in the order of their codes.
+    dtypes : tuple of str
+        What each column was; for people.
+    """
+
+    n_features: int
+    names: tuple[str, ...] | None
+    categories: Mapping[int, tuple[Category, ...]]
+    dtypes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, X: Any, *, categorical_features: Any = "from_dtype") -> Schema:
+        """Look at a training table.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or dataframe, (rows, features)
+        categorical_features : "from_dtype", None or sequence of str, int or bool
+            "from_dtype": columns of a dataframe that hold categories or strings. None: no column.
+            Otherwise column names, column numbers, or a mask, (features,).
+
+        Raises
+        ------
+        ValueError
+            If a column that is not categorical holds strings, or `categorical_features` names no column.
+        """
+        return cls._of(open_source(X), categorical_features)
+
+    @classmethod
+    def _of(cls, source: Source, categorical_features: Any) -> Schema:
+        columns = source.columns
+        n_features = source.held.shape[1]
+        chosen = _chosen(source, categorical_features)
+        if source.block is None:
+            _refuse_text([columns[j] for j in range(n_features) if j not in chosen], categorical_features)
+        categories = {j: categories_of(_column(source, j).factors, _column(source, j).label) for j in chosen}
+        dtypes = tuple(column.dtype for column in columns) or (str(source.block.dtype),) * n_features
+        return cls(n_features, source.names, categories, dtypes)
+
+    def read(self, X: Any) -> Table:
+        """Read a table with these columns.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or dataframe, (rows, features)
+
+        Returns
+        -------
+        Table
+            A float64, C-contiguous array without categories is not copied. A category that was
+            not there at fit has the code ``len(categories[column])``.
+
+        Raises
+        ------
+        ValueError
+            If columns are missing, new or in another order, of another type, or hold infinity.
+        """
+        source = open_source(X)
+        self._check_columns(source)
+        return self._read(source)
+
+    def _check_columns(self, source: Source) -> None:
+        if self.names is not None and source.names is not None and source.names != self.names:
+            new = sorted(set(source.names) - set(self.names))
+            gone = sorted(set(self.names) - set(source.names))
+            why = f"New: {new}. Missing: {gone}." if new or gone else f"The order was {list(self.names)}."
+            raise ValueError(f"The feature names should match those that were passed during fit. {why}")
+        if source.held.shape[1] != self.n_features:
+            raise ValueError(
+                f"X has {source.held.shape[1]} features, but the model expects {self.n_features} features."
+            )
+
+    def _read(self, source: Source) -> Table:
+        X = self._matrix(source)
+        try:
+            with np.errstate(invalid="ignore"):  # its first look is a sum
+                assert_all_finite(X, allow_nan=True, input_name="X")
+        except ValueError as error:
+            row, j = divmod(int(np.isinf(X).argmax()), X.shape[1])
+            raise ValueError(
+                f"Input X contains infinity: {_column(source, j).label}, row {row} (counted from 0) holds {X[row, j]}. "
+                "Clip it, or make it missing (NaN)."
+            ) from error
+        return Table(X, tuple(sorted(self.categories)))
+
+    def _matrix(self, source: Source) -> NDArray[np.float64]:
+        if source.block is None:
+            return matrix_of([self._values(source, j) for j in range(self.n_features)])
+        if sp.issparse(source.block):
+            X = source.block.toarray(order="C")
+        else:
+            with np.errstate(over="ignore"):  # wider floats than ours: infinity is refused below
+                X = check_array(source.block, dtype=np.float64, order="C", ensure_all_finite=False)
+        if self.categories and np.may_share_memory(X, source.block):
+            X = X.copy()
+        for j in self.categories:
+            X[:, j] = self._values(source, j)
+        return X
+
+    def _values(self, source: Source, j: int) -> NDArray[Any]:
+        column = _column(source, j)
+        if j in self.categories:
+            return codes_of(column.factors, self.categories[j], column.label)
+        if source.block is None and (text := column.text()) is not None:
+            raise ValueError(
+                f"{column.label} holds {text!r}, but held numbers ({self.dtypes[j]}) at fit: pass numbers."
+            )
+        return column.numbers()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema in types that JSON holds."""
+        return {
+            "n_features": self.n_features,
+            "names": None if self.names is None else list(self.names),
+            "categories": {str(j): list(values) for j, values in self.categories.items()},
+            "dtypes": list(self.dtypes),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Schema:
+        """The schema that `to_dict` described.
+
+        Raises
+        ------
+        ValueError
+            If the fields do not describe a schema.
+        """
+        try:
+            schema = cls(
+                fields["n_features"],
+                None if fields["names"] is None else tuple(fields["names"]),
+                {int(j): tuple(values) for j, values in fields["categories"].items()},
+                tuple(fields["dtypes"]),
+            )
+            schema._check()
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"This is not a schema of columns: {error!r}.") from error
+        return schema
+
+    def _check(self) -> None:
+        if type(self.n_features) is not int or len(self.dtypes) != self.n_features:
+            raise ValueError(f"{len(self.dtypes)} dtypes for {self.n_features!r} features")
+        if self.names is not None and list(map(type, self.names)) != [str] * self.n_features:
+            raise ValueError(f"the names are {self.names}")
+        for j, values in self.categories.items():
+            if not 0 <= j < self.n_features or not all(isinstance(value, (str, int, float)) for value in values):
+                raise ValueError(f"column {j} of {self.n_features} has the categories {values}")
+            if len(set(values)) != len(values):
+                raise ValueError(f"column {j} has a category twice")
+
+
+def _column(source: Source, j: int) -> Any:
+    if source.columns:
+        return source.columns[j]
+    return ArrayColumn(source.block[:, [j]].toarray()[:, 0], f"Column {j}")
+
+
+def _refuse_text(columns: Sequence[Any], categorical_features: Any) -> None:
+    wrong = [column for column in columns if column.text() is not None]
+    if wrong:
+        labels = ", ".join(column.label for column in wrong).replace(", Column", ",")
+        raise ValueError(
+            f"{labels} could not be read as numbers (the first holds {wrong[0].text()!r}), and "
+            f"categorical_features={categorical_features!r} does not make it categorical: name such columns in "
+            "categorical_features, pass a dataframe with categorical_features='from_dtype', or encode them as numbers."
+        )
+
+
+def _chosen(source: Source, categorical_features: Any) -> list[int]:
+    if categorical_features is None:
+        return []
+    if isinstance(categorical_features, str) and categorical_features == "from_dtype":
+        return [j for j, column in enumerate(source.columns) if column.is_categorical]
+    if isinstance(categorical_features, str) or not isinstance(categorical_features, Iterable):
+        raise ValueError(
+            f"categorical_features={categorical_features!r} is not known: use 'from_dtype', None, "
+            "or a list of column names, column numbers or bools."
+        )
+    return sorted(set(_positions(list(categorical_features), source)))
+
+
+def _positions(wanted: list[Any], source: Source) -> Iterable[int]:
+    n_features = source.held.shape[1]
+    if all(isinstance(item, (bool, np.bool_)) for item in wanted):
+        if wanted and len(wanted) != n_features:
+            raise ValueError(f"categorical_features is a mask of {len(wanted)} columns, but X has {n_features}.")
+        return np.flatnonzero(wanted).tolist()
+    if all(isinstance(item, str) for item in wanted):
+        unknown = [item for item in wanted if item not in (source.names or ())]
+        if unknown:
+            known = "X has no column names" if source.names is None else f"the columns are {list(source.names)}"
+            raise ValueError(f"categorical_features names {unknown}, but {known}.")
+        return [(source.names or ()).index(item) for item in wanted]
+    if all(isinstance(item, (int, np.integer)) and not isinstance(item, bool) for item in wanted):
+        wrong = [item for item in wanted if not 0 <= item < n_features]
+        if wrong:
+            raise ValueError(f"categorical_features holds {wrong}, but columns are numbered 0 to {n_features - 1}.")
+        return [int(item) for item in wanted]
+    raise ValueError(f"categorical_features={wanted!r} mixes kinds: use column names, column numbers or bools.")

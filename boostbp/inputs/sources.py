@@ -1,0 +1,140 @@
+"""An input of any kind, opened: a block of numbers, or columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
+
+__all__ = ["Source", "is_frame", "matrix_of", "open_source"]
+
+_NUMBERS = "fiub"
+_ROWS_AT_ONCE = 4096  # rows of all columns that are written together, so that they stay in cache
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An opened input.
+
+    Attributes
+    ----------
+    held : object
+        The input, as scikit-learn can look at it for names and shape.
+    columns : sequence of Column
+        One for each feature.
+    names : tuple of str or None
+        Column names, if the input has names and all are strings.
+    block : (rows, features) array or sparse matrix, or None
+        All columns at once, where they are numbers of one dtype.
+    """
+
+    held: Any
+    columns: Sequence[Column]
+    names: tuple[str, ...] | None = None
+    block: Any = None
+
+
+def is_frame(X: Any) -> bool:
+    """Whether `X` is a table with named columns (anything that narwhals reads, or an Arrow stream)."""
+    if isinstance(X, (np.ndarray, list, tuple)) or sp.issparse(X):
+        return False
+    import narwhals as nw
+
+    is_stream = hasattr(X, "__arrow_c_stream__") and not nw.dependencies.is_into_series(X)
+    return is_stream or nw.dependencies.is_into_dataframe(X)
+
+
+def open_source(X: Any, *, estimator: Any = None) -> Source:
+    """Open an input; nothing is converted yet, but for lists and sparse matrices.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or dataframe, (rows, features)
+    estimator : estimator, optional
+        Named in errors.
+
+    Raises
+    ------
+    ValueError
+        If `X` is not two-dimensional, is empty, or holds complex numbers or dates.
+    TypeError
+        If `X` is a lazy frame.
+    """
+    if is_frame(X):
+        return _open_frame(X, estimator)
+    if sp.issparse(X):
+        block = check_array(X, accept_sparse=("csr", "csc"), dtype=np.float64, **_lenient(estimator))
+        return Source(block, [], block=block)
+    return _open_array(X, estimator)
+
+
+def matrix_of(columns: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """Columns of any numeric dtype as one matrix, (rows, columns) float64, C-contiguous."""
+    n_rows = len(columns[0])
+    out = np.empty((n_rows, len(columns)))
+    for top in range(0, n_rows, _ROWS_AT_ONCE):
+        rows = slice(top, top + _ROWS_AT_ONCE)
+        for j, column in enumerate(columns):
+            out[rows, j] = column[rows]
+    return out
+
+
+def _lenient(estimator: Any) -> dict[str, Any]:
+    return {"ensure_all_finite": False, "input_name": "X", "estimator": estimator}
+
+
+def _open_array(X: Any, estimator: Any) -> Source:
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(np.float64), np.nan)
+    elif isinstance(X, (list, tuple)):
+        X = _array_of(X)
+    elif not isinstance(X, np.ndarray):
+        _refuse_lazy(X)
+    values = check_array(X, dtype=None, **_lenient(estimator))
+    if values.dtype.kind in "mMV":
+        raise ValueError(f"X has dtype {values.dtype}, which holds no numbers: turn it into numbers.")
+    if values.dtype.kind == "T":
+        values = values.astype(object)
+    columns = [ArrayColumn(values[:, j], f"Column {j}") for j in range(values.shape[1])]
+    return Source(values, columns, block=values if values.dtype.kind in _NUMBERS else None)
+
+
+def _array_of(X: Any) -> Any:
+    try:
+        values = np.asarray(X)
+    except ValueError:  # ragged: scikit-learn says so
+        return X
+    # a list of strings and numbers would become strings
+    return np.asarray(X, object) if values.dtype.kind in "SU" else values
+
+
+def _open_frame(X: Any, estimator: Any) -> Source:
+    import narwhals as nw
+
+    if not nw.dependencies.is_into_dataframe(X):
+        X = nw.from_arrow(X, backend="pyarrow")
+    try:
+        frame = nw.from_native(X, eager_only=True)
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(f"X has several columns of one name: rename them. {error}") from error
+    if 0 in frame.shape:
+        check_array(np.empty(frame.shape), **_lenient(estimator))
+    columns = [FrameColumn(series, f"Column {series.name!r}") for series in frame.iter_columns()]
+    names = tuple(frame.columns)
+    return Source(frame.to_native(), columns, names if all(isinstance(name, str) for name in names) else None)
+
+
+def _refuse_lazy(X: Any) -> None:
+    import narwhals as nw
+
+    if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
+        raise TypeError(
+            f"X is a {type(X).__name__} of {type(X).__module__}, which is lazy: call .collect() or the like."
+        )

@@ -1,0 +1,178 @@
+"""Targets and sample weights."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.multiclass import check_classification_targets
+
+from boostbp.inputs.categories import is_missing, text_in
+from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
+from boostbp.inputs.sources import is_frame, matrix_of, open_source
+
+__all__ = ["read_target", "read_weight"]
+
+
+def read_target(y: Any, n_rows: int, *, estimator: Any = None, labels: bool = False) -> NDArray[Any]:
+    """Read a target.
+
+    Parameters
+    ----------
+    y : array-like, series or dataframe, (rows,) or (rows, outputs)
+        Labels have one output only.
+    n_rows : int
+        Rows of the input that the target belongs to.
+    estimator : estimator, optional
+        Named in errors.
+    labels : bool
+        Read labels of classes; otherwise numbers to regress on.
+
+    Returns
+    -------
+    (rows,) or (rows, outputs)
+        Numbers as float64, C-contiguous; labels as they are.
+
+    Raises
+    ------
+    ValueError
+        If `y` is None, has another number of rows, holds missing or infinite values, or is not of
+        that kind.
+
+    Warns
+    -----
+    DataConversionWarning
+        If `y` is one column, (rows, 1).
+    """
+    if y is None:
+        name = "This" if estimator is None else f"This {type(estimator).__name__}"
+        raise ValueError(f"{name} estimator requires y to be passed, but the target y is None.")
+    values = _values(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+            "(n_samples,), for example using ravel().",
+            DataConversionWarning,
+            stacklevel=2,
+        )
+        values = values[:, 0]
+    check_consistent_length(range(n_rows), values)
+    return _labels(values) if labels else _numbers(values)
+
+
+def read_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
+    """Read the weights of the rows.
+
+    Parameters
+    ----------
+    sample_weight : None, number or array-like, (rows,)
+    n_rows : int
+
+    Returns
+    -------
+    (rows,) float64
+        Ones if there are none.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative, missing or infinite, all are zero, or there are not `n_rows`.
+    """
+    if sample_weight is None:
+        return np.ones(n_rows)
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n_rows, sample_weight)
+    weight = _one_or_two_axes(sample_weight, "sample_weight")
+    if weight.ndim != 1:
+        raise ValueError(f"sample_weight must be a number or a 1D array, (rows,); got shape {weight.shape}.")
+    check_consistent_length(range(n_rows), weight)
+    weight = _as_floats(weight, "sample_weight")
+    _refuse_where(~np.isfinite(weight), weight, "sample_weight", "Drop these rows, or give them weight 0.")
+    if (weight < 0).any():
+        row = int(np.argmax(weight < 0))
+        raise ValueError(
+            f"Negative values in sample_weight: {int((weight < 0).sum())} of {n_rows}, the first in row {row} "
+            f"({weight[row]}). Weights must be 0 or more."
+        )
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row: at least one weight must be non-zero.")
+    return weight
+
+
+def _values(y: Any) -> NDArray[Any]:
+    if is_frame(y):
+        columns = open_source(y).columns
+        if len(columns) == 1:  # it may hold labels
+            return _of_column(columns[0])[:, None]
+        return matrix_of([column.numbers() for column in columns])
+    return _one_or_two_axes(y, "y")
+
+
+def _one_or_two_axes(y: Any, name: str) -> NDArray[Any]:
+    if isinstance(y, (list, tuple)):
+        # beside strings, None and NaN would become strings
+        y = y if set(map(type, y)) <= {str} or text_in(y) is None else np.asarray(y, object)
+    elif not isinstance(y, np.ndarray) and not sp.issparse(y):
+        import narwhals as nw
+
+        if nw.dependencies.is_into_series(y):
+            y = _of_column(FrameColumn(nw.from_native(y, series_only=True), name))
+    if isinstance(y, np.ma.MaskedArray):
+        y = np.where(np.ma.getmaskarray(y), None, y.data)
+    return check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name=name)
+
+
+def _of_column(column: Column) -> NDArray[Any]:
+    if column.is_categorical:
+        place, values, _ = column.factors
+        if text_in(values) is None and (place >= 0).all():
+            return np.asarray(values)[place]
+        return np.array([*values, None], object)[place]
+    return column.numbers()
+
+
+def _as_floats(values: NDArray[Any], name: str) -> NDArray[np.float64]:
+    if values.dtype.kind in "mM":
+        raise ValueError(f"{name} has dtype {values.dtype}: turn it into numbers.")
+    try:
+        return check_array(
+            values, ensure_2d=False, dtype=np.float64, order="C", ensure_all_finite=False, input_name=name
+        )
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} must hold numbers: {error}") from error
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
+    floats = _as_floats(values, "y")
+    _refuse_where(~np.isfinite(floats), floats, "y", "Drop these rows, or fill them in.")
+    return floats
+
+
+def _labels(values: NDArray[Any]) -> NDArray[Any]:
+    if values.ndim != 1:
+        raise ValueError(f"y should be a 1d array of labels, got an array of shape {values.shape} instead.")
+    if values.dtype.kind == "f":
+        _refuse_where(~np.isfinite(values), values, "y", "Drop these rows, or give them a class.")
+    elif values.dtype.kind == "O":
+        factors = ArrayColumn(values, "y").factors
+        missing = np.array([is_missing(value) for value in factors.values])[factors.place]
+        _refuse_where(missing, values, "y", "Drop these rows, or give them a class.")
+    check_classification_targets(values)
+    return values
+
+
+def _refuse_where(bad: NDArray[np.bool_], values: NDArray[Any], name: str, cure: str) -> None:
+    if not bad.any():
+        return
+    rows = np.any(bad.reshape(len(bad), -1), axis=1, keepdims=True)[:, 0]
+    infinite = values.dtype.kind == "f" and not np.isnan(values[bad]).any()
+    raise ValueError(
+        f"Input {name} contains {'infinity' if infinite else 'NaN'}: {int(rows.sum())} of {len(rows)} rows, "
+        f"the first in row {int(np.argmax(rows))} (counted from 0). {cure}"
+    )

@@ -1,0 +1,1 @@
+"""Back-propagation: losses, steps, layers, the network and Algorithm 1."""

@@ -1,0 +1,94 @@
+"""History: what each epoch of back-propagation looked like, and why it stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+__all__ = ["Epoch", "History", "Stop"]
+
+
+class Stop(Enum):
+    """Why training stopped, as a sentence with the cure."""
+
+    EPOCHS = "All epochs were run."
+    PATIENCE = "The evaluation metric did not improve for n_iter_no_change epochs; the best epoch was restored."
+    NOT_FINITE = (
+        "A hidden variable left every bound; the best epoch before it was restored. "
+        "Try a smaller step_size, a larger reg_lambda, clip=True or refit_order='upward'."
+    )
+    TIME = "max_time was used up; the best epoch was restored."
+    CALLBACK = "A callback asked to stop; the best epoch was restored."
+    INTERRUPTED = "Interrupted from the keyboard; the best epoch was restored."
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One epoch.
+
+    Attributes
+    ----------
+    epoch : int
+        0 is the stack before any back-propagation.
+    loss : float
+        Weighted mean training loss.
+    metrics : dict of str to float
+        The metric of each evaluation set, by name.
+    seconds : float
+        Wall time of the epoch, evaluation included.
+    gradient_norms : tuple of float
+        Root mean square of dL/dh of each hidden layer.
+    dead : tuple of float
+        Share of rows whose gradient is exactly zero, for each hidden layer.
+    drift : tuple of float
+        How far each hidden layer moved in this epoch, as root mean square over its spread.
+    spreads : tuple of float
+        Mean standard deviation of the units of each hidden layer.
+    r2 : tuple of float
+        R^2 of the refit of each layer to its target; the output layer's is NaN where it is boosted.
+    """
+
+    epoch: int
+    loss: float
+    metrics: dict[str, float]
+    seconds: float
+    gradient_norms: tuple[float, ...]
+    dead: tuple[float, ...]
+    drift: tuple[float, ...]
+    spreads: tuple[float, ...]
+    r2: tuple[float, ...]
+
+
+@dataclass(slots=True)
+class History:
+    """All epochs, the best one, and why training stopped.
+
+    Attributes
+    ----------
+    epochs : list of Epoch
+    best_epoch : int
+        Number of the epoch that the model was taken from.
+    stop : Stop
+    metric : str
+        Name of the metric that chose the best epoch; "" if none did.
+    """
+
+    epochs: list[Epoch] = field(default_factory=list)
+    best_epoch: int = 0
+    stop: Stop = Stop.EPOCHS
+    metric: str = ""
+
+    def __len__(self) -> int:
+        return len(self.epochs)
+
+    def __getitem__(self, number: int) -> Epoch:
+        return self.epochs[number]
+
+    @property
+    def loss(self) -> list[float]:
+        """Training loss of each epoch."""
+        return [epoch.loss for epoch in self.epochs]
+
+    def metrics(self, name: str) -> list[float]:
+        """Metric of one evaluation set, by epoch."""
+        return [epoch.metrics[name] for epoch in self.epochs]

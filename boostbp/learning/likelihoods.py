@@ -1,0 +1,154 @@
+"""Losses that are likelihoods: Poisson counts, two classes, many classes. Conventions: `losses`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_softmax, softmax
+
+from boostbp.learning import location
+from boostbp.learning.targets import refuse
+
+__all__ = ["Logistic", "Poisson", "Softmax"]
+
+Floats = NDArray[np.float64]
+
+_LEAST_HESSIAN = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson:
+    """``exp(h) - y h``, for counts and rates ``y >= 0``; baseline: log of the weighted mean.
+
+    Above ``h = 50`` the exponential goes on as its tangent, in the value, and `link` stays at
+    ``exp(50)``, about 5e21: the gradient is ``link(h) - y`` and the derivative of the value
+    everywhere, and neither overflows in single precision.
+
+    Attributes
+    ----------
+    max_delta_step : float
+        The hessian is ``exp(h + max_delta_step)``: 0.7 halves the Newton steps, which are
+        too long where a count is far above the prediction. LightGBM and XGBoost do the same.
+    """
+
+    max_delta_step: float = 0.7
+    name: ClassVar[str] = "poisson"
+    scale_free: ClassVar[bool] = False
+    highest: ClassVar[float] = 50.0
+
+    def __post_init__(self) -> None:
+        """Refuse a negative or endless step."""
+        if not 0 <= self.max_delta_step < np.inf:
+            raise ValueError(
+                f"max_delta_step={self.max_delta_step!r} is not a number >= 0: use e.g. Poisson(max_delta_step=0.7)."
+            )
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Negative log-likelihood but for a constant."""
+        excess = np.maximum(h - self.highest, 0.0)
+        return (self.link(h) * (1.0 + excess) - y * h).sum(axis=1)
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """Predicted mean minus target."""
+        return self.link(h) - y
+
+    def hessian(self, h: Floats, y: Floats) -> Floats:
+        """Predicted mean, enlarged by `max_delta_step`."""
+        return np.maximum(self.link(h) * np.exp(self.max_delta_step), _LEAST_HESSIAN)
+
+    def link(self, h: Floats) -> Floats:
+        """Exponential."""
+        return np.exp(np.minimum(h, self.highest))
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Log of the weighted mean; ``log(1e-6)`` for an output that is always 0."""
+        return location.log_mean(y, weight)
+
+    def check(self, y: Floats) -> None:
+        """Refuse negative targets, and those that ``exp(50)`` does not reach."""
+        refuse(y, ~(y >= 0), "loss='poisson' takes counts >= 0. Drop these rows, or use loss='squared_error'.")
+        refuse(y, y > np.exp(self.highest), "loss='poisson' takes counts up to 5e21. Divide y by a constant.")
+
+
+@dataclass(frozen=True, slots=True)
+class Logistic:
+    """``log(1 + exp(h)) - y h`` for ``y`` 0 or 1; baseline: weighted log-odds, +-13.8 if one class is absent."""
+
+    name: ClassVar[str] = "logistic"
+    scale_free: ClassVar[bool] = False
+
+    # With s = 1 for y = 0 and s = -1 for y = 1 nothing cancels, however sure the prediction is.
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Negative log-likelihood."""
+        return np.logaddexp(0.0, (1.0 - 2.0 * y) * h).sum(axis=1)
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """Probability of class 1 minus target."""
+        sign = 1.0 - 2.0 * y
+        return sign * expit(sign * h)
+
+    def hessian(self, h: Floats, y: Floats) -> Floats:
+        """``p (1 - p)``."""
+        return np.maximum(expit(h) * expit(-h), _LEAST_HESSIAN)
+
+    def link(self, h: Floats) -> Floats:
+        """Probability of class 1."""
+        return np.asarray(expit(h))
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Weighted log-odds."""
+        return location.log_mean(y, weight) - location.log_mean(1.0 - y, weight)
+
+    def check(self, y: Floats) -> None:
+        """Refuse anything but 0 and 1."""
+        refuse(y, (y != 0) & (y != 1), "the logistic loss takes 0 and 1. Encode the two classes as 0 and 1.")
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """``-log softmax(h)`` of the true class; baseline: log of the weighted class shares.
+
+    The hessian is ``K / (K - 1) p (1 - p)`` for ``K`` classes, as in LightGBM: `h` has one degree
+    of freedom too many, all outputs move at once, and the bare diagonal would step too far
+    (twice too far for two classes).
+    """
+
+    name: ClassVar[str] = "softmax"
+    scale_free: ClassVar[bool] = False
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Negative log-likelihood."""
+        return -(y * log_softmax(h, axis=1)).sum(axis=1)
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """Probabilities minus target."""
+        return self.link(h) - y
+
+    def hessian(self, h: Floats, y: Floats) -> Floats:
+        """``K / (K - 1) p (1 - p)``."""
+        p = self.link(h)
+        n_classes = h.shape[1]
+        return np.maximum(n_classes / (n_classes - 1) * p * (1.0 - p), _LEAST_HESSIAN)
+
+    def link(self, h: Floats) -> Floats:
+        """Probabilities of the classes."""
+        return np.asarray(softmax(h, axis=1))
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Log of the weighted class shares; ``log(1e-6)`` for a class that is absent."""
+        return location.log_mean(y, weight)
+
+    def check(self, y: Floats) -> None:
+        """Refuse rows that are not one-hot."""
+        if y.shape[1] < 2:
+            raise ValueError("y has 1 column: the softmax loss takes one for each class. Use loss='logistic'.")
+        refuse(y, (y != 0) & (y != 1), "the softmax loss takes one-hot rows. Encode the classes as columns of 0 and 1.")
+        total = y.sum(axis=1)
+        wrong = total != 1
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(f"y has {total[row]:g} classes in row {row}: the softmax loss takes one 1 in each row.")

@@ -1,0 +1,43 @@
+"""Starts: what hidden variables are before the first epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.learning.steps import spread
+
+__all__ = ["STARTS", "Start", "noise", "projection"]
+
+Floats = NDArray[np.float64]
+Start = Callable[[Floats, Floats, int, np.random.Generator], Floats]
+
+
+def noise(h: Floats, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
+    """Gaussian noise, (rows, units): the paper's start."""
+    return rng.standard_normal((len(h), units))
+
+
+def projection(h: Floats, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
+    """Random projections of the standardised layer below, each unit with spread 1, (rows, units)."""
+    U = standardised(h, weight)
+    out = U @ rng.standard_normal((U.shape[1], units))
+    return standardised(out, weight)
+
+
+def standardised(h: Floats, weight: Floats) -> Floats:
+    """Columns with weighted mean 0 and spread 1; missing values count as the mean, constants become 0."""
+    missing = np.isnan(h)
+    present = np.where(missing, 0.0, weight[:, None])
+    size = np.maximum(np.abs(np.where(missing, 0.0, h)).max(axis=0, initial=0.0), np.finfo(float).tiny)
+    h = np.where(missing, 0.0, h) / size
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.nan_to_num((present * h).sum(0) / present.sum(0))
+    centred = np.where(missing, 0.0, h - mean)
+    deviation = spread(centred, weight)
+    return centred / np.where(deviation > 1e-14, deviation, np.inf)
+
+
+STARTS: dict[str, Start] = {"noise": noise, "projection": projection}

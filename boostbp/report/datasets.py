@@ -1,0 +1,136 @@
+"""Data sets by name: those that scikit-learn ships, a synthetic one, a file of the user's, OpenML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import datasets
+
+from boostbp.extras import require
+from boostbp.files import Columns, read
+
+__all__ = ["NAMES", "Dataset", "Task", "load", "task_of"]
+
+Task = Literal["classification", "regression"]
+
+# More distinct whole numbers than this are an amount, not labels.
+_MOST_CLASSES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A table with a target.
+
+    Attributes
+    ----------
+    name : str
+    X : (rows, features) float64 array, or pandas.DataFrame of float64 and category columns
+    y : (rows,) array
+        Labels, or float64.
+    task : {"classification", "regression"}
+    """
+
+    name: str
+    X: Any
+    y: NDArray[Any]
+    task: Task
+
+
+def task_of(y: NDArray[Any]) -> Task:
+    """Classification for text and for at most 20 distinct whole numbers, regression otherwise."""
+    if y.dtype.kind == "f" or (y.dtype.kind in "iu" and len(np.unique(y)) > _MOST_CLASSES):
+        return "regression"
+    return "classification"
+
+
+def _shipped(loader: Callable[..., Any], task: Task) -> Callable[[str], Dataset]:
+    def load(name: str) -> Dataset:
+        X, y = loader(return_X_y=True)
+        return Dataset(name, X, y, task)
+
+    return load
+
+
+def _friedman1(name: str) -> Dataset:
+    X, y = datasets.make_friedman1(n_samples=2000, n_features=10, noise=1.0, random_state=0)
+    return Dataset(name, X, y, "regression")
+
+
+_LOADERS: dict[str, Callable[[str], Dataset]] = {
+    "breast_cancer": _shipped(datasets.load_breast_cancer, "classification"),
+    "diabetes": _shipped(datasets.load_diabetes, "regression"),
+    "digits": _shipped(datasets.load_digits, "classification"),
+    "friedman1": _friedman1,
+    "iris": _shipped(datasets.load_iris, "classification"),
+    "wine": _shipped(datasets.load_wine, "classification"),
+}
+NAMES = tuple(_LOADERS)
+
+
+def load(
+    source: str, *, target: str | None = None, task: Task | None = None, columns: Columns | None = None
+) -> Dataset:
+    """Load a data set.
+
+    Parameters
+    ----------
+    source : str
+        A name of `NAMES`, ``openml:NAME`` or ``openml:NUMBER``, or the path of a CSV or Parquet file.
+    target : str, optional
+        Column that is predicted; needed for a file, the data set's own for OpenML.
+    task : {"classification", "regression"}, optional
+        By default `task_of` the target.
+    columns : Columns, optional
+        What to do with the other columns of a file.
+
+    Raises
+    ------
+    ValueError
+        If there is no such data set, file or target.
+    ConnectionError
+        If OpenML could not be reached.
+    """
+    if source in _LOADERS:
+        dataset = _LOADERS[source](source)
+        if target is not None or task not in (None, dataset.task):
+            raise ValueError(f"{source!r} has its own target and task: leave out target={target!r} and task={task!r}.")
+        return dataset
+    if source.startswith("openml:"):
+        X, y = _openml(source.removeprefix("openml:"), target)
+    elif Path(source).suffix.lower() in {".csv", ".parquet"}:
+        if target is None:
+            raise ValueError(f"target=None: {source} needs the name of the column that is predicted.")
+        X, y = read(Path(source), target, columns or Columns())
+    else:
+        raise ValueError(
+            f"source={source!r} is not a data set: give one of {', '.join(NAMES)}, openml:NAME, "
+            "or the path of a .csv or .parquet file."
+        )
+    task = task or task_of(y)
+    if task == "regression" and y.dtype.kind not in "fiu":
+        raise ValueError(f"task='regression' needs numbers, but the target of {source} is text such as {y[0]!r}.")
+    return Dataset(source, X, y.astype(np.float64) if task == "regression" else y, task)
+
+
+def _openml(name: str, target: str | None) -> tuple[Any, NDArray[Any]]:
+    pandas = require("pandas", extra="frames", what=f"openml:{name}")
+    which = {"data_id": int(name)} if name.isdecimal() else {"name": name, "version": "active"}
+    try:
+        bunch = datasets.fetch_openml(**which, target_column=target or "default-target", as_frame=True, parser="auto")
+    except OSError as error:
+        raise ConnectionError(f"openml:{name} needs the network, which gave: {error}") from error
+    if not isinstance(bunch.target, pandas.Series):
+        raise ValueError(f"openml:{name} has no single target: name one of its columns as target.")
+    X = bunch.data.copy()
+    for column in X.columns:
+        if not isinstance(X[column].dtype, pandas.CategoricalDtype):
+            text = not pandas.api.types.is_numeric_dtype(X[column])
+            X[column] = X[column].astype("category" if text else np.float64)
+    known = bunch.target.notna().to_numpy()
+    y = bunch.target[known]
+    return X[known], y.astype(str if isinstance(y.dtype, pandas.CategoricalDtype) else y.dtype).to_numpy()

@@ -1,0 +1,44 @@
+"""Named settings of the estimators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["paper_settings"]
+
+
+def paper_settings(**changes: Any) -> dict[str, Any]:
+    """Algorithm 1 as printed, as parameters of any estimator.
+
+    Gaussian-noise start, alpha = mu = 0.5 on plain gradients, layers fitted from the output down,
+    each on its old input, the output layer fitted to its moved target, phi = [1, x, x^2] with the
+    penalty of the printed solution, no clipping, no ridge base, all 60 epochs. The paper gives
+    neither beta, lambda nor the rows per leaf: the values here are ours.
+
+    Parameters
+    ----------
+    **changes
+        Parameters to set beside these, such as ``n_estimators=[40, 200]``.
+
+    Examples
+    --------
+    >>> from boostbp import BoostBPRegressor, paper_settings
+    >>> model = BoostBPRegressor((32,), **paper_settings(backend="sklearn", n_estimators=[40, 200]))
+    """
+    settings: dict[str, Any] = {
+        "start": "noise",
+        "step": "plain",
+        "step_size": 0.5,
+        "momentum": 0.5,
+        "refit_order": "downward",
+        "output": "move",
+        "basis": "quadratic",
+        "reg_lambda": 1.0,
+        "penalize_constant": True,
+        "standardize": False,
+        "clip": False,
+        "base": None,
+        "early_stopping": False,
+        "epochs": 60,
+    }
+    return settings | changes

@@ -1,0 +1,1 @@
+"""What a fitted layer is made of: trees, leaf regressions, the packed forest."""

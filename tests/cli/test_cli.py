@@ -1,0 +1,268 @@
+"""The command line: from a file to a model to predictions, and errors of one line."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+from sklearn.datasets import load_diabetes, load_iris
+from typer.testing import CliRunner
+
+from boostbp import BoostBPClassifier, BoostBPRegressor, files
+from boostbp.cli import app
+from boostbp.cli.settings import settings
+from boostbp.cli.sink import sink
+
+QUICK = ["-s", "epochs=1", "-s", "hidden_layer_sizes=3", "-s", "n_estimators=4", "-s", "min_samples_leaf=5"]
+
+
+def run(*arguments):
+    """Run a command; whatever happens, it must not end in a traceback."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def error_of(result, code):
+    """The one line of an error."""
+    assert result.exit_code == code, result.output
+    lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1, result.stderr
+    return lines[0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """iris with labels, a category and a key; diabetes with numbers: as CSV and as Parquet."""
+    where = tmp_path_factory.mktemp("data")
+    iris = load_iris(as_frame=True)
+    flowers = iris.data.rename(columns=lambda name: name.removesuffix(" (cm)").replace(" ", "_"))
+    flowers["colour"] = np.array(["blue", "white", "violet"])[np.arange(150) % 3]
+    flowers["key"] = [f"{row:03d}" for row in range(150)]
+    flowers["species"] = iris.target_names[iris.target]
+    people = load_diabetes(as_frame=True).frame
+    for name, frame in {"iris": flowers, "diabetes": people}.items():
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        csv.write_csv(table, where / f"{name}.csv")
+        parquet.write_table(table, where / f"{name}.parquet")
+    return where
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    pytest.importorskip("boostbp.interop.storage")
+    where = folder / "iris.model"
+    result = run("fit", folder / "iris.csv", "-t", "species", "-m", where, "--drop", "key", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "150 rows, 5 features, classification of 'species'" in result.stderr
+    assert f"Saved to {where}" in " ".join(result.stderr.split())
+    assert result.stdout == ""
+    return where
+
+
+@pytest.mark.parametrize("read_from", ["csv", "parquet"])
+@pytest.mark.parametrize("write_to", ["csv", "parquet"])
+def test_predictions_are_those_of_the_estimator(folder, model, tmp_path, read_from, write_to):
+    from boostbp.interop import storage
+
+    out = tmp_path / f"out.{write_to}"
+    result = run("predict", folder / f"iris.{read_from}", "-m", model, "-o", out, "--proba", "--keep", "key")
+    assert result.exit_code == 0, result.output
+    written = pd.read_csv(out, dtype={"key": str}) if write_to == "csv" else pd.read_parquet(out)
+    estimator = storage.load(model)
+    X = pd.read_parquet(folder / "iris.parquet").drop(columns=["key", "species"])
+    expected = estimator.predict_proba(X)
+    names = [f"probability_{name}" for name in ("setosa", "versicolor", "virginica")]
+    assert list(written.columns) == ["key", "prediction", *names]
+    np.testing.assert_array_equal(written[names].to_numpy(), expected)
+    np.testing.assert_array_equal(written["prediction"], estimator.predict(X))
+    assert written["key"].tolist() == [f"{row:03d}" for row in range(150)]
+
+
+def test_chunks_change_nothing(folder, model, tmp_path, monkeypatch):
+    whole, pieces = tmp_path / "whole.parquet", tmp_path / "pieces.parquet"
+    source = folder / "iris.parquet"
+    assert run("transform", source, "-m", model, "-o", whole).exit_code == 0
+    monkeypatch.setattr(files, "_PARQUET_ROWS", 7)
+    assert run("transform", source, "-m", model, "-o", pieces).exit_code == 0
+    expected = pd.read_parquet(whole)
+    assert list(expected.columns) == ["h0", "h1", "h2"]
+    pd.testing.assert_frame_equal(pd.read_parquet(pieces), expected)
+
+
+def test_column_order_of_the_file_does_not_matter(folder, model, tmp_path):
+    shuffled = pd.read_parquet(folder / "iris.parquet").iloc[:, ::-1]
+    shuffled.to_parquet(tmp_path / "shuffled.parquet")
+    for source, out in ((folder / "iris.parquet", "a.csv"), (tmp_path / "shuffled.parquet", "b.csv")):
+        assert run("predict", source, "-m", model, "-o", tmp_path / out, "--proba").exit_code == 0
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_regression_by_config_file(folder, tmp_path):
+    storage = pytest.importorskip("boostbp.interop.storage")
+    config = tmp_path / "model.toml"
+    config.write_text(
+        "epochs = 1\nhidden_layer_sizes = [2]\nn_estimators = [2, 9]\n[backend_params]\nlambda_l1 = 0.5\n"
+    )
+    where = tmp_path / "diabetes.model"
+    run("fit", folder / "diabetes.csv", "-t", "target", "-m", where, "--config", config, "-s", "n_estimators=3,5", "-q")
+    estimator = storage.load(where)
+    assert isinstance(estimator, BoostBPRegressor)
+    assert estimator.get_params()["n_estimators"] in ((3, 5), [3, 5])
+    out = tmp_path / "out.csv"
+    assert run("predict", folder / "diabetes.parquet", "-m", where, "-o", out, "-q").stderr == ""
+    X = pd.read_parquet(folder / "diabetes.parquet").drop(columns="target")
+    np.testing.assert_array_equal(pd.read_csv(out)["prediction"], estimator.predict(X))
+    assert "--proba needs a classifier" in error_of(
+        run("predict", folder / "diabetes.csv", "-m", where, "-o", out, "--proba"), 1
+    )
+
+
+def test_failed_prediction_leaves_the_old_file(folder, model, tmp_path):
+    out = tmp_path / "out.csv"
+    out.write_text("precious")
+    lacking = tmp_path / "lacking.csv"
+    lacking.write_text("sepal_length,colour\n1,blue\n")
+    assert "lacking.csv has no column 'sepal_width'" in error_of(run("predict", lacking, "-m", model, "-o", out), 1)
+    text = (
+        folder.joinpath("iris.csv").read_text().replace("\n5.1,3.5", "\nlong,3.5", 1).replace("\n4.9,3", "\nlong,3", 1)
+    )
+    broken = tmp_path / "broken.csv"
+    broken.write_text(text)
+    assert "long" in error_of(run("predict", broken, "-m", model, "-o", out), 1)
+    assert out.read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.csv", "lacking.csv", "out.csv"]
+
+
+def test_compare_prints_and_writes_the_same_scores(tmp_path):
+    out = tmp_path / "out.json"
+    result = run("compare", "iris", "-b", "lightgbm", "--json", out, "--test-size", 0.3, *QUICK)
+    assert result.exit_code == 0, result.output
+    written = json.loads(out.read_text())
+    assert written["machine"]["lightgbm"]
+    models = {row["model"]: row for row in written["results"]["iris"]}
+    assert list(models) == ["boostbp (lightgbm)", "LightGBM", "LightGBM linear_tree", "XGBoost"]
+    for name, row in models.items():
+        line = next(line for line in result.stdout.splitlines() if f" {name} " in line)
+        assert f"{row['scores']['accuracy']:.4f}" in line
+        assert f"{row['scores']['log_loss']:.4f}" in line
+
+
+def test_compare_takes_a_file_with_categories(folder):
+    arguments = ["-t", "species", "--drop", "key", "-b", "lightgbm", "-s", "early_stopping=false", *QUICK]
+    result = run("compare", folder / "iris.csv", *arguments)
+    assert result.exit_code == 0, result.output
+    assert "classification, 150 rows, 5 features" in result.stdout
+
+
+def test_compare_fails_when_a_model_fails():
+    result = run("compare", "wine", "-b", "catboost")
+    assert "failed: boostbp (catboost) on wine" in error_of(result, 1)
+    assert "LightGBM linear_tree" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["fit", "{folder}/iris.csv", "-t", "petals", "-m", "m"], 1, "iris.csv has no column 'petals'"),
+        (["fit", "{folder}/none.csv", "-t", "species", "-m", "m"], 1, "none.csv' is not a file"),
+        (["fit", "{folder}/iris.csv", "-t", "species", "-m", "no/such/m"], 2, "there is no folder"),
+        (["fit", "{folder}/iris.csv", "-t", "species", "-m", "m", "-s", "epoch=3"], 2, "did you mean 'epochs'?"),
+        (["fit", "{folder}/iris.csv", "-t", "species", "-m", "m", "-s", "epochs"], 2, "not of the form key=value"),
+        (["fit", "{folder}/iris.csv", "-t", "species", "-m", "m", "-s", "epochs=few"], 2, "give a whole number"),
+        (["fit", "{folder}/iris.csv", "-t", "species", "-m", "m", "-b", "catboost"], 1, "catboost"),
+        (["fit", "{folder}/iris.csv", "-t", "species", "-m", "m", "-s", "epochs=-1"], 1, "epochs=-1"),
+        (["fit", "{folder}/iris.csv", "-t", "species", "-m", "m", "--task", "regression"], 1, "needs numbers"),
+        (["compare", "no_such"], 1, "source='no_such' is not a data set"),
+        (["compare", "iris", "--test-size", "1.5"], 2, "--test-size 1.5 is not between 0 and 1"),
+        (["compare", "iris", "-s", "epoch=3"], 2, "did you mean 'epochs'?"),
+    ],
+)
+def test_error_is_one_line_with_its_code(folder, tmp_path, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(tmp_path)
+    result = run(*(argument.format(folder=folder) for argument in arguments))
+    assert message in error_of(result, code)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["fit"], ["nonsense"], ["compare", "iris", "--seed", "x"]])
+def test_wrong_command_line_ends_with_2(arguments):
+    assert run(*arguments).exit_code == 2
+
+
+def test_help_and_version():
+    result = run("--help")
+    assert result.exit_code == 0
+    assert all(command in result.output for command in ("fit", "predict", "transform", "compare"))
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    assert run("--version").output.split() == ["boostbp", tomllib.loads(project.read_text())["project"]["version"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("epochs=7", 7),
+        ("step_size=1", 1.0),
+        ("clip=false", False),
+        ("max_leaves=none", None),
+        ("max_leaves=9", 9),
+        ("hidden_layer_sizes=8", (8,)),
+        ("hidden_layer_sizes=8,4", (8, 4)),
+        ("hidden_layer_sizes=[8, 4]", (8, 4)),
+        ("n_estimators=5,50", (5, 50)),
+        ("learning_rate=0.1,0.5", (0.1, 0.5)),
+        ("basis=linear", "linear"),
+        ("backend_params.lambda_l1=0.5", {"lambda_l1": 0.5}),
+    ],
+)
+def test_set_gives_a_value_of_the_right_type(text, value):
+    (got,) = settings(BoostBPClassifier, assigned=[text]).values()
+    assert got == value
+    assert type(got) is type(value)
+
+
+@pytest.mark.parametrize(
+    "text", ["clip=1", "clip=maybe", "epochs=1.5", "epochs=true", "step_size=true", "backend_params=3"]
+)
+def test_set_refuses_a_value_of_the_wrong_type(text):
+    key, _, value = text.partition("=")
+    with pytest.raises(ValueError, match=f"^{key}=.*{value}"):
+        settings(BoostBPRegressor, assigned=[text.replace("=true", "=True")])
+
+
+def test_command_line_wins_over_the_config(tmp_path):
+    config = tmp_path / "c.toml"
+    config.write_text("epochs = 3\nbackend = 'sklearn'\nclip = false\n[backend_params]\na = 1\nb = 2\n")
+    given = settings(BoostBPRegressor, config=config, assigned=["epochs=4", "backend_params.b=5"], backend="xgboost")
+    assert given == {"epochs": 4, "backend": "xgboost", "clip": False, "backend_params": {"a": 1, "b": 5}}
+    config.write_text("epochs = = 3")
+    with pytest.raises(ValueError, match=r"c\.toml' is not a TOML file"):
+        settings(BoostBPRegressor, config=config)
+
+
+def test_sink_renames_only_when_all_is_well(tmp_path):
+    path = tmp_path / "out.parquet"
+    table = pa.table({"x": [1.5, 2.5]})
+    with sink(path) as write:
+        write(table)
+        assert not path.exists()
+        write(table)
+    assert parquet.read_table(path)["x"].to_pylist() == [1.5, 2.5, 1.5, 2.5]
+
+    def fail_half_way():
+        with sink(path) as write:
+            write(table)
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        fail_half_way()
+    with pytest.raises(ValueError, match="no rows to write"), sink(path):
+        pass
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.parquet"]
+    assert parquet.read_table(path).num_rows == 4

@@ -1,0 +1,259 @@
+"""One matrix of cases for all tests, small data, and plain second implementations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+import numpy as np
+
+from boostbp import backends
+from boostbp.backends.base import Growth, NativeGrower, Table
+from boostbp.learning import layer as layers
+from boostbp.learning.layer import BoundInput, Fit, LayerSettings
+from boostbp.learning.objective import SquaredTo
+from boostbp.trees.basis import Elementwise, Linear, Quadratic
+from boostbp.trees.ridge import Ridge
+from boostbp.trees.tree import Tree
+
+
+def softlog(x):
+    return np.log1p(x * x)
+
+
+def softlog_slope(x):
+    return 2.0 * x / (1.0 + x * x)
+
+
+BASES = {
+    "linear": Linear(),
+    "quadratic": Quadratic(),
+    "own": Elementwise([np.sin, softlog], [np.cos, softlog_slope]),
+}
+BACKENDS = backends.available()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to fit a layer."""
+
+    backend: str
+    basis: str = "quadratic"
+    missing: bool = False
+    base: bool = False
+    shared: bool = False
+    categorical: bool = False
+    leaves: str = "refit"
+
+    def __str__(self):
+        flags = [name for name in ("missing", "base", "shared", "categorical") if getattr(self, name)]
+        return "-".join([self.backend, self.basis, *flags, *(["native"] if self.leaves == "native" else [])])
+
+
+def accepts_categories(name):
+    try:
+        backends.load(name).bind(Table(np.zeros((4, 1)), (0,)), Growth(max_depth=1))
+    except ValueError:
+        return False
+    return True
+
+
+def has_native_leaves(name):
+    return isinstance(backends.load(name).bind(Table(np.zeros((4, 1))), Growth(max_depth=1)), NativeGrower)
+
+
+WITH_CATEGORIES = [name for name in BACKENDS if accepts_categories(name)]
+WITH_NATIVE_LEAVES = [name for name in BACKENDS if has_native_leaves(name)]
+
+flags = (False, True)
+REFIT = [Case(*row) for row in product(BACKENDS, BASES, flags, flags, flags)]
+REFIT += [Case(*row, categorical=True) for row in product(WITH_CATEGORIES, BASES, flags, flags)]
+NATIVE = [
+    Case(backend, "linear", missing, base, categorical=categorical, leaves="native")
+    for backend, missing, base in product(WITH_NATIVE_LEAVES, flags, flags)
+    for categorical in (flags if backend in WITH_CATEGORIES else (False,))
+]
+MATRIX = REFIT + NATIVE
+
+
+def make_X(rows, *, missing=False, categorical=False, seed=0, stretch=1.0):
+    """Four numeric features of different location and scale, and a fifth of codes 0 .. 5 if `categorical`."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, 4)) * stretch
+    X[:, 1] = 3.0 + 0.5 * X[:, 1]
+    X[:, 2] = np.round(X[:, 2], 1)
+    if missing:
+        X[rng.random(X.shape) < 0.08] = np.nan
+    if categorical:
+        codes = rng.integers(0, 6, rows).astype(float)
+        if missing:
+            codes[rng.random(rows) < 0.08] = np.nan
+        X = np.column_stack([X, codes])
+    return np.ascontiguousarray(X)
+
+
+def make_targets(X, outputs=3, seed=0):
+    """Smooth functions of the input with a kink and a little noise, (rows, outputs)."""
+    rng = np.random.default_rng(seed)
+    Z = np.nan_to_num(X)
+    codes = Z[:, 4] if X.shape[1] > 4 else 0.0
+    parts = [
+        np.sin(Z[:, 0]) + Z[:, 1] * (Z[:, 3] > 0) + (codes == 2),
+        Z[:, 2] ** 2 - 0.5 * Z[:, 1] + (codes > 3),
+        np.abs(Z[:, 3]) + Z[:, 0] * Z[:, 2],
+    ]
+    Y = np.column_stack([parts[k % 3] for k in range(outputs)])
+    return Y + 0.1 * rng.standard_normal(Y.shape)
+
+
+def settings_of(case, **changes):
+    start = {
+        "n_estimators": 5,
+        "learning_rate": 0.5,
+        "growth": Growth(max_depth=3, min_samples_leaf=8, shared=case.shared),
+        "basis": BASES[case.basis],
+        "ridge": Ridge(0.3),
+        "base": "ridge" if case.base else None,
+        "leaves": case.leaves,
+    }
+    return LayerSettings(**(start | changes))
+
+
+def training_rows(case, rows=260):
+    """Input, targets and row weights, some of them 0."""
+    X = make_X(rows, missing=case.missing, categorical=case.categorical)
+    weight = np.random.default_rng(5).uniform(0.5, 2.0, rows)
+    weight[::37] = 0.0
+    return X, make_targets(X), weight
+
+
+def categories_of(case):
+    return (4,) if case.categorical else ()
+
+
+def fit_case(case, *, n_threads=1, **changes) -> Fit:
+    X, Y, weight = training_rows(case)
+    bound = BoundInput(
+        backends.load(case.backend), Table(X, categories_of(case)), settings_of(case, **changes), weight
+    )
+    return layers.fit(bound, SquaredTo(Y, weight), n_threads=n_threads, seed=3)
+
+
+@cache
+def fitted(case) -> Fit:
+    """The case fitted once for all tests, which must not change it."""
+    return fit_case(case)
+
+
+def fresh_rows(case, rows=60):
+    """Rows not trained on, some of them beyond the training range."""
+    return make_X(rows, missing=case.missing, categorical=case.categorical, seed=99, stretch=1.3)
+
+
+def random_tree(rng, n_splits, *, features=4, categorical=()):
+    """A tree of any shape, splitting a random leaf again and again."""
+    left, right = np.empty(n_splits, int), np.empty(n_splits, int)
+    slots = [None]  # where each open end hangs: (array, split)
+    for split in range(n_splits):
+        slot = slots.pop(rng.integers(len(slots)))
+        if slot is not None:
+            slot[0][slot[1]] = split
+        slots += [(left, split), (right, split)]
+    for leaf, slot in enumerate(slots):
+        if slot is not None:
+            slot[0][slot[1]] = ~leaf
+    feature = rng.integers(features, size=n_splits)
+    is_category = np.isin(feature, categorical)
+    words = np.where(is_category, rng.integers(1, 3, n_splits), 0)
+    start = np.where(is_category, np.cumsum(words) - words, -1)
+    return Tree.of(
+        feature,
+        np.where(is_category, np.nan, rng.standard_normal(n_splits).round(1)),
+        left,
+        right,
+        rng.random(n_splits) < 0.5,
+        cat_start=start,
+        cat_words=words,
+        categories=rng.integers(0, 2**32, int(words.sum()), dtype=np.uint32),
+    )
+
+
+def plain_leaf_of(tree, x):
+    """Leaf of one row, by the words of `Tree`."""
+    if len(tree.feature) == 0:
+        return 0
+    node = 0
+    while node >= 0:
+        value = x[tree.feature[node]]
+        if np.isnan(value):
+            goes_left = tree.missing_left[node]
+        elif tree.cat_start[node] < 0:
+            goes_left = value <= tree.threshold[node]
+        else:
+            words = tree.categories[tree.cat_start[node] :][: tree.cat_words[node]]
+            members = {32 * w + bit for w, word in enumerate(words) for bit in range(32) if int(word) >> bit & 1}
+            goes_left = value in members
+        node = int(tree.left[node] if goes_left else tree.right[node])
+    return ~node
+
+
+def plain_terms(Z, degree):
+    return np.hstack([np.ones((len(Z), 1)), Z, Z**2][: 1 + degree])
+
+
+def plain_leaf(Z, y, h, ridge, degree):
+    """One leaf regression in closed form: training columns, targets, weights -> a function of fresh columns.
+
+    A missing value counts as the weighted mean of its column in the leaf; 0 if there is none.
+    """
+    present = np.where(np.isnan(Z), 0.0, h[:, None])
+    mean = (present * np.nan_to_num(Z)).sum(0) / np.maximum(present.sum(0), 1e-300)
+    size = np.abs(np.where(np.isnan(Z), 0.0, Z - mean)).max(0)
+    size[size == 0.0] = 1.0
+
+    def terms(Z):
+        Z = np.where(np.isnan(Z), mean, Z)
+        return plain_terms((Z - mean) / size if ridge.standardize else Z, degree)
+
+    Phi = terms(Z)
+    penalty = np.full(Phi.shape[1], ridge.reg_lambda)
+    penalty[0] *= ridge.penalize_constant
+    # The normal equations as least squares with rows of the penalty added: half the digits are not lost.
+    A = np.vstack([np.sqrt(h)[:, None] * Phi, np.diag(np.sqrt(penalty))])
+    b = np.vstack([np.sqrt(h)[:, None] * y, np.zeros((len(penalty), y.shape[1]))])
+    w = np.linalg.lstsq(A, b, rcond=None)[0]
+    return lambda fresh: terms(fresh) @ w
+
+
+def plain_forest(forest, X):
+    """A forest's values, row by row and tree by tree, and which leaf inputs are clipped there.
+
+    Returns
+    -------
+    out : (rows, outputs)
+    clipped : list of bytes, (rows,)
+        Rows with the same entry have the same leaves and the same inputs clipped, on the same side.
+    """
+    Z, leaf, leaves = forest.basis.expand(X), forest.route(X), forest.leaves
+    out, state = np.zeros((len(X), forest.n_outputs)), []
+    for row in range(len(X)):
+        sides = []
+        for tree in range(forest.n_trees):
+            number = leaves.tree_leaf[tree] + int(leaf[tree, row])
+            path = slice(leaves.start[number], leaves.start[number + 1])
+            first, outputs = leaves.tree_output[tree]
+            z, (center, inverse, lower, upper) = Z[row, leaves.column[path]], leaves.frame[path].T
+            u = np.where(np.isnan(z), 0.0, (z - center) * inverse)
+            side = (u > upper).astype(int) - (u < lower)
+            sides += [int(leaf[tree, row]), *side]
+            if forest.clip:
+                u = np.clip(u, lower, upper)
+            phi = np.concatenate([[1.0], u, u**2][: 1 + leaves.tree_degree[tree]])
+            w = leaves.weight[leaves.weight_start[number] : leaves.weight_start[number + 1]].reshape(len(phi), outputs)
+            value = phi @ w
+            if np.isnan(z).any() and not np.isnan(leaves.fallback[number]):
+                value = leaves.fallback[number]
+            out[row, first : first + outputs] += value
+        state.append(np.array(sides, np.int16).tobytes())
+    return out, state

@@ -1,0 +1,34 @@
+"""An estimator that only reads its input."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+from boostbp.inputs import Schema, read_input
+
+
+class Estimator(BaseEstimator):
+    """Something to hold names."""
+
+
+def _fit(X, categorical_features="from_dtype"):
+    """Schema and table of a training input, after a way through JSON, which must change neither."""
+    estimator = Estimator()
+    table = read_input(estimator, X, reset=True, categorical_features=categorical_features)
+    estimator.schema_ = Schema.from_dict(json.loads(json.dumps(estimator.schema_.to_dict(), allow_nan=False)))
+    again = read_input(estimator, X, reset=False)
+    np.testing.assert_array_equal(again.X, table.X)
+    assert again.categorical == table.categorical
+    assert table.X.dtype == np.float64
+    assert table.X.flags.c_contiguous
+    return estimator, table
+
+
+@pytest.fixture(scope="session")
+def fit():
+    """Read a training input: the estimator and the table."""
+    return _fit

@@ -1,0 +1,370 @@
+"""Metrics against scikit-learn, and against what LightGBM and XGBoost report on the same predictions."""
+
+from __future__ import annotations
+
+import pickle
+from functools import partial
+
+import lightgbm
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from boostbp.learning import losses
+from boostbp.learning.metrics import Metric, default_metric, load
+
+ROWS = 300
+
+
+def features(rng: np.random.Generator) -> np.ndarray:
+    return rng.normal(size=(ROWS, 4)).astype(np.float32).astype(float)
+
+
+def targets(kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`X`, `y` (rows,) and weights; all exact in single precision, in which XGBoost keeps them."""
+    rng = np.random.default_rng(7)
+    X = features(rng)
+    signal = X[:, 0] + np.sin(2 * X[:, 1]) + 0.5 * rng.normal(size=ROWS)
+    y = {
+        "regression": 5.0 + signal.clip(-3.9, None),  # above 1: there the libraries agree on mape
+        "counts": rng.poisson(np.exp(0.5 * signal)).astype(float),
+        "binary": (signal > 0.3).astype(float),
+        "classes": np.digitize(signal, [-0.7, 0.8]).astype(float),
+    }[kind]
+    return X, y.astype(np.float32).astype(float), rng.integers(1, 5, size=ROWS).astype(float)
+
+
+def columns(y: np.ndarray, kind: str) -> np.ndarray:
+    return np.eye(3)[y.astype(int)] if kind == "classes" else y[:, None]
+
+
+def wide(prediction: np.ndarray) -> np.ndarray:
+    return np.asarray(prediction, float).reshape(ROWS, -1)
+
+
+LOSS_OF = {
+    "regression": losses.SquaredError(),
+    "counts": losses.Poisson(),
+    "binary": losses.Logistic(),
+    "classes": losses.Softmax(),
+}
+
+# ---------------------------------------------------------------------------- the libraries
+
+
+@pytest.mark.parametrize(
+    ("kind", "objective", "name", "loss"),
+    [
+        ("regression", "l2", "l2", None),
+        ("regression", "l2", "rmse", None),
+        ("regression", "l2", "mape", None),
+        ("regression", "l1", "l1", None),
+        ("regression", "quantile", "quantile", losses.Quantile(alpha=0.8)),
+        ("regression", "huber", "huber", losses.Huber(delta=0.8)),
+        ("counts", "poisson", "poisson", None),
+        ("binary", "binary", "binary_logloss", None),
+        ("binary", "binary", "binary_error", None),
+        ("binary", "binary", "auc", None),
+        ("classes", "multiclass", "multi_logloss", None),
+        ("classes", "multiclass", "multi_error", None),
+    ],
+)
+def test_value_is_what_lightgbm_reports(kind, objective, name, loss):
+    X, y, weight = targets(kind)
+    params = {"objective": objective, "metric": name, "alpha": 0.8, "verbose": -1, "num_threads": 1, "num_leaves": 7}
+    if kind == "classes":
+        params["num_class"] = 3
+    train = lightgbm.Dataset(X, y)
+    valid = lightgbm.Dataset(X, y, weight=weight, reference=train)
+    reported: dict = {}
+    booster = lightgbm.train(params, train, 10, valid_sets=[valid], callbacks=[lightgbm.record_evaluation(reported)])
+    ours = load(name, loss or LOSS_OF[kind])(wide(booster.predict(X)), columns(y, kind), weight)
+    np.testing.assert_allclose(ours, reported["valid_0"][name][-1], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "objective", "name", "loss"),
+    [
+        ("regression", "reg:squarederror", "rmse", None),
+        ("regression", "reg:squarederror", "mae", None),
+        ("regression", "reg:squarederror", "mape", None),
+        ("regression", "reg:quantileerror", "quantile", losses.Quantile(alpha=0.8)),
+        ("counts", "count:poisson", "poisson-nloglik", None),
+        ("binary", "binary:logistic", "logloss", None),
+        ("binary", "binary:logistic", "error", None),
+        ("binary", "binary:logistic", "auc", None),
+        ("classes", "multi:softprob", "mlogloss", None),
+        ("classes", "multi:softprob", "merror", None),
+        ("classes", "multi:softprob", "auc", None),
+    ],
+)
+def test_value_is_what_xgboost_reports(kind, objective, name, loss):
+    xgboost = pytest.importorskip("xgboost")
+    X, y, weight = targets(kind)
+    params = {"objective": objective, "eval_metric": name, "nthread": 1, "max_depth": 3}
+    if kind == "classes":
+        params["num_class"] = 3
+    if objective == "reg:quantileerror":
+        params["quantile_alpha"] = 0.8
+    valid = xgboost.DMatrix(X, y, weight=weight)
+    reported: dict = {}
+    booster = xgboost.train(
+        params, xgboost.DMatrix(X, y), 10, evals=[(valid, "valid")], evals_result=reported, verbose_eval=False
+    )
+    ours = load(name, loss or LOSS_OF[kind])(wide(booster.predict(valid)), columns(y, kind), weight)
+    np.testing.assert_allclose(ours, reported["valid"][name][-1], rtol=1e-6)
+
+
+# ---------------------------------------------------------------------------- scikit-learn
+
+
+@pytest.mark.parametrize(
+    ("names", "function", "greater_is_better"),
+    [
+        ("rmse root_mean_squared_error", metrics.root_mean_squared_error, False),
+        ("mse l2 mean_squared_error", metrics.mean_squared_error, False),
+        ("mae l1 mean_absolute_error", metrics.mean_absolute_error, False),
+        ("mape", metrics.mean_absolute_percentage_error, False),
+        ("r2", metrics.r2_score, True),
+        ("quantile", partial(metrics.mean_pinball_loss, alpha=0.3), False),
+    ],
+)
+def test_regression_metrics_agree_with_sklearn_on_several_outputs(names, function, greater_is_better):
+    rng = np.random.default_rng(0)
+    prediction, y, weight = rng.normal(size=(50, 3)), rng.normal(size=(50, 3)), rng.uniform(size=50)
+    for name in names.split():
+        metric = load(name, losses.Quantile(alpha=0.3))
+        np.testing.assert_allclose(metric(prediction, y, weight), function(y, prediction, sample_weight=weight))
+        assert metric.greater_is_better is greater_is_better
+        assert metric.name == name
+
+
+@pytest.mark.parametrize(
+    ("names", "of_labels", "function", "greater_is_better"),
+    [
+        ("logloss log_loss binary_logloss multi_logloss mlogloss", False, metrics.log_loss, False),
+        ("error binary_error multi_error merror", True, metrics.zero_one_loss, False),
+        ("accuracy", True, metrics.accuracy_score, True),
+    ],
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_class_metrics_agree_with_sklearn(names, of_labels, function, greater_is_better, n_classes):
+    rng = np.random.default_rng(0)
+    label, weight = rng.integers(n_classes, size=50), rng.uniform(size=50)
+    p = rng.dirichlet(np.ones(n_classes), size=50)
+    prediction, y = (p[:, 1:], label[:, None].astype(float)) if n_classes == 2 else (p, np.eye(3)[label])
+    expected = function(label, p.argmax(1) if of_labels else p, sample_weight=weight)
+    loss = losses.load("log_loss", n_outputs=y.shape[1])
+    for name in names.split():
+        metric = load(name, loss)
+        np.testing.assert_allclose(metric(prediction, y, weight), expected, rtol=1e-12)
+        assert metric.greater_is_better is greater_is_better
+
+
+@pytest.mark.parametrize("name", ["auc", "roc_auc"])
+def test_auc_agrees_with_sklearn(name):
+    rng = np.random.default_rng(0)
+    label, weight, p = rng.integers(3, size=60), rng.uniform(size=60), rng.dirichlet(np.ones(3), size=60)
+    several = load(name, losses.Softmax())
+    expected = metrics.roc_auc_score(np.eye(3)[label], p, average="weighted", sample_weight=weight)
+    np.testing.assert_allclose(several(p, np.eye(3)[label], weight), expected)
+    unweighted = metrics.roc_auc_score(label, p, multi_class="ovr", average="weighted")
+    np.testing.assert_allclose(several(p, np.eye(3)[label], np.ones(60)), unweighted)
+    two = (label == 0).astype(float)
+    expected = metrics.roc_auc_score(two, p[:, 0], sample_weight=weight)
+    np.testing.assert_allclose(load(name, losses.Logistic())(p[:, :1], two[:, None], weight), expected)
+    assert several.greater_is_better
+
+
+def test_auc_leaves_out_a_class_that_no_counted_row_has():
+    rng = np.random.default_rng(0)
+    label, p = rng.integers(2, size=40), rng.dirichlet(np.ones(3), size=40)
+    y, weight = np.eye(3)[label], np.ones(40)
+    y[0], weight[0] = [0, 0, 1], 0.0
+    expected = metrics.roc_auc_score(y[1:, :2], p[1:, :2], average="weighted")
+    np.testing.assert_allclose(load("auc", losses.Softmax())(p, y, weight), expected)
+
+
+def test_logloss_of_a_sure_mistake_is_finite_and_sklearns():
+    y, p = np.array([[0.0], [1.0]]), np.array([[1.0], [1.0]])
+    expected = metrics.log_loss([0, 1], [[0, 1], [0, 1]])
+    np.testing.assert_allclose(load("logloss", losses.Logistic())(p, y, np.ones(2)), expected, rtol=1e-12)
+
+
+def test_poisson_is_half_the_deviance_but_for_a_constant():
+    rng = np.random.default_rng(0)
+    y, weight = 1.0 + rng.poisson(3, size=(30, 1)), rng.uniform(size=30)
+    poisson = load("poisson", losses.Poisson())
+    one, other = rng.uniform(0.5, 4, size=(2, 30, 1))
+    difference = poisson(one, y, weight) - poisson(other, y, weight)
+    deviance = partial(metrics.mean_poisson_deviance, sample_weight=weight)
+    np.testing.assert_allclose(2 * difference, deviance(y, one) - deviance(y, other), rtol=1e-10)
+
+
+# ---------------------------------------------------------------------------- the loss's own
+
+
+@pytest.mark.parametrize("loss", [losses.AbsoluteError(), losses.Huber(delta=0.4), losses.Quantile(alpha=0.2)])
+def test_default_metric_is_the_mean_of_the_loss(loss):
+    rng = np.random.default_rng(0)
+    h, y, weight = rng.normal(size=(40, 1)), rng.normal(size=(40, 1)), rng.uniform(size=40)
+    metric = default_metric(loss)
+    np.testing.assert_allclose(metric(loss.link(h), y, weight), np.average(loss.value(h, y), weights=weight))
+    assert not metric.greater_is_better
+
+
+@pytest.mark.parametrize("kind", ["counts", "binary", "classes"])
+def test_default_metric_of_a_loss_with_a_link_is_its_mean(kind):
+    _, y, weight = targets(kind)
+    y, loss = columns(y, kind), LOSS_OF[kind]
+    h = np.random.default_rng(0).normal(size=y.shape)
+    expected = np.average(loss.value(h, y), weights=weight)
+    np.testing.assert_allclose(default_metric(loss)(loss.link(h), y, weight), expected, rtol=1e-10)
+
+
+def test_default_metric_of_squared_error_is_rmse():
+    assert default_metric(losses.SquaredError()) == load("rmse", losses.SquaredError())
+    assert load(None, losses.SquaredError()) == load("rmse", losses.SquaredError())
+
+
+class Own:
+    name = "own"
+
+    def __init__(self, scale_free: bool) -> None:
+        self.scale_free = scale_free
+
+    def value(self, h, y):
+        return ((h - y) ** 4).sum(axis=1)
+
+
+def test_default_metric_of_an_own_loss_is_its_mean_where_predictions_are_raw_outputs():
+    prediction, y = np.array([[1.0, 2.0], [0.0, 0.0]]), np.zeros((2, 2))
+    metric = default_metric(Own(scale_free=True))
+    assert (metric.name, metric(prediction, y, np.array([1.0, 3.0]))) == ("own", 17 / 4 / 2)
+    with pytest.raises(ValueError, match=r"loss='own'.*Pass a name"):
+        default_metric(Own(scale_free=False))
+
+
+# ---------------------------------------------------------------------------- one's own functions
+
+
+def test_an_own_function_gets_flat_columns_and_no_weights():
+    seen = []
+
+    def worst(y_true, y_pred):
+        seen.append((y_true, y_pred))
+        return np.abs(y_true - y_pred).max()
+
+    metric = load(worst, losses.SquaredError())
+    assert metric(np.array([[1.0], [5.0]]), np.array([[2.0], [2.0]]), np.ones(2)) == 3.0
+    assert (metric.name, metric.greater_is_better) == ("worst", False)
+    assert [array.shape for array in seen[0]] == [(2,), (2,)]
+    assert metric(np.zeros((3, 2)), np.ones((3, 2)), np.ones(3)) == 1.0
+    assert [array.shape for array in seen[1]] == [(3, 2), (3, 2)]
+
+
+def test_an_own_function_of_classes_gets_numbers_and_probabilities():
+    def true_probability(y_true, y_pred, sample_weight=None):
+        return np.average(y_pred[np.arange(len(y_true)), y_true], weights=sample_weight)
+
+    p, weight = np.array([[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]]), np.array([3.0, 1.0])
+    metric = load(("hit", true_probability, True), losses.Softmax())
+    np.testing.assert_allclose(metric(p, np.eye(3)[[2, 1]], weight), (3 * 0.7 + 0.3) / 4)
+    assert (metric.name, metric.greater_is_better) == ("hit", True)
+
+
+@pytest.mark.parametrize(
+    ("function", "of_labels", "greater_is_better"),
+    [
+        (metrics.balanced_accuracy_score, True, True),
+        (metrics.matthews_corrcoef, True, True),
+        (partial(metrics.f1_score, average="macro"), True, True),
+        (metrics.zero_one_loss, True, False),
+        (partial(metrics.log_loss, labels=[0, 1, 2]), False, False),
+        (partial(metrics.roc_auc_score, multi_class="ovr"), False, True),
+        (partial(metrics.top_k_accuracy_score, k=2), False, True),
+    ],
+)
+def test_functions_of_sklearn_get_labels_or_probabilities_as_they_need(function, of_labels, greater_is_better):
+    rng = np.random.default_rng(0)
+    label, weight, p = rng.integers(3, size=60), rng.uniform(size=60), rng.dirichlet(np.ones(3), size=60)
+    expected = function(label, p.argmax(1) if of_labels else p, sample_weight=weight)
+    metric = load(function, losses.Softmax())
+    np.testing.assert_allclose(metric(p, np.eye(3)[label], weight), expected)
+    assert metric.greater_is_better is greater_is_better
+
+
+def test_functions_of_sklearn_work_on_two_classes_in_one_column():
+    rng = np.random.default_rng(0)
+    label, weight, p = rng.integers(2, size=60), rng.uniform(size=60), rng.uniform(size=60)
+    y = label[:, None].astype(float)
+    for function, argument in [(metrics.f1_score, p > 0.5), (metrics.average_precision_score, p)]:
+        expected = function(label, argument, sample_weight=weight)
+        np.testing.assert_allclose(load(function, losses.Logistic())(p[:, None], y, weight), expected)
+
+
+def test_a_metric_loads_as_it_is():
+    metric = Metric("mine", True, lambda prediction, y, weight: 0.5)
+    assert load(metric, losses.SquaredError()) is metric
+
+
+@pytest.mark.parametrize("name", ["rmse", "huber", "auc", "logloss", "poisson-nloglik"])
+def test_metrics_survive_pickling(name):
+    metric = load(name, losses.Logistic())
+    rng = np.random.default_rng(0)
+    p, y = rng.uniform(size=(20, 1)), rng.integers(2, size=(20, 1)).astype(float)
+    assert pickle.loads(pickle.dumps(metric))(p, y, np.ones(20)) == metric(p, y, np.ones(20))
+
+
+# ---------------------------------------------------------------------------- what may go wrong
+
+
+@pytest.mark.parametrize(("metric", "worst"), [("rmse", np.inf), ("r2", -np.inf)])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_predictions_that_are_not_finite_are_the_worst(metric, worst, bad):
+    prediction = np.array([[1.0], [bad], [2.0]])
+    assert load(metric, losses.SquaredError())(prediction, np.ones((3, 1)), np.ones(3)) == worst
+
+
+@pytest.mark.parametrize(("metric", "worst"), [("rmse", np.inf), ("mse", np.inf), ("r2", -np.inf)])
+def test_squares_that_overflow_are_the_worst(metric, worst):
+    prediction, y = np.array([[1e200], [2.0], [3.0]]), np.array([[1.0], [2.0], [3.0]])
+    assert load(metric, losses.SquaredError())(prediction, y, np.ones(3)) == worst
+
+
+@pytest.mark.parametrize(
+    ("metric", "loss", "error", "message"),
+    [
+        ("rmsee", losses.SquaredError(), ValueError, "eval_metric='rmsee' is unknown.*rmse.*huber.*auc"),
+        ("auc", losses.SquaredError(), ValueError, "eval_metric='auc' is for classes.*squared_error.*rmse"),
+        ("logloss", losses.Poisson(), ValueError, "eval_metric='logloss' is for classes.*poisson"),
+        (3, losses.SquaredError(), TypeError, "eval_metric=3 is no metric"),
+        (("a", "b"), losses.SquaredError(), TypeError, "is no metric.*greater_is_better"),
+        (metrics.get_scorer("r2"), losses.SquaredError(), TypeError, "scikit-learn scorer, its metric function"),
+    ],
+)
+def test_what_is_no_metric_is_refused_with_the_cure(metric, loss, error, message):
+    with pytest.raises(error, match=message):
+        load(metric, loss)
+
+
+def test_a_function_that_returns_a_tuple_is_refused_with_the_cure():
+    metric = load(lambda y_true, y_pred: ("name", 0.5, True), losses.SquaredError())
+    with pytest.raises(TypeError, match=r"\(name, function, greater_is_better\)"):
+        metric(np.ones((2, 1)), np.ones((2, 1)), np.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "y", "weight", "message"),
+    [
+        ("r2", losses.SquaredError(), [[1.0]], [1.0], "'r2' needs at least 2 rows"),
+        ("auc", losses.Logistic(), [[1.0], [1.0]], [1.0, 1.0], "'auc' needs rows of two classes"),
+        ("auc", losses.Logistic(), [[0.0], [0.0]], [1.0, 1.0], "'auc' needs rows of two classes"),
+        ("auc", losses.Softmax(), [[0.0, 1.0], [0.0, 1.0]], [1.0, 1.0], "'auc' needs rows of two classes"),
+        ("mae", losses.SquaredError(), [[1.0], [2.0]], [0.0, 0.0], "'mae': the weights sum to 0"),
+    ],
+)
+def test_rows_that_do_not_determine_a_metric_are_refused(name, loss, y, weight, message):
+    y = np.array(y)
+    with pytest.raises(ValueError, match=message):
+        load(name, loss)(np.full_like(y, 0.5), y, np.array(weight))

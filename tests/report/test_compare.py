@@ -1,0 +1,144 @@
+"""The comparison: one split for all, honest measures, and no model that takes the others down."""
+
+from __future__ import annotations
+
+import sys
+
+import lightgbm
+import numpy as np
+import pytest
+from rich.console import Console
+from sklearn.datasets import load_diabetes, load_iris
+
+from boostbp.report.compare import Result, _split, compare
+from boostbp.report.contenders import SINGLE_LAYER
+from boostbp.report.memory import Peak
+from boostbp.report.tables import table
+from boostbp.report.trial import Job, measure
+
+QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3}
+SINGLE = ["LightGBM", "LightGBM linear_tree", "XGBoost"]
+
+
+def test_every_model_runs_on_classification():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])
+    seen = []
+    results = compare(X, names[y], task="classification", params=QUICK, watch=seen.append)
+    assert [result.model for result in results] == ["boostbp (lightgbm)", "boostbp (xgboost)", *SINGLE] == seen
+    for result in results:
+        assert (result.state, result.reason) == ("ran", "")
+        assert set(result.scores) == {"accuracy", "log_loss"}
+        assert 0.6 < result.scores["accuracy"] <= 1.0
+        assert result.fit_seconds > 0.0
+        assert result.predict_seconds > 0.0
+
+
+def test_same_seed_gives_same_scores():
+    X, y = load_diabetes(return_X_y=True)
+    once, again = (compare(X, y, task="regression", backends=["lightgbm"], params=QUICK, seed=3) for _ in range(2))
+    assert [result.scores for result in once] == [result.scores for result in again]
+    assert all(set(result.scores) == {"r2", "rmse"} for result in once)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_split_keeps_test_rows_apart(task):
+    X = np.arange(200.0)[:, None]
+    y = np.repeat([0, 1], [150, 50])
+    data = _split(X, y, task, 0.25, 0.2, 0)
+    parts = [data.split.X[:, 0], data.split.X_valid[:, 0], data.X_test[:, 0]]
+    assert [len(part) for part in parts] == [120, 30, 50]
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), X[:, 0])
+    if task == "classification":
+        shares = [data.split.y.mean(), data.split.y_valid.mean(), data.y_test.mean()]
+        np.testing.assert_allclose(shares, 0.25, atol=0.02)
+
+
+def trained_by_hand(data, **params):
+    train_set = lightgbm.Dataset(data.split.X, data.split.y)
+    held = lightgbm.Dataset(data.split.X_valid, data.split.y_valid, reference=train_set)
+    shared = {"learning_rate": 0.05, "num_threads": 1, "verbosity": -1, "seed": 0}
+    stop = lightgbm.early_stopping(50, verbose=False)
+    return lightgbm.train({**shared, **params}, train_set, 2000, valid_sets=[held], callbacks=[stop])
+
+
+def test_scores_of_a_classifier_match_the_library_used_by_hand():
+    X, y = load_iris(return_X_y=True)
+    data = _split(X, y, "classification", 0.25, 0.2, 0)
+    outcome = measure(Job(SINGLE_LAYER[0], "classification", 1, 0), data)
+    booster = trained_by_hand(data, objective="multiclass", num_class=3)
+    predicted = booster.predict(data.X_test)
+    log_loss = -np.mean(np.log(predicted[np.arange(len(predicted)), data.y_test]))
+    assert outcome["scores"]["log_loss"] == pytest.approx(log_loss, rel=1e-12)
+    assert outcome["scores"]["accuracy"] == np.mean(predicted.argmax(axis=1) == data.y_test)
+    assert outcome["length"] == booster.best_iteration
+
+
+def test_scores_of_a_regressor_match_the_library_used_by_hand():
+    X, y = load_diabetes(return_X_y=True)
+    data = _split(X, y, "regression", 0.25, 0.2, 0)
+    outcome = measure(Job(SINGLE_LAYER[1], "regression", 1, 0), data)
+    booster = trained_by_hand(data, objective="regression", linear_tree=True)
+    residual = data.y_test - booster.predict(data.X_test)
+    assert outcome["scores"]["rmse"] == pytest.approx(np.sqrt(np.mean(residual**2)), rel=1e-12)
+    r2 = 1.0 - np.mean(residual**2) / np.var(data.y_test)
+    assert outcome["scores"]["r2"] == pytest.approx(r2, rel=1e-12)
+
+
+def test_missing_library_is_skipped_with_the_cure(tmp_path, monkeypatch):
+    (tmp_path / "xgboost.py").write_text("raise ModuleNotFoundError('No module', name='xgboost')")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    X, y = load_iris(return_X_y=True)
+    results = compare(X, y, task="classification", backends=["xgboost"], params=QUICK)
+    assert [result.state for result in results] == ["skipped", "ran", "ran", "skipped"]
+    assert "pip install 'boostbp[xgboost]'" in results[0].reason
+    assert "XGBoost needs the xgboost package" in results[-1].reason
+
+
+def test_library_that_kills_its_process_leaves_the_others_alone(tmp_path, monkeypatch):
+    (tmp_path / "xgboost.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    X, y = load_iris(return_X_y=True)
+    results = compare(X, y, task="classification", backends=[])
+    assert [result.state for result in results] == ["ran", "ran", "failed"]
+    assert "code -9" in results[-1].reason
+
+
+def test_model_that_raises_is_reported_with_its_reason():
+    X, y = load_iris(return_X_y=True)
+    result = compare(X, y, task="classification", backends=["catboost"])[0]
+    assert (result.state, result.scores) == ("failed", {})
+    assert "catboost" in result.reason
+
+
+def test_class_too_small_to_split_is_refused():
+    with pytest.raises(ValueError, match=r"smallest with 3 rows.*merge small classes"):
+        compare(np.zeros((40, 2)), np.repeat([0, 1], [37, 3]), task="classification")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can reset its high-water mark")
+def test_peak_counts_what_was_held_since_and_only_that():
+    before = bytearray(200_000_000)
+    del before
+    peak = Peak()
+    ballast = bytearray(100_000_000)
+    del ballast
+    held = peak.bytes()
+    assert 95_000_000 < held < 130_000_000, held
+    assert Peak().bytes() < 20_000_000
+
+
+def test_table_marks_the_best_and_says_who_did_not_run():
+    results = [
+        Result("one", "ran", "", {"r2": 0.5, "rmse": 2.0}, 1.0, 0.1, 5_000_000, 7),
+        Result("two", "ran", "", {"r2": 0.4, "rmse": 1.0}, 2.0, 0.2, None, None),
+        Result("three", "skipped", "needs it", {}),
+    ]
+    rendered = table(results, "a title")
+    cells = [[str(cell) for cell in column.cells] for column in rendered.columns]
+    assert cells[1] == ["0.5000", "0.4000", "skipped"]
+    assert cells[-2] == ["5", "", ""]
+    styles = [[cell.style for cell in column.cells] for column in rendered.columns[1:3]]
+    assert styles == [["bold", "", "dim"], ["", "bold", "dim"]]
+    console = Console(width=100, record=True, quiet=True)
+    console.print(rendered)

@@ -1,0 +1,145 @@
+"""Tables in CSV and Parquet files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+from boostbp import files
+from boostbp.files import Columns, chunks, read
+
+TABLE = pa.table(
+    {
+        "whole": pa.array([1, None, 3, 4]),
+        "real": pa.array([0.5, 1.5, None, -2.0]),
+        "truth": pa.array([True, False, None, True]),
+        "text": pa.array(["a", "b", None, "a"]),
+        "empty": pa.array([None, None, None, None], pa.float64()),
+        "id": pa.array(["007", "008", "009", "010"]),
+        "y": pa.array(["yes", "no", "yes", "no"]),
+    }
+)
+
+
+@pytest.fixture(params=["csv", "parquet"])
+def path(request, tmp_path):
+    where = tmp_path / f"rows.{request.param}"
+    (csv.write_csv if request.param == "csv" else parquet.write_table)(TABLE, where)
+    return where
+
+
+def test_columns_become_float64_and_categories(path):
+    X, y = read(path, "y", Columns(drop=["id"]))
+    expected = pd.DataFrame(
+        {
+            "whole": [1.0, np.nan, 3.0, 4.0],
+            "real": [0.5, 1.5, np.nan, -2.0],
+            "truth": [1.0, 0.0, np.nan, 1.0],
+            "text": pd.Categorical(["a", "b", None, "a"]),
+            "empty": np.full(4, np.nan),
+        }
+    )
+    pd.testing.assert_frame_equal(X, expected)
+    assert y.tolist() == ["yes", "no", "yes", "no"]
+
+
+def test_types_can_be_overridden(path):
+    X, _ = read(path, "y", Columns(categorical=["whole"], numeric=["id"], features=("id", "whole")))
+    assert list(X.columns) == ["id", "whole"]
+    assert X["id"].tolist() == [7.0, 8.0, 9.0, 10.0]
+    assert X["whole"].cat.categories.tolist() == ["1", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("column", "expected", "kind"),
+    [
+        (pa.array([3, 1, 3]), [3, 1, 3], "i"),
+        (pa.array([2.0, 0.0, 1.0]), [2, 0, 1], "i"),
+        (pa.array([2.5, 0.0, 1.0]), [2.5, 0.0, 1.0], "f"),
+        (pa.array([True, False, True]), ["true", "false", "true"], "U"),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), ["a", "b", "a"], "U"),
+    ],
+    ids=["whole", "whole as real", "real", "truth", "dictionary"],
+)
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_target_keeps_its_values(tmp_path, column, expected, kind, form):
+    where = tmp_path / f"rows.{form}"
+    table = pa.table({"x": [1.0, 2.0, 3.0], "y": column})
+    if form == "csv":
+        text = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+        csv.write_csv(table.set_column(1, "y", text), where)
+    else:
+        parquet.write_table(table, where)
+    _, y = read(where, "y", Columns())
+    assert y.tolist() == expected
+    assert y.dtype.kind == kind
+
+
+def test_chunks_put_together_are_the_whole(path, monkeypatch):
+    monkeypatch.setattr(files, "_PARQUET_ROWS", 3)
+    columns = Columns(verbatim=["id"], drop=["y", "text"])
+    pieces, kept = zip(*chunks(path, columns), strict=True)
+    whole, _ = read(path, "y", Columns(drop=["id", "text"]))
+    pd.testing.assert_frame_equal(pd.concat(pieces, ignore_index=True), whole)
+    assert pa.concat_tables(kept)["id"].to_pylist() == ["007", "008", "009", "010"]
+    assert len(pieces) == (2 if path.suffix == ".parquet" else 1)
+
+
+def test_large_csv_comes_in_more_than_one_chunk(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_CSV_BLOCK", 4096)
+    values = np.random.default_rng(0).normal(size=2000)
+    where = tmp_path / "rows.csv"
+    csv.write_csv(pa.table({"x": values}), where)
+    pieces = [X["x"].to_numpy() for X, _ in chunks(where, Columns())]
+    assert len(pieces) > 5
+    np.testing.assert_array_equal(np.concatenate(pieces), values)
+
+
+def test_type_that_changes_after_the_first_block_is_explained(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_CSV_BLOCK", 4096)
+    where = tmp_path / "rows.csv"
+    where.write_text("x\n" + "1.5\n" * 3000 + "late text\n")
+    with pytest.raises(ValueError, match=r"rows.csv: .*late text.*name a column of text categorical"):
+        list(chunks(where, Columns()))
+    assert sum(len(X) for X, _ in chunks(where, Columns(categorical=["x"]))) == 3001
+
+
+@pytest.mark.parametrize(
+    ("columns", "target", "message"),
+    [
+        (Columns(), "z", r"rows.\w+ has no column 'z': its columns are whole, real"),
+        (Columns(drop=["z"]), "y", r"has no column 'z'"),
+        (Columns(features=("real", "w")), "y", r"has no column 'w'"),
+        (Columns(), "real", r"Target 'real' is missing in 1 rows of rows.\w+: remove these rows"),
+        (Columns(features=("y",)), "y", r"has no feature beside the target 'y'"),
+    ],
+)
+def test_wrong_columns_are_named(path, columns, target, message):
+    with pytest.raises(ValueError, match=message):
+        read(path, target, columns)
+
+
+def test_dates_are_refused_with_the_cure(tmp_path):
+    where = tmp_path / "rows.csv"
+    where.write_text("when,y\n2020-01-01,1\n2020-01-02,2\n")
+    with pytest.raises(ValueError, match=r"Column 'when' holds date32\[day\].*drop it, name it categorical"):
+        read(where, "y", Columns())
+    X, _ = read(where, "y", Columns(categorical=["when"]))
+    assert X["when"].tolist() == ["2020-01-01", "2020-01-02"]
+
+
+def test_same_name_twice_is_refused(tmp_path):
+    where = tmp_path / "rows.csv"
+    where.write_text("x,x,y\n1,2,3\n")
+    with pytest.raises(ValueError, match=r"more than one column 'x': rename"):
+        read(where, "y", Columns())
+
+
+def test_unknown_format_and_missing_file_are_told_apart(tmp_path):
+    with pytest.raises(ValueError, match=r"unknown format: give a file that ends in \.csv or \.parquet"):
+        read(tmp_path / "rows.xlsx", "y", Columns())
+    with pytest.raises(FileNotFoundError, match=r"rows\.csv' is not a file"):
+        read(tmp_path / "rows.csv", "y", Columns())

@@ -1,0 +1,125 @@
+"""The plan of the house holds: imports point down, optional packages stay optional, files stay small."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "boostbp"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+NAMES = [str(path.relative_to(ROOT)) for path in MODULES]
+
+# A room imports from lower floors only: never up, never sideways.
+FLOORS = (
+    {"extras", "settings"},
+    {"files", "trees"},
+    {"backends"},
+    {"inputs", "learning"},
+    {"estimators", "single"},
+    {"interop"},
+    {"report"},
+    {"cli"},
+    {"__init__"},
+)
+FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+LIBRARIES = {"lightgbm", "xgboost"}
+OPTIONAL = {"dask", "lightgbm", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "torch", "xgboost"}
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """Dotted names that a module imports, wherever in it, by statement or by `require`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in {"require", "import_module", "__import__"}:
+                yield str(node.args[0].value)
+
+
+def in_fresh_process(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("path", MODULES, ids=NAMES)
+def test_imports_point_down(path):
+    room = room_of(path)
+    assert room in FLOOR_OF, f"boostbp/{room} has no floor in the plan"
+    for name in imported(ast.parse(path.read_text(encoding="utf-8"))):
+        parts = name.split(".")
+        if parts[0] != "boostbp" or parts[1] == room:
+            continue
+        assert FLOOR_OF.get(parts[1], len(FLOORS)) < FLOOR_OF[room], f"{room} imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=NAMES)
+def test_boosting_libraries_are_imported_in_backends_and_report_only(path):
+    tops = {name.split(".")[0] for name in imported(ast.parse(path.read_text(encoding="utf-8")))}
+    assert not tops & LIBRARIES or room_of(path) in {"backends", "report"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=NAMES)
+def test_optional_packages_are_imported_on_use(path):
+    statements = ast.parse(path.read_text(encoding="utf-8")).body
+    tops = {name.split(".")[0] for name in imported(ast.Module([s for s in statements if is_import(s)], []))}
+    assert not tops & OPTIONAL
+
+
+def is_import(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def test_import_loads_no_optional_package():
+    loaded = json.loads(in_fresh_process("import boostbp, json, sys; print(json.dumps(list(sys.modules)))"))
+    assert "boostbp" in loaded
+    assert not OPTIONAL & {name.split(".")[0] for name in loaded}
+
+
+def test_public_names_are_sorted_and_complete():
+    import boostbp
+
+    assert list(boostbp.__all__) == sorted(boostbp.__all__)
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    bound = {alias.asname or alias.name for node in tree.body if is_import(node) for alias in node.names}
+    assert {name for name in bound if not name.startswith("_")} - {"annotations"} == set(boostbp.__all__)
+    for name in boostbp.__all__:
+        assert getattr(boostbp, name).__doc__, name
+
+
+@pytest.mark.parametrize("path", MODULES, ids=NAMES)
+def test_first_line_says_what_the_room_holds(path):
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert docstring, "no docstring"
+    assert docstring.splitlines()[0].endswith((".", ":", "?"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=NAMES)
+def test_files_stay_small(path):
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= 350, f"{lines} lines: which room is hidden inside?"
+
+
+def test_no_path_of_a_machine_in_the_sources():
+    machine = re.compile("/(" + "|".join(("home", "Users", "root", "opt", "work", "mnt")) + r")/\w")
+    suffixes = {".py", ".toml", ".md", ".yaml", ".yml", ".cfg", ".txt", ".json"}
+    folders = [ROOT / name for name in ("boostbp", "tests", "examples", "benchmarks", ".ci")]
+    files = [path for folder in folders for path in folder.rglob("*") if path.suffix in suffixes or path.name == "run"]
+    files += [path for path in ROOT.iterdir() if path.is_file() and path.suffix in suffixes]
+    assert len(files) > len(MODULES)
+    found = [f"{path}: {match[0]}" for path in files for match in machine.finditer(path.read_text(encoding="utf-8"))]
+    assert not found

@@ -1,0 +1,177 @@
+"""The ridge base agrees with scikit-learn and with the hat matrix."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge as SKRidge
+
+from boostbp.trees import kernels, linear, ridge
+from boostbp.trees.linear import RidgeBase
+
+
+def standardised(Z, weight):
+    """Weighted mean 0, largest size 1; a missing value is the mean."""
+    present = np.where(np.isnan(Z), 0.0, weight[:, None])
+    U = Z - (present * np.nan_to_num(Z)).sum(0) / present.sum(0)
+    U = np.where(np.isnan(U), 0.0, U)
+    return U / np.abs(U).max(0)
+
+
+def bind(Z, weight, columns=None):
+    columns = np.arange(Z.shape[1]) if columns is None else columns
+    return RidgeBase.bind(np.ascontiguousarray(Z), np.array(columns, np.int32), weight)
+
+
+def predict(model, Z):
+    out = np.zeros((len(Z), model.n_outputs))
+    kernels.evaluate(model.leaves(), np.zeros((1, len(Z)), np.int32), np.ascontiguousarray(Z), False, 0, len(Z), out)
+    return out
+
+
+def make(rows, columns, *, missing=False, weighted=False, seed=0):
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((rows, columns)) * 10.0 ** rng.integers(-3, 4, columns) + rng.integers(-5, 5, columns)
+    if missing:
+        Z[rng.random(Z.shape) < 0.15] = np.nan
+    weight = rng.integers(0, 4, rows) / 2.0 if weighted else np.ones(rows)
+    y = standardised(Z, weight)[:, :3] @ rng.standard_normal((min(columns, 3), 2)) + 0.5 * rng.standard_normal((rows, 2))
+    return Z, y + 7.0, weight
+
+
+def gcv_score(U, y, weight, reg_lambda):
+    """Golub, Heath and Wahba's score by the hat matrix of the weighted problem."""
+    root, n = np.sqrt(weight)[:, None], np.count_nonzero(weight)
+    A, b = root * U, root * y
+    one = root / np.linalg.norm(root)
+    left, s, _ = np.linalg.svd(A, full_matrices=False)
+    kept = s > 1e-6 * s[0]
+    left, s = left[:, kept], s[kept]
+    hat = one @ one.T + (left * (s**2 / (s**2 + reg_lambda))) @ left.T
+    rest = np.eye(len(y)) - hat
+    freedom = (np.trace(rest) - np.count_nonzero(weight == 0)) / n  # rows without weight have no row in the problem
+    return np.square(rest @ b).sum() / freedom**2
+
+
+shapes = pytest.mark.parametrize(("rows", "columns"), [(60, 5), (30, 30), (20, 50), (2, 3)])
+
+
+@shapes
+@pytest.mark.parametrize("reg_lambda", [1e-3, 1.0, 100.0])
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fit_is_ridge_on_standardised_columns(rows, columns, reg_lambda, missing, weighted):
+    if rows == 2 and (missing or weighted):
+        rows = 6
+    Z, y, weight = make(rows, columns, missing=missing, weighted=weighted)
+    U = standardised(Z, weight)
+    expected = SKRidge(reg_lambda, solver="cholesky").fit(U, y, sample_weight=weight).predict(U)
+    got = predict(bind(Z, weight).fit(y, reg_lambda), Z)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [60, 20])
+def test_fresh_rows_are_standardised_as_the_training_rows(rows):
+    Z, y, weight = make(rows, 30)
+    fresh = make(40, 30, seed=1)[0] * 2.0
+    mean, size = Z.mean(0), np.abs(Z - Z.mean(0)).max(0)
+    expected = SKRidge(0.5, solver="cholesky").fit((Z - mean) / size, y).predict((fresh - mean) / size)
+    np.testing.assert_allclose(predict(bind(Z, weight).fit(y, 0.5), fresh), expected, rtol=1e-9, atol=1e-9)
+
+
+@given(
+    seed=st.integers(0, 2**16),
+    shape=st.sampled_from([(60, 5), (40, 30), (31, 30), (30, 30), (20, 50), (8, 3)]),
+    missing=st.booleans(),
+    weighted=st.booleans(),
+)
+def test_penalty_has_the_least_gcv_score_of_the_grid(seed, shape, missing, weighted):
+    Z, y, weight = make(*shape, missing=missing, weighted=weighted, seed=seed)
+    U = standardised(Z, weight)
+    base = bind(Z, weight)
+    largest = np.linalg.eigvalsh((U * weight[:, None]).T @ U)[-1]
+    grid = largest * np.logspace(-9, 2, 45)
+    got = predict(base.fit(y), Z)
+    same = [np.abs(got - predict(base.fit(y, one), Z)).max() for one in grid]
+    chosen = int(np.argmin(same))
+    assert same[chosen] <= 1e-8 * np.abs(y).max(), "the choice is a point of the grid"
+    score = np.array([gcv_score(U, y, weight, one) for one in grid])
+    reached = score[np.array(same) <= 1e-8 * np.abs(y).max()].min()  # tiny penalties give the same fit
+    assert reached <= score.min() * (1 + 1e-5), f"score {reached}, best {score.min()}"
+
+
+def test_noise_gets_a_large_penalty_and_a_plain_line_a_small_one():
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((200, 40))
+    noise, line = rng.standard_normal((200, 1)), Z @ rng.standard_normal((40, 1))
+    base = bind(Z, np.ones(200))
+    assert np.square(predict(base.fit(noise), Z) - noise.mean()).mean() < 0.05
+    np.testing.assert_allclose(predict(base.fit(line), Z), line, atol=1e-6)
+
+
+def test_more_columns_than_rows_do_not_mean_interpolation():
+    rng = np.random.default_rng(1)
+    Z, noise = rng.standard_normal((40, 200)), rng.standard_normal((40, 1))
+    residual = predict(bind(Z, np.ones(40)).fit(noise), Z) - noise
+    assert np.square(residual).mean() > 0.5 * noise.var()
+
+
+def test_columns_left_out_have_no_part():
+    Z, y, weight = make(60, 5)
+    model = bind(Z, weight, [0, 2, 3]).fit(y, 0.5)
+    assert model.paths.column.tolist() == [0, 2, 3]
+    np.testing.assert_allclose(predict(model, Z), predict(bind(Z[:, [0, 2, 3]], weight).fit(y, 0.5), Z[:, [0, 2, 3]]))
+
+
+@pytest.mark.parametrize("reg_lambda", [None, 0.0, 1.0])
+def test_without_columns_the_fit_is_the_mean(reg_lambda):
+    Z, y, weight = make(60, 5, weighted=True)
+    expected = np.average(y, axis=0, weights=weight)
+    for columns, table in (([], Z), (None, np.ones((60, 2))), (None, np.full((60, 2), np.nan))):
+        got = predict(bind(table, weight, columns).fit(y, reg_lambda), table)
+        np.testing.assert_allclose(got, np.broadcast_to(expected, got.shape), rtol=1e-12)
+
+
+@pytest.mark.parametrize("reg_lambda", [None, 0.0, 1.0])
+def test_one_row_gives_its_target(reg_lambda):
+    Z, y = np.array([[1.0, 2.0]]), np.array([[3.0]])
+    np.testing.assert_allclose(predict(bind(Z, np.ones(1)).fit(y, reg_lambda), Z), y)
+
+
+def test_constant_and_repeated_columns_change_nothing_but_the_share():
+    Z, y, weight = make(60, 3)
+    more = np.column_stack([Z, Z[:, 0], np.full(60, 1e7)])
+    expected = predict(bind(Z, weight).fit(y, 0.0), Z)
+    np.testing.assert_allclose(predict(bind(more, weight).fit(y, 0.0), more), expected, rtol=1e-8)
+
+
+def test_rows_without_weight_do_not_matter():
+    Z, y, weight = make(60, 4)
+    Z[40:] = Z[:20]
+    weight[40:], y[40:] = 0.0, 1e3
+    for reg_lambda in (None, 0.5):
+        got = predict(bind(Z, weight).fit(y, reg_lambda), Z[:40])
+        expected = predict(bind(Z[:40], weight[:40]).fit(y[:40], reg_lambda), Z[:40])
+        np.testing.assert_allclose(got, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(60, 5), (20, 50)])
+def test_blocks_of_rows_change_nothing(shape, monkeypatch):
+    Z, y, weight = make(*shape, missing=True, weighted=True)
+    whole = predict(bind(Z, weight).fit(y), Z)
+    monkeypatch.setattr(ridge, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(linear, "BLOCK_ROWS", 7)
+    np.testing.assert_allclose(predict(bind(Z, weight).fit(y), Z), whole, rtol=1e-9)
+
+
+def test_one_base_serves_many_targets():
+    Z, y, weight = make(60, 5)
+    base = bind(Z, weight)
+    first = predict(base.fit(y, 1.0), Z)
+    base.fit(-3.0 * y)
+    np.testing.assert_array_equal(predict(base.fit(y, 1.0), Z), first)
+    assert replace(base).fit(y, 1.0).n_outputs == 2

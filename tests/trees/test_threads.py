@@ -1,0 +1,52 @@
+"""Threads keep the order of the pieces."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from boostbp.trees import threads
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 4])
+def test_results_come_in_the_order_of_the_pieces(n_threads):
+    def work(piece):
+        time.sleep(0.002 * (5 - piece))  # the first piece ends last
+        return piece * piece
+
+    assert threads.spread(work, iter(range(5)), n_threads) == [0, 1, 4, 9, 16]
+
+
+def test_pieces_run_side_by_side():
+    meeting = threading.Barrier(2, timeout=30)
+    assert len(threads.spread(lambda _: meeting.wait(), range(2), 2)) == 2
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_error_of_a_piece_reaches_the_caller(n_threads):
+    def work(piece):
+        if piece == 3:
+            raise ValueError(f"piece {piece}")
+
+    with pytest.raises(ValueError, match="piece 3"):
+        threads.spread(work, range(5), n_threads)
+
+
+def test_nothing_to_do_is_done():
+    assert threads.spread(lambda piece: piece, [], 4) == []
+
+
+def test_count_reads_n_jobs():
+    cores = threads.count(-1)
+    assert cores >= 1
+    assert threads.count(None) == 1
+    assert threads.count(3) == 3
+    assert threads.count(-cores) == 1
+    assert threads.count(-1000) == 1
+
+
+def test_zero_threads_are_refused():
+    with pytest.raises(ValueError, match=r"n_jobs=0 .* give 1 or more"):
+        threads.count(0)
