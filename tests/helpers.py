@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 
@@ -13,8 +13,9 @@ from boostbp.backends.base import Growth, NativeGrower, Table
 from boostbp.learning import layer as layers
 from boostbp.learning.layer import BoundInput, Fit, LayerSettings
 from boostbp.learning.objective import SquaredTo
+from boostbp.trees import kernels
 from boostbp.trees.basis import Elementwise, Linear, Quadratic
-from boostbp.trees.ridge import Ridge
+from boostbp.trees.ridge import Paths, Ridge, fit_leaves
 from boostbp.trees.tree import Tree
 
 
@@ -134,9 +135,7 @@ def categories_of(case):
 
 def fit_case(case, *, n_threads=1, **changes) -> Fit:
     X, Y, weight = training_rows(case)
-    bound = BoundInput(
-        backends.load(case.backend), Table(X, categories_of(case)), settings_of(case, **changes), weight
-    )
+    bound = BoundInput(backends.load(case.backend), Table(X, categories_of(case)), settings_of(case, **changes), weight)
     return layers.fit(bound, SquaredTo(Y, weight), n_threads=n_threads, seed=3)
 
 
@@ -209,6 +208,8 @@ def plain_leaf(Z, y, h, ridge, degree):
     """
     present = np.where(np.isnan(Z), 0.0, h[:, None])
     mean = (present * np.nan_to_num(Z)).sum(0) / np.maximum(present.sum(0), 1e-300)
+    lower, upper = np.where(np.isnan(Z), np.inf, Z).min(0), np.where(np.isnan(Z), -np.inf, Z).max(0)
+    mean = np.where(lower == upper, lower, mean)  # exactly, or rounding would make a constant column vary
     size = np.abs(np.where(np.isnan(Z), 0.0, Z - mean)).max(0)
     size[size == 0.0] = 1.0
 
@@ -257,3 +258,28 @@ def plain_forest(forest, X):
             out[row, first : first + outputs] += value
         state.append(np.array(sides, np.int16).tobytes())
     return out, state
+
+
+def values(model, leaf, Z, clip=False):
+    out = np.zeros((len(Z), model.n_outputs))
+    kernels.evaluate(model.leaves(), np.ascontiguousarray(leaf[None]), Z, clip, 0, len(Z), out)
+    return out
+
+
+def one_leaf(Z, y, settings, *, h=None, degree=1, learning_rate=1.0):
+    """A regression on all columns of `Z` in a single leaf."""
+    paths = replace(Paths.everywhere(np.arange(Z.shape[1], dtype=np.int32)), degree=degree)
+    h = np.ones(len(Z)) if h is None else h
+    y = y.reshape(len(Z), -1)
+    leaf = np.zeros(len(Z), np.int32)
+    return fit_leaves(leaf, paths, np.ascontiguousarray(Z), -h[:, None] * y, h, settings, learning_rate)
+
+
+def at(model, Z):
+    return values(model, np.zeros(len(Z), np.int32), np.ascontiguousarray(Z))
+
+
+def assert_close(got, expected, rtol):
+    size = max(np.abs(expected).max(), 1e-300)
+    error = np.abs(got - expected).max()
+    assert error <= rtol * size, f"error {error:.3g} of {size:.3g}"

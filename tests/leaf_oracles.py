@@ -43,7 +43,9 @@ def adversarial(tree: Tree, data: Table, rng: np.random.Generator, each: int = 3
     leaf = tree.leaf_of(data.X)
     for split in range(len(tree.feature)):
         here = np.flatnonzero(np.isin(leaf, _leaves_below(tree, split)))
-        values = _codes(data.X[:, tree.feature[split]]) if tree.cat_start[split] >= 0 else _around(tree.threshold[split])
+        values = (
+            _codes(data.X[:, tree.feature[split]]) if tree.cat_start[split] >= 0 else _around(tree.threshold[split])
+        )
         taken = np.repeat(data.X[rng.choice(here, each)], len(values), axis=0)
         taken[:, tree.feature[split]] = np.tile(values, each)
         rows.append(taken)
@@ -58,7 +60,8 @@ def library_leaf(grower: Any, rows: np.ndarray) -> np.ndarray:
 
 def _lightgbm(grower: Any, rows: np.ndarray) -> np.ndarray:
     last = grower.booster.current_iteration() - 1
-    return grower.booster.predict(rows, start_iteration=last, num_iteration=1, pred_leaf=True, num_threads=1)[:, 0]
+    leaf = grower.booster.predict(rows, start_iteration=last, num_iteration=1, pred_leaf=True, num_threads=1)
+    return leaf.astype(int).ravel()
 
 
 def _xgboost(grower: Any, rows: np.ndarray) -> np.ndarray:

@@ -73,8 +73,10 @@ _NO_EFFECT = {
         "convert_model convert_model_language refit_decay_rate two_round header label_column weight_column "
         "group_column ignore_column save_binary precise_float_parser parser_config_file start_iteration_predict "
         "num_iteration_predict predict_raw_score predict_leaf_index predict_contrib predict_disable_shape_check "
-        "pred_early_stop pred_early_stop_freq pred_early_stop_margin bagging_by_query pos_bagging_fraction "
-        "neg_bagging_fraction"
+        "pred_early_stop pred_early_stop_freq pred_early_stop_margin"
+    ),
+    "it needs labels or queries, and LightGBM is given gradients only. Leave it out.": (
+        "bagging_by_query pos_bagging_fraction neg_bagging_fraction"
     ),
 }
 
@@ -95,6 +97,8 @@ def native(library: Any, growth: Growth) -> dict[str, Any]:
         If a native parameter is unknown to LightGBM, would break the method or clashes with ours.
     """
     theirs = _checked(growth.params, _canonical(library))
+    # Left to itself LightGBM times both layouts and takes the faster, so that trees could depend on the clock. By
+    # rows is a little faster with one thread, but every booster then holds a copy of the bins.
     col_wise = {} if {"force_row_wise", "force_col_wise"} & set(theirs) else {"force_col_wise": True}
     return {
         "deterministic": True,

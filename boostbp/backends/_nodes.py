@@ -49,7 +49,7 @@ def without_small_leaves(tree: Tree, X: NDArray[np.float64], min_rows: int) -> T
     not count rows themselves.
     """
     rows = np.bincount(tree.leaf_of(X), minlength=tree.n_leaves)
-    if rows.min() >= min_rows:
+    if tree.n_leaves == 1 or rows.min() >= min_rows:
         return tree
     kept: list[tuple[int, int, int]] = []  # old split, left, right: children as indices into this list or ~(old leaf)
     child_of: dict[int, tuple[int, int]] = {}  # old split -> what stands in its place, rows

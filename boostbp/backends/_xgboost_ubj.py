@@ -59,7 +59,7 @@ def _tree(nodes: Nodes) -> Tree:
         cat_start=start,
         cat_words=words,
         categories=categories,
-        gain=nodes["loss_changes"][at],
+        gain=nodes["loss_changes"][at] if "loss_changes" in nodes else None,  # vector leaves before XGBoost 3 lack it
     )
 
 

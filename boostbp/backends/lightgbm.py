@@ -124,9 +124,14 @@ class LightGBMGrower:
         # LightGBM's first linear tree is always constant, so a tree of value 0 goes first.
         ones = np.ones(len(self.bins.table.X), np.float32)
         booster.update(fobj=lambda prediction, data: (np.zeros_like(ones), ones))
+
+        def derivatives(prediction: Floats, data: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+            grad, hess = _float32(*gradient(prediction.copy()))
+            _hold_threads(self.growth.n_threads)  # last, for the caller's gradient may use LightGBM itself
+            return grad, hess
+
         for _ in range(n_rounds):
-            _hold_threads(self.growth.n_threads)
-            booster.update(fobj=lambda prediction, data: _float32(*gradient(prediction.copy())))
+            booster.update(fobj=derivatives)
         return _lightgbm_text.linear_leaves(booster.model_to_string(num_iteration=-1))[1:]
 
     def _may_split(self) -> bool:

@@ -66,7 +66,7 @@ class SKLearnGrower:
         return replace(self, growth=replace(self.growth, random_state=seed), models=[], _spent=0)
 
     def _model(self) -> Any:
-        model = _library().tree.DecisionTreeRegressor(**self.params)
+        model = _library().DecisionTreeRegressor(**self.params)
         if model.max_features is not None or model.splitter != "best":
             # Another seed for each tree, or sampling would repeat itself.
             model.set_params(random_state=(self.growth.random_state + 7919 * self._spent) % 2**31)
@@ -126,12 +126,12 @@ def read(tree: Any) -> Tree:
 
 
 def _library() -> Any:
-    require("sklearn.tree", extra="all", what="backend='sklearn'")
-    return require("sklearn", extra="all", what="backend='sklearn'")
+    require("sklearn", extra="all", what="backend='sklearn'")
+    return require("sklearn.tree", extra="all", what="backend='sklearn'")
 
 
 def _native(growth: Growth) -> dict[str, Any]:
-    theirs = _checked(growth.params, set(_library().tree.DecisionTreeRegressor().get_params()))
+    theirs = _checked(growth.params, set(_library().DecisionTreeRegressor().get_params()))
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
     return {
         **theirs,

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
-from boostbp.cli.errors import console, fail, one_line_errors
+from boostbp.cli.errors import console, fail, one_line_errors, say
 from boostbp.cli.options import Categorical, Drop, Jobs, Numeric, Seed, Set, Task
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def compare(
                 watch=_watch(status, source),
             )
         rows, features = dataset.X.shape
-        _show(outcomes[source], f"{source}: {dataset.task}, {rows} rows, {features} features, {n_jobs} threads")
+        _show(outcomes[source], f"{dataset.name}: {dataset.task}, {rows} rows, {features} features, {n_jobs} threads")
     if json_out is not None:
         listed = {source: [asdict(result) for result in results] for source, results in outcomes.items()}
         json_out.write_text(json.dumps({"machine": machine(), "results": listed}, indent=2), encoding="utf-8")
@@ -105,4 +105,4 @@ def _show(results: list[Result], title: str) -> None:
     Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table(results, title))
     for result in results:
         if result.state != "ran":
-            console().print(f"{result.model} {result.state}: {result.reason}", markup=False, soft_wrap=True)
+            say(f"{result.model} {result.state}: {result.reason}")

@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 import typer
 from rich.console import Console
 
-__all__ = ["console", "fail", "one_line_errors"]
+__all__ = ["console", "fail", "one_line_errors", "say"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,9 +20,14 @@ def console() -> Console:
     return Console(stderr=True, highlight=False)
 
 
+def say(text: str) -> None:
+    """Print a line to people; markup in it is text."""
+    console().print(text, markup=False, soft_wrap=True)
+
+
 def fail(reason: str, code: int = 1) -> typer.Exit:
     """Print a reason in one line; the exit to raise."""
-    console().print(f"error: {' '.join(reason.split())}", markup=False, soft_wrap=True)
+    say(f"error: {' '.join(reason.split())}")
     return typer.Exit(code)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from boostbp.cli.errors import console, fail, one_line_errors
+from boostbp.cli.errors import fail, one_line_errors, say
 from boostbp.cli.options import Backend, Categorical, Config, Drop, Jobs, Model, Numeric, Quiet, Seed, Set, Task
 
 __all__ = ["fit"]
@@ -36,14 +36,13 @@ def fit(
     from boostbp.cli.settings import settings
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
     from boostbp.files import Columns, read
-    from boostbp.interop import storage
     from boostbp.report.datasets import task_of
 
     if not model.absolute().parent.is_dir():
         raise fail(f"--model {str(model)!r}: there is no folder {str(model.parent)!r}.", 2)
     columns = Columns(categorical=categorical or (), numeric=numeric or (), drop=drop or ())
     X, y = read(data, target, columns)
-    kind = task.given or task_of(y)
+    kind = task_of(y, task.given)
     estimator_type = BoostBPClassifier if kind == "classification" else BoostBPRegressor
     try:
         params = settings(estimator_type, config=config, assigned=assigned or (), backend=backend)
@@ -52,11 +51,13 @@ def fit(
     estimator = estimator_type(**{"random_state": seed, "n_jobs": n_jobs, **params})
     eval_set = None if valid is None else [read(valid, target, columns._replace(features=tuple(X.columns)))]
     if not quiet:
-        console().print(f"{data.name}: {len(y)} rows, {X.shape[1]} features, {kind} of {target!r}", markup=False)
+        say(f"{data.name}: {len(y)} rows, {X.shape[1]} features, {kind} of {target!r}")
     estimator.fit(X, y, eval_set=eval_set)
+    from boostbp.interop import storage
+
     storage.save(estimator, model)
     if not quiet:
-        console().print(_summary(estimator, model), markup=False)
+        say(_summary(estimator, model))
 
 
 def _summary(estimator: Any, model: Path) -> str:

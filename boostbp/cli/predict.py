@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from boostbp.cli.errors import console, one_line_errors
+from boostbp.cli.errors import one_line_errors, say
 from boostbp.cli.options import Model, Out, Quiet
 from boostbp.files import Columns
 
@@ -107,4 +107,4 @@ def _stream(
             write(table)
             rows += len(table)
     if not quiet:
-        console().print(f"{rows} rows written to {out}.", markup=False)
+        say(f"{rows} rows written to {out}.")

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import TransformerMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -25,7 +24,7 @@ __all__ = ["BoostBPAutoencoder"]
 Floats = NDArray[np.float64]
 
 
-class BoostBPAutoencoder(TransformerMixin, BaseBoostBP):  # type: ignore[misc]
+class BoostBPAutoencoder(BaseBoostBP):
     """Multi-layered gradient boosted trees that reconstruct their own input from a hidden layer.
 
     Parameters are those of `BoostBPRegressor` without `loss`: the loss is the squared error of the
@@ -51,9 +50,9 @@ class BoostBPAutoencoder(TransformerMixin, BaseBoostBP):  # type: ignore[misc]
         eval_set : list of array-like, optional
             Inputs to watch; the first one chooses the epoch.
         """
-        table = self._complete(self._read(X, reset=True))
+        table = self._read(X, reset=True)
         weight = read_weight(sample_weight, len(table.X))
-        held = [self._complete(self._read(part)).X for part in eval_set or []]
+        held = [self._read(part).X for part in eval_set or []]
         names = [f"valid_{number}" for number in range(len(held))]
         if not held and (self.early_stopping is True or (self.early_stopping == "auto" and len(table.X) >= HOLD_OUT_ROWS)):
             seed = check_random_state(self.random_state).randint(2**31 - 1)
@@ -73,7 +72,6 @@ class BoostBPAutoencoder(TransformerMixin, BaseBoostBP):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Floats:
         """Reconstruction, (rows, features)."""
-        self._complete(self._read_fitted(X))
         return self._outcome(self._raw(X))
 
     def inverse_transform(self, H: Any) -> Floats:
@@ -84,22 +82,14 @@ class BoostBPAutoencoder(TransformerMixin, BaseBoostBP):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any = None) -> float:
         """R^2 of the reconstruction, averaged over features by their variance."""
-        X = self._complete(self._read_fitted(X)).X
+        check_is_fitted(self)
+        X = self._read(X).X
         residual = np.square(X - self.predict(X)).sum()
         total = np.square(X - X.mean(axis=0)).sum()
         return float(1.0 - residual / total) if total > 0 else 0.0
 
-    def _read_fitted(self, X: Any) -> Table:
-        check_is_fitted(self)
-        return self._read(X)
-
-    def _outcome(self, raw: Floats) -> Floats:
-        return raw * self._spread + self._shift
-
-    def _output_scale(self) -> Floats:
-        return self._spread
-
-    def _complete(self, table: Table) -> Table:
+    def _read(self, X: Any, *, reset: bool = False) -> Table:
+        table = super()._read(X, reset=reset)
         if table.categorical:
             raise ValueError(
                 f"X has categorical columns {list(table.categorical)}: an auto-encoder reconstructs numbers. Encode them first."
@@ -107,7 +97,13 @@ class BoostBPAutoencoder(TransformerMixin, BaseBoostBP):  # type: ignore[misc]
         check_array(table.X, estimator=self, input_name="X")
         return table
 
+    def _outcome(self, raw: Floats) -> Floats:
+        return raw * self._spread + self._shift
+
+    def _output_scale(self) -> Floats:
+        return self._spread
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = False
+        tags.input_tags.sparse = True
         return tags

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,10 +35,12 @@ Floats = NDArray[np.float64]
 log = logging.getLogger("boostbp")
 
 HIDDEN_ROUNDS, OUTPUT_ROUNDS = 20, 100
+OUTPUT_RATE = 0.1
+KEPT = 0.95  # share of its target that a hidden layer can reach in one refit; less makes it shrink epoch by epoch
 NATIVE_ROWS = 20_000  # from here on a library's own threads beat the cost of starting them
 
 
-class BaseBoostBP(BaseEstimator):  # type: ignore[misc]
+class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
     network_: Network
@@ -50,7 +52,7 @@ class BaseBoostBP(BaseEstimator):  # type: ignore[misc]
         *,
         backend: Any = "lightgbm",
         n_estimators: int | Sequence[int] | None = None,
-        learning_rate: float | Sequence[float] = 0.1,
+        learning_rate: float | Sequence[float] | None = None,
         max_depth: int | Sequence[int] = 5,
         max_leaves: int | Sequence[int | None] | None = None,
         min_samples_leaf: int | Sequence[int] = 20,
@@ -67,7 +69,7 @@ class BaseBoostBP(BaseEstimator):  # type: ignore[misc]
         epochs: int = 30,
         start: str = "projection",
         step: str = "normalised",
-        step_size: float = 0.3,
+        step_size: float = 0.5,
         momentum: float = 0.8,
         refit_order: str = "upward",
         output: str = "boost",
@@ -156,6 +158,11 @@ class BaseBoostBP(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return self.network_.jacobian(self._read(X).X, n_jobs=self._n_threads()) * self._output_scale()[:, None]
+
+    @property
+    def _n_features_out(self) -> int:
+        """Units of the last hidden layer, for the names of `transform`'s columns."""
+        return self.network_.layers[-2].forest.n_outputs
 
     def _output_scale(self) -> Floats:
         """Units of the target in one unit of the raw output, (outputs,)."""
@@ -261,12 +268,15 @@ class BaseBoostBP(BaseEstimator):  # type: ignore[misc]
             rounds = [HIDDEN_ROUNDS] * len(units) + [OUTPUT_ROUNDS]
         per_layer = {
             "n_estimators": _per_layer("n_estimators", rounds, L, 0),
-            "learning_rate": _per_layer("learning_rate", self.learning_rate, L, 0),
             "max_depth": _per_layer("max_depth", self.max_depth, L, -1),
             "max_leaves": _per_layer("max_leaves", self.max_leaves, L, 2),
             "min_samples_leaf": _per_layer("min_samples_leaf", self.min_samples_leaf, L, 1),
             "reg_lambda": _per_layer("reg_lambda", self.reg_lambda, L, 0),
         }
+        rates = self.learning_rate
+        if rates is None:
+            rates = [_keeping(n) for n in per_layer["n_estimators"][:-1]] + [OUTPUT_RATE]
+        per_layer["learning_rate"] = _per_layer("learning_rate", rates, L, 0)
         built = []
         for i, outputs in enumerate([*units, n_outputs]):
             value = {name: values[i] for name, values in per_layer.items()}
@@ -295,6 +305,11 @@ class BaseBoostBP(BaseEstimator):  # type: ignore[misc]
                 )
             )
         return tuple(built)
+
+
+def _keeping(rounds: int) -> float:
+    """Shrinkage with which `rounds` trees can cover the share `KEPT` of a target: ``1 - (1 - beta)^rounds``."""
+    return 1.0 - (1.0 - KEPT) ** (1.0 / max(rounds, 1))
 
 
 def _signature(init: Callable[..., None]) -> inspect.Signature:

@@ -88,8 +88,9 @@ class BoostBPRegressor(RegressorMixin, _Supervised):  # type: ignore[misc]
         Boosting rounds: one number, or one per layer (output layer last). None: 20 for hidden layers,
         100 for the output layer. The same holds for `learning_rate`, `max_depth`, `max_leaves`,
         `min_samples_leaf` and `reg_lambda`.
-    learning_rate : float
-        Shrinkage of each tree (the paper's beta).
+    learning_rate : float, sequence of float or None
+        Shrinkage of each tree (the paper's beta). None: 0.1 in the output layer, and in a hidden layer
+        as much as lets its trees cover 95 % of a target, ``1 - 0.05 ** (1 / n_estimators)``.
     max_depth : int
         -1: no limit.
     max_leaves : int or None
@@ -110,7 +111,7 @@ class BoostBPRegressor(RegressorMixin, _Supervised):  # type: ignore[misc]
     clip : bool
         Clip the inputs of a leaf regression to the range the leaf saw in training.
     base : {"ridge", None}
-        Start each hidden layer with a ridge regression on all its inputs.
+        Start each layer with a ridge regression on all its inputs.
     base_lambda : float or None
         Its penalty; None: by generalised cross-validation.
     epochs : int
@@ -277,7 +278,7 @@ class BoostBPClassifier(ClassifierMixin, _Supervised):  # type: ignore[misc]
         self.classes_ = np.unique(labels[weight > 0])
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has a single class, {self.classes_[0]!r}: a classifier needs rows (of positive weight) of at least two."
+                f"y has one class only, {self.classes_[0]!r}: a classifier needs rows (of positive weight) of at least two."
             )
         keep = np.isin(labels, self.classes_)
         if not keep.all():

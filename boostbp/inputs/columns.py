@@ -196,7 +196,7 @@ class FrameColumn:
         factors = self.factors
         try:
             table = [np.nan if is_missing(value) else float(value) for value in factors.values]
-        except (TypeError, ValueError) as error:
+        except (OverflowError, TypeError, ValueError) as error:
             raise self._refusal() from error
         return np.array([*table, np.nan])[factors.place]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import sklearn
 from sklearn.utils.validation import validate_data
 
 from boostbp.backends.base import Table
 from boostbp.inputs.schema import Schema
-from boostbp.inputs.sources import open_source
+from boostbp.inputs.sources import Source, open_source
 
 __all__ = ["read_input"]
 
@@ -36,9 +37,31 @@ def read_input(estimator: Any, X: Any, *, reset: bool, categorical_features: Any
         If `X` cannot be read, or does not look like the table of `fit`.
     """
     source = open_source(X, estimator=estimator)
-    validate_data(estimator, source.held, reset=reset, skip_check_array=True)
+    validate_data(estimator, _seen_by_sklearn(source), reset=reset, skip_check_array=True)
     schema = Schema._of(source, categorical_features) if reset else estimator.schema_
     table = schema._read(source)
     if reset:
         estimator.schema_ = schema
     return table
+
+
+class _Named:
+    """Names and shape of a table, by the interchange protocol."""
+
+    def __init__(self, names: tuple[str, ...], shape: tuple[int, int]) -> None:
+        self.names = names
+        self.shape = shape
+
+    def __dataframe__(self) -> _Named:
+        return self
+
+    def column_names(self) -> tuple[str, ...]:
+        return self.names
+
+
+def _seen_by_sklearn(source: Source) -> Any:
+    # before 1.9 scikit-learn knows tables other than pandas' by the interchange protocol, which polars 2 has dropped
+    old = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9)
+    if old and source.names is not None and not hasattr(source.held, "__dataframe__"):
+        return _Named(source.names, source.held.shape)
+    return source.held

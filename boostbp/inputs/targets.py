@@ -124,7 +124,7 @@ def _one_or_two_axes(y: Any, name: str) -> NDArray[Any]:
         if nw.dependencies.is_into_series(y):
             y = _of_column(FrameColumn(nw.from_native(y, series_only=True), name))
     if isinstance(y, np.ma.MaskedArray):
-        y = np.where(np.ma.getmaskarray(y), None, y.data)
+        y = np.where(np.ma.getmaskarray(y), np.array(None), y.data)
     return check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name=name)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -18,11 +18,12 @@ from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network
 from boostbp.learning.starts import Start, projection
-from boostbp.learning.steps import Normalised, Step, spread
+from boostbp.learning.steps import Memory, Normalised, Step, spread
 
 __all__ = ["Callback", "EvalSet", "Progress", "Settings", "train"]
 
 Floats = NDArray[np.float64]
+GROW = 1.2  # a step that went well may be followed by one this much larger, up to alpha
 FAR = 1e8  # a hidden variable this many initial spreads away has exploded
 
 
@@ -49,6 +50,8 @@ class Settings:
         Stop when the metric of the first evaluation set has not improved for so many epochs.
     tol : float
         Improvements up to this do not count.
+    max_rise : float or None
+        Take an epoch back that raises the training loss by more than this share, and halve the step; None: never.
     max_time : float or None
         Seconds after which no new epoch begins.
     n_threads : int
@@ -64,6 +67,7 @@ class Settings:
     output: Literal["boost", "move"] = "boost"
     n_iter_no_change: int | None = None
     tol: float = 0.0
+    max_rise: float | None = 0.02
     max_time: float | None = None
     n_threads: int = 1
     seed: int = 0
@@ -193,8 +197,10 @@ class _Run:
         self.epoch = 0
         self.h: list[Floats] = [table.X]
         self.g: list[Floats] = []
-        self.m: list[Floats] = []
+        self.memory: list[Memory] = []
         self.T: list[layers.Fit] = []
+        self.loss_now = np.inf
+        self.alpha = settings.step.alpha
         self.drift: tuple[float, ...] = ()
         self.r2: tuple[float, ...] = ()
 
@@ -217,13 +223,29 @@ class _Run:
         baseline = np.broadcast_to(self.baseline, self.y.shape)
         step = self.settings.step
         self._append(self.L - 1, baseline - step.alpha * self.loss.gradient(baseline, self.y))
-        self.m = [np.zeros_like(h) for h in self.h]
+        self.memory = [Memory.of(h) for h in self.h]
         self.drift = (0.0,) * (self.L - 1)
         self._backward()
 
     def step(self) -> None:
-        """One epoch."""
+        """One epoch; one that raises the loss too far is taken back, and the next moves half as far."""
+        before = (self.h, self.g, self.T, self.memory, self.loss_now)
+        self.epoch += 1
+        self._refit()
+        rise = self.settings.max_rise
+        if rise is None:
+            return
+        if self.loss_now <= before[-1] * (1 + rise) or not np.isfinite(before[-1]):
+            self.alpha = min(self.settings.step.alpha, GROW * self.alpha)
+            return
+        self.h, self.g, self.T, self.memory, self.loss_now = before
+        self.alpha *= 0.5
+        self.drift = (0.0,) * (self.L - 1)
+
+    def _refit(self) -> None:
+        """Move the hidden variables and fit every layer again."""
         old = self.h
+        self.T, self.memory = list(self.T), list(self.memory)
         targets = self._move()
         if self.settings.refit_order == "downward":
             for i in range(self.L, 0, -1):
@@ -239,7 +261,6 @@ class _Run:
             for i, fit in enumerate(fitted, start=1)
         )
         self.drift = tuple(_drift(old[i], self.h[i], self.weight) for i in range(1, self.L))
-        self.epoch += 1
         self._backward()
 
     def _forward(self) -> None:
@@ -256,6 +277,7 @@ class _Run:
 
     def _backward(self) -> None:
         """g_L = dL/dh_L, then g_{i-1} = (dh_i/dh_{i-1})' g_i down to the first hidden layer."""
+        self.loss_now = float(self.weight @ self.loss.value(self.h[-1], self.y) / self.weight.sum())
         g = self.loss.gradient(self.h[self.L], self.y)
         self.g = [g]
         for i in range(self.L, 1, -1):
@@ -265,12 +287,13 @@ class _Run:
 
     def _move(self) -> list[Floats]:
         """Targets h_i - alpha m_i; entry 0 is a placeholder, as h_0 does not move."""
+        step = replace(self.settings.step, alpha=self.alpha)
         targets = [self.h[0]]
         for i in range(1, self.L + 1):
             if i == self.L and self.settings.output == "boost":
                 targets.append(self.h[i])
                 continue
-            target, self.m[i] = self.settings.step.move(self.h[i], self.m[i], self.g[i], self.weight)
+            target, self.memory[i] = step.move(self.h[i], self.memory[i], self.g[i], self.weight)
             targets.append(target)
         return targets
 
@@ -335,7 +358,7 @@ class _Watch:
         }
         epoch = Epoch(
             run.epoch,
-            float(run.weight @ run.loss.value(run.h[-1], run.y) / run.weight.sum()),
+            run.loss_now,
             metrics,
             time.perf_counter() - begun,
             tuple(float(np.sqrt(np.mean(np.square(g)))) for g in run.g[1:-1]),

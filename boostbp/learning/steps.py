@@ -3,38 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Normalised", "Plain", "Step", "spread"]
+__all__ = ["Memory", "Normalised", "Plain", "Step", "spread"]
 
 Floats = NDArray[np.float64]
 
 
+class Memory(NamedTuple):
+    """What a step remembers of a hidden layer; the driver keeps it.
+
+    Attributes
+    ----------
+    m : (rows, units) float64
+        Momentum.
+    peak : (units,) float64
+        Largest root mean square of the momentum so far.
+    """
+
+    m: Floats
+    peak: Floats
+
+    @classmethod
+    def of(cls, h: Floats) -> Memory:
+        """The memory before the first step."""
+        return cls(np.zeros_like(h), np.zeros(h.shape[1]))
+
+
 class Step(Protocol):
-    """A rule that moves hidden variables. Its only memory is the momentum `m`, which the driver keeps."""
+    """A rule that moves hidden variables."""
 
     @property
     def alpha(self) -> float:
-        """Size of a step."""
+        """Step size."""
         ...
 
-    @property
-    def mu(self) -> float:
-        """Share of the momentum that an epoch keeps."""
-        ...
-
-    def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    def move(self, h: Floats, memory: Memory, g: Floats, weight: Floats) -> tuple[Floats, Memory]:
         """Move one hidden layer.
 
         Parameters
         ----------
         h : (rows, units) float64
             The hidden variable.
-        m : (rows, units) float64
-            Momentum so far; zeros at first.
+        memory : Memory
         g : (rows, units) float64
             dL/dh of each row's own loss, not divided by rows.
         weight : (rows,) float64
@@ -42,8 +56,9 @@ class Step(Protocol):
 
         Returns
         -------
-        target, m : (rows, units) float64
-            Where the layer below is to be fitted to, and the new momentum.
+        target : (rows, units) float64
+            Where the layer below is to be fitted to.
+        memory : Memory
         """
         ...
 
@@ -63,27 +78,30 @@ class Plain:
     alpha: float = 0.5
     mu: float = 0.5
 
-    def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    def move(self, h: Floats, memory: Memory, g: Floats, weight: Floats) -> tuple[Floats, Memory]:
         """See `Step.move`."""
-        m = self.mu * m + (1 - self.mu) * g
-        return h - self.alpha * m, m
+        m = self.mu * memory.m + (1 - self.mu) * g
+        return h - self.alpha * m, memory._replace(m=m)
 
 
 @dataclass(frozen=True, slots=True)
 class Normalised:
-    """A step of `alpha` spreads: each unit moves by ``alpha * spread(h) * m / rms(m)``.
+    """A step in spreads: each unit moves by ``alpha * spread(h) * m / peak``.
 
-    The size of the move does not depend on the scale of the loss, nor on how far the layers above
-    have grown; a unit without gradient stays where it is.
+    `peak` is the largest root mean square of the unit's momentum so far. So the first moves, and those
+    against the largest gradients, have the size of `alpha` spreads whatever the scale of the loss; as
+    the gradients fade, so do the moves. A unit without gradient stays where it is.
     """
 
-    alpha: float = 0.3
+    alpha: float = 0.5
     mu: float = 0.8
 
-    def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    def move(self, h: Floats, memory: Memory, g: Floats, weight: Floats) -> tuple[Floats, Memory]:
         """See `Step.move`."""
-        m = self.mu * m + (1 - self.mu) * g
-        size = np.sqrt(weight @ np.square(m) / weight.sum())
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rate = np.where(size > 0, self.alpha * spread(h, weight) / size, 0.0)
-        return h - np.where(np.isfinite(rate), rate, 0.0) * m, m
+        m = self.mu * memory.m + (1 - self.mu) * g
+        scale = np.abs(m).max(axis=0, initial=0.0)  # squares of very small or large gradients stay representable
+        scaled = np.divide(m, scale, out=np.zeros_like(m), where=scale > 0)
+        size = scale * np.sqrt(weight @ np.square(scaled) / weight.sum())
+        peak = np.maximum(memory.peak, size)
+        direction = np.divide(m, peak, out=np.zeros_like(m), where=peak > 0)
+        return h - self.alpha * spread(h, weight) * direction, Memory(m, peak)

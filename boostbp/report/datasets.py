@@ -29,6 +29,7 @@ class Dataset:
     Attributes
     ----------
     name : str
+        For people; of a file, without its folder.
     X : (rows, features) float64 array, or pandas.DataFrame of float64 and category columns
     y : (rows,) array
         Labels, or float64.
@@ -41,8 +42,18 @@ class Dataset:
     task: Task
 
 
-def task_of(y: NDArray[Any]) -> Task:
-    """Classification for text and for at most 20 distinct whole numbers, regression otherwise."""
+def task_of(y: NDArray[Any], wanted: Task | None = None) -> Task:
+    """Classification for text and for at most 20 distinct whole numbers, regression otherwise; or what is wanted.
+
+    Raises
+    ------
+    ValueError
+        If a regression on text is wanted.
+    """
+    if wanted == "regression" and y.dtype.kind not in "fiu":
+        raise ValueError(f"task='regression' needs numbers, but the target holds text such as {str(y[0])!r}.")
+    if wanted is not None:
+        return wanted
     if y.dtype.kind == "f" or (y.dtype.kind in "iu" and len(np.unique(y)) > _MOST_CLASSES):
         return "regression"
     return "classification"
@@ -111,10 +122,8 @@ def load(
             f"source={source!r} is not a data set: give one of {', '.join(NAMES)}, openml:NAME, "
             "or the path of a .csv or .parquet file."
         )
-    task = task or task_of(y)
-    if task == "regression" and y.dtype.kind not in "fiu":
-        raise ValueError(f"task='regression' needs numbers, but the target of {source} is text such as {y[0]!r}.")
-    return Dataset(source, X, y.astype(np.float64) if task == "regression" else y, task)
+    task = task_of(y, task)
+    return Dataset(Path(source).name, X, y.astype(np.float64) if task == "regression" else y, task)
 
 
 def _openml(name: str, target: str | None) -> tuple[Any, NDArray[Any]]:

@@ -79,7 +79,9 @@ class RidgeBase:
         along = self.vectors.T @ moment
         if reg_lambda is None:
             square = float(self.weight @ np.square(centred).sum(1))
-            reg_lambda = _by_gcv(self.values, np.square(along).sum(1), square, int(np.count_nonzero(self.weight)))
+            # a weight counts as so many rows, unless all weights together say less than one row each
+            n_rows = max(float(total), float(np.count_nonzero(self.weight)))
+            reg_lambda = _by_gcv(self.values, np.square(along).sum(1), square, n_rows)
         with np.errstate(divide="ignore", invalid="ignore"):
             shrunk = np.where(self.values + reg_lambda > 0, 1.0 / (self.values + reg_lambda), 0.0)
         weight = np.concatenate([mean[None], self.vectors @ (shrunk[:, None] * along)])
@@ -110,7 +112,7 @@ def _spectrum(Z: Floats, paths: Paths, frame: Floats, weight: Floats) -> tuple[F
     return U.T @ (left[:, keep] / np.sqrt(values[keep])), values[keep]
 
 
-def _by_gcv(values: Floats, along: Floats, square: float, n_rows: int) -> float:
+def _by_gcv(values: Floats, along: Floats, square: float, n_rows: float) -> float:
     """The penalty with the least generalised cross-validation score (Golub, Heath and Wahba 1979).
 
     Parameters

@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from boostbp.inputs import read_input
@@ -28,7 +28,6 @@ def codes_by_pandas(values):
     return np.where(codes < 0, NAN, codes)
 
 
-@settings(deadline=None)
 @given(st.one_of(WORDS, INTEGERS))
 def test_codes_are_those_of_pandas_categoricals_in_every_container(fit, values):
     expected = codes_by_pandas(pd.Series(values, dtype="Int64" if any(isinstance(v, int) for v in values) else object))
@@ -47,7 +46,6 @@ def test_codes_are_those_of_pandas_categoricals_in_every_container(fit, values):
     np.testing.assert_array_equal(fit(objects, [0])[1].X[:, 0], expected)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from("zab"), min_size=1), st.permutations("abcz"))
 def test_fixed_categories_keep_the_order_of_their_dtype(fit, values, order):
     pandas = pd.DataFrame({"c": pd.Categorical(values, categories=order)})

@@ -98,11 +98,12 @@ def test_threads_change_nothing(name):
 def test_leaf_numbers_take_the_smallest_type_that_holds_them():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((500, 4))
+    stump = make_members(BASES["linear"])[1][1]
     for n_splits, dtype in ((255, np.uint8), (256, np.uint16), (65536, np.int32)):
         tree = random_tree(rng, n_splits, features=1)
         paths = Paths(np.zeros(tree.n_leaves + 1, np.int32), np.empty(0, np.int32), 1)
         model = fit_leaves(tree.leaf_of(X), paths, X, X[:, :1], np.ones(500), Ridge())
-        forest = pack([Member(tree, model, 0), Member(Tree.stump(), make_members(BASES["linear"])[1][1].model, 0)], BASES["linear"])
+        forest = pack([Member(tree, model, 0), stump], BASES["linear"])
         leaf = forest.route(X)
         assert leaf.dtype == dtype
         np.testing.assert_array_equal(leaf[0], tree.leaf_of(X))

@@ -17,7 +17,9 @@ from boostbp.trees.linear import RidgeBase
 def standardised(Z, weight):
     """Weighted mean 0, largest size 1; a missing value is the mean."""
     present = np.where(np.isnan(Z), 0.0, weight[:, None])
-    U = Z - (present * np.nan_to_num(Z)).sum(0) / present.sum(0)
+    U = Z
+    for _ in range(2):  # a second time for what rounding left of the first
+        U = U - (present * np.nan_to_num(U)).sum(0) / present.sum(0)
     U = np.where(np.isnan(U), 0.0, U)
     return U / np.abs(U).max(0)
 
@@ -39,13 +41,18 @@ def make(rows, columns, *, missing=False, weighted=False, seed=0):
     if missing:
         Z[rng.random(Z.shape) < 0.15] = np.nan
     weight = rng.integers(0, 4, rows) / 2.0 if weighted else np.ones(rows)
-    y = standardised(Z, weight)[:, :3] @ rng.standard_normal((min(columns, 3), 2)) + 0.5 * rng.standard_normal((rows, 2))
+    y = standardised(Z, weight)[:, :3] @ rng.standard_normal((min(columns, 3), 2)) + 0.5 * rng.standard_normal(
+        (rows, 2)
+    )
     return Z, y + 7.0, weight
 
 
 def gcv_score(U, y, weight, reg_lambda):
-    """Golub, Heath and Wahba's score by the hat matrix of the weighted problem."""
-    root, n = np.sqrt(weight)[:, None], np.count_nonzero(weight)
+    """Golub, Heath and Wahba's score by the hat matrix of the weighted problem.
+
+    A weight counts as so many rows, unless all weights together say less than one row each.
+    """
+    root, n = np.sqrt(weight)[:, None], max(weight.sum(), np.count_nonzero(weight))
     A, b = root * U, root * y
     one = root / np.linalg.norm(root)
     left, s, _ = np.linalg.svd(A, full_matrices=False)
@@ -53,8 +60,17 @@ def gcv_score(U, y, weight, reg_lambda):
     left, s = left[:, kept], s[kept]
     hat = one @ one.T + (left * (s**2 / (s**2 + reg_lambda))) @ left.T
     rest = np.eye(len(y)) - hat
-    freedom = (np.trace(rest) - np.count_nonzero(weight == 0)) / n  # rows without weight have no row in the problem
+    freedom = (n - len(y) + np.trace(rest)) / n
     return np.square(rest @ b).sum() / freedom**2
+
+
+def test_whole_weights_are_repeated_rows():
+    Z, y, _ = make(60, 8, missing=True)
+    times = np.random.default_rng(2).integers(1, 4, 60)
+    again, weights = np.repeat(Z, times, axis=0), times.astype(float)
+    for reg_lambda in (None, 0.5):
+        expected = predict(bind(again, np.ones(len(again))).fit(np.repeat(y, times, axis=0), reg_lambda), Z)
+        np.testing.assert_allclose(predict(bind(Z, weights).fit(y, reg_lambda), Z), expected, rtol=1e-8)
 
 
 shapes = pytest.mark.parametrize(("rows", "columns"), [(60, 5), (30, 30), (20, 50), (2, 3)])
@@ -115,7 +131,7 @@ def test_noise_gets_a_large_penalty_and_a_plain_line_a_small_one():
 
 def test_more_columns_than_rows_do_not_mean_interpolation():
     rng = np.random.default_rng(1)
-    Z, noise = rng.standard_normal((40, 200)), rng.standard_normal((40, 1))
+    Z, noise = rng.standard_normal((40, 60)), rng.standard_normal((40, 10))
     residual = predict(bind(Z, np.ones(40)).fit(noise), Z) - noise
     assert np.square(residual).mean() > 0.5 * noise.var()
 

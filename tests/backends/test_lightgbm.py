@@ -1,0 +1,158 @@
+"""LightGBM's own linear leaves, read exactly; threads; the zero band."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pytest
+from leaf_oracles import adversarial, table
+
+from boostbp.backends import load
+from boostbp.backends.base import Growth, LinearLeaves, NativeGrower, Table
+
+
+def value(leaves: LinearLeaves, X: np.ndarray) -> np.ndarray:
+    """What the linear leaves predict, written plainly."""
+    out = np.empty(len(X))
+    for row, leaf in enumerate(leaves.tree.leaf_of(X)):
+        terms = slice(leaves.start[leaf], leaves.start[leaf + 1])
+        x = X[row, leaves.features[terms]]
+        out[row] = leaves.missing[leaf] if np.isnan(x).any() else leaves.const[leaf] + leaves.coeff[terms] @ x
+    return out
+
+
+def smooth(rows: int = 800, categories: tuple[int, ...] = (5,)) -> tuple[Table, np.ndarray]:
+    rng = np.random.default_rng(0)
+    data = table(rng, rows, numeric=4, categories=categories)
+    Z = np.nan_to_num(data.X[:, :4] / np.nanstd(data.X[:, :4], axis=0))
+    return data, np.sin(Z[:, 0]) + Z[:, 1] * Z[:, 2] + (np.nan_to_num(data.X[:, -1]) == 2)
+
+
+def boosted(
+    monkeypatch: pytest.MonkeyPatch,
+    data: Table,
+    y: np.ndarray,
+    growth: Growth,
+    *,
+    rounds: int = 12,
+    penalty: float = 0.1,
+) -> tuple[list[LinearLeaves], Any]:
+    """Linear trees, and the booster that they were read from."""
+    made = []
+
+    class Recorded(lightgbm.Booster):  # type: ignore[misc]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            made.append(self)
+
+    grower = load("lightgbm").bind(data, growth)
+    assert isinstance(grower, NativeGrower)
+    monkeypatch.setattr(lightgbm, "Booster", Recorded)
+    leaves = grower.boost(lambda fit: (fit - y, np.ones_like(y)), rounds, 0.3, penalty)
+    return leaves, [booster for booster in made if booster.params.get("linear_tree")][-1]
+
+
+def test_linear_leaves_predict_what_lightgbm_predicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, y = smooth()
+    leaves, booster = boosted(monkeypatch, data, y, Growth(max_depth=4, min_samples_leaf=10))
+    assert len(leaves) == 12
+    rows = adversarial(leaves[3].tree, data, np.random.default_rng(0))
+    rows = rows[(np.abs(np.nan_to_num(rows)) < 1e30).all(axis=1)]  # products of larger numbers have no common scale
+    assert np.isnan(rows).any(axis=1).sum() > 100
+    theirs = booster.predict(rows, raw_score=True, num_threads=1)
+    ours = sum(value(tree, rows) for tree in leaves)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12 * np.abs(y).max())
+
+
+def test_every_linear_tree_has_slopes_from_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, y = smooth()
+    leaves, booster = boosted(monkeypatch, data, y, Growth(max_depth=3))
+    assert all(np.any(tree.coeff != 0.0) for tree in leaves)
+    assert booster.current_iteration() == len(leaves) + 1, "one tree of value 0 went first"
+
+
+def test_one_round_is_a_ridge_regression_in_each_leaf(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 1)).astype(np.float32).astype(float)  # LightGBM fits linear leaves in float32
+    y = np.abs(X[:, 0]) + 0.1 * rng.normal(size=400)
+    [tree], _ = boosted(monkeypatch, Table(X), y, Growth(max_depth=1), rounds=1, penalty=0.7)
+    leaf = tree.tree.leaf_of(X)
+    for number in range(2):
+        x = X[leaf == number, 0]
+        A = np.column_stack([x, np.ones_like(x)])
+        slope, const = 0.3 * np.linalg.solve(A.T @ A + np.diag([0.7, 0.0]), A.T @ y[leaf == number])
+        np.testing.assert_allclose([tree.coeff[number], tree.const[number]], [slope, const], rtol=1e-5)
+
+
+def test_the_gradient_sees_the_running_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, y = smooth(400, ())
+    seen = []
+
+    def gradient(fit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        seen.append(fit)
+        return fit - y, np.ones_like(y)
+
+    leaves = load("lightgbm").bind(data, Growth(max_depth=3)).boost(gradient, 5, 0.3, 0.1)
+    for count, fit in enumerate(seen):  # LightGBM keeps its own in float32 input
+        np.testing.assert_allclose(fit, sum((value(t, data.X) for t in leaves[:count]), np.zeros(400)), atol=1e-5)
+
+
+def test_linear_trees_beside_each_other_in_threads_are_those_in_turn() -> None:
+    data, y = smooth()
+    grower = load("lightgbm").bind(data, Growth(max_depth=4, min_samples_leaf=10))
+
+    def run(k: int) -> list[bytes]:
+        goal = y * (k + 1)
+        trees = grower.fork(k).boost(lambda fit: (fit - goal, np.ones_like(y)), 8, 0.3, 0.1)
+        return [part.tobytes() for t in trees for part in (t.tree.threshold, t.const, t.coeff, t.features, t.missing)]
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(run, range(6)))
+    assert found == [run(k) for k in range(6)]
+
+
+def test_linear_trees_do_not_disturb_the_structures() -> None:
+    data, y = smooth()
+    grower = load("lightgbm").bind(data, Growth(max_depth=4))
+    grad = -y[:, None]
+    [before] = grower.grow(grad, np.ones_like(grad))
+    grower.boost(lambda fit: (fit - y, np.ones_like(y)), 2, 0.3, 0.1)
+    [after] = grower.grow(grad, np.ones_like(grad))
+    assert before.threshold.tobytes() == after.threshold.tobytes()
+
+
+@pytest.mark.parametrize("growth", [Growth(max_depth=0), Growth(max_leaves=1), Growth(min_samples_leaf=300)])
+def test_linear_trees_without_a_split_are_left_out(growth: Growth) -> None:
+    data, y = smooth(400)
+    assert load("lightgbm").bind(data, growth).boost(lambda fit: (fit - y, np.ones_like(y)), 3, 0.3, 0.1) == []
+
+
+def test_linear_leaves_refuse_numbers_beyond_float32() -> None:
+    X = np.linspace(-1.0, 1.0, 100)[:, None] * [1.0, 1e39]
+    grower = load("lightgbm").bind(Table(X), Growth())
+    with pytest.raises(ValueError, match=r"column 1 holds 1e\+39, beyond the range of float32.*scale the column"):
+        grower.boost(lambda fit: (fit - X[:, 0], np.ones(100)), 2, 0.3, 0.1)
+
+
+THREADS = """
+import lightgbm, numpy as np
+from boostbp.backends import load
+from boostbp.backends.base import Growth, Table
+rng = np.random.default_rng(0)
+X = rng.normal(size=(4000, 6)); y = np.sin(X).sum(1)
+other = lightgbm.train({"verbosity": -1, "num_threads": 4}, lightgbm.Dataset(X, y), 3)
+def gradient(fit):
+    other.predict(X, num_threads=4)
+    return fit - y, np.ones_like(y)
+print(len(load("lightgbm").bind(Table(X), Growth(n_threads=1)).boost(gradient, 30, 0.3, 0.1)))
+"""
+
+
+def test_a_prediction_by_another_model_between_rounds_does_no_harm() -> None:
+    found = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout.strip()) == (0, "30"), found.stderr

@@ -1,0 +1,83 @@
+"""Backends are found by the name of their file, and libraries are imported on use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from boostbp import backends
+from boostbp.backends.base import Backend, Growth, Table
+from boostbp.trees.tree import Tree
+
+
+def test_every_file_in_the_folder_is_a_backend_under_its_name() -> None:
+    folder = Path(backends.__file__).parent
+    names = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")} - {"base"}
+    assert set(backends.available()) <= names
+    for name in names:
+        assert callable(backends.load(name).bind)
+
+
+def test_a_new_file_in_the_folder_is_a_new_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "json.py").write_text("class B:\n    def bind(self, table, growth): return 'bound'\nbackend = B()\n")
+    (tmp_path / "nowhere_to_be_found.py").write_text("backend = None\n")
+    monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(tmp_path)])
+    monkeypatch.setitem(sys.modules, "boostbp.backends.json", None)
+    monkeypatch.delitem(sys.modules, "boostbp.backends.json")
+    assert "json" in backends.available()
+    assert "nowhere_to_be_found" not in backends.available()
+    assert backends.load("json").bind(None, None) == "bound"
+
+
+def test_an_object_with_bind_is_taken_as_it_is() -> None:
+    class Stumps:
+        def bind(self, table: Table, growth: Growth) -> Stumps:
+            return self
+
+        def grow(self, grad: np.ndarray, hess: np.ndarray) -> list[Tree]:
+            return [Tree.stump()] * grad.shape[1]
+
+        def fork(self, seed: int) -> Stumps:
+            return self
+
+    backend: Backend = Stumps()
+    assert backends.load(backend) is backend
+
+
+@pytest.mark.parametrize("name", ["catboost", "base", "_nodes", "LightGBM", ""])
+def test_an_unknown_name_is_refused_with_the_names_there_are(name: str) -> None:
+    with pytest.raises(ValueError, match=f"backend='{name}' is unknown: .*'lightgbm'.*'sklearn'.*bind"):
+        backends.load(name)
+
+
+@pytest.mark.parametrize("thing", [None, 3, object])
+def test_what_cannot_bind_is_refused(thing: object) -> None:
+    with pytest.raises(TypeError, match=r"has no method bind.*'lightgbm'"):
+        backends.load(thing)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "extra"), [("lightgbm", "all"), ("xgboost", "xgboost"), ("sklearn", "all")])
+def test_a_missing_library_is_named_with_the_command_that_installs_it(
+    name: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setitem(sys.modules, name, None)
+    assert name not in backends.available()
+    with pytest.raises(
+        ImportError, match=rf"backend='{name}' needs the {name} package: pip install 'boostbp\[{extra}\]'"
+    ):
+        backends.load(name).bind(Table(np.zeros((2, 1))), Growth())
+
+
+def test_naming_backends_imports_no_library() -> None:
+    script = (
+        "import sys; from boostbp import backends; [backends.load(n) for n in backends.available()]; "
+        "print(sorted({'lightgbm', 'xgboost', 'sklearn.tree'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

@@ -1,0 +1,80 @@
+"""XGBoost's UBJSON, read as its JSON says; vector leaves."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from leaf_oracles import table, target
+
+from boostbp.backends import _xgboost_ubj, load
+from boostbp.backends._nodes import Numbering
+from boostbp.backends.base import Growth, Table
+
+xgboost = pytest.importorskip("xgboost")
+
+
+def grown(data: Table, columns: int, growth: Growth) -> tuple[Any, Any]:
+    """A grower after one round, and its booster."""
+    grad = np.hstack([target(np.random.default_rng(seed), data) for seed in range(columns)])
+    grower = load("xgboost").bind(data, growth)
+    grower.grow(grad, np.ones_like(grad))
+    [run] = grower.running.values()
+    return grower, run.booster
+
+
+@pytest.mark.parametrize(("categories", "shared"), [((), False), ((6, 40), False), ((), True)])
+def test_the_binary_model_says_what_the_json_model_says(categories: tuple[int, ...], shared: bool) -> None:
+    data = table(np.random.default_rng(0), 500, numeric=3, categories=categories)
+    _, booster = grown(data, 3, Growth(max_depth=4, shared=shared))
+    ours = _xgboost_ubj._read_trees(booster.save_raw("ubj"))
+    theirs = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
+    assert len(ours) == len(theirs) == (1 if shared else 3)
+    for one, other in zip(ours, theirs, strict=True):
+        assert set(one) == set(other)
+        for key, value in other.items():
+            if isinstance(value, list):
+                np.testing.assert_array_equal(np.asarray(one[key], np.float32), np.asarray(value, np.float32), key)
+            else:
+                assert one[key] == value
+
+
+def test_vector_leaves_are_numbered_as_xgboost_assigns_them() -> None:
+    data = table(np.random.default_rng(0), 600)
+    _, booster = grown(data, 3, Growth(max_depth=4, shared=True))
+    raw = booster.save_raw("ubj")
+    [tree], [node] = _xgboost_ubj.trees(raw), _xgboost_ubj.node_of_leaf(raw)
+    theirs = booster.predict(xgboost.DMatrix(data.X, nthread=1), pred_leaf=True).ravel()
+    assert tree.n_leaves > 8
+    assert np.array_equal(node[tree.leaf_of(data.X)], theirs)
+
+
+def test_vector_leaves_of_few_rows_are_dissolved() -> None:
+    data = table(np.random.default_rng(0), 600)
+    grad = np.hstack([target(np.random.default_rng(seed), data) for seed in range(3)])
+    grower = load("xgboost").bind(data, Growth(max_depth=5, min_samples_leaf=40, shared=True))
+    [tree] = grower.grow(grad, np.ones_like(grad))
+    [run] = grower.running.values()
+    [theirs] = _xgboost_ubj.trees(run.booster.save_raw("ubj"))
+    assert np.bincount(theirs.leaf_of(data.X)).min() < 40, "XGBoost has come to count rows: drop without_small_leaves"
+    assert np.bincount(tree.leaf_of(data.X), minlength=tree.n_leaves).min() >= 40
+
+
+def test_rows_are_counted_in_units_of_the_mean_hessian() -> None:
+    data = table(np.random.default_rng(0), 600)
+    grad = target(np.random.default_rng(0), data)
+    hess = np.random.default_rng(1).uniform(0.5, 1.5, grad.shape) * 1e-3
+    grower = load("xgboost").bind(data, Growth(max_depth=5, min_samples_leaf=30, params={"reg_lambda": 0.0}))
+    [tree] = grower.grow(grad * 1e-3, hess)
+    weight = np.bincount(tree.leaf_of(data.X), hess[:, 0], minlength=tree.n_leaves)
+    assert tree.n_leaves > 4
+    assert weight.min() >= 30 * hess.mean() * (1 - 1e-4)
+
+
+def test_a_numbering_is_in_the_order_of_the_nodes() -> None:
+    numbering = Numbering.of(np.array([1, 3, -1, -1, 5, -1, -1]))
+    assert numbering.splits.tolist() == [0, 1, 4]
+    assert numbering.leaves.tolist() == [2, 3, 5, 6]
+    assert numbering.number.tolist() == [0, 1, ~0, ~1, 2, ~2, ~3]

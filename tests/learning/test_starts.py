@@ -1,0 +1,97 @@
+"""Starts give hidden variables of the right size, and the same ones for the same seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from boostbp.learning.starts import STARTS, noise, projection, standardised
+from boostbp.learning.steps import spread
+
+seeds = st.integers(0, 2**20)
+
+
+def make(seed, rows=50):
+    rng = np.random.default_rng(seed)
+    h = rng.standard_normal((rows, 4)) * [1e-5, 1.0, 1e6, 3.0] + [0.0, 5.0, 1e7, 0.0]
+    h[rng.random(h.shape) < 0.1] = np.nan
+    return h, rng.uniform(0.1, 3.0, rows)
+
+
+@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("units", [1, 7])
+def test_shape_and_seed(name, units):
+    h, weight = make(0)
+    first, again, other = (STARTS[name](h, weight, units, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert first.shape == (50, units)
+    assert first.dtype == np.float64
+    np.testing.assert_array_equal(first, again)
+    assert not np.isclose(first, other).any()
+
+
+def test_noise_is_standard_normal_whatever_the_input():
+    h, weight = make(0, rows=20_000)
+    out = noise(h, weight, 3, np.random.default_rng(0))
+    np.testing.assert_allclose(out.mean(0), 0.0, atol=5 / np.sqrt(20_000))
+    np.testing.assert_allclose(np.cov(out.T), np.eye(3), atol=10 / np.sqrt(20_000))
+    np.testing.assert_array_equal(out, noise(h * 0.0, weight, 3, np.random.default_rng(0)))
+
+
+@given(seed=seeds)
+def test_units_of_a_projection_have_mean_0_and_spread_1(seed):
+    h, weight = make(seed)
+    out = projection(h, weight, 5, np.random.default_rng(seed))
+    np.testing.assert_allclose(np.average(out, axis=0, weights=weight), 0.0, atol=1e-10)
+    np.testing.assert_allclose(spread(out, weight), 1.0, rtol=1e-10)
+
+
+@given(seed=seeds)
+def test_projection_is_linear_in_the_standardised_input(seed):
+    h, weight = make(seed)
+    h = np.nan_to_num(h, nan=1.0)
+    U = (h - np.average(h, axis=0, weights=weight)) / spread(h, weight)
+    out = projection(h, weight, 3, np.random.default_rng(seed))
+    fitted = U @ np.linalg.lstsq(U, out, rcond=None)[0]
+    np.testing.assert_allclose(out, fitted, atol=1e-8)
+
+
+def test_projection_ignores_constant_and_missing_columns():
+    h, weight = make(1)
+    dead = h.copy()
+    dead[:, 1], dead[:, 3] = 1e7 + 0.1, np.nan
+    few = standardised(dead, weight)
+    assert not few[:, [1, 3]].any()
+    np.testing.assert_array_equal(few[:, [0, 2]], standardised(h, weight)[:, [0, 2]])
+    out = projection(dead, weight, 4, np.random.default_rng(0))
+    np.testing.assert_allclose(spread(out, weight), 1.0, rtol=1e-10)
+
+
+def test_missing_values_count_as_the_mean():
+    h, weight = make(2)
+    present = ~np.isnan(h)
+    mean = [np.average(h[p, j], weights=weight[p]) for j, p in enumerate(present.T)]
+    out, filled = standardised(h, weight), standardised(np.where(present, h, mean), weight)
+    np.testing.assert_allclose(out, filled, atol=1e-8)
+    assert not out[~present].any()
+
+
+def test_projection_of_nothing_but_constants_is_zero():
+    assert not projection(np.full((10, 3), 0.1), np.ones(10), 4, np.random.default_rng(0)).any()
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
+def test_units_of_the_input_do_not_matter(scale):
+    h, weight = make(3)
+    h = h / np.nanmax(np.abs(h), axis=0)
+    expected = projection(h, weight, 4, np.random.default_rng(0))
+    np.testing.assert_allclose(projection(h * scale, weight, 4, np.random.default_rng(0)), expected, atol=1e-8)
+
+
+def test_weights_of_a_projection_are_repeated_rows():
+    h, _ = make(4)
+    times = np.random.default_rng(5).integers(0, 4, 50)
+    weighted = projection(h, times.astype(float), 3, np.random.default_rng(0))
+    repeated = projection(np.repeat(h, times, 0), np.ones(times.sum()), 3, np.random.default_rng(0))
+    np.testing.assert_allclose(np.repeat(weighted, times, 0), repeated, atol=1e-9)
