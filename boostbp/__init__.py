@@ -1,6 +1,7 @@
 """Multi-layered gradient boosted trees, trained by back-propagation on the trees of LightGBM or XGBoost."""
 
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp.interop import load, save
 from boostbp.settings import paper_settings
 from boostbp.single import fit_layer
 from boostbp.trees.basis import Elementwise
@@ -11,5 +12,7 @@ __all__ = [
     "BoostBPRegressor",
     "Elementwise",
     "fit_layer",
+    "load",
     "paper_settings",
+    "save",
 ]

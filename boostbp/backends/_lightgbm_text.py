@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ Fields = dict[str, str]
 
 def trees(text: str) -> list[Tree]:
     """Every tree in the text of ``Booster.model_to_string``."""
-    return [_tree(fields) for fields in _blocks(text)]
+    return _trees(list(_blocks(text)))
 
 
 def linear_leaves(text: str) -> list[LinearLeaves]:
@@ -38,44 +38,47 @@ def _blocks(text: str) -> Iterator[Fields]:
         yield dict(line.split("=", 1) for line in text[begin + 1 : end].split("\n"))
 
 
-def _floats(fields: Fields, name: str) -> NDArray[np.float64]:
-    return np.fromstring(fields[name], np.float64, sep=" ")
+def _floats(group: Sequence[Fields], name: str) -> NDArray[np.float64]:
+    return np.fromstring(" ".join([fields[name] for fields in group]), np.float64, sep=" ")
 
 
-def _ints(fields: Fields, name: str) -> NDArray[np.int64]:
-    return np.fromstring(fields[name], np.int64, sep=" ")
+def _ints(group: Sequence[Fields], name: str) -> NDArray[np.int32]:
+    return np.fromstring(" ".join([fields[name] for fields in group]), np.int32, sep=" ")
 
 
-def _tree(fields: Fields) -> Tree:
-    if fields["num_leaves"] == "1":
-        return Tree.stump()
-    threshold = _floats(fields, "threshold")
-    decision = _ints(fields, "decision_type")
+def _trees(group: Sequence[Fields]) -> list[Tree]:
+    """Trees without categories are read together: one call for a field of all of them."""
+    grown = [fields for fields in group if fields["num_leaves"] != "1"]
+    if not grown:
+        return [Tree.stump() for _ in group]
+    if len(group) > 1 and any(fields["num_cat"] != "0" for fields in group):
+        return [_trees([fields])[0] for fields in group]
+    threshold = _floats(grown, "threshold")
+    decision = _ints(grown, "decision_type")
     # Where the missing type is not NaN, LightGBM reads a NaN as 0.0.
     default_left = (decision & _DEFAULT_LEFT) != 0
     missing_left = np.where(decision >> 2 & 3 == _MISSING_IS_NAN, default_left, threshold >= 0.0)
-    start = words = None
-    categories: NDArray[np.int64] | tuple[()] = ()
-    if fields["num_cat"] != "0":
+    start, words = np.full(len(threshold), -1, np.int32), np.zeros(len(threshold), np.int32)
+    categories = np.empty(0, np.uint32)
+    if grown[0]["num_cat"] != "0":
         categorical = (decision & _CATEGORICAL) != 0
         which = np.where(categorical, threshold, 0.0).astype(np.int64)
-        bounds = _ints(fields, "cat_boundaries")
-        start = np.where(categorical, bounds[which], -1)
-        words = np.where(categorical, bounds[which + 1] - bounds[which], 0)
-        categories = _ints(fields, "cat_threshold")
+        bounds = _ints(grown, "cat_boundaries")
+        start = np.where(categorical, bounds[which], np.int32(-1))
+        words = np.where(categorical, bounds[which + 1] - bounds[which], np.int32(0))
+        categories = np.fromstring(grown[0]["cat_threshold"], np.int64, sep=" ").astype(np.uint32)
         missing_left &= ~categorical
         threshold[categorical] = np.nan
-    return Tree.of(
-        _ints(fields, "split_feature"),
-        _around_zero(threshold),
-        _ints(fields, "left_child"),
-        _ints(fields, "right_child"),
-        missing_left,
-        cat_start=start,
-        cat_words=words,
-        categories=categories,
-        gain=_floats(fields, "split_gain"),
-    )
+    feature, threshold, gain = _ints(grown, "split_feature"), _around_zero(threshold), _floats(grown, "split_gain")
+    left, right = _ints(grown, "left_child"), _ints(grown, "right_child")
+    found = []
+    first = 0
+    for fields in group:
+        at = slice(first, first + int(fields["num_leaves"]) - 1)
+        first = at.stop
+        split = feature[at], threshold[at], left[at], right[at], missing_left[at], start[at], words[at]
+        found.append(Tree(*split, categories, gain[at]))
+    return found
 
 
 def _around_zero(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -85,11 +88,11 @@ def _around_zero(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _linear(fields: Fields) -> LinearLeaves:
-    tree = _tree(fields)
-    value = _floats(fields, "leaf_value")
+    [tree] = _trees([fields])
+    value = _floats([fields], "leaf_value")
     start = np.zeros(tree.n_leaves + 1, np.int32)
     if fields.get("is_linear", "0") == "0":
         return LinearLeaves(tree, value, start, np.empty(0, np.int32), np.empty(0), value)
-    np.cumsum(_ints(fields, "num_features"), out=start[1:])
-    features = _ints(fields, "leaf_features").astype(np.int32)
-    return LinearLeaves(tree, _floats(fields, "leaf_const"), start, features, _floats(fields, "leaf_coeff"), value)
+    np.cumsum(_ints([fields], "num_features"), out=start[1:])
+    const, coeff = _floats([fields], "leaf_const"), _floats([fields], "leaf_coeff")
+    return LinearLeaves(tree, const, start, _ints([fields], "leaf_features"), coeff, value)

@@ -19,7 +19,7 @@ from boostbp.trees.tree import Tree
 __all__ = ["LightGBM", "LightGBMGrower", "backend"]
 
 # A booster keeps every tree it grew, and a grower may live as long as the training data.
-_TREES_PER_BOOSTER = 512
+_TREES_PER_BOOSTER = 2048
 
 
 def _library() -> Any:
@@ -72,15 +72,21 @@ class LightGBMGrower:
     Attributes
     ----------
     booster : lightgbm.Booster or None
-        The booster of the last round; None before the first. Its last tree is the last one grown
-        (unless that one had no split: LightGBM withdraws such a round).
+        The booster of the last round; None before the first. Its last trees are the last ones grown
+        (unless none had a split: LightGBM withdraws such a round).
     """
 
     bins: Bins
     growth: Growth
     params: dict[str, Any]
     booster: Any = None
+    _columns: int = 0
     _spent: int = 0
+
+    @property
+    def pure(self) -> bool:
+        """Whether the trees of a column depend on nothing but its gradient: there is no native parameter that draws."""
+        return not self.growth.params
 
     def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
         """Grow one tree per column; see `boostbp.backends.base.Grower`.
@@ -98,12 +104,14 @@ class LightGBMGrower:
         if not self._may_split():
             return [Tree.stump() for _ in range(grad.shape[1])]
         _hold_threads(self.growth.n_threads)
-        return [self._grow_column(grad[:, j], hess[:, j]) for j in range(grad.shape[1])]
+        if self.pure:
+            return self._grow_together(grad, hess)
+        return [tree for j in range(grad.shape[1]) for tree in self._grow_together(grad[:, [j]], hess[:, [j]])]
 
     def fork(self, seed: int) -> LightGBMGrower:
         """A sibling with a booster of its own on the same Dataset."""
         growth = replace(self.growth, random_state=seed)
-        return replace(self, growth=growth, params=self.params | {"seed": seed}, booster=None, _spent=0)
+        return replace(self, growth=growth, params=self.params | {"seed": seed}, booster=None, _columns=0, _spent=0)
 
     def boost(self, gradient: Gradient, n_rounds: int, learning_rate: float, reg_lambda: float) -> list[LinearLeaves]:
         """Train linear trees natively; see `boostbp.backends.base.NativeGrower`.
@@ -137,19 +145,27 @@ class LightGBMGrower:
     def _may_split(self) -> bool:
         return self.bins.usable and self.growth.allows_split
 
-    def _grow_column(self, grad: NDArray[np.float64], hess: NDArray[np.float64]) -> Tree:
-        booster = self._booster()
+    def _grow_together(self, grad: Floats, hess: Floats) -> list[Tree]:
+        """One tree for each column, as one round of as many classes: the library is called once for all."""
+        columns = grad.shape[1]
+        booster = self._booster(columns)
         before = booster.current_iteration()
-        booster.update(fobj=lambda prediction, data: _float32(grad, hess))
+        g, h = _float32(grad.T, hess.T)  # LightGBM holds one class after the other
+        if columns == 1:
+            g, h = g[0], h[0]
+        booster.update(fobj=lambda prediction, data: (g.T, h.T))
         if booster.current_iteration() == before:  # no split: LightGBM withdraws the round
-            return Tree.stump()
-        return _lightgbm_text.trees(booster.model_to_string(start_iteration=before, num_iteration=1))[0]
+            return [Tree.stump() for _ in range(columns)]
+        return _lightgbm_text.trees(booster.model_to_string(start_iteration=before, num_iteration=1))
 
-    def _booster(self) -> Any:
-        if self.booster is None or self.booster.current_iteration() >= _TREES_PER_BOOSTER:
+    def _booster(self, columns: int) -> Any:
+        fresh = self.booster is None or self._columns != columns
+        if fresh or self.booster.current_iteration() * columns >= _TREES_PER_BOOSTER:
             # Another seed for each booster, or sampling would repeat itself.
             seed = (self.growth.random_state + 7919 * self._spent) % 2**31
-            self.booster = _library().Booster(self.params | {"seed": seed}, self.bins.dataset)
+            classes = {"num_class": columns} if columns > 1 else {}
+            self.booster = _library().Booster(self.params | {"seed": seed} | classes, self.bins.dataset)
+            self._columns = columns
             self._spent += 1
         return self.booster
 

@@ -18,7 +18,7 @@ from boostbp.trees.tree import Tree
 __all__ = ["XGBoost", "XGBoostGrower", "backend"]
 
 # A booster keeps every tree it grew, and a grower may live as long as the training data.
-_TREES_PER_BOOSTER = 512
+_TREES_PER_BOOSTER = 2048
 
 
 def _library() -> Any:
@@ -55,6 +55,11 @@ class XGBoostGrower:
     matrix: Any
     running: dict[tuple[int, bool], Running] = field(default_factory=dict)
     _spent: int = 0
+
+    @property
+    def pure(self) -> bool:
+        """Whether the trees of a column depend on nothing but its gradient: there is no native parameter that draws."""
+        return not self.growth.params
 
     def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
         """Grow one round; see `boostbp.backends.base.Grower`.

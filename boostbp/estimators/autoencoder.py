@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.model_selection import train_test_split
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -89,6 +90,8 @@ class BoostBPAutoencoder(BaseBoostBP):
         return float(1.0 - residual / total) if total > 0 else 0.0
 
     def _read(self, X: Any, *, reset: bool = False) -> Table:
+        if issparse(X):
+            raise TypeError("X is sparse: sparse input is not supported by an auto-encoder. Use X.toarray().")
         table = super()._read(X, reset=reset)
         if table.categorical:
             raise ValueError(
@@ -105,5 +108,5 @@ class BoostBPAutoencoder(BaseBoostBP):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = False
         return tags

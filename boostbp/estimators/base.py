@@ -14,30 +14,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp import backends
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table
+from boostbp.estimators import parameters
 from boostbp.inputs import read_input
 from boostbp.learning import backprop, metrics
-from boostbp.learning.backprop import EvalSet, Progress, Settings
+from boostbp.learning.backprop import EvalSet, Progress
 from boostbp.learning.history import History
-from boostbp.learning.layer import LayerSettings
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network
-from boostbp.learning.starts import STARTS
-from boostbp.learning.steps import Normalised, Plain, Step
-from boostbp.trees import basis as bases
 from boostbp.trees import threads
-from boostbp.trees.ridge import Ridge
 
 __all__ = ["BaseBoostBP"]
 
 Floats = NDArray[np.float64]
 log = logging.getLogger("boostbp")
-
-HIDDEN_ROUNDS, OUTPUT_ROUNDS = 20, 100
-OUTPUT_RATE = 0.1
-KEPT = 0.95  # share of its target that a hidden layer can reach in one refit; less makes it shrink epoch by epoch
-NATIVE_ROWS = 20_000  # from here on a library's own threads beat the cost of starting them
 
 
 class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -48,19 +39,19 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def __init__(
         self,
-        hidden_layer_sizes: Sequence[int] = (32,),
+        hidden_layer_sizes: Sequence[int] = (16,),
         *,
         backend: Any = "lightgbm",
         n_estimators: int | Sequence[int] | None = None,
         learning_rate: float | Sequence[float] | None = None,
-        max_depth: int | Sequence[int] = 5,
+        max_depth: int | Sequence[int] | None = None,
         max_leaves: int | Sequence[int | None] | None = None,
         min_samples_leaf: int | Sequence[int] = 20,
         max_bins: int = 255,
         multi_strategy: str = "one_output_per_tree",
         leaves: str = "refit",
         basis: Any = "quadratic",
-        reg_lambda: float | Sequence[float] = 1.0,
+        reg_lambda: float | Sequence[float] | None = None,
         penalize_constant: bool = True,
         standardize: bool = True,
         clip: bool = True,
@@ -69,10 +60,12 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         epochs: int = 30,
         start: str = "projection",
         step: str = "normalised",
-        step_size: float = 0.5,
+        step_size: float = 0.8,
         momentum: float = 0.8,
         refit_order: str = "upward",
         output: str = "boost",
+        structure_epochs: int = 1,
+        best_rounds: bool = True,
         eval_metric: Any = None,
         early_stopping: bool | str = "auto",
         validation_fraction: float = 0.1,
@@ -110,6 +103,8 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.momentum = momentum
         self.refit_order = refit_order
         self.output = output
+        self.structure_epochs = structure_epochs
+        self.best_rounds = best_rounds
         self.eval_metric = eval_metric
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -196,7 +191,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         outcome: Callable[[Floats], Floats],
     ) -> Self:
         random = check_random_state(self.random_state)
-        settings = self._settings(len(table.X), y.shape[1], int(random.randint(2**31 - 1)))
+        settings = parameters.settings_of(self, len(table.X), y.shape[1], int(random.randint(2**31 - 1)))
         used = weight > 0  # a row without weight is no row: it must not count in min_samples_leaf either
         if not used.all():
             table, y, weight = Table(table.X[used], table.categorical), y[used], weight[used]
@@ -218,99 +213,6 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.n_iter_ = len(self.history_) - 1
         return self
 
-    def _settings(self, n_rows: int, n_outputs: int, seed: int) -> Settings:
-        """The estimator's parameters as settings of the driver; errors name the parameter."""
-        units = _sizes(self.hidden_layer_sizes)
-        n_threads = self._n_threads()
-        one_of = {
-            "multi_strategy": ("one_output_per_tree", "multi_output_tree"),
-            "leaves": ("refit", "native"),
-            "base": ("ridge", None),
-            "start": tuple(STARTS),
-            "step": ("normalised", "plain"),
-            "refit_order": ("upward", "downward"),
-            "output": ("boost", "move"),
-        }
-        for name, allowed in one_of.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name}={getattr(self, name)!r} is not known: use one of {', '.join(map(repr, allowed))}.")
-        _at_least("epochs", self.epochs, 0)
-        if self.n_iter_no_change is not None:
-            _at_least("n_iter_no_change", self.n_iter_no_change, 1)
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction={self.validation_fraction!r} is not between 0 and 1: try 0.1.")
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"momentum={self.momentum!r} is not in [0, 1): 0 is no momentum, 0.8 a usual value.")
-        if not (self.step_size > 0 and np.isfinite(self.step_size)):
-            raise ValueError(f"step_size={self.step_size!r} is not a positive number: try 0.3.")
-        step: Step = {"normalised": Normalised, "plain": Plain}[self.step](self.step_size, self.momentum)
-        return Settings(
-            layers=self._layer_settings(units, n_rows, n_outputs, n_threads, seed),
-            units=units,
-            epochs=self.epochs,
-            step=step,
-            start=STARTS[self.start],
-            refit_order=self.refit_order,  # type: ignore[arg-type]
-            output=self.output,  # type: ignore[arg-type]
-            n_iter_no_change=None if self.early_stopping is False else self.n_iter_no_change,
-            tol=self.tol,
-            max_time=self.max_time,
-            n_threads=n_threads,
-            seed=seed,
-        )
-
-    def _layer_settings(
-        self, units: tuple[int, ...], n_rows: int, n_outputs: int, n_threads: int, seed: int
-    ) -> tuple[LayerSettings, ...]:
-        L = len(units) + 1
-        rounds = self.n_estimators
-        if rounds is None:
-            rounds = [HIDDEN_ROUNDS] * len(units) + [OUTPUT_ROUNDS]
-        per_layer = {
-            "n_estimators": _per_layer("n_estimators", rounds, L, 0),
-            "max_depth": _per_layer("max_depth", self.max_depth, L, -1),
-            "max_leaves": _per_layer("max_leaves", self.max_leaves, L, 2),
-            "min_samples_leaf": _per_layer("min_samples_leaf", self.min_samples_leaf, L, 1),
-            "reg_lambda": _per_layer("reg_lambda", self.reg_lambda, L, 0),
-        }
-        rates = self.learning_rate
-        if rates is None:
-            rates = [_keeping(n) for n in per_layer["n_estimators"][:-1]] + [OUTPUT_RATE]
-        per_layer["learning_rate"] = _per_layer("learning_rate", rates, L, 0)
-        built = []
-        for i, outputs in enumerate([*units, n_outputs]):
-            value = {name: values[i] for name, values in per_layer.items()}
-            last = i == L - 1
-            growth = Growth(
-                max_depth=value["max_depth"],
-                max_leaves=value["max_leaves"],
-                min_samples_leaf=value["min_samples_leaf"],
-                max_bins=self.max_bins,
-                n_threads=n_threads if outputs < n_threads and n_rows >= NATIVE_ROWS else 1,
-                random_state=seed % (2**31 - 1),
-                shared=self.multi_strategy == "multi_output_tree" and not last,
-                params=dict(self.backend_params or {}),
-            )
-            built.append(
-                LayerSettings(
-                    n_estimators=value["n_estimators"],
-                    learning_rate=value["learning_rate"],
-                    growth=growth,
-                    basis=bases.load(self.basis),
-                    ridge=Ridge(value["reg_lambda"], self.penalize_constant, self.standardize),
-                    clip=self.clip,
-                    base=self.base,  # type: ignore[arg-type]
-                    base_lambda=self.base_lambda,
-                    leaves=self.leaves,  # type: ignore[arg-type]
-                )
-            )
-        return tuple(built)
-
-
-def _keeping(rounds: int) -> float:
-    """Shrinkage with which `rounds` trees can cover the share `KEPT` of a target: ``1 - (1 - beta)^rounds``."""
-    return 1.0 - (1.0 - KEPT) ** (1.0 / max(rounds, 1))
-
 
 def _signature(init: Callable[..., None]) -> inspect.Signature:
     """The parameters of `init`, with those of the base in the place of its ``**shared``."""
@@ -324,34 +226,3 @@ def _log_epoch(progress: Progress) -> None:
     epoch = progress.epoch
     metrics = "".join(f"  {name} {value:.6g}" for name, value in epoch.metrics.items())
     log.info("epoch %d/%d  loss %.6g%s  %.2f s", epoch.epoch, progress.epochs, epoch.loss, metrics, epoch.seconds)
-
-
-def _sizes(hidden_layer_sizes: Any) -> tuple[int, ...]:
-    sizes = (hidden_layer_sizes,) if np.isscalar(hidden_layer_sizes) else tuple(hidden_layer_sizes)
-    if not sizes or any(isinstance(s, bool) or int(s) != s or s < 1 for s in sizes):
-        raise ValueError(
-            f"hidden_layer_sizes={hidden_layer_sizes!r} must hold at least one hidden layer of at least one unit, such as (32,)."
-        )
-    return tuple(int(s) for s in sizes)
-
-
-def _per_layer(name: str, value: Any, n_layers: int, least: float) -> list[Any]:
-    values = [value] * n_layers if value is None or np.isscalar(value) else list(value)
-    if len(values) != n_layers:
-        raise ValueError(
-            f"{name}={value!r} has {len(values)} numbers for {n_layers} layers: give one number, or one per layer "
-            "(hidden layers first, the output layer last)."
-        )
-    for one in values:
-        if one is not None:
-            _at_least(name, one, least)
-    return values
-
-
-def _at_least(name: str, value: Any, least: float) -> None:
-    try:
-        good = np.isfinite(value) and value >= least
-    except TypeError:
-        good = False
-    if not good:
-        raise ValueError(f"{name}={value!r} is not allowed: give a number of at least {least}.")

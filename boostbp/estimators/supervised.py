@@ -86,13 +86,13 @@ class BoostBPRegressor(RegressorMixin, _Supervised):  # type: ignore[misc]
         Who grows the trees.
     n_estimators : int, sequence of int or None
         Boosting rounds: one number, or one per layer (output layer last). None: 20 for hidden layers,
-        100 for the output layer. The same holds for `learning_rate`, `max_depth`, `max_leaves`,
-        `min_samples_leaf` and `reg_lambda`.
+        100 for the output layer. One number or one per layer also holds for `learning_rate`, `max_depth`,
+        `max_leaves`, `min_samples_leaf` and `reg_lambda`.
     learning_rate : float, sequence of float or None
-        Shrinkage of each tree (the paper's beta). None: 0.1 in the output layer, and in a hidden layer
+        Shrinkage of each tree (the paper's beta). None: 0.1 in a boosted output layer, and in any other
         as much as lets its trees cover 95 % of a target, ``1 - 0.05 ** (1 / n_estimators)``.
-    max_depth : int
-        -1: no limit.
+    max_depth : int, sequence of int or None
+        -1: no limit. None: 3 in hidden layers, 4 in the output layer.
     max_leaves : int or None
         None: as many as `max_depth` allows.
     min_samples_leaf : int
@@ -104,8 +104,8 @@ class BoostBPRegressor(RegressorMixin, _Supervised):  # type: ignore[misc]
         Leaf regressions on `basis`, or the library's own linear leaves (LightGBM).
     basis : {"linear", "quadratic"} or Elementwise
         phi, the terms of a leaf regression.
-    reg_lambda : float
-        Ridge penalty of leaf regressions.
+    reg_lambda : float, sequence of float or None
+        Ridge penalty of leaf regressions. None: 1 in hidden layers, 10 in the output layer.
     penalize_constant, standardize : bool
         Whether the constant is penalised, and whether weights are penalised in units of the leaf.
     clip : bool
@@ -127,6 +127,10 @@ class BoostBPRegressor(RegressorMixin, _Supervised):  # type: ignore[misc]
         or as in the paper, from the output to the input, each on its old input.
     output : {"boost", "move"}
         The output layer is boosted on the loss, or fitted to its moved target as in the paper.
+    structure_epochs : int
+        Epochs for which tree structures are kept while their leaves are fitted again; 1: grown every epoch.
+    best_rounds : bool
+        Keep as many rounds of the output layer as the first evaluation set likes best.
     eval_metric : str, callable or None
         Metric of the evaluation sets; None: the loss's own.
     early_stopping : bool or "auto"
@@ -170,7 +174,7 @@ class BoostBPRegressor(RegressorMixin, _Supervised):  # type: ignore[misc]
     (442, 8)
     """
 
-    def __init__(self, hidden_layer_sizes: Sequence[int] = (32,), *, loss: Any = "squared_error", **shared: Any) -> None:
+    def __init__(self, hidden_layer_sizes: Sequence[int] = (16,), *, loss: Any = "squared_error", **shared: Any) -> None:
         self.loss = loss
         super().__init__(hidden_layer_sizes, **shared)
 
@@ -249,7 +253,7 @@ class BoostBPClassifier(ClassifierMixin, _Supervised):  # type: ignore[misc]
 
     def __init__(
         self,
-        hidden_layer_sizes: Sequence[int] = (32,),
+        hidden_layer_sizes: Sequence[int] = (16,),
         *,
         loss: Any = "log_loss",
         class_weight: Any = None,

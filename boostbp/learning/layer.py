@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +12,7 @@ from boostbp.backends.base import Backend, Grower, Growth, LinearLeaves, NativeG
 from boostbp.learning.objective import Objective, SquaredTo
 from boostbp.trees import kernels, threads
 from boostbp.trees.basis import Basis, Elementwise, Quadratic
+from boostbp.trees.fitting import fit_trees
 from boostbp.trees.forest import Forest, Member
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import LeafModel, LeafRanges, LeafRows, Paths, Ridge, fit_leaves
@@ -153,11 +153,6 @@ class BoundInput:
         return self._base
 
 
-class _Grown(NamedTuple):
-    member: Member
-    leaf: NDArray[np.int32]
-
-
 def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: int = 0) -> Fit:
     """Fit a layer from scratch.
 
@@ -166,97 +161,151 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
     bound : BoundInput
     objective : Objective
     n_threads : int
-        Outputs are spread over this many threads. The result does not depend on it.
+        Outputs are spread over this many threads, and rows over those left. The result does not depend on it.
     seed : int
         Seed of whatever the library draws.
     """
     settings = bound.settings
     if settings.leaves == "native":
         _check_native(settings, objective)
-    running = np.zeros((objective.n_outputs, len(bound.Z))).T
-    grown: list[_Grown] = []
+    run = _Run.of(bound, objective, n_threads, seed)
     if settings.base == "ridge":
-        grown.append(_fit_base(bound, objective, running))
-    run = _Run(bound, objective, running, seed)
-    everything = slice(0, objective.n_outputs)
+        run.fit_base()
     if settings.growth.shared:
-        grown += run.shared()
+        run.shared()
     elif settings.leaves == "native":
-        grown += _flat(threads.spread(run.native, range(objective.n_outputs), n_threads))
-    elif objective.separable:
-        alone = [slice(k, k + 1) for k in range(objective.n_outputs)]
-        grown += _flat(threads.spread(run.refit, alone, n_threads))
+        run.native()
     else:
-        grown += run.refit(everything, n_threads)
+        run.refit()
     forest = Forest.pack(
-        [g.member for g in grown],
+        [member for member in run.members if member is not None],
         n_features=bound.table.X.shape[1],
         n_outputs=objective.n_outputs,
         basis=settings.basis,
         clip=settings.clip,
     )
-    leaf = np.empty((len(grown), len(bound.Z)), forest.leaf_dtype)
-    for row, g in zip(leaf, grown, strict=True):
-        row[:] = g.leaf
-    trace = Trace(forest, bound.table.X, leaf, n_threads)
-    return Fit(Layer(forest), np.ascontiguousarray(running), trace)
+    trace = Trace(forest, bound.table.X, run.leaf[: forest.n_trees], n_threads)
+    return Fit(Layer(forest), np.ascontiguousarray(run.running.T), trace)
 
 
-def _fit_base(bound: BoundInput, objective: Objective, running: Floats) -> _Grown:
-    grad, hess = objective.gradient(running, slice(0, objective.n_outputs))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        target = np.where(hess > 0, -grad / hess, 0.0)
-    model = bound.base.fit(target, bound.settings.base_lambda)
-    leaf = np.zeros(len(bound.Z), np.int32)
-    out = np.zeros(running.shape)
-    model.add_to(out, leaf, bound.Z)
-    running += out
-    return _Grown(Member(Tree.stump(), model, 0), leaf)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Run:
-    """The rounds of one fit; each method adds its trees' values to `running`, (rows, outputs)."""
+    """The rounds of one fit; each method adds its trees' values to `running`.
+
+    Attributes
+    ----------
+    running : (outputs, rows) float64
+        The running fit.
+    members : list
+        The trees: the base, then those of the first round by output, those of the second, and so on.
+    leaf : (trees, rows), smallest integer type
+        The leaf of each row under each tree.
+    """
 
     bound: BoundInput
     objective: Objective
-    running: Floats
+    n_threads: int
     seed: int
+    running: Floats
+    members: list[Member | None]
+    leaf: NDArray[Any]
 
-    def refit(self, outputs: slice, n_threads: int = 1) -> list[_Grown]:
-        """All rounds of some outputs, one tree per output and round."""
-        numbers = range(outputs.start, outputs.stop)
-        growers = [self.bound.grower.fork(self.seed + k) for k in numbers]
-        grown: list[_Grown] = []
-        for _ in range(self.bound.settings.n_estimators):
-            grad, hess = self.objective.gradient(self.running[:, outputs], outputs)
+    @classmethod
+    def of(cls, bound: BoundInput, objective: Objective, n_threads: int, seed: int) -> _Run:
+        settings, n_rows, n_outputs = bound.settings, len(bound.Z), objective.n_outputs
+        n_trees = (settings.base == "ridge") + settings.n_estimators * (1 if settings.growth.shared else n_outputs)
+        most = settings.growth.leaves - 1
+        dtype = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.int32
+        leaf = np.empty((n_trees, n_rows), dtype)
+        return cls(bound, objective, n_threads, seed, np.zeros((n_outputs, n_rows)), [None] * n_trees, leaf)
 
-            def one(i: int, grad: Floats = grad, hess: Floats = hess) -> _Grown:
-                g, h = (np.ascontiguousarray(part[:, i : i + 1]) for part in (grad, hess))
-                [tree] = growers[i].grow(g, h)
-                return self._leaves_of(tree, g, h, slice(numbers[i], numbers[i] + 1))
+    @property
+    def first(self) -> int:
+        """Number of the first tree of the first round."""
+        return int(self.bound.settings.base == "ridge")
 
-            grown += threads.spread(one, range(len(numbers)), n_threads)
-        return grown
+    def fit_base(self) -> None:
+        """One ridge regression for all outputs."""
+        grad, hess = self.objective.gradient(self.running.T, slice(0, self.objective.n_outputs))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            target = np.where(hess > 0, -grad / hess, 0.0)
+        model = self.bound.base.fit(target, self.bound.settings.base_lambda)
+        self.leaf[0] = 0
+        self._add(model, np.zeros(len(self.bound.Z), np.int32), slice(0, self.objective.n_outputs))
+        self.members[0] = Member(Tree.stump(), model, 0)
 
-    def shared(self) -> list[_Grown]:
+    def refit(self) -> None:
+        """All rounds with one tree per output.
+
+        Outputs go together as far as the threads allow, which saves calls, unless the library draws: then each has a
+        grower of its own.
+        """
+        n_outputs, n_rounds = self.objective.n_outputs, self.bound.settings.n_estimators
+        pure = bool(getattr(self.bound.grower, "pure", False))
+        groups = _groups(n_outputs, self.n_threads if pure else n_outputs)
+        growers = [self.bound.grower.fork(self.seed + outputs.start) for outputs in groups]
+
+        def alone(k: int) -> None:
+            for number in range(n_rounds):
+                grad, hess = self.objective.gradient(self.running[groups[k]].T, groups[k])
+                self._round(number, growers[k], groups[k], grad, hess)
+
+        if self.objective.separable:
+            threads.spread(alone, range(len(groups)), self.n_threads)
+            return
+        for number in range(n_rounds):
+            grad, hess = self.objective.gradient(self.running.T, slice(0, n_outputs))
+
+            def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> None:
+                self._round(number, growers[k], groups[k], grad[:, groups[k]], hess[:, groups[k]])
+
+            threads.spread(part, range(len(groups)), self.n_threads)
+
+    def _round(self, number: int, grower: Grower, outputs: slice, grad: Floats, hess: Floats) -> None:
+        """One round of some outputs."""
+        settings, n_outputs = self.bound.settings, self.objective.n_outputs
+        trees = grower.grow(grad, hess)
+        first = self.first + number * n_outputs
+        at = slice(first + outputs.start, first + outputs.stop)
+        models = fit_trees(
+            trees, self.bound.table.X, self.bound.Z, settings.basis, _by_output(grad), _by_output(hess), settings.ridge,
+            learning_rate=settings.learning_rate, leaf=self.leaf[at], out=self.running[outputs],
+            n_threads=max(1, self.n_threads // min(n_outputs, self.n_threads)),
+        )  # fmt: skip
+        outputs_of_trees = range(outputs.start, outputs.stop)
+        self.members[at] = [Member(*each) for each in zip(trees, models, outputs_of_trees, strict=True)]
+
+    def shared(self) -> None:
         """All rounds with one tree for all outputs."""
         everything = slice(0, self.objective.n_outputs)
+        settings = self.bound.settings
         grower = self.bound.grower.fork(self.seed)
         rng = np.random.default_rng(self.seed)
-        grown: list[_Grown] = []
-        for _ in range(self.bound.settings.n_estimators):
-            grad, hess = (np.ascontiguousarray(a) for a in self.objective.gradient(self.running, everything))
+        for number in range(self.first, self.first + settings.n_estimators):
+            grad, hess = (np.ascontiguousarray(a) for a in self.objective.gradient(self.running.T, everything))
             if self.bound.vector_leaf:
                 [tree] = grower.grow(grad, hess)
             else:  # structure from one random projection of the gradients
                 sketch = grad @ rng.standard_normal((grad.shape[1], 1)) / np.sqrt(grad.shape[1])
                 [tree] = grower.grow(sketch, hess.mean(axis=1, keepdims=True))
-            grown.append(self._leaves_of(tree, grad, hess, everything))
-        return grown
+            leaf = tree.leaf_of(self.bound.table.X)
+            paths = Paths.of(tree, settings.basis)
+            weight = hess.mean(axis=1)
+            model = fit_leaves(leaf, paths, self.bound.Z, grad, weight, settings.ridge, settings.learning_rate)
+            self._add(model, leaf, everything)
+            self.leaf[number] = leaf
+            self.members[number] = Member(tree, model, 0)
 
-    def native(self, output: int) -> list[_Grown]:
-        """All rounds of one output with the library's own linear leaves."""
+    def native(self) -> None:
+        """All rounds with the library's own linear leaves, output by output."""
+        boosted = threads.spread(self._native, range(self.objective.n_outputs), self.n_threads)
+        trees = [tree for output in boosted for tree in output]
+        at = range(self.first, self.first + len(trees))
+        for number, (member, leaf) in zip(at, trees, strict=True):
+            self.members[number] = member
+            self.leaf[number] = leaf
+
+    def _native(self, output: int) -> list[tuple[Member, NDArray[np.int32]]]:
         settings, table = self.bound.settings, self.bound.table
         grower = self.bound.grower.fork(self.seed + output)
         if not isinstance(grower, NativeGrower):
@@ -264,7 +313,7 @@ class _Run:
                 "leaves='native' is not supported: this backend has no linear leaves of its own. Use leaves='refit'."
             )
         outputs = slice(output, output + 1)
-        start = self.running[:, outputs].copy()
+        start = self.running[outputs].T.copy()
 
         def gradient(score: Floats) -> tuple[Floats, Floats]:
             grad, hess = self.objective.gradient(start + score.reshape(-1, 1), outputs)
@@ -275,23 +324,26 @@ class _Run:
         for leaves in native:
             leaf = leaves.tree.leaf_of(table.X)
             model = _from_native(leaves, leaf, table.X, self.bound.weight)
-            model.add_to(self.running[:, outputs], leaf, table.X)
-            grown.append(_Grown(Member(leaves.tree, model, output), leaf))
+            self._add(model, leaf, outputs)
+            grown.append((Member(leaves.tree, model, output), leaf))
         return grown
 
-    def _leaves_of(self, tree: Tree, grad: Floats, hess: Floats, outputs: slice) -> _Grown:
-        settings, Z = self.bound.settings, self.bound.Z
-        leaf = tree.leaf_of(self.bound.table.X)
-        paths = Paths.of(tree, settings.basis)
-        weight = np.ascontiguousarray(hess[:, 0]) if hess.shape[1] == 1 else hess.mean(axis=1)
-        model = fit_leaves(leaf, paths, Z, grad, weight, settings.ridge, settings.learning_rate)
-        if hess.shape[1] == 1:
-            model.add_to(self.running[:, outputs], leaf, Z)
-        else:
-            out = np.zeros(grad.shape)
-            model.add_to(out, leaf, Z)
-            self.running[:, outputs] += out
-        return _Grown(Member(tree, model, outputs.start), leaf)
+    def _add(self, model: LeafModel, leaf: NDArray[np.int32], outputs: slice) -> None:
+        out = np.zeros((len(self.bound.Z), model.n_outputs))
+        model.add_to(out, leaf, self.bound.Z)
+        self.running[outputs] += out.T
+
+
+def _groups(n_outputs: int, n_groups: int) -> list[slice]:
+    """Outputs in so many groups of nearly one size."""
+    ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
+    return [slice(*ends[k : k + 2]) for k in range(n_groups) if ends[k] < ends[k + 1]]
+
+
+def _by_output(columns: Floats) -> Floats:
+    """(rows, outputs) as (outputs, rows) in one piece; a single row if all outputs share one column in memory."""
+    shared = columns.strides[1] == 0
+    return np.require(columns[:, :1].T if shared else columns.T, np.float64, ["C", "W"])
 
 
 def _from_native(leaves: LinearLeaves, leaf: NDArray[np.int32], X: Floats, weight: Floats) -> LeafModel:
@@ -322,7 +374,3 @@ def _input(forest: Forest, H: Floats) -> Floats:
     if H.ndim != 2 or H.shape[1] != forest.n_features:
         raise ValueError(f"H has shape {H.shape}: this layer was fitted to (rows, {forest.n_features}).")
     return H
-
-
-def _flat(parts: Sequence[Sequence[_Grown]]) -> list[_Grown]:
-    return [grown for part in parts for grown in part]

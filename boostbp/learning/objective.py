@@ -8,7 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Objective", "SquaredTo"]
+from boostbp.learning.losses import Loss
+
+__all__ = ["BoostTo", "Objective", "SquaredTo"]
 
 Floats = NDArray[np.float64]
 
@@ -55,5 +57,36 @@ class SquaredTo:
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """``weight * (fit - target)`` and ``weight``."""
-        hess = np.ascontiguousarray(np.broadcast_to(self.weight[:, None], fit.shape))
-        return hess * (fit - self.target[:, outputs]), hess
+        hess = np.broadcast_to(self.weight[:, None], fit.shape)
+        grad = np.empty_like(fit)
+        np.subtract(fit, self.target[:, outputs], out=grad)
+        return np.multiply(hess, grad, out=grad), hess
+
+
+@dataclass(frozen=True, slots=True)
+class BoostTo:
+    """Objective of an output layer that is boosted on the loss itself.
+
+    The running fit of the layer starts from `baseline`, (outputs,); `y` and `weight` as in the loss.
+    """
+
+    loss: Loss
+    y: Floats
+    weight: Floats
+    baseline: Floats
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return self.y.shape[1]
+
+    @property
+    def separable(self) -> bool:
+        """Whether the outputs can be boosted one by one: a single one, or independent losses."""
+        return self.n_outputs == 1 or self.loss.scale_free
+
+    def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
+        """Weighted gradient and hessian of the loss, each (rows, outputs)."""
+        h, y = fit + self.baseline[outputs], self.y[:, outputs]
+        weight = self.weight[:, None]
+        return weight * self.loss.gradient(h, y), weight * self.loss.hessian(h, y)

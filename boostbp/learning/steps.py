@@ -93,7 +93,7 @@ class Normalised:
     the gradients fade, so do the moves. A unit without gradient stays where it is.
     """
 
-    alpha: float = 0.5
+    alpha: float = 0.8
     mu: float = 0.8
 
     def move(self, h: Floats, memory: Memory, g: Floats, weight: Floats) -> tuple[Floats, Memory]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostbp.trees import kernels, threads
 from boostbp.trees.basis import Basis
 from boostbp.trees.ridge import LeafModel
-from boostbp.trees.tree import Tree
+from boostbp.trees.tree import Tree, joined
 
 __all__ = ["Forest", "Member"]
 
@@ -61,20 +61,7 @@ class Forest:
         """Put trees one after the other into flat arrays."""
         trees = [member.tree for member in members]
         models = [member.model for member in members]
-        cat_start, n_words = [], 0
-        for tree in trees:
-            cat_start.append(np.where(tree.cat_start >= 0, tree.cat_start + n_words, -1).astype(np.int32))
-            n_words += len(tree.categories)
-        nodes = kernels.Nodes(
-            _join([tree.feature for tree in trees], np.int32),
-            _join([tree.threshold for tree in trees], np.float64),
-            _join([tree.left for tree in trees], np.int32),
-            _join([tree.right for tree in trees], np.int32),
-            _join([tree.missing_left for tree in trees], np.bool_),
-            _join(cat_start, np.int32),
-            _join([tree.cat_words for tree in trees], np.int32),
-            _join([tree.categories for tree in trees], np.uint32),
-        )
+        nodes, tree_split = joined(trees)
         leaves = kernels.Leaves(
             _starts([tree.n_leaves for tree in trees]),
             np.array([[m.first_output, m.model.n_outputs] for m in members], np.int64).reshape(-1, 2),
@@ -87,7 +74,6 @@ class Forest:
             _join([model.fallback for model in models], np.float64),
         )
         gain = _join([tree.gain for tree in trees], np.float64)
-        tree_split = _starts([len(tree.feature) for tree in trees])
         return cls(n_features, n_outputs, basis, clip, tree_split, nodes, leaves, gain)
 
     @property

@@ -41,6 +41,23 @@ class Ridge:
     penalize_constant: bool = True
     standardize: bool = True
 
+    @property
+    def flat_scale(self) -> float:
+        """Inverse scale of a column that is constant in its leaf; see `LeafRanges.frame`.
+
+        In the user's units such a column shares the weight of the constant term.
+        """
+        return 0.0 if self.standardize else 1.0
+
+    def units(self, frame: Floats) -> tuple[Floats, Floats, Floats]:
+        """Centre, scale and stand-in for missing values, in which sums are taken; see `LeafSums.of`.
+
+        The paper's penalty needs sums in the user's units; the weights are then moved into the frame.
+        """
+        if self.standardize:
+            return frame[:, 0].copy(), frame[:, 1].copy(), np.zeros(len(frame))
+        return np.zeros(len(frame)), np.ones(len(frame)), frame[:, 0].copy()
+
 
 @dataclass(frozen=True, slots=True)
 class Paths:
@@ -86,7 +103,7 @@ class LeafRows:
 
     first: int
     start: NDArray[np.int64]
-    order: NDArray[np.int64]
+    order: NDArray[np.int32]
 
     @classmethod
     def blocks(cls, leaf: NDArray[np.int32], n_leaves: int) -> list[LeafRows]:
@@ -128,18 +145,7 @@ class LeafRanges:
         constant in its leaf or always missing there has inverse scale `flat_scale` (0: it is left
         out, ``u = 0``). A column too wide for float64 has ``u = 0``.
         """
-        lower, upper, total, weight = self.values.T
-        with np.errstate(all="ignore"):
-            centre = total / weight
-            centre = np.where((centre >= lower) & (centre <= upper), centre, 0.5 * lower + 0.5 * upper)
-            scale = np.maximum(upper - centre, centre - lower)
-            inverse = 1.0 / scale
-            usable = np.isfinite(scale) & np.isfinite(inverse) & np.isfinite(centre)
-            frame = np.column_stack([centre, inverse, (lower - centre) * inverse, (upper - centre) * inverse])
-        frame[~usable, 0] = np.where(np.isfinite(centre[~usable]), centre[~usable], 0.0)
-        frame[~usable, 1:] = 0.0
-        frame[~usable & ~np.isposinf(scale), 1] = flat_scale
-        return np.ascontiguousarray(frame)
+        return kernels.frames(self.values, flat_scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +181,13 @@ class LeafSums:
 
         Parameters
         ----------
-        grad : (all rows, outputs), hess : (all rows,)
+        grad : (all rows, outputs), best in Fortran order; hess : (all rows,)
         center, scale, fill : (path columns,)
             ``u = (z - center) * scale``, or `fill` where z is missing.
         """
         gram, moment = kernels.leaf_sums(
             rows.start, rows.order, rows.first, paths.start, paths.column, Z, center, scale, fill, paths.degree,
-            grad, hess,
+            np.ascontiguousarray(grad.T), hess,
         )  # fmt: skip
         return cls(gram, moment, grad.shape[1])
 
@@ -273,15 +279,12 @@ def fit_leaves(
     grad : (rows, outputs) float64
     hess : (rows,) float64
     """
+    grad = np.asfortranarray(grad)
     blocks = LeafRows.blocks(leaf, len(paths.start) - 1)
     ranges = _total(LeafRanges.of(rows, paths, Z, hess) for rows in blocks)
-    # In the user's units a column that is constant in its leaf shares the weight of the constant term.
-    frame = ranges.frame(flat_scale=0.0 if ridge.standardize else 1.0)
-    if ridge.standardize:
-        center, scale, fill = frame[:, 0].copy(), frame[:, 1].copy(), np.zeros(len(frame))
-    else:  # the paper's penalty: sums in the user's units, weights then moved into the frame
-        center, scale, fill = np.zeros(len(frame)), np.ones(len(frame)), frame[:, 0].copy()
-    sums = _total(LeafSums.of(rows, paths, Z, grad, hess, center, scale, fill) for rows in blocks)
+    frame = ranges.frame(flat_scale=ridge.flat_scale)
+    units = ridge.units(frame)
+    sums = _total(LeafSums.of(rows, paths, Z, grad, hess, *units) for rows in blocks)
     weight = solve(sums, paths, ridge, learning_rate)
     if not ridge.standardize:
         kernels.move_to_frame(paths.start, paths.degree, sums.n_outputs, frame, weight)

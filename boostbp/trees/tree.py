@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from boostbp.trees import kernels
 
-__all__ = ["Tree"]
+__all__ = ["Tree", "joined"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +135,27 @@ class Tree:
             Leaf ``l`` has ``features[start[l]:start[l + 1]]``.
         """
         return kernels.path_features(self.nodes)
+
+
+def joined(trees: Sequence[Tree]) -> tuple[kernels.Nodes, NDArray[np.int64]]:
+    """Splits of all trees, one tree after the other, and the first split of each, (trees + 1,)."""
+    split = np.zeros(len(trees) + 1, np.int64)
+    np.cumsum([len(tree.feature) for tree in trees], out=split[1:])
+    if len(trees) == 1:
+        return trees[0].nodes, split
+    parts = list(zip(*[tree.nodes for tree in trees], strict=True)) or [()] * len(kernels.Nodes._fields)
+    nodes = kernels.Nodes(*[_join(part, kind) for part, kind in zip(parts, _KINDS, strict=True)])
+    n_words = 0
+    for k, tree in enumerate(trees):
+        if len(tree.categories):
+            own = nodes.cat_start[split[k] : split[k + 1]]
+            own[own >= 0] += n_words
+            n_words += len(tree.categories)
+    return nodes, split
+
+
+_KINDS = np.int32, np.float64, np.int32, np.int32, np.bool_, np.int32, np.int32, np.uint32
+
+
+def _join(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
+    return np.concatenate(parts).astype(kind, copy=False) if parts else np.empty(0, kind)

@@ -18,6 +18,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, files
 from boostbp.cli import app
 from boostbp.cli.settings import settings
 from boostbp.cli.sink import sink
+from boostbp.interop import storage
 
 QUICK = ["-s", "epochs=1", "-s", "hidden_layer_sizes=3", "-s", "n_estimators=4", "-s", "min_samples_leaf=5"]
 
@@ -56,7 +57,6 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(folder):
-    pytest.importorskip("boostbp.interop.storage")
     where = folder / "iris.model"
     result = run("fit", folder / "iris.csv", "-t", "species", "-m", where, "--drop", "key", *QUICK)
     assert result.exit_code == 0, result.output
@@ -69,8 +69,6 @@ def model(folder):
 @pytest.mark.parametrize("read_from", ["csv", "parquet"])
 @pytest.mark.parametrize("write_to", ["csv", "parquet"])
 def test_predictions_are_those_of_the_estimator(folder, model, tmp_path, read_from, write_to):
-    from boostbp.interop import storage
-
     out = tmp_path / f"out.{write_to}"
     result = run("predict", folder / f"iris.{read_from}", "-m", model, "-o", out, "--proba", "--keep", "key")
     assert result.exit_code == 0, result.output
@@ -105,7 +103,6 @@ def test_column_order_of_the_file_does_not_matter(folder, model, tmp_path):
 
 
 def test_regression_by_config_file(folder, tmp_path):
-    storage = pytest.importorskip("boostbp.interop.storage")
     config = tmp_path / "model.toml"
     config.write_text(
         "epochs = 1\nhidden_layer_sizes = [2]\nn_estimators = [2, 9]\n[backend_params]\nlambda_l1 = 0.5\n"

@@ -9,6 +9,7 @@ from tests import reference
 
 from boostbp import BoostBPRegressor, backends, paper_settings
 from boostbp.backends.base import Growth, Table
+from boostbp.estimators.parameters import settings_of
 from boostbp.learning import losses, metrics
 from boostbp.learning.backprop import EvalSet, Settings, train
 from boostbp.learning.history import Stop
@@ -88,7 +89,7 @@ def small(**changes):
 def test_paper_settings_are_algorithm_1():
     model = BoostBPRegressor((6,), **paper_settings(backend="sklearn", epochs=2, n_estimators=5, random_state=0))
     X, Y = data()
-    settings = model._settings(ROWS, 1, 0)
+    settings = settings_of(model, ROWS, 1, 0)
     assert settings.step == Plain(0.5, 0.5)
     assert settings.start is noise
     assert (settings.refit_order, settings.output) == ("downward", "move")

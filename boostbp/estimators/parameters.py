@@ -1,0 +1,171 @@
+"""Parameters of an estimator, checked, as settings of the driver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from boostbp.backends.base import Growth
+from boostbp.learning.layer import LayerSettings
+from boostbp.learning.settings import Settings
+from boostbp.learning.starts import STARTS
+from boostbp.learning.steps import Normalised, Plain, Step
+from boostbp.trees import basis as bases
+from boostbp.trees import threads
+from boostbp.trees.ridge import Ridge
+
+__all__ = ["settings_of"]
+
+# What None stands for: in hidden layers, in the output layer.
+DEFAULTS: dict[str, tuple[Any, Any]] = {
+    "n_estimators": (20, 100),
+    "max_depth": (3, 4),
+    "reg_lambda": (1.0, 10.0),
+    "max_leaves": (None, None),
+}
+LEAST = {
+    "n_estimators": 0,
+    "learning_rate": 0,
+    "max_depth": -1,
+    "max_leaves": 2,
+    "min_samples_leaf": 1,
+    "reg_lambda": 0,
+}
+ONE_OF = {
+    "multi_strategy": ("one_output_per_tree", "multi_output_tree"),
+    "leaves": ("refit", "native"),
+    "base": ("ridge", None),
+    "start": tuple(STARTS),
+    "step": ("normalised", "plain"),
+    "refit_order": ("upward", "downward"),
+    "output": ("boost", "move"),
+}
+OUTPUT_RATE = 0.1
+KEPT = 0.95  # share of its target that a hidden layer can reach in one refit; less makes it shrink epoch by epoch
+NATIVE_ROWS = 20_000  # from here on a library's own threads beat the cost of starting them
+
+
+def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Settings:
+    """Settings of the driver.
+
+    Parameters
+    ----------
+    estimator : BaseBoostBP
+    n_rows, n_outputs : int
+        Of the training data.
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of bounds; the message names it.
+    """
+    for name, allowed in ONE_OF.items():
+        if getattr(estimator, name) not in allowed:
+            raise ValueError(
+                f"{name}={getattr(estimator, name)!r} is not known: use one of {', '.join(map(repr, allowed))}."
+            )
+    for name, least in {"epochs": 0, "structure_epochs": 1, "n_iter_no_change": 1, "base_lambda": 0}.items():
+        if getattr(estimator, name) is not None:
+            _at_least(name, getattr(estimator, name), least)
+    if not 0 < estimator.validation_fraction < 1:
+        raise ValueError(f"validation_fraction={estimator.validation_fraction!r} is not between 0 and 1: try 0.1.")
+    if not 0 <= estimator.momentum < 1:
+        raise ValueError(f"momentum={estimator.momentum!r} is not in [0, 1): 0 is no momentum, 0.8 a usual value.")
+    if not (estimator.step_size > 0 and np.isfinite(estimator.step_size)):
+        raise ValueError(f"step_size={estimator.step_size!r} is not a positive number: try 0.5.")
+    units = _sizes(estimator.hidden_layer_sizes)
+    step: Step = {"normalised": Normalised, "plain": Plain}[estimator.step](estimator.step_size, estimator.momentum)
+    return Settings(
+        layers=_layers(estimator, (*units, n_outputs), n_rows, seed),
+        units=units,
+        epochs=estimator.epochs,
+        step=step,
+        start=STARTS[estimator.start],
+        refit_order=estimator.refit_order,
+        output=estimator.output,
+        structure_epochs=estimator.structure_epochs,
+        best_rounds=estimator.best_rounds,
+        n_iter_no_change=None if estimator.early_stopping is False else estimator.n_iter_no_change,
+        tol=estimator.tol,
+        max_time=estimator.max_time,
+        n_threads=threads.count(estimator.n_jobs),
+        seed=seed,
+    )
+
+
+def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) -> tuple[LayerSettings, ...]:
+    n_threads = threads.count(estimator.n_jobs)
+    names = [name for name in LEAST if name != "learning_rate"]
+    chosen = {name: _per_layer(name, getattr(estimator, name), len(outputs)) for name in names}
+    chosen["learning_rate"] = _rates(estimator.learning_rate, chosen["n_estimators"], estimator.output == "boost")
+    built = []
+    for i, size in enumerate(outputs):
+        last = i == len(outputs) - 1
+        growth = Growth(
+            max_depth=chosen["max_depth"][i],
+            max_leaves=chosen["max_leaves"][i],
+            min_samples_leaf=chosen["min_samples_leaf"][i],
+            max_bins=estimator.max_bins,
+            n_threads=n_threads if size < n_threads and n_rows >= NATIVE_ROWS else 1,
+            random_state=seed % (2**31 - 1),
+            shared=estimator.multi_strategy == "multi_output_tree" and not last,
+            params=dict(estimator.backend_params or {}),
+        )
+        settings = LayerSettings(
+            n_estimators=chosen["n_estimators"][i],
+            learning_rate=chosen["learning_rate"][i],
+            growth=growth,
+            basis=bases.load(estimator.basis),
+            ridge=Ridge(chosen["reg_lambda"][i], estimator.penalize_constant, estimator.standardize),
+            clip=estimator.clip,
+            base=estimator.base,
+            base_lambda=estimator.base_lambda,
+            leaves=estimator.leaves,
+        )
+        built.append(settings)
+    return tuple(built)
+
+
+def _sizes(hidden_layer_sizes: Any) -> tuple[int, ...]:
+    sizes = (hidden_layer_sizes,) if np.isscalar(hidden_layer_sizes) else tuple(hidden_layer_sizes)
+    if not sizes or any(isinstance(size, bool) or int(size) != size or size < 1 for size in sizes):
+        raise ValueError(
+            f"hidden_layer_sizes={hidden_layer_sizes!r} must hold at least one hidden layer of at least one unit, "
+            "such as (32,)."
+        )
+    return tuple(int(size) for size in sizes)
+
+
+def _per_layer(name: str, value: Any, n_layers: int) -> list[Any]:
+    if value is None:
+        hidden, output = DEFAULTS[name]
+        return [hidden] * (n_layers - 1) + [output]
+    values = [value] * n_layers if np.isscalar(value) else list(value)
+    if len(values) != n_layers:
+        raise ValueError(
+            f"{name}={value!r} has {len(values)} numbers for {n_layers} layers: give one number, or one per layer "
+            "(hidden layers first, the output layer last)."
+        )
+    for one in values:
+        if not (one is None and name == "max_leaves"):
+            _at_least(name, one, LEAST[name])
+    return values
+
+
+def _rates(learning_rate: Any, rounds: list[int], boosted: bool) -> list[float]:
+    """Shrinkage of each layer; by default layers fitted to a moved target can cover the share `KEPT` of it."""
+    if learning_rate is not None:
+        return _per_layer("learning_rate", learning_rate, len(rounds))
+    rates = [1.0 - (1.0 - KEPT) ** (1.0 / max(n, 1)) for n in rounds]
+    return [*rates[:-1], OUTPUT_RATE] if boosted else rates
+
+
+def _at_least(name: str, value: Any, least: float) -> None:
+    try:
+        good = np.isfinite(value) and value >= least
+    except TypeError:
+        good = False
+    if not good:
+        raise ValueError(f"{name}={value!r} is not allowed: give a number of at least {least}.")

@@ -1,0 +1,124 @@
+"""Fitted state of an estimator as plain values and arrays, and back, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier
+from boostbp.inputs.schema import Schema
+from boostbp.learning.stored import history_from, history_of, loss_from, loss_of, network_from, network_of
+
+__all__ = ["Arrays", "fitted_from", "fitted_of"]
+
+Arrays = dict[str, NDArray[Any]]
+
+_OUTPUT_CONFIG = "_sklearn_output_config"  # where scikit-learn keeps what set_output set
+_LONGEST_LABEL = 1 << 16
+_SCALED = {"shift": "_shift", "spread": "_spread"}
+
+
+def fitted_of(estimator: Any) -> tuple[dict[str, Any], Arrays]:
+    """What JSON holds of the fitted state, and the arrays.
+
+    Raises
+    ------
+    ValueError
+        If the loss or the basis is the user's own, or a class is neither text nor number.
+    """
+    facts, arrays = network_of(estimator.network_)
+    state: dict[str, Any] = {
+        "network": facts,
+        "schema": estimator.schema_.to_dict(),
+        "feature_names": None,
+        "history": history_of(estimator.history_),
+        "set_output": getattr(estimator, _OUTPUT_CONFIG, None),
+    }
+    if hasattr(estimator, "feature_names_in_"):
+        state["feature_names"] = [str(name) for name in estimator.feature_names_in_]
+    if isinstance(estimator, BoostBPClassifier):
+        state["classes"] = _labels_of(estimator.classes_)
+    else:
+        arrays |= {name: getattr(estimator, attribute) for name, attribute in _SCALED.items()}
+    if not isinstance(estimator, BoostBPAutoencoder):
+        try:
+            state["loss"] = loss_of(estimator._loss)
+        except TypeError as error:
+            raise ValueError(f"loss cannot be stored: {error}. Keep the model by pickle or joblib.") from error
+    if hasattr(estimator, "_one_dimensional"):
+        state["one_dimensional"] = bool(estimator._one_dimensional)
+    return state, arrays
+
+
+def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
+    """Attributes of an estimator of that kind, by name.
+
+    Raises
+    ------
+    ValueError
+        If they do not fit together.
+    """
+    network = network_from(state["network"], arrays)
+    schema = Schema.from_dict(state["schema"])
+    history = history_from(state["history"])
+    n_outputs = len(network.baseline)
+    _require(
+        network.layers[0].forest.n_features == schema.n_features, "the network reads other features than the schema"
+    )
+    found: dict[str, Any] = {
+        "network_": network,
+        "schema_": schema,
+        "history_": history,
+        "n_iter_": len(history) - 1,
+        "n_features_in_": schema.n_features,
+    }
+    names = state["feature_names"]
+    if names is not None:
+        _require(list(map(type, names)) == [str] * schema.n_features, f"feature_names are {names!r}")
+        found["feature_names_in_"] = np.array(names, object)
+    if state["set_output"] is not None:
+        _require(isinstance(state["set_output"], dict), f"set_output is {state['set_output']!r}")
+        found[_OUTPUT_CONFIG] = state["set_output"]
+    if issubclass(kind, BoostBPClassifier):
+        found["classes_"] = _labels_from(state["classes"])
+        expected = 1 if len(found["classes_"]) == 2 else len(found["classes_"])
+        _require(n_outputs == expected, f"{len(found['classes_'])} classes and {n_outputs} outputs")
+    else:
+        found |= {attribute: arrays[name] for name, attribute in _SCALED.items()}
+        for attribute in _SCALED.values():
+            array = found[attribute]
+            _require(
+                array.dtype == np.float64 and array.shape == (n_outputs,), f"{attribute} has the shape {array.shape}"
+            )
+    if issubclass(kind, BoostBPAutoencoder):
+        _require(n_outputs == schema.n_features, f"{n_outputs} outputs for {schema.n_features} features")
+        return found
+    found["_loss"] = loss_from(state["loss"])
+    if not issubclass(kind, BoostBPClassifier):
+        _require(type(state["one_dimensional"]) is bool, "one_dimensional is no truth value")
+        _require(n_outputs == 1 or not state["one_dimensional"], f"{n_outputs} outputs in one dimension")
+        found["_one_dimensional"] = state["one_dimensional"]
+    return found
+
+
+def _labels_of(classes: NDArray[Any]) -> dict[str, Any]:
+    values = classes.tolist()
+    if not all(type(value) in (bool, int, float, str) for value in values):
+        raise ValueError(f"classes_={classes!r} cannot be stored: the labels must be text, numbers or truth values.")
+    return {"dtype": classes.dtype.newbyteorder("<").str, "values": values}
+
+
+def _labels_from(facts: dict[str, Any]) -> NDArray[Any]:
+    values, dtype = facts["values"], np.dtype(facts["dtype"])
+    plain = isinstance(values, list) and all(type(value) in (bool, int, float, str) for value in values)
+    _require(plain and dtype.kind in "biufUO" and dtype.itemsize <= 4 * _LONGEST_LABEL, f"the classes are {facts!r}")
+    labels = np.array(values, dtype)
+    _require(len(labels) >= 2 and labels.tolist() == values, f"the classes are {facts!r}")
+    return labels.astype(dtype.newbyteorder("="))
+
+
+def _require(good: bool, what: str) -> None:
+    if not good:
+        raise ValueError(what)

@@ -1,0 +1,177 @@
+"""MixtureNetwork: neural layers and one tree layer in a row, with the interface of `Network`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Table
+from boostbp.extras import require
+from boostbp.interop.torch_bridge import GBDTModule
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+else:
+    torch = require("torch", extra="torch", what="boostbp.interop.mixtures")
+    nn = torch.nn
+
+__all__ = ["ACTIVATIONS", "Columns", "Dense", "MixtureNetwork", "dense", "torch_threads"]
+
+Floats = NDArray[np.float64]
+ACTIVATIONS: dict[str, Any] = {"gelu": nn.GELU, "identity": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}
+
+
+class Columns(nn.Module):
+    """The input of neural layers: numbers at mean 0 and spread 1, categories as indicators.
+
+    A missing number counts as the mean; a category that is missing or was not seen has no indicator.
+    """
+
+    def __init__(self, table: Table, weight: Floats) -> None:
+        super().__init__()
+        self.categorical = list(table.categorical)
+        self.numeric = [j for j in range(table.X.shape[1]) if j not in table.categorical]
+        self.codes = [1 + int(np.fmax.reduce(table.X[:, j], initial=-1.0)) for j in self.categorical]
+        X = table.X[:, self.numeric]
+        present = np.where(np.isnan(X), 0.0, weight[:, None])
+        with np.errstate(all="ignore"):
+            mean = np.nan_to_num((present * np.nan_to_num(X)).sum(0) / present.sum(0))
+            spread = np.sqrt((present * np.square(np.nan_to_num(X - mean))).sum(0) / present.sum(0))
+            varies = np.isfinite(spread) & (spread > 1e-12 * np.abs(mean))
+            scale = np.where(varies, 1.0 / spread, 0.0)
+        self.mean: Tensor
+        self.scale: Tensor
+        self.register_buffer("mean", torch.from_numpy(mean))
+        self.register_buffer("scale", torch.from_numpy(scale))
+
+    @property
+    def width(self) -> int:
+        """Number of columns that come out."""
+        return len(self.numeric) + sum(self.codes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(rows, features) float64 -> (rows, columns) float32."""
+        parts = [torch.nan_to_num((x[:, self.numeric] - self.mean) * self.scale)]
+        parts += [
+            (x[:, [j]] == torch.arange(codes, device=x.device)).to(x.dtype)
+            for j, codes in zip(self.categorical, self.codes, strict=True)
+        ]
+        return torch.cat(parts, dim=1).float()
+
+
+class Dense(nn.Module):
+    """A linear map and an activation, in float32 whatever comes: trees give float64."""
+
+    def __init__(self, n_inputs: int, n_outputs: int, activation: str = "identity") -> None:
+        super().__init__()
+        self.linear = nn.Linear(n_inputs, n_outputs)
+        self.activation = ACTIVATIONS[activation]()
+
+    def forward(self, h: Tensor) -> Tensor:
+        """(rows, inputs) -> (rows, outputs)."""
+        out: Tensor = self.activation(self.linear(h.float()))
+        return out
+
+
+def dense(widths: Sequence[int], activation: str) -> list[nn.Module]:
+    """One `Dense` for each step in `widths`."""
+    return [Dense(a, b, activation) for a, b in pairwise(widths)]
+
+
+class MixtureNetwork(nn.Module):
+    """Hidden layers and an output layer, of which one is a `GBDTModule`.
+
+    Parameters
+    ----------
+    entry : Columns or None
+        Before the first hidden layer; None where it is of trees.
+    hidden : sequence of nn.Module
+    output : nn.Module
+    n_outputs : int
+    """
+
+    def __init__(self, entry: Columns | None, hidden: Sequence[nn.Module], output: nn.Module, n_outputs: int) -> None:
+        super().__init__()
+        self.entry = nn.Identity() if entry is None else entry
+        self.hidden = nn.ModuleList(hidden)
+        self.output = output
+        self.baseline = np.zeros(n_outputs)  # the output layer holds its own
+
+    @property
+    def trees(self) -> GBDTModule:
+        """The tree layer."""
+        return next(module for module in self.modules() if isinstance(module, GBDTModule))
+
+    @property
+    def layers(self) -> list[nn.Module]:
+        """Hidden layers and the output layer."""
+        return [*self.hidden, self.output]
+
+    def body(self, x: Tensor) -> Tensor:
+        """The last hidden variable, (rows, units)."""
+        h: Tensor = self.entry(x)
+        for layer in self.hidden:
+            h = layer(h)
+        return h
+
+    def head(self, h: Tensor) -> Tensor:
+        """Raw output, (rows, outputs), from the first hidden variable: what comes after the first hidden layer."""
+        for layer in list(self.hidden)[1:]:
+            h = layer(h)
+        raw: Tensor = self.output(h)
+        return raw
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Raw output, (rows, outputs), of (rows, features) float64."""
+        raw: Tensor = self.output(self.body(x))
+        return raw
+
+    def snapshot(self) -> Self:
+        """A copy in eval mode that remembers no training rows."""
+        taken = copy.deepcopy(self).eval()
+        taken.trees.forget()
+        return taken
+
+    def predict(self, X: Floats, *, n_jobs: int = 1) -> Floats:
+        """Raw output, (rows, outputs) float64."""
+        return self.representation(X, -1, n_jobs=n_jobs)
+
+    def representation(self, X: Floats, layer: int, *, n_jobs: int = 1) -> Floats:
+        """Hidden variable h_layer, (rows, units); h_0 is the input, and negative numbers count from the output."""
+        depth = len(self.layers)
+        if layer in (0, -depth - 1):
+            return X
+        self.trees.n_threads = n_jobs
+        with torch.no_grad(), torch_threads(n_jobs):
+            h = self.entry(torch.tensor(X))
+            for module in self.layers[: layer % (depth + 1)]:
+                h = module(h)
+        values: Floats = h.double().numpy()
+        return values
+
+    def jacobian(self, X: Floats, *, n_jobs: int = 1) -> Floats:
+        """Jacobian of the raw output in the input, (rows, outputs, features)."""
+        x = torch.tensor(X, requires_grad=True)
+        with torch_threads(n_jobs):
+            raw = self(x)
+            columns = [torch.autograd.grad(raw[:, k].sum(), x, retain_graph=True)[0] for k in range(raw.shape[1])]
+        slopes: Floats = torch.stack(columns, dim=1).nan_to_num().numpy()
+        return slopes
+
+
+@contextmanager
+def torch_threads(n_threads: int) -> Iterator[None]:
+    """So many threads for torch, as long as it lasts."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(n_threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

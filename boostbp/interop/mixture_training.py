@@ -1,0 +1,300 @@
+"""Training of the paper's mixtures: GBDT-NN, trees under a neural network, and NN-GBDT, trees on top of one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Table
+from boostbp.extras import require
+from boostbp.interop.mixture_network import Columns, Dense, MixtureNetwork, dense, torch_threads
+from boostbp.interop.torch_layer import GBDTModule, Moved
+from boostbp.learning import rounds
+from boostbp.learning.history import Epoch, History, Stop
+from boostbp.learning.layer import Layer
+from boostbp.learning.losses import Loss
+from boostbp.learning.metrics import Metric
+from boostbp.learning.settings import Settings
+from boostbp.learning.steps import spread
+from boostbp.learning.watch import Callback, EvalSet, Watch
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+    from torch.autograd.function import once_differentiable
+else:
+    torch = require("torch", extra="torch", what="boostbp.interop.mixtures")
+    once_differentiable = torch.autograd.function.once_differentiable
+
+__all__ = ["NetworkPlan", "train"]
+
+Floats = NDArray[np.float64]
+OPTIMIZERS: dict[str, Any] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "rmsprop": torch.optim.RMSprop,
+    "sgd": torch.optim.SGD,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkPlan:
+    """How the neural layers are made and trained.
+
+    Attributes
+    ----------
+    trees : {"first", "last"}
+        Trees as the first hidden layer (GBDT-NN), or as the output layer (NN-GBDT).
+    activation : str
+    optimizer : str or callable
+        A name, or parameters -> torch optimizer.
+    learning_rate : float
+        Of an optimizer by name.
+    steps : int
+        Gradient steps of the network in each epoch.
+    batch_size : int or None
+        Rows of a step; None: all.
+    """
+
+    trees: Literal["first", "last"]
+    activation: str
+    optimizer: str | Callable[[Any], Any]
+    learning_rate: float
+    steps: int
+    batch_size: int | None
+
+
+def train(
+    table: Table,
+    y: Floats,
+    *,
+    plan: NetworkPlan,
+    backend: Any,
+    start: str,
+    loss: Loss,
+    settings: Settings,
+    weight: Floats,
+    eval_sets: Sequence[EvalSet],
+    metric: Metric | None,
+    outcome: Callable[[Floats], Floats],
+    callbacks: Sequence[Callback],
+) -> tuple[MixtureNetwork, History]:
+    """Train a mixture: as `boostbp.learning.backprop.train`, with a plan of the network.
+
+    Parameters
+    ----------
+    plan : NetworkPlan
+    start : str
+        Name of the start of a first layer of trees.
+    """
+    history = History(metric=metric.name if metric and eval_sets else "")
+    # the watcher cuts networks of trees only; a mixture is cut here
+    watch = Watch(history, eval_sets, metric, outcome, callbacks, replace(settings, best_rounds=False))
+    cuts = plan.trees == "last" and settings.output == "boost" and settings.best_rounds and eval_sets
+    with torch.random.fork_rng(devices=[]), torch_threads(settings.n_threads), torch.enable_grad():
+        torch.manual_seed(settings.seed)
+        run = _Run(
+            table, y, weight, loss, settings, plan, _network(table, y, weight, loss, settings, plan, backend, start)
+        )
+        try:
+            stop = None
+            while stop is None and run.epoch < settings.epochs:
+                begun = time.perf_counter()
+                run.step()
+                finite = np.isfinite(run.loss_now) and np.isfinite(run.h).all()
+                # a snapshot takes the place of a Network: it has its methods
+                network: Any = run.network.snapshot()
+                if finite and cuts and metric is not None:
+                    _cut(network, settings, eval_sets[0], metric, outcome)
+                stop = watch.see(network, run.record(), begun) if finite else Stop.NOT_FINITE
+            history.stop = stop or Stop.EPOCHS
+        except KeyboardInterrupt:
+            if watch.best is None:
+                raise
+            history.stop = Stop.INTERRUPTED
+    best: Any = watch.best
+    if best is None:
+        raise FloatingPointError(Stop.NOT_FINITE.value)
+    return best, history
+
+
+def _cut(
+    network: MixtureNetwork, settings: Settings, part: EvalSet, metric: Metric, outcome: Callable[[Floats], Floats]
+) -> None:
+    """Keep as many rounds of an output layer of trees as an evaluation set likes best."""
+    trees, has_base = network.trees, settings.layers[-1].base is not None
+    assert trees.layer is not None
+    h = network.representation(part.X, -2, n_jobs=settings.n_threads)
+    sign = 1.0 if metric.greater_is_better else -1.0
+    numbers, forest = rounds.stages(settings.layers[-1].n_estimators), trees.layer.forest
+    scores = [
+        sign * metric(outcome(raw + trees.baseline), part.y, part.weight)
+        for _, raw in rounds.staged(forest, h, numbers, base=has_base, n_threads=settings.n_threads)
+    ]
+    trees.layer = Layer(rounds.first_rounds(forest, numbers[int(np.argmax(scores))], base=has_base))
+
+
+def _network(
+    table: Table, y: Floats, weight: Floats, loss: Loss, settings: Settings, plan: NetworkPlan, backend: Any, start: str
+) -> MixtureNetwork:
+    """The layers before any training."""
+    first, units, n_outputs = plan.trees == "first", settings.units, y.shape[1]
+    trees = GBDTModule(
+        None,
+        units[0] if first else n_outputs,
+        backend=backend,
+        categorical=table.categorical if first else (),
+        start=start,
+        step=settings.step,
+        reduction="sum",
+        n_jobs=settings.n_threads,
+        random_state=settings.seed,
+    )
+    trees.settings = settings.layers[0 if first else -1]
+    if first:
+        output = Dense(units[-1], n_outputs)
+        with torch.no_grad():
+            output.linear.bias.copy_(torch.from_numpy(loss.baseline(y, weight)))
+        return MixtureNetwork(None, [trees, *dense(units, plan.activation)], output, n_outputs)
+    entry = Columns(table, weight)
+    return MixtureNetwork(entry, dense([entry.width, *units], plan.activation), trees, n_outputs)
+
+
+class _Run:
+    """The moving parts of the training of a mixture."""
+
+    def __init__(
+        self,
+        table: Table,
+        y: Floats,
+        weight: Floats,
+        loss: Loss,
+        settings: Settings,
+        plan: NetworkPlan,
+        network: MixtureNetwork,
+    ) -> None:
+        self.x, self.y, self.weight, self.loss = torch.tensor(table.X), y, weight, loss
+        self.settings, self.plan, self.network = settings, plan, network
+        self.random = np.random.default_rng(settings.seed)
+        self.epoch = -1  # 0 is the model with its first trees
+        parameters = [p for p in network.parameters() if p.requires_grad]
+        if callable(plan.optimizer):
+            self.optimizer = plan.optimizer(parameters)
+        else:
+            self.optimizer = OPTIMIZERS[plan.optimizer](parameters, lr=plan.learning_rate)
+        self.batches = self._batches()
+        self.h = np.empty((0, 0))
+        self.g = np.empty((0, 0))
+        self.loss_now, self.drift = np.inf, 0.0
+
+    def step(self) -> None:
+        """One epoch: trees then network (GBDT-NN), or network then trees (NN-GBDT)."""
+        self.epoch += 1
+        before = self.h
+        if self.plan.trees == "first":
+            self._move_trees()
+            self._train_network()
+        else:
+            if self.epoch > 0:
+                self._train_network()
+            self._fit_output()
+        self._look()
+        if self.epoch > 0:
+            moved = np.sqrt(self.weight @ np.square(self.h - before) / self.weight.sum())
+            size = spread(before, self.weight)
+            self.drift = float(np.mean(np.divide(moved, size, out=np.zeros_like(moved), where=size > 0)))
+
+    def record(self) -> Epoch:
+        """The epoch in numbers; the hidden variable is the one next to the trees."""
+        norm = float(np.sqrt(np.mean(np.square(self.g))))
+        dead = float(np.mean(~self.g.any(axis=1)))
+        size = float(spread(self.h, self.weight).mean())
+        return Epoch(self.epoch, self.loss_now, {}, 0.0, (norm,), (dead,), (self.drift,), (size,), ())
+
+    def _move_trees(self) -> None:
+        """GBDT-NN: move the trees' outputs by the gradient of each row's own loss, and fit them again."""
+        if self.epoch == 0:
+            with torch.no_grad():
+                self.network.train()(self.x)  # makes the first trees
+            return
+        self._losses(self.network.train()(self.x), slice(None)).sum().backward()
+        self.network.trees.step(sample_weight=self.weight)
+
+    def _fit_output(self) -> None:
+        """NN-GBDT: fit the output layer to the new hidden variable, on the loss or to its moved target."""
+        trees = self.network.trees
+        with torch.no_grad():
+            h = self.network.body(self.x)
+        if self.settings.output == "boost":
+            trees.boost(self.loss, self.y, x=h, sample_weight=self.weight)
+        elif self.epoch == 0:
+            zero = np.zeros(self.y.shape)  # as in Algorithm 1, whose output starts from 0
+            target = -self.settings.step.alpha * self.loss.gradient(zero, self.y)
+            trees.fit_moved(Moved(h.double().numpy(), target, self.weight, 0))
+        else:
+            self._losses(self.network.train().output(h), slice(None)).sum().backward()
+            trees.step(sample_weight=self.weight)
+
+    def _train_network(self) -> None:
+        """Gradient steps of the neural layers, through trees that stand."""
+        self.network.eval()
+        first = self.plan.trees == "first"
+        with torch.no_grad():
+            x = self.network.hidden[0](self.x) if first else self.x
+        for _ in range(self.plan.steps):
+            rows = next(self.batches)
+            raw = self.network.head(x[rows]) if first else self.network(x[rows])
+            weight = torch.from_numpy(self.weight[rows])
+            self.optimizer.zero_grad()
+            loss = weight @ self._losses(raw, rows) / weight.sum().clamp(min=1e-300)
+            loss.backward()
+            self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def _look(self) -> None:
+        """Loss, hidden variable next to the trees, and the gradient there."""
+        self.network.eval()
+        first = self.plan.trees == "first"
+        with torch.no_grad():
+            h = self.network.hidden[0](self.x) if first else self.network.body(self.x)
+        h.requires_grad_(True)
+        losses = self._losses(self.network.head(h) if first else self.network.output(h), slice(None))
+        [g] = torch.autograd.grad(losses.sum(), h)
+        self.h, self.g = h.detach().double().numpy(), g.double().numpy()
+        self.loss_now = float(self.weight @ losses.detach().numpy() / self.weight.sum())
+
+    def _losses(self, raw: Tensor, rows: Any) -> Tensor:
+        losses: Tensor = _RowLosses.apply(raw, self.y[rows], self.loss)
+        return losses
+
+    def _batches(self) -> Iterator[Any]:
+        n, size = len(self.y), self.plan.batch_size
+        if size is None or size >= n:
+            while True:
+                yield slice(None)
+        while True:
+            order = self.random.permutation(n)
+            for first in range(0, n - size + 1, size):
+                yield order[first : first + size]
+
+
+class _RowLosses(torch.autograd.Function):
+    """Loss of each row, (rows,) float64, by a loss of this package or of the user's own."""
+
+    @staticmethod
+    def forward(ctx: Any, raw: Tensor, y: Floats, loss: Loss) -> Tensor:
+        h = raw.detach().double().numpy()
+        ctx.slope = torch.from_numpy(np.ascontiguousarray(loss.gradient(h, y)))
+        ctx.dtype = raw.dtype
+        return torch.from_numpy(np.ascontiguousarray(loss.value(h, y), np.float64))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        slope: Tensor = ctx.slope
+        return (slope * grad[:, None]).to(ctx.dtype), None, None

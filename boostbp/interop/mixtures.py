@@ -1,0 +1,247 @@
+"""The paper's mixtures as estimators: GBDT-NN, trees under a neural network, and NN-GBDT, trees on top of one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from boostbp import backends
+from boostbp.backends.base import Table
+from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
+from boostbp.estimators.base import BaseBoostBP
+from boostbp.estimators.parameters import settings_of
+from boostbp.extras import require
+from boostbp.learning.losses import Loss
+from boostbp.learning.metrics import Metric
+from boostbp.learning.watch import EvalSet, Progress
+
+__all__ = ["GBDTNNClassifier", "GBDTNNRegressor", "NNGBDTClassifier", "NNGBDTRegressor"]
+
+Floats = NDArray[np.float64]
+log = logging.getLogger("boostbp")
+_ACTIVATIONS = ("gelu", "identity", "relu", "tanh")
+_OPTIMIZERS = ("adam", "adamw", "rmsprop", "sgd")
+
+
+class _Mixture(BaseBoostBP):
+    """Training and representations of a mixture; a `MixtureNetwork` takes the place of the network of trees."""
+
+    _trees: Literal["first", "last"]
+    activation: str
+    optimizer: str | Callable[[Any], Any]
+    network_learning_rate: float
+    network_steps: int
+    batch_size: int | None
+
+    def _train(
+        self,
+        table: Table,
+        y: Floats,
+        weight: Floats,
+        loss: Loss,
+        eval_sets: Sequence[EvalSet],
+        metric: Metric | None,
+        outcome: Callable[[Floats], Floats],
+    ) -> Self:
+        require("torch", extra="torch", what=type(self).__name__)
+        from boostbp.interop.mixture_training import NetworkPlan, train
+
+        self._check_network()
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        settings = settings_of(self, len(table.X), y.shape[1], seed)
+        used = weight > 0  # a row without weight is no row
+        if not used.all():
+            table, y, weight = Table(table.X[used], table.categorical), y[used], weight[used]
+        network: Any
+        network, self.history_ = train(
+            table,
+            y,
+            plan=NetworkPlan(
+                self._trees,
+                self.activation,
+                self.optimizer,
+                self.network_learning_rate,
+                self.network_steps,
+                self.batch_size,
+            ),
+            backend=backends.load(self.backend),
+            start=self.start,
+            loss=loss,
+            settings=settings,
+            weight=weight,
+            eval_sets=eval_sets,
+            metric=metric,
+            outcome=outcome,
+            callbacks=[*(self.callbacks or []), *([_log_epoch] if self.verbose else [])],
+        )
+        self.network_ = network
+        self.n_iter_ = len(self.history_) - 1
+        return self
+
+    def _check_network(self) -> None:
+        for name, known in (("activation", _ACTIVATIONS), ("optimizer", _OPTIMIZERS)):
+            value = getattr(self, name)
+            if value not in known and not (name == "optimizer" and callable(value)):
+                raise ValueError(f"{name}={value!r} is not known: use one of {', '.join(map(repr, known))}.")
+        for name in ("network_steps", "batch_size"):
+            value = getattr(self, name)
+            if not (name == "batch_size" and value is None) and not (
+                isinstance(value, int | np.integer) and value >= 1
+            ):
+                raise ValueError(f"{name}={value!r} is not allowed: give a whole number of at least 1.")
+        if not (np.isfinite(self.network_learning_rate) and self.network_learning_rate > 0):
+            raise ValueError(
+                f"network_learning_rate={self.network_learning_rate!r} is not a positive number: try 0.01."
+            )
+
+    @property
+    def _n_features_out(self) -> int:
+        last: Any = self.network_.layers[-2]
+        return int(getattr(last, "out_features", 0) or last.linear.out_features)
+
+
+def _log_epoch(progress: Progress) -> None:
+    epoch = progress.epoch
+    metrics = "".join(f"  {name} {value:.6g}" for name, value in epoch.metrics.items())
+    log.info("epoch %d/%d  loss %.6g%s  %.2f s", epoch.epoch, progress.epochs, epoch.loss, metrics, epoch.seconds)
+
+
+class _Classifier(_Mixture, BoostBPClassifier):
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (32,),
+        *,
+        loss: Any = "log_loss",
+        class_weight: Any = None,
+        activation: str = "relu",
+        optimizer: Any = "adam",
+        network_learning_rate: float = 0.01,
+        network_steps: int = 15,
+        batch_size: int | None = 256,
+        **shared: Any,
+    ) -> None:
+        self.activation = activation
+        self.optimizer = optimizer
+        self.network_learning_rate = network_learning_rate
+        self.network_steps = network_steps
+        self.batch_size = batch_size
+        super().__init__(hidden_layer_sizes, loss=loss, class_weight=class_weight, **shared)
+
+
+class _Regressor(_Mixture, BoostBPRegressor):
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (32,),
+        *,
+        loss: Any = "squared_error",
+        activation: str = "relu",
+        optimizer: Any = "adam",
+        network_learning_rate: float = 0.01,
+        network_steps: int = 15,
+        batch_size: int | None = 256,
+        **shared: Any,
+    ) -> None:
+        self.activation = activation
+        self.optimizer = optimizer
+        self.network_learning_rate = network_learning_rate
+        self.network_steps = network_steps
+        self.batch_size = batch_size
+        super().__init__(hidden_layer_sizes, loss=loss, **shared)
+
+
+class GBDTNNClassifier(_Classifier):
+    """GBDT-NN for classification: see `GBDTNNRegressor`.
+
+    Parameters
+    ----------
+    loss, class_weight :
+        As in `BoostBPClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GBDTNNClassifier((8,), epochs=2, random_state=0).fit(X, y)
+    >>> model.transform(X).shape, model.predict_proba(X).shape
+    ((150, 8), (150, 3))
+    """
+
+    _trees = "first"
+
+
+class GBDTNNRegressor(_Regressor):
+    """GBDT-NN: a hidden layer of boosted trees, and a neural network on its outputs.
+
+    In each epoch the outputs of the trees move along their gradient and the trees are fitted to them
+    again; then the network takes its gradient steps. Needs the extra ``torch``. Deterministic for a
+    `random_state` and a number of threads, which torch lets show in the last bits.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int
+        Units of each hidden layer: the first is of trees, the others are neural.
+    activation : {"relu", "tanh", "gelu", "identity"}
+        After each neural hidden layer.
+    optimizer : {"adam", "adamw", "rmsprop", "sgd"} or callable
+        Of the network; a callable gets its parameters and returns a torch optimizer.
+    network_learning_rate : float
+        Of an optimizer by name.
+    network_steps : int
+        Gradient steps of the network in each epoch.
+    batch_size : int or None
+        Rows of each of these steps; None: all.
+    loss, n_estimators, step_size, epochs, early_stopping, ... :
+        As in `BoostBPRegressor`. Parameters per layer count the neural layers, which do not look at
+        theirs. `refit_order` has no meaning here, and in GBDT-NN neither has `output`.
+
+    Attributes
+    ----------
+    network_ : torch.nn.Module
+    history_ : History
+    n_iter_ : int
+    """
+
+    _trees = "first"
+
+
+class NNGBDTClassifier(_Classifier):
+    """NN-GBDT for classification: see `NNGBDTRegressor`.
+
+    Parameters
+    ----------
+    loss, class_weight :
+        As in `BoostBPClassifier`.
+    """
+
+    _trees = "last"
+
+
+class NNGBDTRegressor(_Regressor):
+    """NN-GBDT: neural hidden layers, and boosted trees as the output layer.
+
+    In each epoch the network takes its gradient steps through the trees as they stand; then the
+    trees are fitted again to what it gives, by boosting on the loss or to their moved output (`output`).
+    The network sees numbers at mean 0 and spread 1 and categories as indicators. Needs the extra ``torch``.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int
+        Units of each hidden layer, all neural.
+    activation, optimizer, network_learning_rate, network_steps, batch_size :
+        As in `GBDTNNRegressor`.
+    loss, n_estimators, output, epochs, early_stopping, ... :
+        As in `BoostBPRegressor`. `start` and `refit_order` have no meaning here.
+
+    Attributes
+    ----------
+    network_ : torch.nn.Module
+    history_ : History
+    n_iter_ : int
+    """
+
+    _trees = "last"

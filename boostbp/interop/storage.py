@@ -1,0 +1,116 @@
+"""Storage: a fitted estimator in one file of data, without pickle.
+
+The file is an `boostbp.archive`, kind "model", version 1. Its content is
+
+- ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
+- ``parameters``: those of the constructor (see `boostbp.plain`; ``{"loss": ...}`` and ``{"basis": ...}``
+  for objects of this package), but for `callbacks` and `checkpoint`, which belong to a run;
+- ``network``: for each layer ``n_features``, ``n_outputs``, ``basis`` and ``clip``; its arrays are
+  ``layer{i}.NAME`` with the names in `Forest`, `Nodes` and `Leaves`, and ``baseline``;
+- ``schema`` (`Schema.to_dict`), ``feature_names``, ``history``, ``set_output``;
+- of what the estimator needs beside these: ``loss``, ``classes``, ``one_dimensional``, and the arrays
+  ``shift`` and ``spread``.
+
+Reading executes nothing from the file, needs no boosting library, and checks all sizes and indices before
+compiled code sees them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from boostbp import archive
+from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp.estimators.base import BaseBoostBP
+from boostbp.interop.fitted import Arrays, fitted_from, fitted_of
+from boostbp.interop.parameters import parameters_from, parameters_of
+
+__all__ = ["load", "save"]
+
+KIND, VERSION = "model", 1
+_CLASSES: dict[str, Any] = {
+    estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
+}
+Path = str | os.PathLike[str]
+
+
+def save(estimator: BaseBoostBP, path: Path) -> None:
+    """Save a fitted estimator to one file: arrays and a JSON header, no pickle.
+
+    The file is written aside and renamed, so an earlier file at `path` is whole until the new one is.
+
+    Parameters
+    ----------
+    estimator : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
+        Fitted. `callbacks` and `checkpoint` are not kept.
+    path : str or path
+        Any name; it is overwritten.
+
+    Raises
+    ------
+    ValueError
+        If a parameter holds code of your own (a basis, loss, backend or metric); it is named.
+    TypeError
+        If `estimator` is something else.
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import boostbp
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = boostbp.BoostBPClassifier((4,), epochs=1, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     boostbp.save(model, os.path.join(folder, "iris.boostbp"))
+    ...     again = boostbp.load(os.path.join(folder, "iris.boostbp"))
+    >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
+    True
+    """
+    name = type(estimator).__name__
+    if type(estimator) is not _CLASSES.get(name):
+        raise TypeError(f"{name} cannot be stored: give a fitted {', '.join(sorted(_CLASSES))}, nothing derived.")
+    check_is_fitted(estimator)
+    facts, arrays = fitted_of(estimator)
+    content = {"estimator": name, "parameters": parameters_of(estimator), **facts}
+    archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays)
+
+
+def load(path: Path) -> Any:
+    """Load an estimator that `save` saved; its predictions are the same to the bit.
+
+    Nothing in the file is executed, and neither lightgbm nor xgboost is needed.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
+
+    Raises
+    ------
+    ValueError
+        If the file is foreign, truncated, corrupted, inconsistent, or of a later version.
+    OSError
+        If it cannot be read.
+    """
+    content, arrays = archive.read(path, kind=KIND, version=VERSION)
+    try:
+        return _rebuilt(content, arrays)
+    except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise ValueError(f"{str(path)!r} is not consistent: {error}") from error
+
+
+def _rebuilt(content: Any, arrays: Arrays) -> BaseBoostBP:
+    if content["estimator"] not in _CLASSES:
+        raise ValueError(f"estimator {content['estimator']!r} is not one of {', '.join(sorted(_CLASSES))}.")
+    estimator: BaseBoostBP = _CLASSES[content["estimator"]](**parameters_from(content["parameters"]))
+    for name, value in fitted_from(type(estimator), content, arrays).items():
+        setattr(estimator, name, value)
+    return estimator

@@ -1,0 +1,38 @@
+"""Layers of boosted trees at any place of a torch model: `GBDTModule`, and `GBDTStep` that trains them.
+
+Forward and backward work on tensors of any floating type; inside all is float64. A tensor on another
+device is copied to the CPU and its result back, in each pass: 8 bytes for each of its numbers, and a
+synchronisation. There are first derivatives only; a second one raises.
+
+**How trees learn.** They have no parameters that an optimizer could move. In train mode each backward
+pass leaves dL/doutput of its rows with the module. A step moves the outputs of these rows along it,
+and fits the trees again, from scratch, to where they moved (Algorithm 1 of the paper). The first
+forward call in train mode makes the first trees. In eval mode nothing is left and nothing is fitted,
+and gradients pass through to the modules below.
+
+**One rule for batches.** A step takes the rows of all forward calls that got a gradient since the last
+step, one call under the other, and fits the trees to these rows and no others. So go through *all*
+training rows before a step, in one call or in mini-batches; with fewer rows than at the last fit it
+raises. Momentum belongs to rows: they must come in the same order each time, or be announced by
+number, `GBDTStep.rows`. Gradients of passes that only the neural layers learn from are dropped by
+`GBDTStep.zero_grad`, or never left by layers in eval mode.
+
+>>> import torch
+>>> _ = torch.manual_seed(0)
+>>> x, y = torch.randn(200, 4), torch.randn(200, 1)
+>>> model = torch.nn.Sequential(GBDTModule(4, 8), torch.nn.Linear(8, 1))
+>>> trees, adam = GBDTStep(model), torch.optim.Adam(model.parameters())
+>>> for epoch in range(2):
+...     adam.zero_grad()
+...     loss = torch.nn.functional.mse_loss(model(x), y)
+...     loss.backward()
+...     adam.step()
+...     trees.step()
+"""
+
+from __future__ import annotations
+
+from boostbp.interop.torch_layer import GBDTModule
+from boostbp.interop.torch_steps import GBDTStep
+
+__all__ = ["GBDTModule", "GBDTStep"]

@@ -1,0 +1,120 @@
+"""Checkpoints: the state of a training in a file, without pickle.
+
+The file is an `boostbp.archive`, kind "checkpoint", version 1. Its arrays are ``h{i}``, ``g{i}``, ``m{i}``
+and ``peak{i}`` for i = 1 .. L, and those of the network as it stands, ``now.NAME``, and of the best epoch,
+``best.NAME``, if that is another one (see `boostbp.learning.stored`).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp import archive, plain
+from boostbp.learning.network import Network
+from boostbp.learning.state import State
+from boostbp.learning.steps import Memory
+from boostbp.learning.stored import history_from, history_of, network_from, network_of
+
+__all__ = ["find", "read", "write"]
+
+Arrays = dict[str, NDArray[Any]]
+KIND, VERSION = "checkpoint", 1
+
+
+def write(path: str | os.PathLike[str], state: State) -> None:
+    """Write a state aside and rename the file.
+
+    Raises
+    ------
+    ValueError
+        If the basis has functions of the user's own.
+    OSError
+        If the file cannot be written.
+    """
+    arrays: Arrays = {}
+    for i, (h, g, memory) in enumerate(zip(state.h, state.g, state.memory, strict=True), start=1):
+        arrays |= {f"h{i}": h, f"g{i}": g, f"m{i}": memory.m, f"peak{i}": memory.peak}
+    now, parts = network_of(state.network)
+    arrays |= {f"now.{name}": part for name, part in parts.items()}
+    best = None
+    if any(one is not other for one, other in zip(state.best.layers, state.network.layers, strict=True)):
+        best, parts = network_of(state.best)
+        arrays |= {f"best.{name}": part for name, part in parts.items()}
+    content = {
+        "epoch": state.epoch,
+        "now": now,
+        "best": best,
+        "numbers": plain.encode([state.drift, state.r2, state.loss, state.best_score, state.elapsed, state.since]),
+        "random": plain.encode(state.random),
+        "history": history_of(state.history),
+        "fingerprint": dict(state.fingerprint),
+    }
+    archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays)
+
+
+def read(path: str | os.PathLike[str]) -> State:
+    """Read a state that `write` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the file is foreign, truncated, corrupted, inconsistent, or of a later version.
+    OSError
+        If it cannot be read.
+    """
+    content, arrays = archive.read(path, kind=KIND, version=VERSION)
+    try:
+        return replace(_state(content, arrays), origin=f"checkpoint={str(path)!r}")
+    except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise ValueError(f"{str(path)!r} is not consistent: {error}") from error
+
+
+def find(path: Path | None) -> State | None:
+    """The state in a file, if there is one."""
+    return None if path is None or not path.exists() else read(path)
+
+
+def _state(content: Any, arrays: Arrays) -> State:
+    network = _network(content["now"], arrays, "now.")
+    sizes = [layer.forest.n_outputs for layer in network.layers]
+    rows = len(arrays["h1"])
+    for i, size in enumerate(sizes, start=1):
+        for name, shape in {"h": (rows, size), "g": (rows, size), "m": (rows, size), "peak": (size,)}.items():
+            array = arrays[f"{name}{i}"]
+            if array.dtype != np.float64 or array.shape != shape:
+                raise ValueError(f"{name}{i} is {array.dtype}, {array.shape}, not float64, {shape}.")
+    drift, r2, loss, best_score, elapsed, since = plain.decode(content["numbers"])
+    random = plain.decode(content["random"])
+    np.random.default_rng().bit_generator.state = random
+    numbers = range(1, len(sizes) + 1)
+    history = history_from(content["history"])
+    if content["epoch"] != len(history) - 1:
+        raise ValueError(f"epoch {content['epoch']} and a history of {len(history)} epochs")
+    return State(
+        content["epoch"],
+        tuple(arrays[f"h{i}"] for i in numbers),
+        tuple(arrays[f"g{i}"] for i in numbers),
+        tuple(Memory(arrays[f"m{i}"], arrays[f"peak{i}"]) for i in numbers),
+        drift,
+        r2,
+        loss,
+        random,
+        network,
+        network if content["best"] is None else _network(content["best"], arrays, "best."),
+        best_score,
+        history,
+        elapsed,
+        dict(content["fingerprint"]),
+        since,
+    )
+
+
+def _network(facts: Any, arrays: Arrays, prefix: str) -> Network:
+    parts = {name.removeprefix(prefix): part for name, part in arrays.items() if name.startswith(prefix)}
+    return network_from(facts, parts)

@@ -1,0 +1,89 @@
+"""Replay: a backend that gives the tree structures of an earlier fit again, so that only leaves are fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Growth, Table
+from boostbp.trees.forest import Forest
+from boostbp.trees.tree import Tree
+
+__all__ = ["Replay"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The trees of a fitted layer, by the first output they serve, in the order of the rounds.
+
+    It is a `Backend` and a `Grower` at once: there is nothing to bin, and growing looks at no gradient.
+
+    Attributes
+    ----------
+    trees : tuple of tuple of Tree
+        For each output its trees; a single entry if the trees serve all outputs.
+    vector_leaf : bool
+    seed : int
+        The seed that the fit is called with: `fork` tells outputs apart by what is added to it.
+    """
+
+    trees: tuple[tuple[Tree, ...], ...]
+    vector_leaf: bool
+    seed: int
+
+    @classmethod
+    def of(cls, forest: Forest, *, skip: int, shared: bool, vector_leaf: bool, seed: int) -> Replay:
+        """Take the trees of a forest but for the first `skip`, which are its base."""
+        by_output: list[list[Tree]] = [[] for _ in range(1 if shared else forest.n_outputs)]
+        for number in range(skip, forest.n_trees):
+            by_output[int(forest.leaves.tree_output[number, 0])].append(_tree(forest, number))
+        return cls(tuple(tuple(trees) for trees in by_output), vector_leaf, seed)
+
+    def bind(self, table: Table, growth: Growth) -> Replay:
+        """Nothing to bin."""
+        return self
+
+    def fork(self, seed: int) -> _Replaying:
+        """The trees of one output, from the first round on."""
+        return _Replaying(self.trees[seed - self.seed])
+
+    def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
+        """Never called: rounds are grown by forks."""
+        raise NotImplementedError
+
+
+@dataclass(slots=True)
+class _Replaying:
+    trees: Sequence[Tree]
+    round: int = field(default=0)
+
+    def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
+        """The tree of the next round."""
+        self.round += 1
+        return [self.trees[self.round - 1]]
+
+    def fork(self, seed: int) -> _Replaying:
+        """The same trees again."""
+        return _Replaying(self.trees)
+
+
+def _tree(forest: Forest, number: int) -> Tree:
+    """One tree of a forest as a record of its own."""
+    splits = slice(forest.tree_split[number], forest.tree_split[number + 1])
+    nodes = forest.nodes
+    return Tree(
+        nodes.feature[splits],
+        nodes.threshold[splits],
+        nodes.left[splits],
+        nodes.right[splits],
+        nodes.missing_left[splits],
+        nodes.cat_start[splits],
+        nodes.cat_words[splits],
+        nodes.categories,
+        forest.gain[splits],
+    )

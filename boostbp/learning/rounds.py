@@ -1,0 +1,81 @@
+"""Rounds of a fitted layer: its prediction after some of them, and the layer cut to the first ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.trees.forest import Forest
+
+__all__ = ["first_rounds", "round_of", "staged", "stages"]
+
+Floats = NDArray[np.float64]
+SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+def stages(n_rounds: int) -> list[int]:
+    """Numbers of rounds to look at, ascending, the last one all of them."""
+    return sorted({int(np.ceil(share * n_rounds)) for share in SHARES})
+
+
+def round_of(forest: Forest, *, base: bool) -> NDArray[np.int64]:
+    """Round in which each tree was grown, from 0, (trees,); -1 for the base, which comes first."""
+    outputs = forest.leaves.tree_output[int(base) :, 0]
+    rounds = np.empty(forest.n_trees, np.int64)
+    rounds[: int(base)] = -1
+    for output in np.unique(outputs):
+        its = np.flatnonzero(outputs == output) + int(base)
+        rounds[its] = np.arange(len(its))
+    return rounds
+
+
+def first_rounds(forest: Forest, n_rounds: int, *, base: bool) -> Forest:
+    """The forest of the base and the first rounds."""
+    return _select(forest, round_of(forest, base=base) < n_rounds)
+
+
+def staged(
+    forest: Forest, X: Floats, numbers: Sequence[int], *, base: bool, n_threads: int = 1
+) -> Iterator[tuple[int, Floats]]:
+    """Outputs after each number of rounds, ascending: pairs of it and (rows, outputs)."""
+    rounds = round_of(forest, base=base)
+    total, seen = np.zeros((len(X), forest.n_outputs)), -1
+    for number in numbers:
+        part = (rounds >= seen) & (rounds < number)
+        total = total + _select(forest, part).predict(X, n_threads)
+        yield number, total
+        seen = number
+
+
+def _select(forest: Forest, keep: NDArray[np.bool_]) -> Forest:
+    """The forest of some of the trees."""
+    nodes, leaves = forest.nodes, forest.leaves
+    per_tree = np.diff(forest.tree_split), np.diff(leaves.tree_leaf)
+    splits, its_leaves = (np.repeat(keep, sizes) for sizes in per_tree)
+    columns = np.repeat(its_leaves, np.diff(leaves.start))
+    weights = np.repeat(its_leaves, np.diff(leaves.weight_start))
+    kept_nodes = nodes._replace(
+        **{name: getattr(nodes, name)[splits] for name in nodes._fields if name != "categories"}
+    )  # category sets stay where they are
+    kept_leaves = leaves._replace(
+        tree_leaf=_starts(per_tree[1][keep]),
+        tree_output=leaves.tree_output[keep],
+        tree_degree=leaves.tree_degree[keep],
+        start=_starts(np.diff(leaves.start)[its_leaves]),
+        column=leaves.column[columns],
+        frame=leaves.frame[columns],
+        weight_start=_starts(np.diff(leaves.weight_start)[its_leaves]),
+        weight=leaves.weight[weights],
+        fallback=leaves.fallback[its_leaves],
+    )
+    return replace(
+        forest, tree_split=_starts(per_tree[0][keep]), nodes=kept_nodes, leaves=kept_leaves, gain=forest.gain[splits]
+    )
+
+
+def _starts(sizes: Any) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

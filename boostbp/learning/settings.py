@@ -1,0 +1,61 @@
+"""Settings: how a network is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from boostbp.learning.layer import LayerSettings
+from boostbp.learning.starts import Start, projection
+from boostbp.learning.steps import Normalised, Step
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a network is trained.
+
+    Attributes
+    ----------
+    layers : tuple of LayerSettings
+        One for each T_i, i = 0 .. L-1.
+    units : tuple of int
+        Size of each hidden layer, L-1 numbers.
+    epochs : int
+    step : Step
+        How hidden variables move (alpha and mu).
+    start : Start
+    refit_order : {"upward", "downward"}
+        Downward as in Algorithm 1: from the output layer to the input, each layer on its old input.
+        Upward: from the input to the output, each layer on the new output of the one below.
+    output : {"boost", "move"}
+        Fit the output layer by boosting on the loss itself, or, as in Algorithm 1, to ``h_L - alpha g_L``.
+    n_iter_no_change : int or None
+        Stop when the metric of the first evaluation set has not improved for so many epochs.
+    tol : float
+        Improvements up to this do not count.
+    best_rounds : bool
+        Keep as many rounds of a boosted output layer as the first evaluation set likes best.
+    structure_epochs : int
+        Epochs for which tree structures are kept, while leaves are fitted again every epoch; 1: grown every epoch.
+    max_time : float or None
+        Seconds after which no new epoch begins.
+    n_threads : int
+    seed : int
+    """
+
+    layers: tuple[LayerSettings, ...]
+    units: tuple[int, ...]
+    epochs: int = 30
+    step: Step = field(default_factory=Normalised)
+    start: Start = projection
+    refit_order: Literal["upward", "downward"] = "upward"
+    output: Literal["boost", "move"] = "boost"
+    n_iter_no_change: int | None = None
+    tol: float = 0.0
+    best_rounds: bool = True
+    structure_epochs: int = 1
+    max_time: float | None = None
+    n_threads: int = 1
+    seed: int = 0

@@ -1,0 +1,34 @@
+"""Compiled loops over plain arrays: route, sum, solve, evaluate, pull back.
+
+Nothing here allocates per row, draws random numbers or starts threads; every kernel releases the
+interpreter lock, so callers run row blocks or outputs in threads of their own.
+"""
+
+from __future__ import annotations
+
+from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian, pull_back
+from boostbp.trees.kernels.fitting import fit_trees
+from boostbp.trees.kernels.records import Leaves, Nodes
+from boostbp.trees.kernels.routing import group_rows, path_features, paths_of, route, route_tree
+from boostbp.trees.kernels.solving import move_to_frame, solve_leaves
+from boostbp.trees.kernels.sums import frames, leaf_ranges, leaf_sums
+
+__all__ = [
+    "Leaves",
+    "Nodes",
+    "add_values",
+    "evaluate",
+    "fit_trees",
+    "frames",
+    "group_rows",
+    "jacobian",
+    "leaf_ranges",
+    "leaf_sums",
+    "move_to_frame",
+    "path_features",
+    "paths_of",
+    "pull_back",
+    "route",
+    "route_tree",
+    "solve_leaves",
+]

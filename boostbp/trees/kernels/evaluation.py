@@ -1,0 +1,195 @@
+"""Compiled values and slopes of a forest: evaluate, pull back, Jacobian.
+
+Missing values have ``u = 0``, the leaf's training mean; see `boostbp.trees.kernels.sums` for the terms.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from boostbp.trees.kernels.records import INV_SCALE, CENTER, LOWER, TILE, UPPER, exact
+from boostbp.trees.kernels.sums import BLOCK, gather
+
+__all__ = ["add_leaf", "add_values", "evaluate", "jacobian", "pull_back"]
+
+
+@exact
+def add_leaf(values, at, n, path, k, degree, frame, weight, w0, total):
+    """Values of `n` rows of one leaf and output, whose path columns are ``values[:k, at:at + n]``, into `total`.
+
+    The same operations in the same order as in `evaluate`, for the same bits.
+    """
+    for i in range(n):
+        total[i] = weight[w0]
+    for j in range(k):
+        center, inverse = frame[path + j, CENTER], frame[path + j, INV_SCALE]
+        if inverse == 0.0:
+            continue
+        z, linear = values[j], weight[w0 + 1 + j]
+        square = weight[w0 + 1 + k + j] if degree == 2 else 0.0
+        for i in range(n):
+            u = (z[at + i] - center) * inverse
+            term = u * (linear + u * square) if degree == 2 else u * linear
+            total[i] += term if u == u else 0.0
+
+
+@exact
+def add_values(row_start, order, first_row, path_start, column, Z, degree, frame, weight, out):
+    """Add the values of training rows grouped by leaf, for one output, to `out`, (rows,)."""
+    values = np.empty((max(1, np.max(np.diff(path_start))), BLOCK))
+    total = np.empty(BLOCK)
+    w0 = 0
+    for leaf in range(len(row_start) - 1):
+        path = path_start[leaf]
+        k = path_start[leaf + 1] - path
+        for block in range(row_start[leaf], row_start[leaf + 1], BLOCK):
+            n = min(BLOCK, row_start[leaf + 1] - block)
+            gather(Z, order, first_row, block, n, column, path, k, values, 0)
+            add_leaf(values, 0, n, path, k, degree, frame, weight, w0, total)
+            for i in range(n):
+                out[first_row + order[block + i]] += total[i]
+        w0 += 1 + degree * k
+
+
+@exact
+def _standardised(z, frame, clip):
+    """``u`` of a value that is not missing, and whether it may move inside the leaf's range."""
+    if frame[INV_SCALE] == 0.0:
+        return 0.0, True
+    u = (z - frame[CENTER]) * frame[INV_SCALE]
+    if clip:
+        if u < frame[LOWER]:
+            return frame[LOWER], False
+        if u > frame[UPPER]:
+            return frame[UPPER], False
+        return u, frame[LOWER] < frame[UPPER]
+    return u, True
+
+
+@exact
+def _falls_back(leaves, leaf, Z, row):
+    if leaves.fallback[leaf] != leaves.fallback[leaf]:
+        return False
+    for j in range(leaves.start[leaf], leaves.start[leaf + 1]):
+        z = Z[row, leaves.column[j]]
+        if z != z:
+            return True
+    return False
+
+
+@exact
+def evaluate(leaves, leaf, Z, clip, begin, end, out):
+    """Add the forest's values to `out`, (rows, outputs); `leaf` is (trees, rows)."""
+    n_trees = len(leaves.tree_degree)
+    for top in range(begin, end, TILE):
+        last = min(top + TILE, end)
+        for tree in range(n_trees):
+            first = leaves.tree_output[tree, 0]
+            n_outputs = leaves.tree_output[tree, 1]
+            degree = leaves.tree_degree[tree]
+            for row in range(top, last):
+                number = leaves.tree_leaf[tree] + np.int64(leaf[tree, row])
+                if _falls_back(leaves, number, Z, row):
+                    out[row, first] += leaves.fallback[number]
+                    continue
+                path = leaves.start[number]
+                k = leaves.start[number + 1] - path
+                w = leaves.weight_start[number]
+                if n_outputs == 1:
+                    total = leaves.weight[w]
+                    for j in range(k):
+                        z = Z[row, leaves.column[path + j]]
+                        if z == z:
+                            u, _ = _standardised(z, leaves.frame[path + j], clip)
+                            if degree == 2:
+                                total += u * (leaves.weight[w + 1 + j] + u * leaves.weight[w + 1 + k + j])
+                            else:
+                                total += u * leaves.weight[w + 1 + j]
+                    out[row, first] += total
+                    continue
+                for output in range(n_outputs):
+                    out[row, first + output] += leaves.weight[w + output]
+                for j in range(k):
+                    z = Z[row, leaves.column[path + j]]
+                    if z == z:
+                        u, _ = _standardised(z, leaves.frame[path + j], clip)
+                        linear = w + (1 + j) * n_outputs
+                        for output in range(n_outputs):
+                            out[row, first + output] += u * leaves.weight[linear + output]
+                        if degree == 2:
+                            square = w + (1 + k + j) * n_outputs
+                            for output in range(n_outputs):
+                                out[row, first + output] += u * u * leaves.weight[square + output]
+
+
+@exact
+def _slope_scales(z, frame, clip):
+    """``du/dz`` and ``d(u^2)/dz``; both 0 where missing or clipped."""
+    if z != z:
+        return 0.0, 0.0
+    u, inside = _standardised(z, frame, clip)
+    if not inside:
+        return 0.0, 0.0
+    return frame[INV_SCALE], 2.0 * u * frame[INV_SCALE]
+
+
+@exact
+def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
+    """Add ``J' G`` to `out`, (rows, columns), for `G`, (rows, outputs)."""
+    n_trees = len(leaves.tree_degree)
+    for top in range(begin, end, TILE):
+        last = min(top + TILE, end)
+        for tree in range(n_trees):
+            first = leaves.tree_output[tree, 0]
+            n_outputs = leaves.tree_output[tree, 1]
+            degree = leaves.tree_degree[tree]
+            for row in range(top, last):
+                number = leaves.tree_leaf[tree] + np.int64(leaf[tree, row])
+                if _falls_back(leaves, number, Z, row):
+                    continue
+                path = leaves.start[number]
+                k = leaves.start[number + 1] - path
+                w = leaves.weight_start[number]
+                for j in range(k):
+                    column = leaves.column[path + j]
+                    d_linear, d_square = _slope_scales(Z[row, column], leaves.frame[path + j], clip)
+                    if d_linear == 0.0:
+                        continue
+                    linear = w + (1 + j) * n_outputs
+                    total = 0.0
+                    for output in range(n_outputs):
+                        total += d_linear * leaves.weight[linear + output] * G[row, first + output]
+                    if degree == 2:
+                        square = w + (1 + k + j) * n_outputs
+                        for output in range(n_outputs):
+                            total += d_square * leaves.weight[square + output] * G[row, first + output]
+                    out[row, column] += total
+
+
+@exact
+def jacobian(leaves, leaf, Z, clip, begin, end, out):
+    """Add the Jacobian to `out`, (rows, outputs, columns)."""
+    n_trees = len(leaves.tree_degree)
+    for top in range(begin, end, TILE):
+        last = min(top + TILE, end)
+        for tree in range(n_trees):
+            first = leaves.tree_output[tree, 0]
+            n_outputs = leaves.tree_output[tree, 1]
+            degree = leaves.tree_degree[tree]
+            for row in range(top, last):
+                number = leaves.tree_leaf[tree] + np.int64(leaf[tree, row])
+                if _falls_back(leaves, number, Z, row):
+                    continue
+                path = leaves.start[number]
+                k = leaves.start[number + 1] - path
+                w = leaves.weight_start[number]
+                for j in range(k):
+                    column = leaves.column[path + j]
+                    d_linear, d_square = _slope_scales(Z[row, column], leaves.frame[path + j], clip)
+                    linear = w + (1 + j) * n_outputs
+                    square = w + (1 + k + j) * n_outputs
+                    for output in range(n_outputs):
+                        slope = d_linear * leaves.weight[linear + output]
+                        if degree == 2:
+                            slope += d_square * leaves.weight[square + output]
+                        out[row, first + output, column] += slope

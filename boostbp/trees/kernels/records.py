@@ -1,0 +1,55 @@
+"""Arrays that the compiled loops read, and how the loops are compiled."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numba import njit
+
+__all__ = ["BLOCK", "CENTER", "INV_SCALE", "LOWER", "TILE", "UPPER", "Leaves", "Nodes", "exact", "fast"]
+
+CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3
+BLOCK = 256  # rows whose terms are held at once while summing
+TILE = 512  # rows that pass all trees before the next rows come, so that they stay in cache
+
+# Every loop releases the interpreter lock, so that callers run row blocks or outputs in threads of their own.
+exact = njit(nogil=True, cache=True, error_model="numpy")
+fast = njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+
+
+class Nodes(NamedTuple):
+    """Splits of one tree, or of all trees of a forest one after the other; see `Tree`."""
+
+    feature: Any
+    threshold: Any
+    left: Any
+    right: Any
+    missing_left: Any
+    cat_start: Any
+    cat_words: Any
+    categories: Any
+
+
+class Leaves(NamedTuple):
+    """Leaf regressions of all trees of a forest.
+
+    tree_leaf : (trees + 1,) int64, first leaf of each tree
+    tree_output : (trees, 2) int64, first output and number of outputs that a tree serves
+    tree_degree : (trees,) int64, 1 or 2
+    start : (leaves + 1,) int64, first path column of each leaf
+    column : (path columns,) int32
+    frame : (path columns, 4) float64
+    weight_start : (leaves + 1,) int64
+    weight : float64, per leaf a block (terms, outputs)
+    fallback : (leaves,) float64, value of a row with a missing path column; NaN: use ``u = 0``
+    """
+
+    tree_leaf: Any
+    tree_output: Any
+    tree_degree: Any
+    start: Any
+    column: Any
+    frame: Any
+    weight_start: Any
+    weight: Any
+    fallback: Any

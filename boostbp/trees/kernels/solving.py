@@ -1,0 +1,117 @@
+"""Compiled ridge regressions: the normal equations of each leaf, solved; weights in other units."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact, fast
+
+__all__ = ["move_leaf", "move_to_frame", "solve_leaf", "solve_leaves"]
+
+
+@fast
+def _subtract(row, factor, other, begin, end):
+    for i in range(begin, end):
+        row[i] -= factor * other[i]
+
+
+@exact
+def _factor(a, p, floor, size, column):
+    """Cholesky factor in place of the lower triangle; a pivot below `floor` drops its term (0 on the diagonal)."""
+    for j in range(p):
+        size[j] = a[j, j]
+    for j in range(p):
+        pivot = a[j, j]
+        if pivot > floor * size[j] and pivot > 0.0:
+            root = np.sqrt(pivot)
+            inverse = 1.0 / root
+            a[j, j] = root
+            for i in range(j + 1, p):
+                a[i, j] *= inverse
+                column[i] = a[i, j]
+            for i in range(j + 1, p):
+                _subtract(a[i], column[i], column, j + 1, i + 1)
+        else:  # the row too: it may hold what overflowed
+            for i in range(j):
+                a[j, i] = 0.0
+            for i in range(j, p):
+                a[i, j] = 0.0
+
+
+@exact
+def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a, size, column):
+    """Turn the moments of one leaf, ``weight[w0:w0 + p * m]``, into its ridge weights.
+
+    `a` (p, p), `size` and `column` (p,) are scratch.
+    """
+    for i in range(p):
+        for j in range(i + 1):
+            a[i, j] = gram[g0 + i * p + j]
+        if i > 0 or penalize_constant:
+            a[i, i] += penalty
+    _factor(a, p, 1e-12, size, column)
+    w = weight[w0 : w0 + p * m].reshape(p, m)
+    for i in range(p):
+        for j in range(i):
+            for output in range(m):
+                w[i, output] -= a[i, j] * w[j, output]
+        for output in range(m):
+            w[i, output] = w[i, output] / a[i, i] if a[i, i] > 0.0 else 0.0
+    for i in range(p - 1, -1, -1):
+        for output in range(m):
+            w[i, output] = w[i, output] / a[i, i] if a[i, i] > 0.0 else 0.0
+        for j in range(i):
+            for output in range(m):
+                w[j, output] -= a[i, j] * w[i, output]
+    for i in range(p):
+        for output in range(m):
+            w[i, output] *= scale
+
+
+@exact
+def solve_leaves(path_start, degree, n_outputs, gram, moment, penalty, penalize_constant, scale):
+    """Ridge weights of each leaf: ``scale * (gram + penalty I)^-1 moment``, shape as `moment`.
+
+    A term that the others determine (a pivot below 1e-12 of its size) has weight 0.
+    """
+    weight = moment.copy()
+    most = 1 + degree * np.max(np.diff(path_start))
+    a, size, column = np.empty((most, most)), np.empty(most), np.empty(most)
+    g0 = 0
+    w0 = 0
+    for leaf in range(len(path_start) - 1):
+        p = 1 + degree * (path_start[leaf + 1] - path_start[leaf])
+        solve_leaf(gram, g0, weight, w0, p, n_outputs, penalty, penalize_constant, scale, a, size, column)
+        g0 += p * p
+        w0 += p * n_outputs
+    return weight
+
+
+@exact
+def move_leaf(frame, path, k, degree, n_outputs, weight, w0):
+    """Rewrite the weights of one leaf, in the user's units, as weights in units of ``u``."""
+    for output in range(n_outputs):
+        for j in range(k):
+            center = frame[path + j, CENTER]
+            inverse = frame[path + j, INV_SCALE]
+            width = 1.0 / inverse if inverse > 0.0 else 0.0
+            linear = w0 + (1 + j) * n_outputs + output
+            slope = weight[linear]
+            weight[w0 + output] += slope * center
+            if degree == 2:
+                square = linear + k * n_outputs
+                curve = weight[square]
+                weight[w0 + output] += curve * center * center
+                slope += 2.0 * curve * center
+                weight[square] = curve * width * width
+            weight[linear] = slope * width
+
+
+@exact
+def move_to_frame(path_start, degree, n_outputs, frame, weight):
+    """Rewrite weights in the user's units as weights in units of ``u``, in place."""
+    w0 = 0
+    for leaf in range(len(path_start) - 1):
+        k = path_start[leaf + 1] - path_start[leaf]
+        move_leaf(frame, path_start[leaf], k, degree, n_outputs, weight, w0)
+        w0 += (1 + degree * k) * n_outputs

@@ -1,0 +1,279 @@
+"""Compiled sums over the rows of each leaf: ranges, Gram matrices, moments.
+
+Terms of a leaf with ``k`` path columns, in this order: ``1, u_1 .. u_k`` and, for degree 2,
+``u_1^2 .. u_k^2``, where ``u = (z - center) * inv_scale``. A *frame* is a row
+``(center, inv_scale, lower, upper)`` for each path column of a leaf; ``lower`` and ``upper`` bound
+``u`` at evaluation.
+
+The rows of a leaf are taken `BLOCK` at a time: their path columns are gathered into rows of a small
+matrix, (columns, rows), that stays in cache, and every sum runs along these rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, exact, fast
+
+__all__ = ["add_ranges", "add_sums", "frame_of", "frames", "gather", "leaf_ranges", "leaf_sums", "scratch"]
+
+_without_nan = njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nnan", "nsz"})
+
+
+@exact
+def gather(Z, order, first, begin, n, column, path, k, values, at):
+    """Path columns of `n` rows of a leaf, into ``values[:k, at:at + n]``."""
+    for j in range(k):
+        c = column[path + j]
+        to = values[j]
+        for i in range(n):
+            to[at + i] = Z[first + order[begin + i], c]
+
+
+# ---------------------------------------------------------------------------- ranges
+
+
+@fast
+def _total(a, at, n):
+    total = 0.0
+    for i in range(at, at + n):
+        total += a[i]
+    return total
+
+
+@exact
+def _n_missing(z, at, n):
+    missing = 0
+    for i in range(at, at + n):
+        missing += z[i] != z[i]
+    return missing
+
+
+@_without_nan
+def _range(z, at, n, h, unit):
+    lower, upper, total = np.inf, -np.inf, 0.0
+    for i in range(at, at + n):
+        lower = min(lower, z[i])
+        upper = max(upper, z[i])
+    if unit:
+        for i in range(n):
+            total += z[at + i]
+    else:
+        for i in range(n):
+            total += h[i] * z[at + i]
+    return lower, upper, total
+
+
+@exact
+def _range_of_some(z, at, n, h):
+    lower, upper, total, weight = np.inf, -np.inf, 0.0, 0.0
+    for i in range(n):
+        value = z[at + i]
+        if value == value:
+            lower = min(lower, value)
+            upper = max(upper, value)
+            total += h[i] * value
+            weight += h[i]
+    return lower, upper, total, weight
+
+
+@exact
+def add_ranges(values, at, n, k, h, unit, path, out):
+    """Add the ranges of the path columns of `n` rows to ``out[path:path + k]``; `h` begins at 0."""
+    whole = float(n) if unit else _total(h, 0, n)
+    for j in range(k):
+        weight = whole
+        if _n_missing(values[j], at, n) == 0:
+            lower, upper, total = _range(values[j], at, n, h, unit)
+        else:
+            lower, upper, total, weight = _range_of_some(values[j], at, n, h)
+        out[path + j, 0] = min(out[path + j, 0], lower)
+        out[path + j, 1] = max(out[path + j, 1], upper)
+        out[path + j, 2] += total
+        out[path + j, 3] += weight
+
+
+@exact
+def leaf_ranges(row_start, order, first_row, path_start, column, Z, hess):
+    """Smallest and largest value, weighted sum and weight of each path column of each leaf.
+
+    `order` indexes rows of a block that begins at `first_row` of `Z` and `hess`.
+    Returns (path columns, 4): lower, upper, sum of ``hess * z``, sum of `hess`; NaN left out.
+    """
+    n_leaves = len(row_start) - 1
+    out = np.empty((path_start[n_leaves], 4))
+    out[:] = np.array([np.inf, -np.inf, 0.0, 0.0])
+    values = np.empty((max(1, np.max(np.diff(path_start))), BLOCK))
+    h = np.empty(BLOCK)
+    for leaf in range(n_leaves):
+        path = path_start[leaf]
+        k = path_start[leaf + 1] - path
+        for block in range(row_start[leaf], row_start[leaf + 1], BLOCK):
+            n = min(BLOCK, row_start[leaf + 1] - block)
+            gather(Z, order, first_row, block, n, column, path, k, values, 0)
+            for i in range(n):
+                h[i] = hess[first_row + order[block + i]]
+            add_ranges(values, 0, n, k, h, False, path, out)
+    return out
+
+
+@exact
+def frame_of(ranges, flat_scale, out):
+    """The frame of one path column from its range; see `LeafRanges.frame`."""
+    lower, upper = ranges[0], ranges[1]
+    center = ranges[2] / ranges[3]
+    if not (center >= lower and center <= upper):
+        center = 0.5 * lower + 0.5 * upper
+    scale = max(upper - center, center - lower)
+    inverse = 1.0 / scale
+    out[LOWER] = 0.0
+    out[UPPER] = 0.0
+    if np.isfinite(scale) and np.isfinite(inverse) and np.isfinite(center):
+        out[CENTER] = center
+        out[INV_SCALE] = inverse
+        out[LOWER] = (lower - center) * inverse
+        out[UPPER] = (upper - center) * inverse
+    else:
+        out[CENTER] = center if np.isfinite(center) else 0.0
+        out[INV_SCALE] = 0.0 if scale == np.inf else flat_scale
+
+
+@exact
+def frames(ranges, flat_scale):
+    """The frame of each path column, (path columns, 4)."""
+    out = np.empty(ranges.shape)
+    for j in range(len(ranges)):
+        frame_of(ranges[j], flat_scale, out[j])
+    return out
+
+
+# ---------------------------------------------------------------------------- Gram matrices and moments
+
+
+@exact
+def scratch(n_terms, n_outputs):
+    """Rows for terms, and rows for weighted terms, of a block: each (terms + outputs, `BLOCK`) and some to spare."""
+    return np.zeros((n_terms + n_outputs + 4, BLOCK)), np.zeros((n_terms + n_outputs + 4, BLOCK))
+
+
+@fast
+def _tile(left, a, right, b, n):
+    """Products of two rows of `left` with four of `right`: eight sums in registers, for six loads."""
+    l0, l1 = left[a], left[a + 1]
+    r0, r1, r2, r3 = right[b], right[b + 1], right[b + 2], right[b + 3]
+    s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = 0.0
+    for i in range(n):
+        x = l0[i]
+        y = l1[i]
+        s00 += x * r0[i]
+        s01 += x * r1[i]
+        s02 += x * r2[i]
+        s03 += x * r3[i]
+        s10 += y * r0[i]
+        s11 += y * r1[i]
+        s12 += y * r2[i]
+        s13 += y * r3[i]
+    return (s00, s01, s02, s03), (s10, s11, s12, s13)
+
+
+@exact
+def _add_products(left, right, n, p, m, gram, g0, moment, m0):
+    for a in range(0, p + m, 2):
+        last = p if a + 1 >= p else a + 2
+        for b in range(0, last, 4):
+            both = _tile(left, a, right, b, n)
+            for r in range(2):
+                for c in range(4):
+                    row, col = a + r, b + c
+                    if row < p:
+                        if col <= row:
+                            gram[g0 + row * p + col] += both[r][c]
+                    elif row < p + m and col < p:
+                        moment[m0 + col * m + row - p] += both[r][c]
+
+
+@exact
+def add_sums(values, at, n, path, k, degree, center, scale, fill, h, unit, terms, weighted, m, gram, g0, moment, m0):
+    """Add a block's ``sum(h phi phi')`` (lower triangle) and ``sum(phi t')`` to `gram` and `moment`.
+
+    The caller has written the `m` target rows ``t`` behind the terms of `terms`; `terms` and
+    `weighted` come from `scratch`.
+    """
+    p = 1 + degree * k
+    size = (n + 7) // 8 * 8  # whole vectors: what lies behind the rows is zero
+    for i in range(n):
+        terms[0, i] = 1.0
+    for j in range(k):
+        z, u = values[j], terms[1 + j]
+        c, s, missing = center[path + j], scale[path + j], fill[path + j]
+        for i in range(n):
+            value = z[at + i]
+            u[i] = (value - c) * s if value == value else missing
+        if degree == 2:
+            square = terms[1 + k + j]
+            for i in range(n):
+                square[i] = u[i] * u[i]
+    for a in range(p + m):
+        for i in range(n, size):
+            terms[a, i] = 0.0
+    if unit:
+        _add_products(terms, terms, size, p, m, gram, g0, moment, m0)
+        return
+    for a in range(p):
+        for i in range(n):
+            weighted[a, i] = h[i] * terms[a, i]
+        for i in range(n, size):
+            weighted[a, i] = 0.0
+    for a in range(p, p + m):
+        for i in range(size):
+            weighted[a, i] = terms[a, i]
+    _add_products(weighted, terms, size, p, m, gram, g0, moment, m0)
+
+
+@exact
+def leaf_sums(row_start, order, first_row, path_start, column, Z, center, scale, fill, degree, grad, hess):
+    """Sums over the rows of each leaf; `grad` is (outputs, rows).
+
+    Returns
+    -------
+    gram : (sum of terms^2,), lower triangles of ``sum(hess * phi phi')``
+    moment : (sum of terms * outputs,), ``-sum(phi * grad')``
+    """
+    n_leaves = len(row_start) - 1
+    m = len(grad)
+    size_gram = 0
+    size_moment = 0
+    most = 0
+    for leaf in range(n_leaves):
+        k = path_start[leaf + 1] - path_start[leaf]
+        size_gram += (1 + degree * k) ** 2
+        size_moment += (1 + degree * k) * m
+        most = max(most, k)
+    gram = np.zeros(size_gram)
+    moment = np.zeros(size_moment)
+    terms, weighted = scratch(1 + degree * most, m)
+    values = np.empty((max(most, 1), BLOCK))
+    h = np.empty(BLOCK)
+    g0 = 0
+    m0 = 0
+    for leaf in range(n_leaves):
+        path = path_start[leaf]
+        k = path_start[leaf + 1] - path
+        p = 1 + degree * k
+        for block in range(row_start[leaf], row_start[leaf + 1], BLOCK):
+            n = min(BLOCK, row_start[leaf + 1] - block)
+            gather(Z, order, first_row, block, n, column, path, k, values, 0)
+            unit = True
+            for i in range(n):
+                h[i] = hess[first_row + order[block + i]]
+                unit &= h[i] == 1.0
+            for output in range(m):
+                for i in range(n):
+                    terms[p + output, i] = -grad[output, first_row + order[block + i]]
+            add_sums(
+                values, 0, n, path, k, degree, center, scale, fill, h, unit, terms, weighted, m, gram, g0, moment, m0
+            )
+        g0 += p * p
+        m0 += p * m
+    return gram, moment

@@ -1,0 +1,166 @@
+"""Bad input: an error that names the argument, the value and the cure."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((60, 3))
+Y = X @ [1.0, -2.0, 0.5]
+
+
+def changed(array, place, value):
+    array = array.copy()
+    array[place] = value
+    return array
+
+
+def fit(**parameters):
+    return BoostBPRegressor(**({"epochs": 1, "n_estimators": 2} | parameters)).fit(X, Y)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_target_that_is_not_finite(value):
+    with pytest.raises(ValueError, match=r"(?is)y contains (NaN|infinity).*"):
+        BoostBPRegressor().fit(X, changed(Y, 7, value))
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_feature_that_is_infinite(value):
+    with pytest.raises(ValueError, match=r"(?is)X contains infinity"):
+        BoostBPRegressor().fit(changed(X, (4, 1), value), Y)
+
+
+def test_feature_that_is_infinite_at_predict():
+    model = fit()
+    with pytest.raises(ValueError, match=r"(?is)X contains infinity"):
+        model.predict(changed(X, (4, 1), np.inf))
+
+
+def test_one_class_only():
+    with pytest.raises(ValueError, match=r"y has one class only, .*1.*at least two"):
+        BoostBPClassifier().fit(X, np.ones(60))
+
+
+def test_rows_that_do_not_agree():
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples"):
+        BoostBPRegressor().fit(X, Y[:-1])
+
+
+def test_wrong_number_of_features_at_predict():
+    model = fit()
+    with pytest.raises(ValueError, match=r"X has 2 features, but BoostBPRegressor is expecting 3 features"):
+        model.predict(X[:, :2])
+
+
+def test_unknown_backend():
+    with pytest.raises(ValueError, match=r"'catboost'.*lightgbm.*sklearn"):
+        fit(backend="catboost")
+
+
+def test_missing_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    for name in [name for name in sys.modules if name.startswith("boostbp.backends.xgboost")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=re.escape("pip install 'boostbp[xgboost]'")):
+        fit(backend="xgboost")
+
+
+@pytest.mark.parametrize(
+    ("backend", "name", "value"),
+    [
+        ("lightgbm", "zero_as_missing", True),
+        ("lightgbm", "use_quantized_grad", True),
+        ("lightgbm", "linear_tree", True),
+        ("lightgbm", "boosting", "dart"),
+        ("lightgbm", "objective", "poisson"),
+        ("lightgbm", "num_iterations", 7),
+        ("lightgbm", "num_leafs", 7),
+        ("xgboost", "booster", "dart"),
+        ("xgboost", "objective", "count:poisson"),
+        ("xgboost", "eta", 0.3),
+        ("xgboost", "gama", 0.3),
+    ],
+)
+def test_native_parameter_that_breaks_the_method(backend, name, value):
+    with pytest.raises(ValueError, match=rf"{name}.*{value}") as caught:
+        fit(backend=backend, backend_params={name: value})
+    assert len(str(caught.value)) > 40  # says why, and what to do
+
+
+PARAMETERS = [
+    ("hidden_layer_sizes", ()),
+    ("hidden_layer_sizes", (4, 0)),
+    ("n_estimators", [1, 2, 3]),
+    ("n_estimators", -1),
+    ("learning_rate", -0.5),
+    ("learning_rate", float("nan")),
+    ("max_depth", -2),
+    ("max_leaves", 1),
+    ("min_samples_leaf", 0),
+    ("multi_strategy", "vector"),
+    ("leaves", "constant"),
+    ("basis", "cubic"),
+    ("reg_lambda", -1.0),
+    ("base", "lasso"),
+    ("epochs", -1),
+    ("start", "zeros"),
+    ("step", "adam"),
+    ("step_size", 0.0),
+    ("step_size", float("inf")),
+    ("momentum", 1.0),
+    ("refit_order", "sideways"),
+    ("output", "keep"),
+    ("early_stopping", "maybe"),
+    ("validation_fraction", 1.0),
+    ("n_iter_no_change", 0),
+    ("n_jobs", 0),
+    ("loss", "hinge"),
+    ("structure_epochs", 0),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), PARAMETERS, ids=str)
+def test_parameter_out_of_bounds(name, value):
+    with pytest.raises(ValueError, match=name) as caught:
+        fit(**{name: value})
+    assert str(value) in str(caught.value) or repr(value) in str(caught.value)
+
+
+def test_eval_metric_and_eval_set():
+    with pytest.raises(ValueError, match=r"eval_metric='gini'"):
+        BoostBPRegressor(epochs=1, eval_metric="gini").fit(X, Y, eval_set=[(X, Y)])
+    with pytest.raises(ValueError, match=r"eval_set\[0\]"):
+        BoostBPRegressor(epochs=1).fit(X, Y, eval_set=[X])
+    with pytest.raises(ValueError, match=r"eval_set has classes that y does not have: \[2\]"):
+        BoostBPClassifier(epochs=1).fit(X, Y > 0, eval_set=[(X, np.where(Y > 0, 1, 2))])
+
+
+def test_auto_encoder_takes_numbers_only():
+    with pytest.raises(ValueError, match=r"NaN"):
+        BoostBPAutoencoder().fit(changed(X, (0, 0), np.nan))
+
+
+def test_layer_that_does_not_exist():
+    with pytest.raises(ValueError, match=r"layer=1 does not exist: this model has 1 hidden layers"):
+        fit().transform(X, layer=1)
+
+
+@pytest.mark.parametrize(
+    ("H", "targets", "message"),
+    [
+        (X[0], Y, r"H has shape \(3,\)"),
+        (changed(X, (0, 0), np.inf), Y, r"H has infinite values"),
+        (X, Y[:-1], r"targets has 59 rows and H has 60"),
+        (X, changed(Y, 3, np.nan), r"targets has 1 values that are not finite"),
+    ],
+)
+def test_fit_layer(H, targets, message):
+    with pytest.raises(ValueError, match=message):
+        fit_layer(H, targets)
