@@ -2,6 +2,7 @@
 
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.interop import load, save
+from boostbp.learning import callbacks
 from boostbp.settings import paper_settings
 from boostbp.single import fit_layer
 from boostbp.trees.basis import Elementwise
@@ -11,6 +12,7 @@ __all__ = [
     "BoostBPClassifier",
     "BoostBPRegressor",
     "Elementwise",
+    "callbacks",
     "fit_layer",
     "load",
     "paper_settings",

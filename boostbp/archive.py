@@ -15,11 +15,13 @@ gives the same bytes.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import io
 import json
 import math
 import os
+import threading
 import zipfile
 from collections.abc import Mapping
 from importlib.metadata import version as version_of
@@ -29,7 +31,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Archive", "read", "write"]
+__all__ = ["Archive", "clear", "read", "write"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -77,7 +79,7 @@ def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any
         "content": content,
     }
     text = json.dumps(header, allow_nan=False, ensure_ascii=False, indent=1)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         with open(aside, "w+b") as file:
             _write_zip(file, text, arrays)
@@ -87,6 +89,13 @@ def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any
         os.replace(aside, path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def clear(path: str | os.PathLike[str]) -> None:
+    """Remove what writers of `path` left aside when they were killed; nobody may be writing it now."""
+    path = Path(path)
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        part.unlink(missing_ok=True)
 
 
 def _write_zip(file: IO[bytes], text: str, arrays: Arrays) -> None:

@@ -82,7 +82,9 @@ def fit_layer(
     if len(target) != len(X):
         raise ValueError(f"targets has {len(target)} rows and H has {len(X)}: give one target for each row.")
     if not np.isfinite(target).all():
-        raise ValueError(f"targets has {np.count_nonzero(~np.isfinite(target))} values that are not finite: leave those rows out.")
+        raise ValueError(
+            f"targets has {np.count_nonzero(~np.isfinite(target))} values that are not finite: leave those rows out."
+        )
     threads_ = threads.count(n_jobs)
     settings = LayerSettings(
         n_estimators=n_estimators,

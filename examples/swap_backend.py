@@ -28,8 +28,14 @@ def main() -> None:
     for backend in available():
         begun = time.perf_counter()
         model = BoostBPClassifier(
-            (16,), backend=backend, n_estimators=[10, 30], max_depth=3, epochs=3 if args.quick else 8, random_state=0, n_jobs=-1
-        )  # fmt: skip
+            (16,),
+            backend=backend,
+            n_estimators=[10, 30],
+            max_depth=3,
+            epochs=3 if args.quick else 8,
+            random_state=0,
+            n_jobs=-1,
+        )
         models[backend] = model.fit(X, y, eval_set=[(X_valid, y_valid)])
         history = model.history_
         print(

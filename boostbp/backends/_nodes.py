@@ -32,14 +32,23 @@ class Numbering(NamedTuple):
     number: Ints
 
     @classmethod
-    def of(cls, left_child: NDArray[np.signedinteger]) -> Numbering:
-        """Number the nodes of a tree in which leaves have a negative `left_child`."""
+    def of(cls, left_child: Ints, base: Ints | None = None) -> Numbering:
+        """Number the nodes of a tree in which leaves have a negative `left_child`.
+
+        Of several trees, one after the other, `base` holds the first node of each, and the number of nodes:
+        every tree is numbered from 0, ``splits`` and ``leaves`` count nodes through.
+        """
+        if base is None:
+            base = np.array([0, len(left_child)])
         is_split = left_child >= 0
-        splits, leaves = np.flatnonzero(is_split), np.flatnonzero(~is_split)
-        number = np.empty(len(left_child), np.int64)
-        number[splits] = np.arange(len(splits))
-        number[leaves] = ~np.arange(len(leaves))
-        return cls(splits, leaves, number)
+        splits_before = np.cumsum(is_split) - is_split
+        own = np.arange(len(left_child))
+        if len(base) > 2:
+            tree_sizes = np.diff(base)
+            splits_before = splits_before - np.repeat(splits_before[base[:-1]], tree_sizes)
+            own = own - np.repeat(base[:-1], tree_sizes)
+        number = np.where(is_split, splits_before, ~(own - splits_before))
+        return cls(np.flatnonzero(is_split), np.flatnonzero(~is_split), number)
 
 
 def without_small_leaves(tree: Tree, X: NDArray[np.float64], min_rows: int) -> Tree:

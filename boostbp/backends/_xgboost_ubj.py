@@ -16,7 +16,9 @@ __all__ = ["node_of_leaf", "trees"]
 
 Nodes = dict[str, Any]
 
-_DTYPES = {b"d": ">f4", b"D": ">f8", b"U": ">u1", b"i": ">i1", b"I": ">i2", b"l": ">i4", b"L": ">i8"}
+_DTYPES = {
+    mark: np.dtype(d) for mark, d in zip(b"dDUiIlL", (">f4", ">f8", ">u1", ">i1", ">i2", ">i4", ">i8"), strict=True)
+}
 _SCALARS = {mark: Struct(f) for mark, f in zip(b"dDUiIlL", (">f", ">d", ">B", ">b", ">h", ">i", ">q"), strict=True)}
 _LENGTH = Struct(">q")
 _CONSTANTS = {ord("T"): True, ord("F"): False, ord("Z"): None}
@@ -24,43 +26,54 @@ _CONSTANTS = {ord("T"): True, ord("F"): False, ord("Z"): None}
 
 def trees(raw: bytes | bytearray) -> list[Tree]:
     """Every tree of ``Booster.save_raw("ubj")``; leaves are numbered in the order of their nodes."""
-    return [_tree(nodes) for nodes in _read_trees(raw)]
+    return _trees(_read_trees(raw))
 
 
 def node_of_leaf(raw: bytes | bytearray) -> list[NDArray[np.int64]]:
     """For each tree of the model, XGBoost's node number of each leaf, as ``pred_leaf`` gives it."""
-    return [Numbering.of(nodes["left_children"]).leaves for nodes in _read_trees(raw)]
+    return [Numbering.of(nodes["left_children"].astype(np.int64)).leaves for nodes in _read_trees(raw)]
 
 
-def _tree(nodes: Nodes) -> Tree:
-    at, _, number = Numbering.of(nodes["left_children"])
-    if len(at) == 0:
-        return Tree.stump()
-    left, right = number[nodes["left_children"][at]], number[nodes["right_children"][at]]
-    missing_left = nodes["default_left"][at] != 0
-    threshold = largest_below(nodes["split_conditions"][at].astype(np.float32))
-    start = words = None
-    categories: NDArray[np.uint32] | tuple[()] = ()
-    categorical = nodes["split_type"][at] == 1
+def _trees(group: list[Nodes]) -> list[Tree]:
+    """Trees without categories are read together: one call for a field of all of them."""
+
+    def joined(name: str, dtype: Any) -> NDArray[Any]:
+        return np.concatenate([nodes[name] for nodes in group], dtype=dtype, casting="unsafe")
+
+    categorical = joined("split_type", np.uint8) == 1
+    if len(group) > 1 and categorical.any():
+        return [_trees([nodes])[0] for nodes in group]
+    base = np.cumsum([0] + [len(nodes["left_children"]) for nodes in group])
+    left_child = joined("left_children", np.int64)
+    at, _, number = Numbering.of(left_child, base)
+    root = np.repeat(base[:-1], np.diff(base))[at]  # children are counted from their root
+    left, right = number[root + left_child[at]], number[root + joined("right_children", np.int64)[at]]
+    missing_left = joined("default_left", np.bool_)[at]
+    threshold = largest_below(joined("split_conditions", np.float32)[at])
+    start, words = np.full(len(at), -1, np.int32), np.zeros(len(at), np.int32)
+    categories = np.empty(0, np.uint32)
     if categorical.any():
         # XGBoost sends the categories of the set right, `Tree` sends them left.
+        categorical = categorical[at]
         left, right = np.where(categorical, right, left), np.where(categorical, left, right)
         missing_left ^= categorical
         threshold[categorical] = np.nan
-        start, words = np.full(len(at), -1), np.zeros(len(at), int)
-        which = number[nodes["categories_nodes"]]
-        start[which], words[which], categories = _bitsets(nodes)
-    return Tree.of(
-        nodes["split_indices"][at],
-        threshold,
-        left,
-        right,
-        missing_left,
-        cat_start=start,
-        cat_words=words,
-        categories=categories,
-        gain=nodes["loss_changes"][at] if "loss_changes" in nodes else None,  # vector leaves before XGBoost 3 lack it
-    )
+        which = number[group[0]["categories_nodes"]]
+        start[which], words[which], categories = _bitsets(group[0])
+    feature = joined("split_indices", np.int32)[at]
+    if "loss_changes" in group[0]:
+        gain = joined("loss_changes", np.float64)[at]
+    else:  # vector leaves before XGBoost 3
+        gain = np.full(len(at), np.nan)
+    left, right = left.astype(np.int32), right.astype(np.int32)
+    ends = np.searchsorted(at, base)
+    return [
+        Tree(
+            feature[own], threshold[own], left[own], right[own], missing_left[own], start[own], words[own], categories,
+            gain[own],
+        )
+        for own in map(slice, ends[:-1], ends[1:])
+    ]  # fmt: skip
 
 
 def _bitsets(nodes: Nodes) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]:
@@ -91,11 +104,18 @@ def _value(raw: bytes | bytearray, at: int) -> tuple[Any, int]:
         return _array(raw, at)
     if mark == 123:  # {
         found = {}
+        length_at, frombuffer = _LENGTH.unpack_from, np.frombuffer
         while raw[at] != 125:  # }
             begin = at + 9
-            at = begin + _LENGTH.unpack_from(raw, at + 1)[0]
+            at = begin + length_at(raw, at + 1)[0]
             key = raw[begin:at].decode()
-            found[key], at = _value(raw, at)
+            if raw[at : at + 2] == b"[$":  # an array of one type, in place: most of a tree is that
+                dtype = _DTYPES[raw[at + 2]]
+                count = length_at(raw, at + 5)[0]
+                found[key] = frombuffer(raw, dtype, count, at + 13)
+                at += 13 + count * dtype.itemsize
+            else:
+                found[key], at = _value(raw, at)
         return found, at + 1
     if mark == 83:  # S
         begin = at + 9
@@ -109,7 +129,7 @@ def _value(raw: bytes | bytearray, at: int) -> tuple[Any, int]:
 
 def _array(raw: bytes | bytearray, at: int) -> tuple[Any, int]:
     if raw[at] == 36:  # $: all elements of one type
-        dtype = np.dtype(_DTYPES[bytes(raw[at + 1 : at + 2])])
+        dtype = _DTYPES[raw[at + 1]]
         count = _LENGTH.unpack_from(raw, at + 4)[0]
         at += 12
         return np.frombuffer(raw, dtype, count, at), at + count * dtype.itemsize

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -55,7 +54,9 @@ class BoostBPAutoencoder(BaseBoostBP):
         weight = read_weight(sample_weight, len(table.X))
         held = [self._read(part).X for part in eval_set or []]
         names = [f"valid_{number}" for number in range(len(held))]
-        if not held and (self.early_stopping is True or (self.early_stopping == "auto" and len(table.X) >= HOLD_OUT_ROWS)):
+        if not held and (
+            self.early_stopping is True or (self.early_stopping == "auto" and len(table.X) >= HOLD_OUT_ROWS)
+        ):
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             rows = np.arange(len(table.X))
             train, out = train_test_split(rows, test_size=self.validation_fraction, random_state=seed)
@@ -95,7 +96,8 @@ class BoostBPAutoencoder(BaseBoostBP):
         table = super()._read(X, reset=reset)
         if table.categorical:
             raise ValueError(
-                f"X has categorical columns {list(table.categorical)}: an auto-encoder reconstructs numbers. Encode them first."
+                f"X has categorical columns {list(table.categorical)}: an auto-encoder reconstructs numbers. "
+                "Encode them first."
             )
         check_array(table.X, estimator=self, input_name="X")
         return table

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import logging
+import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp import backends
 from boostbp.backends.base import Table
-from boostbp.estimators import parameters
+from boostbp.estimators import parameters, session
 from boostbp.inputs import read_input
 from boostbp.learning import backprop, metrics
 from boostbp.learning.backprop import EvalSet, Progress
@@ -28,10 +29,9 @@ from boostbp.trees import threads
 __all__ = ["BaseBoostBP"]
 
 Floats = NDArray[np.float64]
-log = logging.getLogger("boostbp")
 
 
-class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
     network_: Network
@@ -74,6 +74,8 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         max_time: float | None = None,
         categorical_features: Any = "from_dtype",
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -113,6 +115,8 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.max_time = max_time
         self.categorical_features = categorical_features
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -122,7 +126,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Show the shared parameters in the signature of a subclass that adds its own and passes on the rest."""
         super().__init_subclass__(**kwargs)
         if "__init__" in cls.__dict__:
-            cls.__init__.__signature__ = _signature(cls.__dict__["__init__"])
+            setattr(cls.__init__, "__signature__", _signature(cls.__dict__["__init__"]))  # noqa: B010
 
     def transform(self, X: Any, layer: int = -1) -> Floats:
         """Hidden representation.
@@ -140,7 +144,9 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         hidden = len(self.network_.layers) - 1
         if not -hidden <= layer < hidden:
-            raise ValueError(f"layer={layer!r} does not exist: this model has {hidden} hidden layers, 0 to {hidden - 1}.")
+            raise ValueError(
+                f"layer={layer!r} does not exist: this model has {hidden} hidden layers, 0 to {hidden - 1}."
+            )
         return self.network_.representation(self._read(X).X, layer % hidden + 1, n_jobs=self._n_threads())
 
     def jacobian(self, X: Any) -> Floats:
@@ -153,6 +159,23 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         return self.network_.jacobian(self._read(X).X, n_jobs=self._n_threads()) * self._output_scale()[:, None]
+
+    def fit_more(self, epochs: int) -> Self:
+        """Train on for more epochs, on the rows and with the parameters of `fit`.
+
+        Parameters
+        ----------
+        epochs : int
+            How many more; patience and `max_time` count anew.
+
+        Raises
+        ------
+        ValueError
+            If `fit` did not keep the state of training: it does with ``warm_start=True``.
+        """
+        check_is_fitted(self)
+        session.more(self, epochs)
+        return self
 
     @property
     def _n_features_out(self) -> int:
@@ -195,23 +218,23 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         used = weight > 0  # a row without weight is no row: it must not count in min_samples_leaf either
         if not used.all():
             table, y, weight = Table(table.X[used], table.categorical), y[used], weight[used]
-        callbacks = list(self.callbacks or [])
-        if self.verbose:
-            callbacks.append(_log_epoch)
-        self.network_, self.history_ = backprop.train(
+        train = partial(
+            backprop.train,
             table,
             y,
             backend=backends.load(self.backend),
             loss=loss,
-            settings=settings,
             weight=weight,
             eval_sets=eval_sets,
             metric=metric,
             outcome=outcome,
-            callbacks=callbacks,
         )
-        self.n_iter_ = len(self.history_) - 1
+        session.begin(self, session.Training(train, settings))
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle keeps: not the state of training, which holds the training rows."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_training"}
 
 
 def _signature(init: Callable[..., None]) -> inspect.Signature:
@@ -220,9 +243,3 @@ def _signature(init: Callable[..., None]) -> inspect.Signature:
     named = {p.name for p in own}
     base = inspect.signature(BaseBoostBP.__init__).parameters.values()
     return inspect.Signature([*own, *(p for p in base if p.name not in named)])
-
-
-def _log_epoch(progress: Progress) -> None:
-    epoch = progress.epoch
-    metrics = "".join(f"  {name} {value:.6g}" for name, value in epoch.metrics.items())
-    log.info("epoch %d/%d  loss %.6g%s  %.2f s", epoch.epoch, progress.epochs, epoch.loss, metrics, epoch.seconds)

@@ -76,7 +76,8 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
     if not (estimator.step_size > 0 and np.isfinite(estimator.step_size)):
         raise ValueError(f"step_size={estimator.step_size!r} is not a positive number: try 0.5.")
     units = _sizes(estimator.hidden_layer_sizes)
-    step: Step = {"normalised": Normalised, "plain": Plain}[estimator.step](estimator.step_size, estimator.momentum)
+    rule = Normalised if estimator.step == "normalised" else Plain
+    step: Step = rule(estimator.step_size, estimator.momentum)
     return Settings(
         layers=_layers(estimator, (*units, n_outputs), n_rows, seed),
         units=units,

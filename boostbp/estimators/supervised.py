@@ -38,7 +38,8 @@ class _Supervised(BaseBoostBP):
         for number, part in enumerate(parts):
             if not isinstance(part, Sequence) or len(part) not in (2, 3):
                 raise ValueError(
-                    f"eval_set[{number}] is a {type(part).__name__}: give pairs (X, y), or triples (X, y, sample_weight)."
+                    f"eval_set[{number}] is a {type(part).__name__}: give pairs (X, y), or triples "
+                    "(X, y, sample_weight)."
                 )
             table = self._read(part[0])
             y = self._encode(part[1], len(table.X))
@@ -72,7 +73,7 @@ class _Supervised(BaseBoostBP):
         return Table(table.X[train], table.categorical), y[train], weight[train], [held_out]
 
 
-class BoostBPRegressor(RegressorMixin, _Supervised):  # type: ignore[misc]
+class BoostBPRegressor(RegressorMixin, _Supervised):
     """Multi-layered gradient boosted trees for regression, trained by back-propagation.
 
     Parameters
@@ -146,12 +147,18 @@ class BoostBPRegressor(RegressorMixin, _Supervised):  # type: ignore[misc]
     categorical_features : "from_dtype", sequence or None
         Columns with categories.
     callbacks : sequence of callable or None
-        Each is called with a `Progress` after each epoch; returning True stops.
+        Each is called with a `Progress` after each epoch; returning True stops. See `boostbp.callbacks`.
+    checkpoint : str, path or None
+        File that holds the whole state of training after each epoch. A fit that finds it goes on from there, and
+        ends in the same model, bit for bit, as one that was never interrupted; it must see the same data and
+        parameters (`epochs` may grow). Needs a whole number as `random_state`.
+    warm_start : bool
+        Keep the state of training in memory, for `fit_more` and for another `fit` on the same data with more `epochs`.
     n_jobs : int or None
         Threads; -1: all cores. The model does not depend on it.
     random_state : int, RandomState or None
     verbose : int
-        1: log each epoch to the logger ``boostbp``.
+        0: silent; 1: a progress bar; 2: log each epoch to the logger ``boostbp``.
     backend_params : dict or None
         Native parameters of the library, passed through untouched.
 
@@ -174,7 +181,9 @@ class BoostBPRegressor(RegressorMixin, _Supervised):  # type: ignore[misc]
     (442, 8)
     """
 
-    def __init__(self, hidden_layer_sizes: Sequence[int] = (16,), *, loss: Any = "squared_error", **shared: Any) -> None:
+    def __init__(
+        self, hidden_layer_sizes: Sequence[int] = (16,), *, loss: Any = "squared_error", **shared: Any
+    ) -> None:
         self.loss = loss
         super().__init__(hidden_layer_sizes, **shared)
 
@@ -234,7 +243,7 @@ class BoostBPRegressor(RegressorMixin, _Supervised):  # type: ignore[misc]
         return tags
 
 
-class BoostBPClassifier(ClassifierMixin, _Supervised):  # type: ignore[misc]
+class BoostBPClassifier(ClassifierMixin, _Supervised):
     """Multi-layered gradient boosted trees for classification, trained by back-propagation.
 
     Parameters are those of `BoostBPRegressor`, with another default of `loss`, and:
@@ -282,7 +291,8 @@ class BoostBPClassifier(ClassifierMixin, _Supervised):  # type: ignore[misc]
         self.classes_ = np.unique(labels[weight > 0])
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has one class only, {self.classes_[0]!r}: a classifier needs rows (of positive weight) of at least two."
+                f"y has one class only, {self.classes_[0]!r}: a classifier needs rows (of positive weight) "
+                "of at least two."
             )
         keep = np.isin(labels, self.classes_)
         if not keep.all():

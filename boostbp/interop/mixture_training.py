@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +95,7 @@ def train(
     history = History(metric=metric.name if metric and eval_sets else "")
     # the watcher cuts networks of trees only; a mixture is cut here
     watch = Watch(history, eval_sets, metric, outcome, callbacks, replace(settings, best_rounds=False))
+    watch.state = _no_state
     cuts = plan.trees == "last" and settings.output == "boost" and settings.best_rounds and eval_sets
     with torch.random.fork_rng(devices=[]), torch_threads(settings.n_threads), torch.enable_grad():
         torch.manual_seed(settings.seed)
@@ -117,10 +118,16 @@ def train(
             if watch.best is None:
                 raise
             history.stop = Stop.INTERRUPTED
+    if history.stop is Stop.NOT_FINITE:
+        watch.retreat()
     best: Any = watch.best
     if best is None:
         raise FloatingPointError(Stop.NOT_FINITE.value)
     return best, history
+
+
+def _no_state() -> NoReturn:
+    raise ValueError("a mixture with a neural network keeps no checkpoints: train it without, and pickle the result.")
 
 
 def _cut(

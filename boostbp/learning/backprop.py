@@ -72,7 +72,9 @@ def train(
     run = Run(table, y, backend, loss, settings, weight)
     history = History(metric=metric.name if metric and eval_sets else "")
     watch = Watch(history, eval_sets, metric, outcome or loss.link, callbacks, settings)
-    of_what = cache(partial(fingerprint, table, y, weight, eval_sets, settings=settings, backend=backend, loss=loss, metric=metric))
+    of_what = cache(
+        partial(fingerprint, table, y, weight, eval_sets, settings=settings, backend=backend, loss=loss, metric=metric)
+    )
     watch.state = lambda: capture(run, watch, of_what())
     try:
         stop = None
@@ -84,6 +86,8 @@ def train(
             run.step()
             stop = watch.see(run.network, run.record(), begun) if run.finite else Stop.NOT_FINITE
         history.stop = stop or Stop.EPOCHS
+        if stop is Stop.NOT_FINITE:
+            watch.retreat()
     except KeyboardInterrupt:
         if watch.best is None:
             raise
@@ -164,7 +168,7 @@ class Run:
         self._backward()
 
     def record(self) -> Epoch:
-        """This epoch in numbers; metrics and seconds are the watcher's."""
+        """Numbers of the epoch; metrics and seconds are the watcher's."""
         hidden = self.g[1:-1]
         return Epoch(
             self.epoch,

@@ -77,7 +77,9 @@ def log_evaluation(period: int = 1) -> Callable[[Progress], None]:
     def callback(progress: Progress) -> None:
         number = progress.epoch.epoch
         if number % period == 0 or number == progress.epochs:
-            log.info("epoch %d/%d  %s  %.2f s", number, progress.epochs, _figures(progress.epoch), progress.epoch.seconds)
+            log.info(
+                "epoch %d/%d  %s  %.2f s", number, progress.epochs, _figures(progress.epoch), progress.epoch.seconds
+            )
 
     return callback
 
@@ -95,7 +97,7 @@ def record(into: dict[str, Any]) -> Callable[[Progress], None]:
 
 
 def time_limit(seconds: float) -> Callable[[Progress], bool]:
-    """Stop after the epoch in which so many seconds of training are used up, those of a fit that was resumed included."""
+    """Stop after the epoch in which so many seconds of training, those before a resume included, are used up."""
     if not seconds > 0:
         raise ValueError(f"seconds={seconds!r} is not a positive number: give the seconds that training may take.")
     return lambda progress: sum(epoch.seconds for epoch in progress.history.epochs) >= seconds
@@ -168,7 +170,9 @@ def _figures(epoch: Epoch) -> str:
 def _values(progress: Progress, name: str | None) -> list[float]:
     names = list(progress.epoch.metrics)
     if not names:
-        raise ValueError("early_stopping(...) has no evaluation set to look at: pass eval_set to fit, or early_stopping=True.")
+        raise ValueError(
+            "early_stopping(...) has no evaluation set to look at: pass eval_set to fit, or early_stopping=True."
+        )
     if name is not None and name not in names:
         raise ValueError(f"early_stopping(name={name!r}): the evaluation sets are {', '.join(map(repr, names))}.")
     return progress.history.metrics(name or names[0])

@@ -76,8 +76,11 @@ def read(path: str | os.PathLike[str]) -> State:
 
 
 def find(path: Path | None) -> State | None:
-    """The state in a file, if there is one."""
-    return None if path is None or not path.exists() else read(path)
+    """The state in a file, if there is one; what a killed process left beside it goes."""
+    if path is None:
+        return None
+    archive.clear(path)
+    return read(path) if path.exists() else None
 
 
 def _state(content: Any, arrays: Arrays) -> State:

@@ -19,6 +19,7 @@ __all__ = ["fingerprint"]
 
 # They say when training ends or how fast it is, not where it goes.
 _FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads"))
+_SEEDS = frozenset(("seed", "random_state"))
 
 
 def fingerprint(
@@ -43,11 +44,12 @@ def fingerprint(
         "sample_weight": _digest(weight),
         "eval_set": _digest(*watched),
         "backend": _named(backend),
+        "random_state": _digest(settings.seed),
         "loss": _named(loss),
         "eval_metric": "None" if metric is None else metric.name,
     }
     for field in fields(settings):
-        if field.name != "layers" and field.name not in _FREE:
+        if field.name not in {"layers", *_SEEDS, *_FREE}:
             found[field.name] = _named(getattr(settings, field.name))
     for field in fields(settings.layers[0]):
         values = [getattr(layer, field.name) for layer in settings.layers]
@@ -55,7 +57,7 @@ def fingerprint(
             found[field.name] = f"[{', '.join(map(_named, values))}]"
             continue
         for part in fields(values[0]):
-            if part.name not in _FREE:
+            if part.name not in _FREE | _SEEDS:
                 found[part.name] = f"[{', '.join(_named(getattr(growth, part.name)) for growth in values)}]"
     return found
 
@@ -73,6 +75,6 @@ def _digest(*parts: Any) -> str:
 
 def _named(value: Any) -> str:
     """Words for a value; an object's address, which its `repr` may hold, is not among them."""
-    if is_dataclass(value) or type(value).__module__ == "builtins" and not callable(value):
+    if is_dataclass(value) or (type(value).__module__ == "builtins" and not callable(value)):
         return repr(value)
     return str(getattr(value, "__name__", type(value).__name__))

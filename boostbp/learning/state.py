@@ -38,7 +38,7 @@ class State:
         What the step remembers of each.
     drift, r2 : tuple of float
     loss : float
-    random : dict
+    random : mapping
         State of the random generator.
     network : Network
         As it stands.
@@ -63,7 +63,7 @@ class State:
     drift: tuple[float, ...]
     r2: tuple[float, ...]
     loss: float
-    random: dict[str, Any]
+    random: Mapping[str, Any]
     network: Network
     best: Network
     best_score: float
@@ -110,7 +110,7 @@ def restore(state: State, run: Run, watch: Watch, fingerprint: Mapping[str, str]
     run.h = [run.table.X, *state.h]
     run.g = [np.empty((0, 0)), *state.g]
     run.memory = [Memory.of(run.table.X), *state.memory]
-    run.rng.bit_generator.state = copy.deepcopy(state.random)
+    run.rng.bit_generator.state = dict(copy.deepcopy(state.random))
     run.T = []
     for layer, h, output in zip(state.network.layers, run.h[:-1], run.h[1:], strict=True):
         trace = Trace(layer.forest, h, layer.forest.route(h, threads), threads)
@@ -134,7 +134,9 @@ def _check(state: State, epochs: int, fingerprint: Mapping[str, str]) -> None:
             "Pass what it was fitted to, or start anew without it."
         )
     if state.epoch > epochs:
-        raise ValueError(f"epochs={epochs} is less than the {state.epoch} epochs of {state.origin}: give a larger number.")
+        raise ValueError(
+            f"epochs={epochs} is less than the {state.epoch} epochs of {state.origin}: give a larger number."
+        )
 
 
 def _is_digest(text: str) -> bool:

@@ -78,6 +78,7 @@ class Watch:
         self.begun = time.perf_counter()
         self.best: Network | None = None
         self.best_score = -np.inf
+        self.calmest: tuple[float, Network | None, int] = (np.inf, None, 0)
         self.since = -1  # patience counts from here, or from the best epoch after it
         self.state: Callable[[], State]
 
@@ -126,11 +127,18 @@ class Watch:
     def _keep(self, network: Network, epoch: Epoch) -> None:
         if self.metric is None or not epoch.metrics:
             self.best, self.history.best_epoch = network, epoch.epoch
+            if epoch.loss < self.calmest[0]:
+                self.calmest = (epoch.loss, network, epoch.epoch)
             return
         value = epoch.metrics[self.eval_sets[0].name]
         score = value if self.metric.greater_is_better else -value
         if self.best is None or score > self.best_score + self.settings.tol:
             self.best, self.best_score, self.history.best_epoch = network, score, epoch.epoch
+
+    def retreat(self) -> None:
+        """After an explosion, if no metric chose the best epoch: back to that of the least training loss."""
+        if np.isfinite(self.calmest[0]):
+            _, self.best, self.history.best_epoch = self.calmest
 
     def _verdict(self, network: Network) -> Stop | None:
         settings, history = self.settings, self.history

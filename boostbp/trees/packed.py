@@ -110,8 +110,10 @@ def _check_nodes(nodes: kernels.Nodes, tree_split: NDArray[Any], n_features: int
         ((nodes.feature >= 0) & (nodes.feature < n_features)).all(), "a split looks at a feature that is not there"
     )
     begin, words = nodes.cat_start.astype(np.int64), nodes.cat_words.astype(np.int64)
-    inside = (begin >= 0) & (begin + words <= len(nodes.categories))
-    _require(((words >= 0) & (inside | (words == 0))).all(), "a set of categories is not there")
+    numeric = (begin == -1) & (words == 0)
+    # a kernel may read the first word of a set without words
+    inside = (begin >= 0) & (words >= 0) & (begin + np.maximum(words, 1) <= len(nodes.categories))
+    _require((numeric | inside).all(), "a set of categories is not there")
     _check_children(np.stack([nodes.left, nodes.right]).astype(np.int64), tree_split)
 
 

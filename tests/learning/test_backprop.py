@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
-from tests import reference
 
 from boostbp import BoostBPRegressor, backends, paper_settings
 from boostbp.backends.base import Growth, Table
@@ -17,6 +16,7 @@ from boostbp.learning.layer import LayerSettings
 from boostbp.learning.starts import noise
 from boostbp.learning.steps import Plain
 from boostbp.trees.ridge import Ridge
+from tests import reference
 
 ROWS, ROUNDS, BETA, DEPTH, LEAF, LAMBDA = 400, 4, 0.3, 3, 25, 1.0
 
@@ -174,13 +174,13 @@ def test_interruption_keeps_the_best_state():
 
 def test_an_explosion_stops_with_its_reason_and_a_finite_model():
     X, Y = data()
-    model = BoostBPRegressor(
-        (6,), **paper_settings(backend="sklearn", n_estimators=10, max_depth=6, min_samples_leaf=2, reg_lambda=1e-6, step_size=50.0)
-    )  # fmt: skip
+    wild = {"n_estimators": 10, "max_depth": 6, "min_samples_leaf": 2, "reg_lambda": 1e-6, "step_size": 50.0}
+    model = BoostBPRegressor((6,), **paper_settings(backend="sklearn", **wild))
     model.set_params(random_state=0).fit(X, Y.ravel())
     assert model.history_.stop is Stop.NOT_FINITE
     assert "step_size" in model.history_.stop.value
     assert np.isfinite(model.predict(X)).all()
+    assert model.history_.best_epoch == int(np.argmin(model.history_.loss))
 
 
 def test_a_weight_is_as_good_as_repeated_rows():
@@ -206,7 +206,12 @@ def test_history_holds_one_number_per_layer():
 def test_evaluation_sets_do_not_change_the_epochs():
     X, Y = data()
     settings = Settings(layers=(paper_layer(),) * 2, units=(4,), epochs=2)
-    common = {"backend": backends.load("sklearn"), "loss": losses.SquaredError(), "settings": settings, "weight": np.ones(ROWS)}
+    common = {
+        "backend": backends.load("sklearn"),
+        "loss": losses.SquaredError(),
+        "settings": settings,
+        "weight": np.ones(ROWS),
+    }
     _, alone = train(Table(X), Y, **common)
     watched = EvalSet("some", X[:50], Y[:50], np.ones(50))
     _, seen = train(Table(X), Y, eval_sets=[watched], metric=metrics.default_metric(losses.SquaredError()), **common)

@@ -69,6 +69,11 @@ CHANGES = {
     "same leaf": lambda a: a["left"].__setitem__(0, a["right"][0]),
     "category set": lambda a: a["cat_start"].__setitem__(np.flatnonzero(a["cat_words"])[0], 10_000),
     "category words": lambda a: a["cat_words"].__setitem__(np.flatnonzero(a["cat_words"])[0], 2**31 - 1),
+    "set without words": lambda a: (
+        a["cat_start"].__setitem__(0, len(a["categories"])),
+        a["cat_words"].__setitem__(0, 0),
+    ),
+    "numeric with words": lambda a: a["cat_words"].__setitem__(np.flatnonzero(a["cat_start"] < 0)[0], 1),
     "negative words": lambda a: a["cat_words"].__setitem__(0, -1),
     "tree_split": lambda a: a["tree_split"].__setitem__(1, -1),
     "tree_split falls": lambda a: a["tree_split"].__setitem__(2, a["tree_split"][-1] + 1),
@@ -157,6 +162,7 @@ def test_forest_with_a_wild_index_is_refused_or_stays_in_its_arrays(rich, data):
             assert 0 <= node < size
             assert 0 <= nodes.feature[first + node] < forest.n_features
             words = nodes.cat_words[first + node]
-            assert words <= 0 or 0 <= nodes.cat_start[first + node] <= len(nodes.categories) - words
+            begin = nodes.cat_start[first + node]
+            assert words == 0 if begin < 0 else 0 <= begin <= len(nodes.categories) - max(words, 1)
             todo += [nodes.left[first + node], nodes.right[first + node]]
     assert leaves.weight_start[-1] == len(leaves.weight)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import INV_SCALE, CENTER, LOWER, TILE, UPPER, exact
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, TILE, UPPER, exact
 from boostbp.trees.kernels.sums import BLOCK, gather
 
 __all__ = ["add_leaf", "add_values", "evaluate", "jacobian", "pull_back"]

@@ -57,7 +57,7 @@ def fit_trees(
     weight = np.zeros(n_leaves + degree * len(column))
     center, scale, fill = np.empty(most), np.empty(most), np.empty(most)
     p = 1 + degree * most
-    gram, a, size, cholesky = np.empty(p * p), np.empty((p, p)), np.empty(p), np.empty(p)
+    gram, a = np.empty(p * p), np.empty((p, p))
     terms, weighted = scratch(p, 1)
     total, h = np.empty(BLOCK), np.ones(BLOCK)
     at = np.empty(TILE, np.int32)
@@ -111,7 +111,7 @@ def fit_trees(
                     values, block - begin, n, 0, k, degree, center, scale, fill, h, block_is_unit,
                     terms, weighted, 1, gram, 0, weight, w0,
                 )  # fmt: skip
-            solve_leaf(gram, 0, weight, w0, p, 1, penalty, penalize_constant, learning_rate, a, size, cholesky)
+            solve_leaf(gram, 0, weight, w0, p, 1, penalty, penalize_constant, learning_rate, a)
             if not standardize:
                 move_leaf(frame, path, k, degree, 1, weight, w0)
             for block in range(begin, end, BLOCK):

@@ -31,26 +31,51 @@ def _leaf_of_row(nodes, first, x):
 
 
 @exact
-def _walk(nodes, first, X, begin, end, at):
-    """Move rows ``begin .. end - 1`` down a numeric tree together: no jump in the code depends on a row.
+def _flat_tree(nodes, first, last):
+    """A numeric tree in which leaves are splits that lead to themselves, so that every row takes as many steps.
 
-    Writes ``~leaf`` into `at`, whose rows begin at 0.
+    Returns feature, threshold, missing_left and children (left, right, left, ...) of each node,
+    splits first, then leaves; and the number of steps to the deepest leaf.
     """
-    for i in range(end - begin):
-        at[i] = 0
-    inside = True
-    while inside:
-        open_ends = 0
-        for i in range(end - begin):
-            node = at[i]
-            split = first + max(node, 0)
-            value = X[begin + i, nodes.feature[split]]
-            goes_left = (value <= nodes.threshold[split]) | ((value != value) & nodes.missing_left[split])
-            child = nodes.left[split] if goes_left else nodes.right[split]
-            child = child if node >= 0 else node
-            at[i] = child
-            open_ends += child >= 0
-        inside = open_ends > 0
+    n_splits = last - first
+    n_nodes = 2 * n_splits + 1
+    feature, threshold = np.zeros(n_nodes, np.int32), np.zeros(n_nodes)
+    missing_left, child = np.zeros(n_nodes, np.int32), np.empty(2 * n_nodes, np.int32)
+    depth = np.zeros(n_nodes, np.int32)
+    for i in range(n_splits):
+        feature[i] = nodes.feature[first + i]
+        threshold[i] = nodes.threshold[first + i]
+        missing_left[i] = nodes.missing_left[first + i]
+        left, right = nodes.left[first + i], nodes.right[first + i]
+        child[2 * i] = left if left >= 0 else n_splits + ~left
+        child[2 * i + 1] = right if right >= 0 else n_splits + ~right
+    for i in range(n_splits, n_nodes):
+        child[2 * i] = i
+        child[2 * i + 1] = i
+    todo = np.zeros(n_nodes, np.int32)
+    n_todo = 1
+    steps = 0
+    while n_todo > 0:  # a parent need not come before its children
+        n_todo -= 1
+        i = todo[n_todo]
+        steps = max(steps, depth[i])
+        if i < n_splits:
+            for c in (child[2 * i], child[2 * i + 1]):
+                depth[c] = depth[i] + 1
+                todo[n_todo] = c
+                n_todo += 1
+    return feature, threshold, missing_left, child, steps
+
+
+@exact
+def _step(flat, X, top, n, at):
+    """Move `n` rows one split down. No jump in the code depends on a row."""
+    feature, threshold, missing_left, child, _ = flat
+    for i in range(n):
+        node = at[i]
+        value = X[top + i, feature[node]]
+        goes_left = np.int32(value <= threshold[node]) | (np.int32(value != value) & missing_left[node])
+        at[i] = child[2 * node + 1 - goes_left]
 
 
 @exact
@@ -69,11 +94,14 @@ def route_rows(nodes, first, last, X, begin, end, at, leaf):
         for row in range(begin, end):
             leaf[row] = _leaf_of_row(nodes, first, X[row])
         return
+    flat = _flat_tree(nodes, first, last)
     for top in range(begin, end, TILE):
-        stop = min(top + TILE, end)
-        _walk(nodes, first, X, top, stop, at)
-        for i in range(stop - top):
-            leaf[top + i] = ~at[i]
+        n = min(TILE, end - top)
+        at[:n] = 0
+        for _ in range(flat[4]):
+            _step(flat, X, top, n, at)
+        for i in range(n):
+            leaf[top + i] = at[i] - (last - first)
 
 
 @exact

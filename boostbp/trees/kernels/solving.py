@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact, fast
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact
 
 __all__ = ["move_leaf", "move_to_frame", "solve_leaf", "solve_leaves"]
 
 
-@fast
-def _subtract(row, factor, other, begin, end):
-    for i in range(begin, end):
-        row[i] -= factor * other[i]
-
-
 @exact
-def _factor(a, p, floor, size, column):
-    """Cholesky factor in place of the lower triangle; a pivot below `floor` drops its term (0 on the diagonal)."""
+def _factor(a, p, floor):
+    """Cholesky factor in place of the lower triangle; a pivot below `floor` drops its term (0 on the diagonal).
+
+    Plain loops: rows are too short for vectors, and the sums of a column do not wait for each other.
+    """
     for j in range(p):
-        size[j] = a[j, j]
-    for j in range(p):
-        pivot = a[j, j]
-        if pivot > floor * size[j] and pivot > 0.0:
+        size = a[j, j]
+        pivot = size
+        for k in range(j):
+            pivot -= a[j, k] * a[j, k]
+        if pivot > floor * size and pivot > 0.0:
             root = np.sqrt(pivot)
             inverse = 1.0 / root
             a[j, j] = root
             for i in range(j + 1, p):
-                a[i, j] *= inverse
-                column[i] = a[i, j]
-            for i in range(j + 1, p):
-                _subtract(a[i], column[i], column, j + 1, i + 1)
+                total = a[i, j]
+                for k in range(j):
+                    total -= a[i, k] * a[j, k]
+                a[i, j] = total * inverse
         else:  # the row too: it may hold what overflowed
             for i in range(j):
                 a[j, i] = 0.0
@@ -39,17 +37,17 @@ def _factor(a, p, floor, size, column):
 
 
 @exact
-def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a, size, column):
+def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a):
     """Turn the moments of one leaf, ``weight[w0:w0 + p * m]``, into its ridge weights.
 
-    `a` (p, p), `size` and `column` (p,) are scratch.
+    `a`, (p, p), is scratch.
     """
     for i in range(p):
         for j in range(i + 1):
             a[i, j] = gram[g0 + i * p + j]
         if i > 0 or penalize_constant:
             a[i, i] += penalty
-    _factor(a, p, 1e-12, size, column)
+    _factor(a, p, 1e-12)
     w = weight[w0 : w0 + p * m].reshape(p, m)
     for i in range(p):
         for j in range(i):
@@ -76,12 +74,12 @@ def solve_leaves(path_start, degree, n_outputs, gram, moment, penalty, penalize_
     """
     weight = moment.copy()
     most = 1 + degree * np.max(np.diff(path_start))
-    a, size, column = np.empty((most, most)), np.empty(most), np.empty(most)
+    a = np.empty((most, most))
     g0 = 0
     w0 = 0
     for leaf in range(len(path_start) - 1):
         p = 1 + degree * (path_start[leaf + 1] - path_start[leaf])
-        solve_leaf(gram, g0, weight, w0, p, n_outputs, penalty, penalize_constant, scale, a, size, column)
+        solve_leaf(gram, g0, weight, w0, p, n_outputs, penalty, penalize_constant, scale, a)
         g0 += p * p
         w0 += p * n_outputs
     return weight

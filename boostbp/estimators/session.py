@@ -1,0 +1,99 @@
+"""Session: the training of an estimator with its callbacks, progress bar and checkpoint, and how it goes on later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+from boostbp.learning import checkpoints
+from boostbp.learning.callbacks import Checkpoint, ProgressBar, checkpoint, log_evaluation
+from boostbp.learning.history import History
+from boostbp.learning.network import Network
+from boostbp.learning.settings import Settings
+from boostbp.learning.state import State
+from boostbp.learning.watch import Callback, Progress
+
+__all__ = ["Training", "begin", "more"]
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """A training that can go on.
+
+    Attributes
+    ----------
+    train : callable
+        `backprop.train` with all but `settings`, `callbacks` and `resume`.
+    settings : Settings
+    state : State or None
+        After its last epoch.
+    """
+
+    train: Callable[..., tuple[Network, History]]
+    settings: Settings
+    state: State | None = None
+
+
+def begin(estimator: Any, training: Training) -> None:
+    """Train an estimator, from the start, its checkpoint, or where ``warm_start=True`` left it."""
+    written = [callback for callback in _callbacks(estimator) if isinstance(callback, Checkpoint)]
+    path = written[-1].path if written else None
+    earlier = vars(estimator).get("_training") if estimator.warm_start else None
+    resume = checkpoints.find(path) if earlier is None else earlier.state
+    if (path is not None or resume is not None) and not isinstance(estimator.random_state, Integral):
+        what = f"checkpoint={str(path)!r}" if path is not None else "warm_start=True"
+        raise ValueError(
+            f"random_state={estimator.random_state!r} with {what} would begin another training each time: "
+            "give a whole number, such as random_state=0."
+        )
+    _run(estimator, training, resume)
+
+
+def more(estimator: Any, epochs: int) -> None:
+    """Train an estimator on, for so many epochs; patience and time count anew."""
+    if isinstance(epochs, bool) or not isinstance(epochs, Integral) or epochs < 1:
+        raise ValueError(f"epochs={epochs!r} is not a number of epochs: give a whole number of at least 1.")
+    training: Training | None = vars(estimator).get("_training")
+    if training is None or training.state is None:
+        raise ValueError(
+            "fit_more needs the state of training, which was not kept (files and copies never hold it): "
+            "set warm_start=True before fit, or use checkpoint= and fit again with more epochs."
+        )
+    state = replace(training.state, elapsed=0.0, since=training.state.epoch)
+    settings = replace(training.settings, epochs=state.epoch + int(epochs))
+    _run(estimator, replace(training, settings=settings), state)
+
+
+def _callbacks(estimator: Any) -> list[Callback]:
+    """The user's callbacks; the checkpoint that is a parameter comes last, after the epoch's other work."""
+    callbacks = list(estimator.callbacks or [])
+    return callbacks if estimator.checkpoint is None else [*callbacks, checkpoint(estimator.checkpoint)]
+
+
+def _run(estimator: Any, training: Training, resume: State | None) -> None:
+    callbacks = _callbacks(estimator)
+    if estimator.verbose >= 2:
+        callbacks.append(log_evaluation())
+    bar = ProgressBar()
+    if estimator.verbose == 1:
+        callbacks.append(bar)
+    states: list[State] = []
+
+    def keep(progress: Progress) -> None:
+        states[:] = [replace(progress.state(), origin="warm_start=True")]
+
+    if estimator.warm_start:
+        callbacks.append(keep)
+    try:
+        estimator.network_, estimator.history_ = training.train(
+            settings=training.settings, callbacks=callbacks, resume=resume
+        )
+    finally:
+        bar.close()
+    estimator.n_iter_ = len(estimator.history_) - 1
+    if estimator.warm_start:
+        estimator._training = replace(training, state=states[-1] if states else resume)
+    else:
+        vars(estimator).pop("_training", None)

@@ -1,0 +1,546 @@
+"""Tree layers in torch models: gradients, steps, states, and the one rule for batches."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import subprocess
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+from helpers import BACKENDS, BASES, assert_close, make_targets, make_X, plain_forest
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
+
+from boostbp import fit_layer  # noqa: E402
+from boostbp.interop.torch_bridge import GBDTModule, GBDTStep  # noqa: E402
+from boostbp.learning.steps import Memory, Normalised, Plain  # noqa: E402
+
+SMALL = {"n_estimators": 4, "max_depth": 3, "min_samples_leaf": 8}
+TYPES = [torch.float32, torch.float64]
+
+
+def rows(n=200, dtype=torch.float64, seed=0):
+    return torch.tensor(make_X(n, seed=seed), dtype=dtype)
+
+
+def module(outputs=3, **changes):
+    return GBDTModule(None, outputs, **(SMALL | changes))
+
+
+@cache
+def _fitted(basis, clip):
+    """A layer that has learned a bent function, so that its Jacobian is not that of its start."""
+    made = module(basis=BASES[basis], clip=clip).train()
+    x = rows()
+    target = torch.tensor(make_targets(x.numpy()))
+    for _ in range(3):
+        ((made(x) - target) ** 2).sum(1).mean().backward()
+        made.step()
+    return made.eval()
+
+
+def fitted(basis="quadratic", clip=True):
+    return copy.deepcopy(_fitted(basis, clip))
+
+
+def state_bytes(model):
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    file.seek(0)
+    return file
+
+
+# ---------------------------------------------------------------------------- forward and backward
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_forward_is_that_of_the_layer_in_the_type_of_the_input(dtype):
+    made, x = fitted(), rows(50, dtype, seed=9)
+    expected = made.layer.predict(x.double().numpy())
+    out = made(x)
+    assert out.dtype == dtype
+    assert not out.requires_grad
+    np.testing.assert_array_equal(out.numpy(), expected.astype(out.numpy().dtype))
+    np.testing.assert_array_equal(made(x.clone().requires_grad_()).detach().numpy(), out.numpy())
+
+
+@pytest.mark.parametrize("basis", list(BASES))
+@pytest.mark.parametrize("clip", [True, False], ids=["clip", "free"])
+def test_gradcheck_agrees_on_rows_that_keep_their_leaves(basis, clip):
+    made, x = fitted(basis, clip), rows(120, seed=9)
+    eps = 1e-5
+    around = [x.numpy()]
+    for feature in range(x.shape[1]):
+        step = np.zeros(x.shape[1])
+        step[feature] = eps
+        around += [x.numpy() + step, x.numpy() - step]
+    states = [plain_forest(made.layer.forest, points)[1] for points in around]
+    kept = np.array([len(set(sides)) == 1 for sides in zip(*states, strict=True)])
+    assert kept.sum() > 30
+    x = x[torch.from_numpy(kept)].requires_grad_()
+    assert torch.autograd.gradcheck(made, x, eps=eps, atol=1e-6, rtol=1e-5)
+    [slopes] = torch.autograd.grad(made(x).sum(), x)
+    assert slopes.abs().max() > 0.1
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_gradient_of_the_input_is_the_vjp(dtype):
+    made, x = fitted(), rows(50, dtype, seed=9).requires_grad_()
+    g = torch.randn(50, 3, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    made(x).backward(g)
+    _, trace = made.layer.forward(x.detach().double().numpy())
+    expected = trace.vjp(g.double().numpy())
+    assert x.grad.dtype == dtype
+    np.testing.assert_array_equal(x.grad.numpy(), expected.astype(x.grad.numpy().dtype))
+
+
+def test_gradients_pass_through_layers_before_between_and_after():
+    """Against finite differences in the weights of a neural layer that stands between two tree layers."""
+    torch.manual_seed(0)
+    linear = torch.nn.Linear(3, 3).double()
+    model = torch.nn.Sequential(
+        module(3), linear, module(2, clip=False, basis="linear"), torch.nn.Linear(2, 1).double()
+    )
+    x = rows()
+    model(x)  # makes the first trees
+    model.eval()
+    g = torch.randn(200, 1, dtype=torch.float64)
+    (g * model(x)).sum().backward()
+    analytic, eps = linear.weight.grad[0, 1].item(), 1e-7
+    values = []
+    for sign in (1, -1):
+        with torch.no_grad():
+            linear.weight[0, 1] += sign * eps
+            values.append((g * model(x)).sum().item())
+            linear.weight[0, 1] -= sign * eps
+    numeric = (values[0] - values[1]) / (2 * eps)
+    assert abs(analytic) > 1e-3
+    assert abs(analytic - numeric) <= 1e-5 * abs(analytic), f"analytic {analytic}, numeric {numeric}"
+
+
+def test_changing_a_tensor_in_place_does_not_change_the_backward_pass():
+    made, x = fitted(), rows(30)
+    expected = made.layer.forward(x.numpy())[1].vjp(np.ones((30, 3)))
+    y = x.clone().requires_grad_()
+    held = y * 1.0
+    out = made(held)
+    with torch.no_grad():
+        held.mul_(1e3)
+    out.sum().backward()
+    np.testing.assert_array_equal(y.grad.numpy(), expected)
+
+
+def test_second_derivatives_are_refused():
+    made, x = fitted(), rows(20).requires_grad_()
+    [slope] = torch.autograd.grad((made(x) ** 2).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiate twice"):
+        slope.sum().backward()
+
+
+# ---------------------------------------------------------------------------- steps
+
+
+def per_row_gradient(made, x, target):
+    return 2 * (made.layer.predict(x.numpy()) - target.numpy())
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("rule", [Plain(0.3, 0.5), Normalised(0.4, 0.8)], ids=["plain", "normalised"])
+def test_step_is_a_fit_to_the_moved_outputs(rule, reduction):
+    made, x = module(step=rule, reduction=reduction), rows()
+    target, memory = torch.tensor(make_targets(x.numpy())), None
+    for _ in range(2):
+        losses = ((made(x) - target) ** 2).sum(1)
+        getattr(losses, reduction)().backward()
+        h = made.layer.predict(x.numpy())
+        memory = Memory.of(h) if memory is None else memory
+        moved, memory = rule.move(h, memory, per_row_gradient(made, x, target), np.ones(len(x)))
+        made.step()
+        expected = fit_layer(x.numpy(), moved, base="ridge", learning_rate=1 - 0.05**0.25, **SMALL)
+        assert_close(made.layer.predict(x.numpy()), expected.predict(x.numpy()), 1e-9)
+
+
+def test_mini_batches_make_the_step_of_the_full_batch():
+    x = rows()
+    target = torch.tensor(make_targets(x.numpy()))
+    one, many = module(), module()
+    one(x)
+    many.load_state_dict(one.state_dict())
+    for _ in range(2):
+        ((one(x) - target) ** 2).mean().backward()
+        one.step()
+        for part in (slice(0, 70), slice(70, 200)):
+            ((many(x[part]) - target[part]) ** 2).mean().backward()
+        many.step()
+    assert_close(many.eval()(x).numpy(), one.eval()(x).numpy(), 1e-9)
+
+
+def test_announced_rows_may_be_shuffled():
+    x = rows()
+    target = torch.tensor(make_targets(x.numpy()))
+    straight, shuffled = module(), module()
+    straight(x)
+    shuffled.load_state_dict(straight.state_dict())
+    steps, order = GBDTStep(shuffled), np.random.default_rng(0)
+    for _ in range(3):
+        ((straight(x) - target) ** 2).mean().backward()
+        straight.step()
+        for part in np.array_split(order.permutation(200), 3):
+            steps.rows(torch.from_numpy(part))
+            ((shuffled(x[part]) - target[part]) ** 2).mean().backward()
+        steps.step()
+    steps.rows(None)
+    assert_close(shuffled.eval()(x).numpy(), straight.eval()(x).numpy(), 1e-9)
+
+
+def test_gradients_of_one_call_are_summed():
+    x = rows()
+    once, twice = module(step="plain"), module(step="plain")
+    once(x)
+    twice.load_state_dict(once.state_dict())
+    out = twice(x)
+    (out**2).mean().backward(retain_graph=True)
+    (3 * out).mean().backward()
+    twice.step()
+    out = once(x)
+    (out**2 + 3 * out).mean().backward()
+    once.step()
+    assert_close(twice.eval()(x).numpy(), once.eval()(x).numpy(), 1e-12)
+
+
+def test_bins_are_kept_while_the_input_stays():
+    made, x = module(), rows()
+    made(x).sum().backward()
+    made.step()
+    kept = made._bound
+    made(x).sum().backward()
+    made.step()
+    assert made._bound is kept
+    made(x + 1.0).sum().backward()
+    made.step()
+    assert made._bound is not kept
+
+
+def two_layers():
+    torch.manual_seed(0)
+    first, second = module(3, step_size=0.3), module(2, step_size=0.3)
+    return torch.nn.Sequential(first, second, torch.nn.Linear(2, 1).double()), first, second
+
+
+@pytest.mark.parametrize("upward", [True, False], ids=["upward", "downward"])
+def test_second_layer_is_fitted_on_the_new_or_the_old_output_of_the_first(upward):
+    model, first, second = two_layers()
+    x = rows()
+    model(x).square().mean().backward()
+    old = first.layer.predict(x.numpy())
+    GBDTStep(model).step((lambda: model(x)) if upward else None)
+    new = first.layer.predict(x.numpy())
+    assert np.abs(new - old).max() > 0.01
+    np.testing.assert_array_equal(second._bound.table.X, new if upward else old)
+
+
+def test_steps_lower_a_loss():
+    model, _, _ = two_layers()
+    x = rows()
+    y = torch.tensor(make_targets(x.numpy(), 1))
+    steps, adam = GBDTStep(model), torch.optim.Adam(model.parameters(), lr=0.05)
+    losses = []
+    for _ in range(12):
+        adam.zero_grad()
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        adam.step()
+        steps.step(lambda: model(x))
+        losses.append(loss.item())
+    assert losses[-1] < 0.3 * losses[0]
+
+
+def test_one_layer_at_two_places_sees_the_rows_of_both():
+    made, x = module(4), rows()
+    made(made(x)).sum().backward()
+    made.step()
+    assert made.n_rows == 400
+
+
+@pytest.mark.parametrize(
+    ("loss", "outputs"),
+    [("log_loss", 3), ("log_loss", 1), ("squared_error", 1)],
+    ids=["softmax", "logistic", "squared"],
+)
+def test_boost_fits_the_loss_itself(loss, outputs):
+    x = rows(300)
+    score = make_targets(x.numpy(), 1)[:, 0]
+    classes = np.digitize(score, np.quantile(score, [1 / 3, 2 / 3])) if outputs == 3 else (score > np.median(score))
+    y = torch.tensor(score if loss == "squared_error" else classes.astype(int))
+    made = module(outputs, n_estimators=20, learning_rate=0.3)
+    made.boost(loss, y, x=x, sample_weight=np.full(300, 2.0))
+    raw = made.eval()(x)
+    if loss == "squared_error":
+        assert ((raw[:, 0] - y) ** 2).mean() < 0.3 * y.var()
+    else:
+        hit = raw.argmax(1) == y if outputs == 3 else (raw[:, 0] > 0) == (y == 1)
+        assert hit.float().mean() > 0.9
+
+
+def test_boost_takes_the_gathered_rows():
+    x = rows()
+    y = make_targets(x.numpy(), 1)
+    gathered, given = module(1), module(1)
+    (gathered(x) ** 2).mean().backward()
+    gathered.boost("squared_error", y)
+    given(x)
+    given.boost("squared_error", y, x=x)
+    np.testing.assert_array_equal(gathered.eval()(x).numpy(), given.eval()(x).numpy())
+
+
+def test_weights_belong_to_the_fit():
+    x = rows()
+    weight = np.random.default_rng(0).uniform(0.1, 3.0, 200)
+    made = module(2, step=Plain(0.2, 0.0))
+    (made(x) ** 2).sum(1).mean().backward()
+    h = made.layer.predict(x.numpy())
+    made.step(sample_weight=weight)
+    expected = fit_layer(
+        x.numpy(), h - 0.2 * 2 * h, sample_weight=weight, base="ridge", learning_rate=1 - 0.05**0.25, **SMALL
+    )
+    assert_close(made.layer.predict(x.numpy()), expected.predict(x.numpy()), 1e-9)
+
+
+# ---------------------------------------------------------------------------- modes, states, copies
+
+
+def test_nothing_is_gathered_but_by_a_backward_pass_in_train_mode():
+    made, x = fitted(), rows()
+    made(x.clone().requires_grad_()).sum().backward()
+    assert not made._gathered
+    made.train()
+    with torch.no_grad():
+        made(x)
+    made(x)
+    assert not made._gathered
+    made(x).sum().backward()
+    assert made._gathered
+    GBDTStep(made).zero_grad()
+    assert not made._gathered
+
+
+@pytest.mark.parametrize("start", ["projection", "noise"])
+def test_first_trees_are_fitted_to_the_start(start):
+    made, x = module(5, start=start), rows()
+    out = made(x)
+    assert out.shape == (200, 5)
+    assert made.in_features == 4
+    A, h = np.column_stack([np.ones(200), x.numpy()]), out.detach().numpy()
+    fit = A @ np.linalg.lstsq(A, h, rcond=None)[0]
+    share = np.square(fit - fit.mean(0)).sum() / np.square(h - h.mean(0)).sum()
+    # a projection is linear in the input, and the base is a ridge regression; noise is not
+    assert (share > 0.999) == (start == "projection")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_state_dict_round_trip_predicts_identical_bits(backend):
+    model = torch.nn.Sequential(module(3, backend=backend), torch.nn.Linear(3, 2).double(), module(2, backend=backend))
+    x = rows()
+    model(x)
+    model[2].boost("squared_error", make_targets(x.numpy(), 2), x=model[1](model[0](x)))
+    again = torch.nn.Sequential(module(3), torch.nn.Linear(3, 2).double(), module(2))
+    again.load_state_dict(torch.load(state_bytes(model), weights_only=True))
+    fresh = rows(80, seed=9)
+    np.testing.assert_array_equal(again.eval()(fresh).detach().numpy(), model.eval()(fresh).detach().numpy())
+    assert again[0].in_features == 4
+
+
+def test_state_dict_carries_categories_missing_values_and_own_bases():
+    x = torch.tensor(make_X(1000, missing=True, categorical=True))
+    make = lambda: module(2, categorical=(4,), basis=BASES["own"], n_estimators=8, max_depth=4)  # noqa: E731
+    made = make().boost("squared_error", make_targets(x.numpy(), 2), x=x)
+    again = make()
+    again.load_state_dict(torch.load(state_bytes(made), weights_only=True))
+    assert (made.layer.forest.nodes.cat_start >= 0).any()
+    np.testing.assert_array_equal(again.eval()(x).numpy(), made.eval()(x).numpy())
+
+
+def test_state_of_an_unfitted_module_is_loaded_as_such():
+    made = fitted()
+    made.load_state_dict(module(3).state_dict())
+    with pytest.raises(RuntimeError, match="no trees yet"):
+        made(rows())
+
+
+@pytest.mark.parametrize(
+    "how", [copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))], ids=["deepcopy", "pickle"]
+)
+def test_copies_go_on_as_the_original(how):
+    made, x = module(), rows()
+    target = torch.tensor(make_targets(x.numpy()))
+
+    def train(one):
+        ((one(x) - target) ** 2).mean().backward()
+        one.step()
+
+    train(made)
+    twin = how(made)
+    np.testing.assert_array_equal(twin(x).detach().numpy(), made(x).detach().numpy())
+    train(made)
+    assert not torch.equal(twin(x), made(x))
+    train(twin)
+    np.testing.assert_array_equal(twin(x).detach().numpy(), made(x).detach().numpy())
+
+
+def test_threads_change_nothing():
+    x = rows()
+    one, two = module(), module(n_jobs=2)
+    for made in (one, two):
+        (made(x) ** 2).mean().backward()
+        made.step()
+    np.testing.assert_array_equal(two.eval()(x).numpy(), one.eval()(x).numpy())
+
+
+def test_repr_says_what_there_is():
+    assert "in_features=None, out_features=3, backend='lightgbm', n_estimators=4, max_depth=3, no trees yet" in repr(
+        module()
+    )
+    assert "in_features=4" in repr(fitted())
+    assert "13 trees" in repr(fitted())  # the base, and four for each output
+
+
+# ---------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"out_features": 0}, "out_features=0"),
+        ({"in_features": 1.5}, "in_features=1.5"),
+        ({"start": "zero"}, "start='zero'"),
+        ({"reduction": "none"}, "reduction='none'"),
+        ({"step": "leap"}, "step='leap'"),
+        ({"step_size": -1.0}, "step_size=-1.0"),
+        ({"basis": "cubic"}, "basis='cubic'"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(arguments, says):
+    with pytest.raises(ValueError, match=says):
+        GBDTModule(**({"in_features": 4, "out_features": 2} | arguments))
+
+
+@pytest.mark.parametrize(
+    ("x", "says"),
+    [
+        (torch.zeros(5, 3), "3 features"),
+        (torch.zeros(5), "shape"),
+        (torch.zeros(5, 4, dtype=torch.int64), "floating"),
+        (torch.full((5, 4), torch.inf), "infinite"),
+    ],
+)
+def test_bad_inputs_are_refused(x, says):
+    with pytest.raises(ValueError, match=says):
+        fitted()(x)
+
+
+def test_fewer_rows_than_at_the_last_fit_are_refused():
+    made, x = module(), rows()
+    made(x[:50]).sum().backward()  # the first trees may come from a mini-batch
+    made(x[50:]).sum().backward()
+    made.step()
+    made(x[:64]).sum().backward()
+    with pytest.raises(ValueError, match=r"64 rows .* fitted to 200"):
+        made.step()
+    made.forget()
+    made(x[:64]).sum().backward()
+    made.step()
+    assert made.n_rows == 64
+
+
+def test_a_step_without_gradients_is_refused():
+    made, x = module(), rows()
+    made(x)
+    with pytest.raises(RuntimeError, match="no gradient"):
+        made.step()
+    with pytest.raises(RuntimeError, match="no gradient"):
+        GBDTStep(made).step()
+    with pytest.raises(ValueError, match="no GBDTModule"):
+        GBDTStep(torch.nn.Linear(2, 2))
+
+
+def test_gradients_through_trees_of_the_past_are_refused():
+    made, x = module(), rows()
+    late = made(x).sum()
+    made(x).sum().backward()
+    made.step()
+    with pytest.raises(RuntimeError, match="between forward and backward"):
+        late.backward()
+
+
+def test_gradients_that_are_not_finite_are_refused():
+    made = module()
+    (made(rows()) * torch.inf).sum().backward()
+    with pytest.raises(ValueError, match="not finite"):
+        made.step()
+
+
+def test_wrong_announcements_are_refused():
+    made, x = module(), rows()
+    steps = GBDTStep(made)
+    with pytest.raises(ValueError, match="whole numbers"):
+        steps.rows([0.5])
+    steps.rows(range(10))
+    with pytest.raises(ValueError, match="10 row numbers"):
+        made(x)
+    steps.rows(range(200))
+    made(x).sum().backward()
+    made(x).sum().backward()
+    with pytest.raises(ValueError, match="row 0 came twice"):
+        steps.step()
+    steps.zero_grad()
+    made(x).sum().backward()
+    steps.rows(None)
+    made(x).sum().backward()
+    with pytest.raises(ValueError, match="1 of 2 forward calls"):
+        steps.step()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"format": "other"}, "not the state"),
+        ({"version": 99}, "version 99"),
+        ({"in_features": 7}, "other sizes"),
+        ({"own": 2}, "another basis"),
+    ],
+)
+def test_foreign_states_are_refused(change, says):
+    state = fitted().get_extra_state() | change
+    with pytest.raises(ValueError, match=says):
+        module(3).set_extra_state(state)
+
+
+def test_states_whose_indices_lead_outside_are_refused():
+    state = fitted().get_extra_state()
+    state["arrays"]["left"] = state["arrays"]["left"] + 1000
+    with pytest.raises(ValueError, match="not a forest"):
+        module(3).set_extra_state(state)
+
+
+def test_states_of_other_sizes_are_refused():
+    with pytest.raises(ValueError, match="out_features=3"):
+        module(2).load_state_dict(fitted().state_dict())
+
+
+def test_targets_of_boost_are_checked():
+    x = rows()
+    for y, says in ((np.zeros(150), "150 rows"), (np.full(200, np.nan), "finite")):
+        with pytest.raises(ValueError, match=says):
+            module(1).boost("squared_error", y, x=x)
+    with pytest.raises(ValueError, match="class numbers"):
+        module(3).boost("log_loss", np.full(200, 7), x=x)
+
+
+def test_import_boostbp_does_not_import_torch():
+    code = "import sys, boostbp, boostbp.interop.mixtures; print('torch' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert run.stdout.strip() == "False"
