@@ -123,6 +123,7 @@ class _Classifier(_Mixture, BoostBPClassifier):
         network_learning_rate: float = 0.01,
         network_steps: int = 15,
         batch_size: int | None = 256,
+        step_size: float = 0.2,
         **shared: Any,
     ) -> None:
         self.activation = activation
@@ -130,7 +131,7 @@ class _Classifier(_Mixture, BoostBPClassifier):
         self.network_learning_rate = network_learning_rate
         self.network_steps = network_steps
         self.batch_size = batch_size
-        super().__init__(hidden_layer_sizes, loss=loss, class_weight=class_weight, **shared)
+        super().__init__(hidden_layer_sizes, loss=loss, class_weight=class_weight, step_size=step_size, **shared)
 
 
 class _Regressor(_Mixture, BoostBPRegressor):
@@ -144,6 +145,7 @@ class _Regressor(_Mixture, BoostBPRegressor):
         network_learning_rate: float = 0.01,
         network_steps: int = 15,
         batch_size: int | None = 256,
+        step_size: float = 0.2,
         **shared: Any,
     ) -> None:
         self.activation = activation
@@ -151,7 +153,7 @@ class _Regressor(_Mixture, BoostBPRegressor):
         self.network_learning_rate = network_learning_rate
         self.network_steps = network_steps
         self.batch_size = batch_size
-        super().__init__(hidden_layer_sizes, loss=loss, **shared)
+        super().__init__(hidden_layer_sizes, loss=loss, step_size=step_size, **shared)
 
 
 class GBDTNNClassifier(_Classifier):
@@ -195,7 +197,9 @@ class GBDTNNRegressor(_Regressor):
         Gradient steps of the network in each epoch.
     batch_size : int or None
         Rows of each of these steps; None: all.
-    loss, n_estimators, step_size, epochs, early_stopping, ... :
+    step_size : float
+        Of the trees' outputs. The network follows them, so they need smaller steps than trees do.
+    loss, n_estimators, momentum, epochs, early_stopping, ... :
         As in `BoostBPRegressor`. Parameters per layer count the neural layers, which do not look at
         theirs. `refit_order` has no meaning here, and in GBDT-NN neither has `output`.
 
@@ -232,7 +236,7 @@ class NNGBDTRegressor(_Regressor):
     ----------
     hidden_layer_sizes : sequence of int
         Units of each hidden layer, all neural.
-    activation, optimizer, network_learning_rate, network_steps, batch_size :
+    activation, optimizer, network_learning_rate, network_steps, batch_size, step_size :
         As in `GBDTNNRegressor`.
     loss, n_estimators, output, epochs, early_stopping, ... :
         As in `BoostBPRegressor`. `start` and `refit_order` have no meaning here.

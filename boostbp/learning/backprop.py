@@ -224,7 +224,6 @@ class Run:
     def _fit(self, i: int, h: Floats, target: Floats) -> layers.Fit:
         """Fit T_i from scratch: h -> target, by squared error, or by boosting if it is the output layer."""
         settings = self.settings
-        bound = self._bind(i, h)
         last = i == self.L - 1
         objective: Objective
         if last and settings.output == "boost":
@@ -232,24 +231,27 @@ class Run:
         else:
             objective = SquaredTo(target - self.baseline if last else target, self.weight)
         seed = int(self.rng.integers(2**30))
-        if self._keeps(i):
-            bound = self._replayed(i, bound, seed)
+        bound = self._bind_kept(i, h, seed) if self._keeps(i) else self._bind(i, h)
         return layers.fit(bound, objective, n_threads=settings.n_threads, seed=seed)
 
     def _keeps(self, i: int) -> bool:
         """Whether T_i keeps its tree structures in this epoch."""
         return i < len(self.before) and self.epoch % self.settings.structure_epochs != 0
 
-    def _replayed(self, i: int, bound: BoundInput, seed: int) -> BoundInput:
+    def _bind_kept(self, i: int, h: Floats, seed: int) -> BoundInput:
+        """The input of T_i with the tree structures that T_i had; nothing is binned for them."""
         layer = self.settings.layers[i]
-        kept = copy.copy(bound)
-        kept.grower = Replay.of(
+        replay = Replay.of(
             self.before[i].layer.forest,
             skip=int(layer.base is not None),
             shared=layer.growth.shared,
-            vector_leaf=bound.vector_leaf,
+            vector_leaf=self._bind(0, h).vector_leaf,
             seed=seed,
         )
+        if i > 0:
+            return BoundInput(replay, Table(h), layer, self.weight)
+        kept = copy.copy(self._bind(0, h))
+        kept.grower = replay
         return kept
 
     def _bind(self, i: int, h: Floats) -> BoundInput:

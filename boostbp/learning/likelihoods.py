@@ -37,6 +37,7 @@ class Poisson:
     max_delta_step: float = 0.7
     name: ClassVar[str] = "poisson"
     scale_free: ClassVar[bool] = False
+    separable: ClassVar[bool] = True
     highest: ClassVar[float] = 50.0
 
     def __post_init__(self) -> None:

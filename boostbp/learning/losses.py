@@ -49,6 +49,9 @@ Floats = NDArray[np.float64]
 class Loss(Protocol):
     """What training needs to know of a loss: these, or an object of the user's own.
 
+    A loss that is a sum over outputs may say so by an attribute ``separable = True``: its outputs are
+    then boosted side by side. Without it they are boosted together, round by round.
+
     Value and derivatives are apart, because a round of boosting needs no value, and an evaluation
     no derivative.
 

@@ -82,8 +82,8 @@ class BoostTo:
 
     @property
     def separable(self) -> bool:
-        """Whether the outputs can be boosted one by one: a single one, or independent losses."""
-        return self.n_outputs == 1 or self.loss.scale_free
+        """Whether the outputs can be boosted one by one: a single one, or a loss that says so by ``separable = True``."""
+        return self.n_outputs == 1 or bool(getattr(self.loss, "separable", False))
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """Weighted gradient and hessian of the loss, each (rows, outputs)."""

@@ -21,6 +21,7 @@ class _Regression:
     """What the losses of a residual ``h - y`` share."""
 
     scale_free: ClassVar[bool] = True
+    separable: ClassVar[bool] = True
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
         """One."""

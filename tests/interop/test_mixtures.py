@@ -1,0 +1,213 @@
+"""GBDT-NN and NN-GBDT as estimators."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_digits
+from sklearn.model_selection import train_test_split
+
+from boostbp.interop.mixtures import GBDTNNClassifier, GBDTNNRegressor, NNGBDTClassifier, NNGBDTRegressor
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
+
+CLASSIFIERS, REGRESSORS = [GBDTNNClassifier, NNGBDTClassifier], [GBDTNNRegressor, NNGBDTRegressor]
+SMALL = {"epochs": 4, "max_depth": 3, "n_estimators": 5, "random_state": 0}
+both = pytest.mark.parametrize("kind", REGRESSORS)
+
+
+def smooth(rows=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (rows, 4))
+    return X, np.sin(3 * X[:, 0]) + np.maximum(X[:, 1] - X[:, 2], 0) + 0.05 * rng.standard_normal(rows)
+
+
+def test_absent_torch_is_named_with_its_cure(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"GBDTNNRegressor needs the torch package: pip install 'boostbp\[torch\]'"):
+        GBDTNNRegressor().fit(*smooth())
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_classifiers_learn_digits(kind):
+    X, y = load_digits(return_X_y=True)
+    names = np.array(list("abcdefghij"))
+    X, X_test, y, y_test = train_test_split(X, names[y], train_size=900, random_state=0, stratify=y)
+    model = kind((16,), **(SMALL | {"epochs": 8})).fit(X, y)
+    assert model.score(X_test, y_test) > 0.9  # chance is 0.1
+    proba = model.predict_proba(X_test)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_array_equal(model.classes_[proba.argmax(axis=1)], model.predict(X_test))
+    assert model.transform(X_test).shape == (len(X_test), 16)
+    assert len(model.get_feature_names_out()) == 16
+
+
+@both
+def test_regressors_learn_diabetes(kind):
+    X, y = load_diabetes(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(X, y, random_state=0)
+    model = kind((8,), epochs=6, random_state=0).fit(X, y)
+    assert model.score(X_test, y_test) > 0.2  # the mean has 0
+
+
+@both
+def test_training_lowers_the_loss_far_below_that_of_the_first_trees(kind):
+    X, y = smooth()
+    model = kind((8,), early_stopping=False, **(SMALL | {"epochs": 12})).fit(X, y)
+    loss = model.history_.loss
+    assert len(loss) == 13
+    assert loss[-1] < 0.5 * loss[0]
+    assert model.score(*smooth(seed=1)) > 0.7
+
+
+@both
+def test_two_classes_and_several_layers(kind):
+    X, y = smooth()
+    classifier = CLASSIFIERS[REGRESSORS.index(kind)]
+    model = classifier((6, 5), class_weight="balanced", **SMALL).fit(X, y > np.quantile(y, 0.7))
+    assert model.decision_function(X).shape == (300,)
+    assert model.score(X, y > np.quantile(y, 0.7)) > 0.85
+    assert [model.transform(X, layer).shape[1] for layer in (0, 1)] == [6, 5]
+
+
+@both
+def test_seed_decides_everything_and_leaves_torch_alone(kind):
+    X, y = smooth()
+    torch.manual_seed(5)
+    before = torch.get_rng_state(), torch.get_num_threads()
+    once, again = (kind((4,), n_jobs=1, **SMALL).fit(X, y).predict(X) for _ in range(2))
+    other = kind((4,), n_jobs=1, **(SMALL | {"random_state": 1})).fit(X, y).predict(X)
+    np.testing.assert_array_equal(once, again)
+    assert np.abs(other - once).max() > 1e-3
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert torch.get_num_threads() == before[1]
+
+
+@both
+@pytest.mark.parametrize(
+    "how", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))], ids=["deepcopy", "pickle"]
+)
+def test_copies_predict_identical_bits(kind, how):
+    X, y = smooth()
+    model = kind((4,), **SMALL).fit(X, y)
+    np.testing.assert_array_equal(how(model).predict(X), model.predict(X))
+
+
+@both
+def test_clone_keeps_all_parameters(kind):
+    model = kind((4,), activation="tanh", network_steps=3, batch_size=None, optimizer=torch.optim.SGD, max_depth=2)
+    assert clone(model).get_params() == model.get_params()
+    assert {"loss", "optimizer", "epochs", "step_size"} <= set(model.get_params())
+
+
+@both
+def test_best_epoch_of_the_evaluation_set_is_restored(kind):
+    X, y = smooth()
+    X_valid, y_valid = smooth(seed=2)
+    model = kind((4,), n_iter_no_change=3, **(SMALL | {"epochs": 15})).fit(X, y, eval_set=[(X_valid, y_valid)])
+    scores = model.history_.metrics("valid_0")
+    assert np.argmin(scores) == model.history_.best_epoch
+    rmse = np.sqrt(np.mean((model.predict(X_valid) - y_valid) ** 2))
+    np.testing.assert_allclose(rmse, min(scores), rtol=1e-6)
+
+
+@both
+def test_rows_of_weight_zero_do_not_exist(kind):
+    X, y = smooth()
+    weight = (np.arange(300) % 3 > 0).astype(float)
+    settings = SMALL | {"early_stopping": False, "n_jobs": 1}
+    spoilt = np.where(weight > 0, y, 1e6)
+    with_them = kind((4,), **settings).fit(X, spoilt, sample_weight=weight)
+    without = kind((4,), **settings).fit(X[weight > 0], y[weight > 0])
+    # the last bits of the target's mean are summed in another order
+    np.testing.assert_allclose(with_them.predict(X), without.predict(X), rtol=0, atol=1e-6)
+
+
+@both
+def test_categories_and_missing_values_are_read(kind):
+    pd = pytest.importorskip("pandas")
+    X, y = smooth(600)
+    color = np.array(["red", "green", "blue"])[np.random.default_rng(0).integers(3, size=600)]
+    y = y + 2.0 * (color == "red")
+    X[::7, 1] = np.nan
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(color=pd.Categorical(color))
+    model = kind((8,), backend_params={"min_data_per_group": 10}, **(SMALL | {"epochs": 12})).fit(frame, y)
+    red = frame.assign(color=pd.Categorical(["red"] * 600, categories=frame.color.cat.categories))
+    blue = frame.assign(color=pd.Categorical(["blue"] * 600, categories=frame.color.cat.categories))
+    gap = model.predict(red).mean() - model.predict(blue).mean()
+    assert 1.5 < gap < 2.5, gap
+    unknown = frame.assign(color=pd.Categorical([None] * 600, categories=frame.color.cat.categories))
+    assert np.isfinite(model.predict(unknown)).all()
+
+
+@both
+def test_jacobian_is_that_of_finite_differences(kind):
+    X, y = smooth()
+    model = kind((4,), activation="tanh", clip=False, **SMALL).fit(X, y)
+    J = model.jacobian(X)
+    assert J.shape == (300, 1, 4)
+    # float32 inside a network: the median over rows leaves out those that change leaves
+    eps = 1e-3
+    for feature in range(4):
+        step = np.zeros(4)
+        step[feature] = eps
+        numeric = (model.predict(X + step) - model.predict(X - step)) / (2 * eps)
+        error = np.median(np.abs(numeric - J[:, 0, feature]))
+        assert error < 0.01 * max(np.abs(J[:, 0]).max(), 0.1), (feature, error)
+
+
+def test_output_layer_may_be_fitted_to_its_moved_target():
+    X, y = smooth()
+    model = NNGBDTRegressor((8,), output="move", early_stopping=False, **(SMALL | {"epochs": 12})).fit(X, y)
+    assert model.history_.loss[-1] < 0.5 * model.history_.loss[0]
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd", lambda parameters: torch.optim.Adagrad(parameters, lr=0.1)])
+@both
+def test_optimizers_by_name_and_by_callable(kind, optimizer):
+    X, y = smooth()
+    model = kind((8,), optimizer=optimizer, network_learning_rate=0.02, early_stopping=False, **SMALL).fit(X, y)
+    assert model.history_.loss[-1] < model.history_.loss[0]
+
+
+@both
+def test_any_loss_of_the_package_trains_the_network(kind):
+    X, y = smooth()
+    counts = np.random.default_rng(0).poisson(np.exp(y)).astype(float)
+    model = kind((8,), loss="poisson", early_stopping=False, **SMALL).fit(X, counts)
+    assert (model.predict(X) > 0).all()
+    assert np.corrcoef(model.predict(X), np.exp(y))[0, 1] > 0.7
+
+
+def test_callbacks_see_epochs_and_may_stop():
+    seen = []
+
+    def stop(progress):
+        seen.append(progress.epoch.epoch)
+        return progress.epoch.epoch == 1
+
+    X, y = smooth()
+    GBDTNNRegressor((4,), callbacks=[stop], **SMALL).fit(X, y)
+    assert seen == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("activation", "sine"),
+        ("optimizer", "newton"),
+        ("network_learning_rate", 0.0),
+        ("network_steps", 0),
+        ("batch_size", 1.5),
+        ("start", "zeros"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(parameter, value):
+    with pytest.raises(ValueError, match=f"{parameter}={value!r}"):
+        GBDTNNRegressor(**{parameter: value}).fit(*smooth())

@@ -1,0 +1,54 @@
+"""Replay: kept structures are those of the earlier fit, and only leaves change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from boostbp import BoostBPRegressor
+from boostbp.backends import available
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-1, 1, (500, 4))
+y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
+
+
+@pytest.mark.parametrize("backend", available())
+@pytest.mark.parametrize("multi_strategy", ["one_output_per_tree", "multi_output_tree"])
+def test_structures_change_only_at_regrowth(backend, multi_strategy):
+    seen = []
+    BoostBPRegressor(
+        (5, 3),
+        backend=backend,
+        multi_strategy=multi_strategy,
+        structure_epochs=3,
+        epochs=6,
+        n_estimators=4,
+        max_depth=3,
+        early_stopping=False,
+        random_state=0,
+        callbacks=[lambda progress: seen.append(progress.network)],
+    ).fit(X, y)
+    for epoch in range(1, 7):
+        for before, after in zip(seen[epoch - 1].layers, seen[epoch].layers, strict=True):
+            same = np.array_equal(before.forest.nodes.threshold, after.forest.nodes.threshold)
+            assert same == (epoch % 3 != 0)
+            assert not np.array_equal(before.forest.leaves.weight, after.forest.leaves.weight)
+
+
+def test_kept_structures_give_the_same_trees_as_the_fit_they_come_from():
+    """Without a move, leaves fitted again on kept structures are the leaves that were there."""
+    from boostbp.backends import load
+    from boostbp.backends.base import Growth, Table
+    from boostbp.learning import layer as layers
+    from boostbp.learning.objective import SquaredTo
+    from boostbp.learning.replay import Replay
+
+    settings = layers.LayerSettings(n_estimators=6, growth=Growth(max_depth=3), base="ridge")
+    weight = np.ones(len(X))
+    objective = SquaredTo(np.column_stack([y, y**2]), weight)
+    first = layers.fit(layers.BoundInput(load("lightgbm"), Table(X), settings, weight), objective, seed=3)
+    replay = Replay.of(first.layer.forest, skip=1, shared=False, vector_leaf=False, seed=9)
+    again = layers.fit(layers.BoundInput(replay, Table(X), settings, weight), objective, seed=9)
+    np.testing.assert_array_equal(first.output, again.output)
+    np.testing.assert_array_equal(first.trace.leaf, again.trace.leaf)
