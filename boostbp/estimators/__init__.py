@@ -1,6 +1,7 @@
 """scikit-learn faces of the network."""
 
 from boostbp.estimators.autoencoder import BoostBPAutoencoder
-from boostbp.estimators.supervised import BoostBPClassifier, BoostBPRegressor
+from boostbp.estimators.classifier import BoostBPClassifier
+from boostbp.estimators.regressor import BoostBPRegressor
 
 __all__ = ["BoostBPAutoencoder", "BoostBPClassifier", "BoostBPRegressor"]

@@ -82,7 +82,7 @@ class BoostTo:
 
     @property
     def separable(self) -> bool:
-        """Whether the outputs can be boosted one by one: a single one, or a loss that says so by ``separable = True``."""
+        """Whether the outputs can be boosted one by one: a single one, or a loss with ``separable = True``."""
         return self.n_outputs == 1 or bool(getattr(self.loss, "separable", False))
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from boostbp.trees.kernels.evaluation import add_leaf
-from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, TILE, exact
-from boostbp.trees.kernels.routing import group_rows, paths_of, route_rows
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, exact
+from boostbp.trees.kernels.routing import copy_paths, group_rows, paths_of, route_rows
 from boostbp.trees.kernels.solving import move_leaf, solve_leaf
 from boostbp.trees.kernels.sums import add_ranges, add_sums, frame_of, gather, scratch
 
 __all__ = ["fit_trees"]
+
+_NEAR = 1024  # rows that are routed and then copied from while they are in cache
 
 
 @exact
@@ -60,7 +62,7 @@ def fit_trees(
     gram, a = np.empty(p * p), np.empty((p, p))
     terms, weighted = scratch(p, 1)
     total, h = np.empty(BLOCK), np.ones(BLOCK)
-    at = np.empty(TILE, np.int32)
+    near, places = np.empty((n_rows, max(most, 1))), np.arange(most)
     values = np.empty((1, 1))
     flat_scale = 0.0 if standardize else 1.0
     unit = len(hess) == 1 and _is_one(hess[0])
@@ -68,7 +70,10 @@ def fit_trees(
     w0 = 0
     for tree in range(len(tree_split) - 1):
         first, last = tree_split[tree], tree_split[tree + 1]
-        route_rows(nodes, first, last, X, 0, n_rows, at, leaf[tree])
+        for top in range(0, n_rows, _NEAR):
+            stop = min(top + _NEAR, n_rows)
+            route_rows(nodes, first, last, X, top, stop, leaf[tree])
+            copy_paths(leaf[tree], top, stop, start, first_leaf, column, Z, near)
         row_start, order = group_rows(leaf[tree], last - first + 1)
         longest = np.max(np.diff(row_start))
         if longest > values.shape[1] or most > values.shape[0]:
@@ -87,7 +92,7 @@ def fit_trees(
             gram[: p * p] = 0.0
             for block in range(begin, end, BLOCK):
                 n = min(BLOCK, end - block)
-                gather(Z, order, 0, block, n, column, path, k, values, block - begin)
+                gather(near, order, 0, block, n, places, 0, k, values, block - begin)
                 if not unit:
                     for i in range(n):
                         h[i] = hess_of[order[block + i]]

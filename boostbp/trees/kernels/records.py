@@ -10,7 +10,7 @@ __all__ = ["BLOCK", "CENTER", "INV_SCALE", "LOWER", "TILE", "UPPER", "Leaves", "
 
 CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3
 BLOCK = 256  # rows whose terms are held at once while summing
-TILE = 512  # rows that pass all trees before the next rows come, so that they stay in cache
+TILE = 128  # rows that pass all trees before the next rows come, so that they stay in cache
 
 # Every loop releases the interpreter lock, so that callers run row blocks or outputs in threads of their own.
 exact = njit(nogil=True, cache=True, error_model="numpy")

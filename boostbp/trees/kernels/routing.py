@@ -6,7 +6,7 @@ import numpy as np
 
 from boostbp.trees.kernels.records import TILE, exact
 
-__all__ = ["group_rows", "path_features", "paths_of", "route", "route_rows", "route_tree"]
+__all__ = ["copy_paths", "group_rows", "path_features", "paths_of", "route", "route_rows", "route_tree"]
 
 
 @exact
@@ -79,11 +79,8 @@ def _step(flat, X, top, n, at):
 
 
 @exact
-def route_rows(nodes, first, last, X, begin, end, at, leaf):
-    """Write the leaf of rows ``begin .. end - 1`` under the tree of splits ``first .. last - 1`` into `leaf`.
-
-    `at` is scratch for `TILE` rows, int32.
-    """
+def route_rows(nodes, first, last, X, begin, end, leaf):
+    """Write the leaf of rows ``begin .. end - 1`` under the tree of splits ``first .. last - 1`` into `leaf`."""
     if first == last:
         leaf[begin:end] = 0
         return
@@ -95,6 +92,7 @@ def route_rows(nodes, first, last, X, begin, end, at, leaf):
             leaf[row] = _leaf_of_row(nodes, first, X[row])
         return
     flat = _flat_tree(nodes, first, last)
+    at = np.empty(TILE, np.int32)
     for top in range(begin, end, TILE):
         n = min(TILE, end - top)
         at[:n] = 0
@@ -105,19 +103,32 @@ def route_rows(nodes, first, last, X, begin, end, at, leaf):
 
 
 @exact
+def copy_paths(leaf, begin, end, path_start, first_leaf, column, Z, near):
+    """Copy the path columns of rows ``begin .. end - 1``, which routing has just read, side by side into `near`.
+
+    `near` is (rows, most path columns of a leaf): what a leaf needs of a row is then one line of memory, not one
+    for each column.
+    """
+    for row in range(begin, end):
+        path = path_start[first_leaf + np.int64(leaf[row])]
+        k = path_start[first_leaf + np.int64(leaf[row]) + 1] - path
+        for j in range(k):
+            near[row, j] = Z[row, column[path + j]]
+
+
+@exact
 def route_tree(nodes, X, leaf):
     """Write the leaf of each row of `X` under one tree into `leaf`."""
-    route_rows(nodes, 0, len(nodes.feature), X, 0, len(X), np.empty(TILE, np.int32), leaf)
+    route_rows(nodes, 0, len(nodes.feature), X, 0, len(X), leaf)
 
 
 @exact
 def route(nodes, tree_split, X, begin, end, leaf):
     """Write the leaf of rows ``begin .. end - 1`` under each tree of a forest into `leaf`, (trees, rows)."""
-    at = np.empty(TILE, np.int32)
-    for top in range(begin, end, TILE):
-        stop = min(top + TILE, end)
+    for top in range(begin, end, 8 * TILE):
+        stop = min(top + 8 * TILE, end)
         for tree in range(len(tree_split) - 1):
-            route_rows(nodes, tree_split[tree], tree_split[tree + 1], X, top, stop, at, leaf[tree])
+            route_rows(nodes, tree_split[tree], tree_split[tree + 1], X, top, stop, leaf[tree])
 
 
 @exact

@@ -1,0 +1,130 @@
+"""BoostBPClassifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from boostbp.backends.base import Table
+from boostbp.estimators.supervised import Supervised
+from boostbp.inputs import read_target, read_weight
+from boostbp.learning import losses
+from boostbp.learning.losses import Loss
+
+__all__ = ["BoostBPClassifier"]
+
+Floats = NDArray[np.float64]
+
+
+class BoostBPClassifier(ClassifierMixin, Supervised):
+    """Multi-layered gradient boosted trees for classification, trained by back-propagation.
+
+    Parameters are those of `BoostBPRegressor`, with another default of `loss`, and:
+
+    Parameters
+    ----------
+    loss : str or Loss
+        ``"log_loss"``: logistic for two classes, softmax for more.
+    class_weight : dict, "balanced" or None
+        Weights of the classes, times `sample_weight`.
+
+    Attributes
+    ----------
+    classes_ : (classes,) ndarray
+    """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (16,),
+        *,
+        loss: Any = "log_loss",
+        class_weight: Any = None,
+        **shared: Any,
+    ) -> None:
+        self.loss = loss
+        self.class_weight = class_weight
+        super().__init__(hidden_layer_sizes, **shared)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix, (rows, features)
+        y : array-like of labels, (rows,)
+        sample_weight : array-like, (rows,), optional
+        eval_set : list of (X, y) or (X, y, sample_weight), optional
+            The first one chooses the epoch.
+        """
+        table = self._read(X, reset=True)
+        labels = _labels(y, len(table.X))
+        weight = read_weight(sample_weight, len(table.X))
+        if self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, labels)
+        self.classes_ = np.unique(labels[weight > 0])
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has one class only, {self.classes_[0]!r}: a classifier needs rows (of positive weight) "
+                "of at least two."
+            )
+        keep = np.isin(labels, self.classes_)
+        if not keep.all():
+            table, labels, weight = Table(table.X[keep], table.categorical), labels[keep], weight[keep]
+        target = self._one_hot(labels)
+        sets = self._eval_sets(eval_set)
+        loss = losses.load(self.loss, n_outputs=target.shape[1])
+        loss.check(target)
+        if not sets:
+            table, target, weight, sets = self._hold_out(table, target, weight, labels)
+        self._loss: Loss = loss
+        metric = self._metric(loss, sets)
+        return self._train(table, target, weight, loss, sets, metric, loss.link)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Raw output: log-odds, (rows,), for two classes; (rows, classes) for more."""
+        raw = self._raw(X)
+        return raw.ravel() if raw.shape[1] == 1 else raw
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probability of each class, (rows, classes)."""
+        raw = self._raw(X)
+        if raw.shape[1] > 1:
+            return self._loss.link(raw)
+        return np.column_stack([expit(-raw), expit(raw)])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Most probable class, (rows,)."""
+        raw = self._raw(X)
+        number = (raw[:, 0] > 0).astype(int) if raw.shape[1] == 1 else raw.argmax(axis=1)
+        return self.classes_[number]
+
+    def _one_hot(self, labels: NDArray[Any]) -> Floats:
+        one_hot = (labels[:, None] == self.classes_).astype(np.float64)
+        return one_hot[:, 1:] if len(self.classes_) == 2 else one_hot
+
+    def _encode(self, y: Any, n_rows: int) -> Floats:
+        labels = _labels(y, n_rows)
+        unknown = np.setdiff1d(labels, self.classes_)
+        if len(unknown):
+            raise ValueError(f"eval_set has classes that y does not have: {unknown.tolist()!r}. Leave those rows out.")
+        return self._one_hot(labels)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _labels(y: Any, n_rows: int) -> NDArray[Any]:
+    labels = read_target(y, n_rows, labels=True)
+    check_classification_targets(labels)
+    return labels

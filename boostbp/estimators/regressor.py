@@ -1,0 +1,201 @@
+"""BoostBPRegressor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
+
+from boostbp.estimators.supervised import Supervised
+from boostbp.inputs import read_target, read_weight
+from boostbp.learning import losses
+from boostbp.learning.losses import Loss
+from boostbp.learning.steps import spread
+
+__all__ = ["BoostBPRegressor"]
+
+Floats = NDArray[np.float64]
+
+
+class BoostBPRegressor(RegressorMixin, Supervised):
+    """Multi-layered gradient boosted trees for regression, trained by back-propagation.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int
+        Units of each hidden layer, from the input up.
+    loss : str or Loss
+        ``"squared_error"``, ``"absolute_error"``, ``"huber"``, ``"quantile"``, ``"poisson"``, the names
+        of LightGBM and XGBoost for these, or an object of your own (`boostbp.learning.losses.Loss`).
+    backend : {"lightgbm", "xgboost", "sklearn"} or Backend
+        Who grows the trees.
+    n_estimators : int, sequence of int or None
+        Boosting rounds: one number, or one per layer (output layer last). None: 20 for hidden layers,
+        100 for the output layer. One number or one per layer also holds for `learning_rate`, `max_depth`,
+        `max_leaves`, `min_samples_leaf` and `reg_lambda`.
+    learning_rate : float, sequence of float or None
+        Shrinkage of each tree (the paper's beta). None: 0.1 in a boosted output layer, and in any other
+        as much as lets its trees cover 95 % of a target, ``1 - 0.05 ** (1 / n_estimators)``.
+    max_depth : int, sequence of int or None
+        -1: no limit. None: 3 in hidden layers, 4 in the output layer.
+    max_leaves : int or None
+        None: as many as `max_depth` allows.
+    min_samples_leaf : int
+    max_bins : int
+    multi_strategy : {"one_output_per_tree", "multi_output_tree"}
+        Whether each unit of a hidden layer has trees of its own, or all units share the structure of
+        each tree (vector leaves of XGBoost; otherwise grown on a projection of the gradients).
+    leaves : {"refit", "native"}
+        Leaf regressions on `basis`, or the library's own linear leaves (LightGBM).
+    basis : {"linear", "quadratic"} or Elementwise
+        phi, the terms of a leaf regression.
+    reg_lambda : float, sequence of float or None
+        Ridge penalty of leaf regressions. None: 1 in hidden layers, 10 in the output layer.
+    penalize_constant, standardize : bool
+        Whether the constant is penalised, and whether weights are penalised in units of the leaf.
+    clip : bool
+        Clip the inputs of a leaf regression to the range the leaf saw in training.
+    base : {"ridge", None}
+        Start each layer with a ridge regression on all its inputs.
+    base_lambda : float or None
+        Its penalty; None: by generalised cross-validation.
+    epochs : int
+        Largest number of epochs of back-propagation.
+    start : {"projection", "noise"}
+        Hidden variables before the first epoch: random projections of the input, or the paper's noise.
+    step : {"normalised", "plain"}
+        Whether `step_size` counts in spreads of the hidden units, or multiplies the gradient as in the paper.
+    step_size, momentum : float
+        alpha and mu of the paper.
+    refit_order : {"upward", "downward"}
+        Layers are fitted again from the input to the output, each on the new output of the one below;
+        or as in the paper, from the output to the input, each on its old input.
+    output : {"boost", "move"}
+        The output layer is boosted on the loss, or fitted to its moved target as in the paper.
+    structure_epochs : int
+        Epochs for which tree structures are kept while their leaves are fitted again; 1: grown every epoch.
+    best_rounds : bool
+        Keep as many rounds of the output layer as the first evaluation set likes best.
+    eval_metric : str, callable or None
+        Metric of the evaluation sets; None: the loss's own.
+    early_stopping : bool or "auto"
+        Without `eval_set`, hold out `validation_fraction` of the rows ("auto": from 200 rows on).
+        False: run all epochs.
+    validation_fraction : float
+    n_iter_no_change : int or None
+        Epochs without improvement on the first evaluation set after which training stops. The best epoch is restored.
+    tol : float
+        Smallest change of the metric that counts as an improvement.
+    max_time : float or None
+        Seconds after which no new epoch begins.
+    categorical_features : "from_dtype", sequence or None
+        Columns with categories.
+    callbacks : sequence of callable or None
+        Each is called with a `Progress` after each epoch; returning True stops. See `boostbp.callbacks`.
+    checkpoint : str, path or None
+        File that holds the whole state of training after each epoch. A fit that finds it goes on from there, and
+        ends in the same model, bit for bit, as one that was never interrupted; it must see the same data and
+        parameters (`epochs` may grow). Needs a whole number as `random_state`.
+    warm_start : bool
+        Keep the state of training in memory, for `fit_more` and for another `fit` on the same data with more `epochs`.
+    n_jobs : int or None
+        Threads; -1: all cores. The model does not depend on it.
+    random_state : int, RandomState or None
+    verbose : int
+        0: silent; 1: a progress bar; 2: log each epoch to the logger ``boostbp``.
+    backend_params : dict or None
+        Native parameters of the library, passed through untouched.
+
+    Attributes
+    ----------
+    network_ : Network
+    history_ : History
+    n_iter_ : int
+        Epochs that were run.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        If the input had names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BoostBPRegressor(hidden_layer_sizes=(8,), epochs=3, random_state=0).fit(X, y)
+    >>> model.transform(X).shape
+    (442, 8)
+    """
+
+    def __init__(
+        self, hidden_layer_sizes: Sequence[int] = (16,), *, loss: Any = "squared_error", **shared: Any
+    ) -> None:
+        self.loss = loss
+        super().__init__(hidden_layer_sizes, **shared)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix, (rows, features)
+        y : array-like, (rows,) or (rows, outputs)
+        sample_weight : array-like, (rows,), optional
+        eval_set : list of (X, y) or (X, y, sample_weight), optional
+            The first one chooses the epoch.
+
+        Raises
+        ------
+        ValueError
+            If the input, the target or a parameter is not usable; the message says which, and what to do.
+        """
+        table = self._read(X, reset=True)
+        target = read_target(y, len(table.X))
+        self._one_dimensional = target.ndim == 1
+        target = target.reshape(len(target), -1)
+        weight = read_weight(sample_weight, len(table.X))
+        sets = self._eval_sets(eval_set)
+        loss = losses.load(self.loss, n_outputs=target.shape[1])
+        loss.check(target)
+        if not sets:
+            table, target, weight, sets = self._hold_out(table, target, weight, None)
+        self._shift, self._spread = _units(target, weight, loss)
+        self._loss = loss
+        metric = self._metric(loss, sets)
+        return self._train(
+            table, (target - self._shift) / self._spread, weight, loss, sets, metric, self._outcome
+        )  # fmt: skip
+
+    def predict(self, X: Any) -> Floats:
+        """Predicted target, (rows,) or (rows, outputs)."""
+        prediction = self._outcome(self._raw(X))
+        return prediction.ravel() if self._one_dimensional else prediction
+
+    def _outcome(self, raw: Floats) -> Floats:
+        return self._loss.link(raw) * self._spread + self._shift
+
+    def _output_scale(self) -> Floats:
+        return self._spread
+
+    def _encode(self, y: Any, n_rows: int) -> Floats:
+        target = read_target(y, n_rows)
+        return target.reshape(len(target), -1)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _units(target: Floats, weight: Floats, loss: Loss) -> tuple[Floats, Floats]:
+    """Shift and spread that bring a target to mean 0 and spread 1, where the loss allows it."""
+    n_outputs = target.shape[1]
+    if not loss.scale_free:
+        return np.zeros(n_outputs), np.ones(n_outputs)
+    shift = weight @ target / weight.sum()
+    deviation = spread(target, weight)
+    return shift, np.where(deviation > 1e-12 * np.abs(shift), deviation, 1.0)
