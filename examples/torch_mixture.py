@@ -27,12 +27,13 @@ def own_loop(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarra
     adam, trees = torch.optim.Adam(model.parameters(), lr=0.01), GBDTStep(model)
     smooth = torch.nn.CrossEntropyLoss(label_smoothing=0.05)  # any loss that torch can express
     for _ in range(epochs):
+        smooth(model(x), target).backward()
+        trees.step()  # the trees follow their gradient
         for _ in range(15):  # the neural layers learn, through trees that stand
             adam.zero_grad()
-            trees.zero_grad()
             smooth(model(x), target).backward()
             adam.step()
-        trees.step()  # the trees follow the gradient of the last pass
+        trees.zero_grad()
     with torch.no_grad():
         predicted = model.eval()(torch.tensor(X_test, dtype=torch.float32)).argmax(dim=1).numpy()
     return float((predicted == y_test).mean())

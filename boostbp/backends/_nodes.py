@@ -41,8 +41,8 @@ class Numbering(NamedTuple):
         if base is None:
             base = np.array([0, len(left_child)])
         is_split = left_child >= 0
-        splits_before = np.cumsum(is_split) - is_split
-        own = np.arange(len(left_child))
+        splits_before: Ints = np.cumsum(is_split) - is_split
+        own: Ints = np.arange(len(left_child))
         if len(base) > 2:
             tree_sizes = np.diff(base)
             splits_before = splits_before - np.repeat(splits_before[base[:-1]], tree_sizes)

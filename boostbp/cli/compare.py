@@ -39,6 +39,9 @@ def compare(
             "--backend", "-b", help="Library under the deep model. Repeatable. Default: lightgbm and xgboost."
         ),
     ] = None,
+    also: Annotated[
+        list[str] | None, typer.Option("--also", help="A mixture, too: gbdt-nn or nn-gbdt. Repeatable; needs torch.")
+    ] = None,
     assigned: Set = None,
     test_size: Annotated[float, typer.Option(help="Share of the rows kept for the scores.")] = 0.25,
     categorical: Categorical = None,
@@ -58,11 +61,15 @@ def compare(
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
     from boostbp.files import Columns
     from boostbp.report import compare as comparison
+    from boostbp.report.contenders import MIXTURES
     from boostbp.report.datasets import load
     from boostbp.report.machine import machine
 
     if not 0.0 < test_size < 1.0:
         raise fail(f"--test-size {test_size} is not between 0 and 1.", 2)
+    unknown = sorted(set(also or ()) - set(MIXTURES))
+    if unknown:
+        raise fail(f"--also {unknown[0]} is not known: use {' or '.join(MIXTURES)}.", 2)
     columns = Columns(categorical=categorical or (), numeric=numeric or (), drop=drop or ())
     outcomes: dict[str, list[Result]] = {}
     for source in data or _SHIPPED:
@@ -79,6 +86,7 @@ def compare(
                 task=dataset.task,
                 backends=backend or ("lightgbm", "xgboost"),
                 params=params,
+                also=also or (),
                 test_size=test_size,
                 n_jobs=n_jobs,
                 seed=seed,

@@ -65,6 +65,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         refit_order: str = "upward",
         output: str = "boost",
         structure_epochs: int = 1,
+        structure_samples: int | float | None = None,
         best_rounds: bool = True,
         eval_metric: Any = None,
         early_stopping: bool | str = "auto",
@@ -106,6 +107,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.refit_order = refit_order
         self.output = output
         self.structure_epochs = structure_epochs
+        self.structure_samples = structure_samples
         self.best_rounds = best_rounds
         self.eval_metric = eval_metric
         self.early_stopping = early_stopping

@@ -87,6 +87,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         refit_order=estimator.refit_order,
         output=estimator.output,
         structure_epochs=estimator.structure_epochs,
+        structure_samples=_samples(estimator, n_rows),
         best_rounds=estimator.best_rounds,
         n_iter_no_change=None if estimator.early_stopping is False else estimator.n_iter_no_change,
         tol=estimator.tol,
@@ -127,6 +128,21 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
         )
         built.append(settings)
     return tuple(built)
+
+
+def _samples(estimator: Any, n_rows: int) -> int | None:
+    value = estimator.structure_samples
+    if value is None:
+        return None
+    share = isinstance(value, float)
+    if not (0.0 < value <= 1.0 if share else value >= 1):
+        raise ValueError(f"structure_samples={value!r} is not allowed: give a share in (0, 1], or a number of rows.")
+    if estimator.leaves == "native":
+        raise ValueError(
+            f"structure_samples={value!r} is not supported with leaves='native': the library fits its leaves "
+            "on the rows it grows on. Use leaves='refit'."
+        )
+    return max(1, round(value * n_rows)) if share else int(value)
 
 
 def _sizes(hidden_layer_sizes: Any) -> tuple[int, ...]:

@@ -78,6 +78,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         The output layer is boosted on the loss, or fitted to its moved target as in the paper.
     structure_epochs : int
         Epochs for which tree structures are kept while their leaves are fitted again; 1: grown every epoch.
+    structure_samples : int, float or None
+        Rows (a number, or a share of them) that tree structures are grown on; leaves are fitted on all rows.
+        Not with ``leaves="native"``.
     best_rounds : bool
         Keep as many rounds of the output layer as the first evaluation set likes best.
     eval_metric : str, callable or None

@@ -20,6 +20,7 @@ from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network
 from boostbp.learning.objective import BoostTo, Objective, SquaredTo
 from boostbp.learning.replay import Replay
+from boostbp.learning.sampling import Sampled
 from boostbp.learning.settings import Settings
 from boostbp.learning.state import State, capture, restore
 from boostbp.learning.steps import Memory, spread
@@ -103,7 +104,9 @@ class Run:
     def __init__(
         self, table: Table, y: Floats, backend: Backend, loss: Loss, settings: Settings, weight: Floats
     ) -> None:
-        self.y, self.backend, self.loss, self.settings, self.weight = y, backend, loss, settings, weight
+        self.y, self.loss, self.settings, self.weight = y, loss, settings, weight
+        sampled = settings.structure_samples
+        self.backend = backend if sampled is None else Sampled(backend, sampled)
         self.rng = np.random.default_rng(settings.seed)
         self.L = len(settings.layers)
         self.table = table

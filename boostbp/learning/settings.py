@@ -39,6 +39,8 @@ class Settings:
         Keep as many rounds of a boosted output layer as the first evaluation set likes best.
     structure_epochs : int
         Epochs for which tree structures are kept, while leaves are fitted again every epoch; 1: grown every epoch.
+    structure_samples : int or None
+        Grow tree structures on so many rows (drawn uniformly), and fit leaves on all; None: on all rows.
     max_time : float or None
         Seconds after which no new epoch begins.
     n_threads : int
@@ -56,6 +58,7 @@ class Settings:
     tol: float = 0.0
     best_rounds: bool = True
     structure_epochs: int = 1
+    structure_samples: int | None = None
     max_time: float | None = None
     n_threads: int = 1
     seed: int = 0

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from boostbp.report.contenders import SINGLE_LAYER, Split, deep
+from boostbp.report.contenders import SINGLE_LAYER, Split, deep, mixture
 from boostbp.report.datasets import Task
 from boostbp.report.trial import Data, Job
 from boostbp.trees.threads import count
@@ -66,6 +66,7 @@ def compare(
     task: Task,
     backends: Sequence[str] = ("lightgbm", "xgboost"),
     params: Mapping[str, Any] | None = None,
+    also: Sequence[str] = (),
     test_size: float = 0.25,
     valid_size: float = 0.2,
     n_jobs: int = 1,
@@ -84,6 +85,8 @@ def compare(
         Libraries that grow the trees of the deep model.
     params : mapping, optional
         Parameters of the deep model over its defaults.
+    also : sequence of {"gbdt-nn", "nn-gbdt"}
+        Mixtures with a neural network, with their defaults; they need torch.
     test_size : float
         Share of the rows that are kept for the report and used for nothing else.
     valid_size : float
@@ -98,14 +101,15 @@ def compare(
     Returns
     -------
     list of Result
-        The deep models, then the single-layer models. A model that fails does not stop the others.
+        The deep models, the mixtures, then the single-layer models. A model that fails does not stop the others.
 
     Raises
     ------
     ValueError
-        If the rows cannot be split.
+        If the rows cannot be split, or a name of `also` is not known.
     """
-    contenders = [*(deep(backend, params or {}) for backend in dict.fromkeys(backends)), *SINGLE_LAYER]
+    mixtures = [mixture(name) for name in dict.fromkeys(also)]
+    contenders = [*(deep(backend, params or {}) for backend in dict.fromkeys(backends)), *mixtures, *SINGLE_LAYER]
     data = _split(X, np.asarray(y), task, test_size, valid_size, seed)
     results = []
     with TemporaryDirectory(prefix="boostbp-") as folder:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from boostbp.extras import require
 
-__all__ = ["SINGLE_LAYER", "Contender", "Fitted", "Split", "deep", "train"]
+__all__ = ["MIXTURES", "SINGLE_LAYER", "Contender", "Fitted", "Split", "deep", "mixture", "train"]
 
 _RATE, _ROUNDS, _PATIENCE = 0.05, 2000, 50
 
@@ -29,19 +29,29 @@ class Contender:
     ----------
     label : str
         Name in the table.
-    kind : {"deep", "lightgbm", "xgboost"}
+    kind : {"deep", "gbdt-nn", "nn-gbdt", "lightgbm", "xgboost"}
     params : mapping
         Parameters over those that all of the kind have.
     """
 
     label: str
-    kind: Literal["deep", "lightgbm", "xgboost"]
+    kind: Literal["deep", "gbdt-nn", "nn-gbdt", "lightgbm", "xgboost"]
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
 def deep(backend: str, params: Mapping[str, Any]) -> Contender:
     """Make the multi-layered model on a backend a contender."""
     return Contender(f"boostbp ({backend})", "deep", {**params, "backend": backend})
+
+
+MIXTURES = {"gbdt-nn": Contender("GBDT-NN", "gbdt-nn"), "nn-gbdt": Contender("NN-GBDT", "nn-gbdt")}
+
+
+def mixture(name: str) -> Contender:
+    """Make a mixture with a neural network, with its defaults, a contender; ValueError if there is none such."""
+    if name not in MIXTURES:
+        raise ValueError(f"also={name!r} is not known: use one of {', '.join(map(repr, MIXTURES))}.")
+    return MIXTURES[name]
 
 
 SINGLE_LAYER = (
@@ -87,17 +97,23 @@ def train(
     ImportError
         If its library is not installed.
     """
-    trainers = {"deep": _deep, "lightgbm": _lightgbm, "xgboost": _xgboost}
+    trainers = {"deep": _deep, "gbdt-nn": _deep, "nn-gbdt": _deep, "lightgbm": _lightgbm, "xgboost": _xgboost}
     return trainers[contender.kind](contender, split, task == "classification", n_jobs, seed, length)
 
 
 def _deep(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
-    from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
+    from boostbp import estimators
+    from boostbp.interop import mixtures
 
+    kinds: dict[str, tuple[Any, Any]] = {
+        "deep": (estimators.BoostBPClassifier, estimators.BoostBPRegressor),
+        "gbdt-nn": (mixtures.GBDTNNClassifier, mixtures.GBDTNNRegressor),
+        "nn-gbdt": (mixtures.NNGBDTClassifier, mixtures.NNGBDTRegressor),
+    }
     params = {"n_jobs": n_jobs, "random_state": seed, "verbose": 0, **contender.params}
     if length is not None:
         params["epochs"] = length
-    model = (BoostBPClassifier if classes else BoostBPRegressor)(**params)
+    model = kinds[contender.kind][0 if classes else 1](**params)
     model.fit(split.X, split.y, eval_set=[(split.X_valid, split.y_valid)])
     return Fitted(model, getattr(model.history_, "best_epoch", None))
 

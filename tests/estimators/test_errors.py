@@ -123,6 +123,8 @@ PARAMETERS = [
     ("n_jobs", 0),
     ("loss", "hinge"),
     ("structure_epochs", 0),
+    ("structure_samples", 0),
+    ("structure_samples", 1.5),
 ]
 
 

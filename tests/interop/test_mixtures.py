@@ -211,3 +211,18 @@ def test_callbacks_see_epochs_and_may_stop():
 def test_bad_parameters_are_refused_by_name(parameter, value):
     with pytest.raises(ValueError, match=f"{parameter}={value!r}"):
         GBDTNNRegressor(**{parameter: value}).fit(*smooth())
+
+
+def test_mixtures_enter_a_comparison_by_name():
+    from boostbp.report.compare import compare
+
+    X, y = smooth(200)
+    names = ["gbdt-nn", "nn-gbdt"]
+    quick = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3}
+    results = compare(X, y, task="regression", backends=["lightgbm"], params=quick, also=names)
+    found = {result.model: result for result in results}
+    for name in ("GBDT-NN", "NN-GBDT"):
+        assert (found[name].state, found[name].reason) == ("ran", "")
+        assert found[name].scores["r2"] > 0.5
+    with pytest.raises(ValueError, match="also='nn'"):
+        compare(X, y, task="regression", also=["nn"])

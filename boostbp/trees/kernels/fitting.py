@@ -17,6 +17,7 @@ from boostbp.trees.kernels.sums import add_ranges, add_sums, frame_of, gather, s
 
 __all__ = ["fit_trees"]
 
+_FAR = 1 << 19  # numbers: an input beyond this does not stay in cache from one use to the next
 _NEAR = 1024  # rows that are routed and then copied from while they are in cache
 
 
@@ -62,7 +63,9 @@ def fit_trees(
     gram, a = np.empty(p * p), np.empty((p, p))
     terms, weighted = scratch(p, 1)
     total, h = np.empty(BLOCK), np.ones(BLOCK)
-    near, places = np.empty((n_rows, max(most, 1))), np.arange(most)
+    far = Z.size > _FAR
+    step = _NEAR if far else n_rows
+    near, places = np.empty((n_rows if far else 0, max(most, 1))), np.arange(most).astype(np.int32)
     values = np.empty((1, 1))
     flat_scale = 0.0 if standardize else 1.0
     unit = len(hess) == 1 and _is_one(hess[0])
@@ -70,10 +73,11 @@ def fit_trees(
     w0 = 0
     for tree in range(len(tree_split) - 1):
         first, last = tree_split[tree], tree_split[tree + 1]
-        for top in range(0, n_rows, _NEAR):
-            stop = min(top + _NEAR, n_rows)
+        for top in range(0, n_rows, step):
+            stop = min(top + step, n_rows)
             route_rows(nodes, first, last, X, top, stop, leaf[tree])
-            copy_paths(leaf[tree], top, stop, start, first_leaf, column, Z, near)
+            if far:
+                copy_paths(leaf[tree], top, stop, start, first_leaf, column, Z, near)
         row_start, order = group_rows(leaf[tree], last - first + 1)
         longest = np.max(np.diff(row_start))
         if longest > values.shape[1] or most > values.shape[0]:
@@ -92,7 +96,10 @@ def fit_trees(
             gram[: p * p] = 0.0
             for block in range(begin, end, BLOCK):
                 n = min(BLOCK, end - block)
-                gather(near, order, 0, block, n, places, 0, k, values, block - begin)
+                if far:
+                    gather(near, order, 0, block, n, places, 0, k, values, block - begin)
+                else:
+                    gather(Z, order, 0, block, n, column, path, k, values, block - begin)
                 if not unit:
                     for i in range(n):
                         h[i] = hess_of[order[block + i]]

@@ -1,0 +1,1 @@
+"""Speed suites: `python -m benchmarks --help`."""

@@ -1,0 +1,88 @@
+"""Run the speed suites: medians and ratios measured side by side, as a table and as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks import overhead, prediction, scaling, shares, startup
+from benchmarks.cases import CASES
+from boostbp.backends import available
+from boostbp.report.machine import machine
+
+SUITES = ("overhead", "native", "prediction", "vjp", "threads", "growth", "memory", "profile", "startup")
+
+
+def main(argv: list[str] | None = None) -> dict[str, Any]:
+    """Parse the arguments, run the suites, print and write what they found."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("suites", nargs="*", metavar="suite", help=f"any of {', '.join(SUITES)}; all if none is given")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and rows")
+    parser.add_argument("--backend", action="append", choices=("lightgbm", "xgboost"), help="again for several")
+    parser.add_argument("--case", action="append", choices=tuple(CASES), help="again for several")
+    parser.add_argument("--cores", type=int, default=None, help="cores for overhead; all if not given")
+    parser.add_argument("--repeats", type=int, default=None)
+    parser.add_argument("--json", type=Path, default=None, help="file to write")
+    options = parser.parse_args(argv)
+    if unknown := set(options.suites) - set(SUITES):
+        parser.error(f"unknown suite {sorted(unknown)}: choose from {', '.join(SUITES)}")
+    found: dict[str, Any] = {"machine": machine(), "quick": options.quick, "results": []}
+    print(" ".join(f"{key}={value}" for key, value in found["machine"].items()), flush=True)
+    for suite, label, work in _jobs(options):
+        result = {"suite": suite, "of": label} | work()
+        found["results"].append(result)
+        print(
+            f"{suite:<11}{label:<20}" + "  ".join(f"{k}: {_text(v)}" for k, v in list(result.items())[2:]), flush=True
+        )
+    if options.json is not None:
+        options.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
+    return found
+
+
+def _jobs(options: argparse.Namespace) -> list[tuple[str, str, Callable[[], dict[str, Any]]]]:
+    repeats = options.repeats or (3 if options.quick else 5)
+    names = options.backend or [name for name in ("lightgbm", "xgboost") if name in available()]
+    sizes = options.case or list(CASES)
+    cases = {name: CASES[name].quick() if options.quick else CASES[name] for name in sizes}
+    per_case: dict[str, Callable[..., dict[str, Any]]] = {
+        "overhead": lambda case, name: overhead.overhead(case, name, repeats=repeats, cores=options.cores),
+        "vjp": lambda case, name: overhead.vjp(case, name, repeats=repeats),
+        "threads": lambda case, name: overhead.two_threads(case, name, repeats=repeats),
+        "memory": scaling.memory,
+        "profile": shares.profile,
+    }
+    top = 30_000 if options.quick else 1_000_000
+    rows = tuple(n for n in (10_000, 30_000, 100_000, 300_000, 1_000_000) if n <= top)
+    largest = replace(CASES["large"], outputs=1, rounds=3 if options.quick else 10)
+    jobs: list[tuple[str, str, Callable[[], dict[str, Any]]]] = []
+    for suite in options.suites or SUITES:
+        if suite in per_case:
+            for key, case in cases.items():
+                for name in names:
+                    jobs.append((suite, f"{key} {name}", lambda s=suite, c=case, n=name: per_case[s](c, n)))
+        elif suite == "native":
+            jobs += [(suite, key, lambda c=case: overhead.native(c, repeats=repeats)) for key, case in cases.items()]
+        elif suite == "prediction":
+            many = 10_000 if options.quick else 100_000
+            for key, case in cases.items():
+                jobs.append((suite, key, lambda c=case: prediction.prediction(c, rows=many, repeats=repeats)))
+        elif suite == "growth":
+            for name in names:
+                jobs.append((suite, name, lambda n=name: scaling.growth(largest, n, rows=rows, repeats=1)))
+        else:
+            jobs.append((suite, "", lambda: startup.startup(repeats=repeats)))
+    return jobs
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{key}={_text(each)}" for key, each in value.items())
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""What a layer costs beside the bare trees: refitted and native leaves, backward pass, threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks import bare
+from benchmarks.cases import Case, bound, data, objective
+from benchmarks.timing import alternate, ratio
+from boostbp.learning import layer as layers
+from boostbp.trees import threads
+from boostbp.trees.basis import Linear
+
+__all__ = ["native", "overhead", "two_threads", "vjp"]
+
+
+def overhead(case: Case, backend: str, *, repeats: int, cores: int | None = None) -> dict[str, Any]:
+    """Our fit of a layer against the fastest arrangement of the bare library on as many cores."""
+    cores = cores or threads.count(-1)
+    X, Y = data(case)
+    inputs, goal = bound(case, X, backend), objective(Y)
+    theirs = bare.arrangements(inputs, Y, backend, cores)
+    once = alternate(theirs, 1, warm=False)
+    fastest = min(once, key=lambda name: once[name][0])
+    times = alternate(
+        {"bare": theirs[fastest], "ours": lambda: layers.fit(inputs, goal, n_threads=cores)}, repeats
+    )  # fmt: skip
+    return {
+        "ratio": ratio(times["ours"], times["bare"]),
+        "bare seconds": float(np.median(times["bare"])),
+        "our seconds": float(np.median(times["ours"])),
+        "bare arrangement": fastest,
+        "cores": cores,
+    }
+
+
+def native(case: Case, *, repeats: int) -> dict[str, Any]:
+    """LightGBM's own linear leaves, all rounds native and then parsed, against its bare constant leaves, one core."""
+    X, Y = data(case)
+    constant, linear = (
+        bound(case, X, "lightgbm"),
+        bound(case, X, "lightgbm", leaves="native", basis=Linear()),
+    )
+    [theirs] = bare.arrangements(constant, Y, "lightgbm", 1).values()
+    goal = objective(Y)
+    times = alternate({"bare": theirs, "ours": lambda: layers.fit(linear, goal)}, repeats)
+    return {"ratio": ratio(times["ours"], times["bare"]), "our seconds": float(np.median(times["ours"]))}
+
+
+def vjp(case: Case, backend: str, *, repeats: int) -> dict[str, Any]:
+    """The backward pass of all rows as a share of the fit, one core."""
+    X, Y = data(case)
+    inputs, goal = bound(case, X, backend), objective(Y)
+    trace = layers.fit(inputs, goal).trace
+    times = alternate({"fit": lambda: layers.fit(inputs, goal), "vjp": lambda: trace.vjp(Y)}, repeats)
+    return {"share of fit": ratio(times["vjp"], times["fit"])}
+
+
+def two_threads(case: Case, backend: str, *, repeats: int) -> dict[str, Any]:
+    """Time with one thread over time with two, and whether the models are the same to the bit."""
+    X, Y = data(case)
+    inputs, goal = bound(case, X, backend), objective(Y)
+    fits = [layers.fit(inputs, goal, n_threads=n) for n in (1, 2)]
+    works = {str(n): (lambda n=n: layers.fit(inputs, goal, n_threads=n)) for n in (1, 2)}
+    times = alternate(works, repeats)
+    weights = [fit.layer.forest.leaves.weight for fit in fits]
+    return {"times faster": ratio(times["1"], times["2"]), "same bits": bool(np.array_equal(*weights))}

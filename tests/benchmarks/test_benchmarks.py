@@ -1,0 +1,71 @@
+"""The speed suites run and say what they measured; no time is asserted."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks import __main__ as suites
+from benchmarks import cases, overhead, scaling, shares
+from benchmarks.cases import Case
+from boostbp.backends import available
+
+TINY = Case(rows=300, features=3, outputs=2, rounds=2, depth=2)
+LIBRARIES = [name for name in ("lightgbm", "xgboost") if name in available()]
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    monkeypatch.setattr(suites, "CASES", dict.fromkeys(cases.CASES, TINY))
+
+
+@pytest.mark.parametrize("backend", LIBRARIES)
+def test_every_suite_of_a_case_runs_and_is_written(tiny, backend, tmp_path, capsys):
+    file = tmp_path / "out.json"
+    wanted = ["overhead", "vjp", "threads", "profile"]
+    found = suites.main([*wanted, "--backend", backend, "--case", "small", "--repeats", "1", "--json", str(file)])
+    assert [result["suite"] for result in found["results"]] == wanted
+    assert json.loads(file.read_text())["results"] == found["results"]
+    assert all(name in capsys.readouterr().out for name in [f"small {backend}"])
+    assert found["results"][2]["same bits"] is True
+
+
+@pytest.mark.parametrize("backend", LIBRARIES)
+def test_shares_of_a_profile_add_up_to_the_whole(backend):
+    found = shares.profile(TINY, backend)
+    seconds = found.pop("seconds")
+    assert seconds > 0
+    assert set(found) >= {"bin", "grow", "parse", "route", "sums", "solve", "evaluate", "pull back", "Python"}
+    assert all(share > 0 for share in found.values())
+    assert sum(found.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("backend", LIBRARIES)
+def test_bare_library_grows_the_trees_that_we_grow(backend):
+    """One round from the same start, so the floor and our fit are the same work."""
+    X, Y = cases.data(TINY)
+    inputs = cases.bound(TINY, X, backend)
+    [tree, _] = inputs.grower.grow(-Y, np.ones_like(Y))
+    assert tree.n_leaves == 4
+    assert set(overhead.bare.arrangements(inputs, Y, backend, 2)) == {
+        "one booster, 2 native threads",
+        "2 boosters, 1 thread each",
+    }
+
+
+def test_growth_is_the_slope_of_the_logarithms():
+    found = scaling.growth(TINY, LIBRARIES[0], rows=(200, 400), repeats=1)
+    low, high = found["seconds by rows"].values()
+    assert found["exponent"] == pytest.approx(np.log2(high / low))
+
+
+def test_unknown_suite_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        suites.main(["speed"])
+    assert "unknown suite ['speed']" in capsys.readouterr().err
