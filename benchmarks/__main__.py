@@ -57,6 +57,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, Callable[[], dict
     }
     top = 30_000 if options.quick else 1_000_000
     rows = tuple(n for n in (10_000, 30_000, 100_000, 300_000, 1_000_000) if n <= top)
+    many = 10_000 if options.quick else 100_000
     largest = replace(CASES["large"], outputs=1, rounds=3 if options.quick else 10)
     jobs: list[tuple[str, str, Callable[[], dict[str, Any]]]] = []
     for suite in options.suites or SUITES:
@@ -67,7 +68,6 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, Callable[[], dict
         elif suite == "native":
             jobs += [(suite, key, lambda c=case: overhead.native(c, repeats=repeats)) for key, case in cases.items()]
         elif suite == "prediction":
-            many = 10_000 if options.quick else 100_000
             for key, case in cases.items():
                 jobs.append((suite, key, lambda c=case: prediction.prediction(c, rows=many, repeats=repeats)))
         elif suite == "growth":

@@ -83,6 +83,7 @@ def train(
     metric: Metric | None,
     outcome: Callable[[Floats], Floats],
     callbacks: Sequence[Callback],
+    resume: Any = None,
 ) -> tuple[MixtureNetwork, History]:
     """Train a mixture: as `boostbp.learning.backprop.train`, with a plan of the network.
 
@@ -91,7 +92,11 @@ def train(
     plan : NetworkPlan
     start : str
         Name of the start of a first layer of trees.
+    resume : None
+        There are no states to go on from.
     """
+    if resume is not None:
+        _no_state()
     history = History(metric=metric.name if metric and eval_sets else "")
     # the watcher cuts networks of trees only; a mixture is cut here
     watch = Watch(history, eval_sets, metric, outcome, callbacks, replace(settings, best_rounds=False))

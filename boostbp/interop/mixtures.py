@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,18 +12,18 @@ from sklearn.utils import check_random_state
 
 from boostbp import backends
 from boostbp.backends.base import Table
-from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
+from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, session
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.parameters import settings_of
 from boostbp.extras import require
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
-from boostbp.learning.watch import EvalSet, Progress
+from boostbp.learning.watch import EvalSet
 
 __all__ = ["GBDTNNClassifier", "GBDTNNRegressor", "NNGBDTClassifier", "NNGBDTRegressor"]
 
 Floats = NDArray[np.float64]
-log = logging.getLogger("boostbp")
+_OF_TREES_ALONE = {"checkpoint": None, "warm_start": False, "structure_epochs": 1, "structure_samples": None}
 _ACTIVATIONS = ("gelu", "identity", "relu", "tanh")
 _OPTIMIZERS = ("adam", "adamw", "rmsprop", "sgd")
 
@@ -57,33 +57,37 @@ class _Mixture(BaseBoostBP):
         used = weight > 0  # a row without weight is no row
         if not used.all():
             table, y, weight = Table(table.X[used], table.categorical), y[used], weight[used]
-        network: Any
-        network, self.history_ = train(
+        plan = NetworkPlan(
+            self._trees,
+            self.activation,
+            self.optimizer,
+            self.network_learning_rate,
+            self.network_steps,
+            self.batch_size,
+        )
+        training: Any = partial(
+            train,
             table,
             y,
-            plan=NetworkPlan(
-                self._trees,
-                self.activation,
-                self.optimizer,
-                self.network_learning_rate,
-                self.network_steps,
-                self.batch_size,
-            ),
+            plan=plan,
             backend=backends.load(self.backend),
             start=self.start,
             loss=loss,
-            settings=settings,
             weight=weight,
             eval_sets=eval_sets,
             metric=metric,
             outcome=outcome,
-            callbacks=[*(self.callbacks or []), *([_log_epoch] if self.verbose else [])],
         )
-        self.network_ = network
-        self.n_iter_ = len(self.history_) - 1
+        session.begin(self, session.Training(training, settings))
         return self
 
     def _check_network(self) -> None:
+        for name, default in _OF_TREES_ALONE.items():
+            if getattr(self, name) != default:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is not supported in a mixture with a neural network: "
+                    f"leave it {default!r}."
+                )
         for name, known in (("activation", _ACTIVATIONS), ("optimizer", _OPTIMIZERS)):
             value = getattr(self, name)
             if value not in known and not (name == "optimizer" and callable(value)):
@@ -103,12 +107,6 @@ class _Mixture(BaseBoostBP):
     def _n_features_out(self) -> int:
         last: Any = self.network_.layers[-2]
         return int(getattr(last, "out_features", 0) or last.linear.out_features)
-
-
-def _log_epoch(progress: Progress) -> None:
-    epoch = progress.epoch
-    metrics = "".join(f"  {name} {value:.6g}" for name, value in epoch.metrics.items())
-    log.info("epoch %d/%d  loss %.6g%s  %.2f s", epoch.epoch, progress.epochs, epoch.loss, metrics, epoch.seconds)
 
 
 class _Classifier(_Mixture, BoostBPClassifier):
@@ -201,7 +199,8 @@ class GBDTNNRegressor(_Regressor):
         Of the trees' outputs. The network follows them, so they need smaller steps than trees do.
     loss, n_estimators, momentum, epochs, early_stopping, ... :
         As in `BoostBPRegressor`. Parameters per layer count the neural layers, which do not look at
-        theirs. `refit_order` has no meaning here, and in GBDT-NN neither has `output`.
+        theirs. `refit_order` and `output` have no meaning here; `checkpoint`, `warm_start`,
+        `structure_epochs` and `structure_samples` are refused.
 
     Attributes
     ----------

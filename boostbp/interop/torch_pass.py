@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.autograd.function import once_differentiable
 else:
-    torch = require("torch", extra="torch", what="boostbp.interop.torch_pass")
+    torch = require("torch", extra="torch", what="boostbp.interop.torch_bridge")
     once_differentiable = torch.autograd.function.once_differentiable
 
 __all__ = ["Trees", "TreesPass", "as_floats", "as_input", "as_targets", "as_tensor"]

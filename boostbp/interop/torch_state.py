@@ -14,7 +14,7 @@ from boostbp.trees.forest import Forest
 
 __all__ = ["forest_of", "read", "state_of"]
 
-torch: Any = require("torch", extra="torch", what="boostbp.interop.torch_state")
+torch: Any = require("torch", extra="torch", what="boostbp.interop.torch_bridge")
 
 FORMAT, VERSION = "boostbp.GBDTModule", 1
 

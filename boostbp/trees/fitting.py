@@ -104,22 +104,28 @@ def _by_blocks(
 ) -> LeafModel:
     """One tree, from sums over blocks of rows."""
     paths = Paths.of(tree, basis)
-    nodes = tree.nodes
+    nodes, n_splits = tree.nodes, len(tree.feature)
+    # Each row's path columns, side by side: three passes then read these few numbers and not the whole input.
+    sizes = np.diff(paths.start)
+    near = np.empty((len(X), max(1, int(sizes.max()))))
+    places = np.arange(len(paths.column), dtype=np.int32) - np.repeat(paths.start[:-1], sizes)
+    here = Paths(paths.start, places, paths.degree)
 
     def group(first: int) -> LeafRows:
         block = slice(first, first + ridge.BLOCK_ROWS)
-        kernels.route_tree(nodes, X[block], leaf[block])
+        part = X[block], paths.start, 0, paths.column, Z[block], leaf[block], near[block]
+        kernels.route_near(nodes, 0, n_splits, *part)
         return LeafRows(first, *kernels.group_rows(leaf[block], tree.n_leaves))
 
     def ranges_of(rows: LeafRows) -> LeafRanges:
-        return LeafRanges.of(rows, paths, Z, hess)
+        return LeafRanges.of(rows, here, near, hess)
 
     blocks = threads.spread(group, range(0, len(X), ridge.BLOCK_ROWS), n_threads)
     frame = reduce(add, threads.spread(ranges_of, blocks, n_threads)).frame(flat_scale=settings.flat_scale)
     units = settings.units(frame)
 
     def sums_of(rows: LeafRows) -> LeafSums:
-        return LeafSums.of(rows, paths, Z, grad.T, hess, *units)
+        return LeafSums.of(rows, here, near, grad.T, hess, *units)
 
     sums = reduce(add, threads.spread(sums_of, blocks, n_threads))
     weight = solve(sums, paths, settings, learning_rate)
@@ -128,7 +134,7 @@ def _by_blocks(
 
     def values_of(rows: LeafRows) -> None:
         kernels.add_values(
-            rows.start, rows.order, rows.first, paths.start, paths.column, Z, paths.degree, frame, weight, out
+            rows.start, rows.order, rows.first, here.start, here.column, near, here.degree, frame, weight, out
         )
 
     threads.spread(values_of, blocks, n_threads)

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_digits
 from sklearn.model_selection import train_test_split
 
+from boostbp import extras
 from boostbp.interop.mixtures import GBDTNNClassifier, GBDTNNRegressor, NNGBDTClassifier, NNGBDTRegressor
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
@@ -27,9 +28,10 @@ def smooth(rows=300, seed=0):
 
 
 def test_absent_torch_is_named_with_its_cure(monkeypatch):
-    import sys
+    def absent(module):
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
-    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr(extras, "import_module", absent)
     with pytest.raises(ImportError, match=r"GBDTNNRegressor needs the torch package: pip install 'boostbp\[torch\]'"):
         GBDTNNRegressor().fit(*smooth())
 
@@ -206,6 +208,8 @@ def test_callbacks_see_epochs_and_may_stop():
         ("network_steps", 0),
         ("batch_size", 1.5),
         ("start", "zeros"),
+        ("warm_start", True),
+        ("structure_epochs", 3),
     ],
 )
 def test_bad_parameters_are_refused_by_name(parameter, value):

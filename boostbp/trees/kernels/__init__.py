@@ -9,7 +9,7 @@ from __future__ import annotations
 from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian, pull_back
 from boostbp.trees.kernels.fitting import fit_trees
 from boostbp.trees.kernels.records import Leaves, Nodes
-from boostbp.trees.kernels.routing import group_rows, path_features, paths_of, route, route_tree
+from boostbp.trees.kernels.routing import group_rows, path_features, paths_of, route, route_near, route_tree
 from boostbp.trees.kernels.solving import move_to_frame, solve_leaves
 from boostbp.trees.kernels.sums import frames, leaf_ranges, leaf_sums
 
@@ -29,6 +29,7 @@ __all__ = [
     "paths_of",
     "pull_back",
     "route",
+    "route_near",
     "route_tree",
     "solve_leaves",
 ]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, TILE, UPPER, exact
-from boostbp.trees.kernels.sums import BLOCK, gather
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, TILE, UPPER, exact
+from boostbp.trees.kernels.sums import gather
 
 __all__ = ["add_leaf", "add_values", "evaluate", "jacobian", "pull_back"]
 
@@ -150,6 +150,21 @@ def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
                 path = leaves.start[number]
                 k = leaves.start[number + 1] - path
                 w = leaves.weight_start[number]
+                if n_outputs == 1:
+                    g = G[row, first]
+                    for j in range(k):
+                        column = leaves.column[path + j]
+                        inverse = leaves.frame[path + j, INV_SCALE]
+                        u = (Z[row, column] - leaves.frame[path + j, CENTER]) * inverse
+                        slope = leaves.weight[w + 1 + j]
+                        if degree == 2:
+                            slope += 2.0 * u * leaves.weight[w + 1 + k + j]
+                        inside = u == u
+                        if clip:
+                            lower, upper = leaves.frame[path + j, LOWER], leaves.frame[path + j, UPPER]
+                            inside = (u >= lower) & (u <= upper) & (lower < upper)
+                        out[row, column] += g * slope * inverse if inside & (inverse > 0.0) else 0.0
+                    continue
                 for j in range(k):
                     column = leaves.column[path + j]
                     d_linear, d_square = _slope_scales(Z[row, column], leaves.frame[path + j], clip)

@@ -11,14 +11,13 @@ import numpy as np
 
 from boostbp.trees.kernels.evaluation import add_leaf
 from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, exact
-from boostbp.trees.kernels.routing import copy_paths, group_rows, paths_of, route_rows
+from boostbp.trees.kernels.routing import group_rows, paths_of, route_near, route_rows
 from boostbp.trees.kernels.solving import move_leaf, solve_leaf
 from boostbp.trees.kernels.sums import add_ranges, add_sums, frame_of, gather, scratch
 
 __all__ = ["fit_trees"]
 
 _FAR = 1 << 19  # numbers: an input beyond this does not stay in cache from one use to the next
-_NEAR = 1024  # rows that are routed and then copied from while they are in cache
 
 
 @exact
@@ -64,7 +63,6 @@ def fit_trees(
     terms, weighted = scratch(p, 1)
     total, h = np.empty(BLOCK), np.ones(BLOCK)
     far = Z.size > _FAR
-    step = _NEAR if far else n_rows
     near, places = np.empty((n_rows if far else 0, max(most, 1))), np.arange(most).astype(np.int32)
     values = np.empty((1, 1))
     flat_scale = 0.0 if standardize else 1.0
@@ -73,11 +71,10 @@ def fit_trees(
     w0 = 0
     for tree in range(len(tree_split) - 1):
         first, last = tree_split[tree], tree_split[tree + 1]
-        for top in range(0, n_rows, step):
-            stop = min(top + step, n_rows)
-            route_rows(nodes, first, last, X, top, stop, leaf[tree])
-            if far:
-                copy_paths(leaf[tree], top, stop, start, first_leaf, column, Z, near)
+        if far:
+            route_near(nodes, first, last, X, start, first_leaf, column, Z, leaf[tree], near)
+        else:
+            route_rows(nodes, first, last, X, 0, n_rows, leaf[tree])
         row_start, order = group_rows(leaf[tree], last - first + 1)
         longest = np.max(np.diff(row_start))
         if longest > values.shape[1] or most > values.shape[0]:

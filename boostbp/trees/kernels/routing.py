@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import TILE, exact
+from boostbp.trees.kernels.records import NEAR, TILE, exact
 
-__all__ = ["copy_paths", "group_rows", "path_features", "paths_of", "route", "route_rows", "route_tree"]
+__all__ = ["copy_paths", "group_rows", "path_features", "paths_of", "route", "route_near", "route_rows", "route_tree"]
 
 
 @exact
@@ -114,6 +114,15 @@ def copy_paths(leaf, begin, end, path_start, first_leaf, column, Z, near):
         k = path_start[first_leaf + np.int64(leaf[row]) + 1] - path
         for j in range(k):
             near[row, j] = Z[row, column[path + j]]
+
+
+@exact
+def route_near(nodes, first, last, X, path_start, first_leaf, column, Z, leaf, near):
+    """Route all rows of `X` under one tree, and copy their path columns while the rows are in cache."""
+    for top in range(0, len(X), NEAR):
+        stop = min(top + NEAR, len(X))
+        route_rows(nodes, first, last, X, top, stop, leaf)
+        copy_paths(leaf, top, stop, path_start, first_leaf, column, Z, near)
 
 
 @exact
