@@ -15,7 +15,7 @@ __all__ = ["profile"]
 
 # Functions whose time, with all that they call, makes up a share: (end of the file's path, function).
 _OUTER = {
-    "bin": [("learning/layer.py", "__init__")],
+    "bin": [("learning/bound.py", "__init__")],
     "grow": [("lightgbm/basic.py", "update"), ("xgboost/core.py", "boost")],
     "parse": [
         ("lightgbm/basic.py", "model_to_string"),
@@ -29,7 +29,7 @@ _OUTER = {
     "leaves": [("kernels/fitting.py", "fit_trees")],
 }
 _INNER = {
-    "route": [("kernels/routing.py", "route_tree"), ("kernels/routing.py", "group_rows")],
+    "route": [("kernels/routing.py", "route_near"), ("kernels/routing.py", "group_rows")],
     "sums": [("kernels/sums.py", "leaf_ranges"), ("kernels/sums.py", "leaf_sums"), ("kernels/sums.py", "frames")],
     "solve": [("kernels/solving.py", "solve_leaves")],
     "evaluate": [("kernels/evaluation.py", "add_values")],

@@ -2,60 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Grower, Growth, LinearLeaves, NativeGrower, Table
+from boostbp.learning.bound import BoundInput, LayerSettings
+from boostbp.learning.fitting import Rounds
 from boostbp.learning.objective import Objective, SquaredTo
-from boostbp.trees import kernels, threads
-from boostbp.trees.basis import Basis, Elementwise, Quadratic
-from boostbp.trees.fitting import fit_trees
-from boostbp.trees.forest import Forest, Member
-from boostbp.trees.linear import RidgeBase
-from boostbp.trees.ridge import LeafModel, LeafRanges, LeafRows, Paths, Ridge, fit_leaves
-from boostbp.trees.tree import Tree
+from boostbp.trees.basis import Elementwise
+from boostbp.trees.forest import Forest
 
 __all__ = ["BoundInput", "Fit", "Layer", "LayerSettings", "Objective", "SquaredTo", "Trace", "fit"]
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class LayerSettings:
-    """How a layer is fitted.
-
-    Attributes
-    ----------
-    n_estimators : int
-        Rounds (N_i of the paper): trees per output, or trees in all with ``growth.shared``.
-    learning_rate : float
-        Shrinkage of each tree (beta).
-    growth : Growth
-    basis : Basis
-        phi.
-    ridge : Ridge
-    clip : bool
-        Clip a leaf's inputs to its training range at evaluation; the Jacobian is 0 where clipped.
-    base : {"ridge", None}
-        Start from one ridge regression on all numeric inputs.
-    base_lambda : float or None
-        Its penalty; None chooses by generalised cross-validation.
-    leaves : {"refit", "native"}
-        Leaf regressions by us on phi, or the library's own linear leaves.
-    """
-
-    n_estimators: int = 100
-    learning_rate: float = 0.1
-    growth: Growth = field(default_factory=Growth)
-    basis: Basis = field(default_factory=Quadratic)
-    ridge: Ridge = field(default_factory=Ridge)
-    clip: bool = True
-    base: Literal["ridge"] | None = None
-    base_lambda: float | None = None
-    leaves: Literal["refit", "native"] = "refit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,41 +79,6 @@ class Fit(NamedTuple):
     trace: Trace
 
 
-class BoundInput:
-    """A layer's input, binned and decomposed once for any number of fits.
-
-    Parameters
-    ----------
-    backend : Backend
-    table : Table
-        The input, (rows, features).
-    settings : LayerSettings
-    weight : (rows,) float64
-        Row weights.
-    """
-
-    def __init__(self, backend: Backend, table: Table, settings: LayerSettings, weight: Floats) -> None:
-        self.table = table
-        self.weight = weight
-        self.settings = settings
-        self.Z = settings.basis.expand(table.X)
-        if isinstance(settings.basis, Elementwise):
-            settings.basis.check(table.X, self.Z, [j for j in range(table.X.shape[1]) if j not in table.categorical])
-        self.vector_leaf = bool(getattr(backend, "vector_leaf", False))
-        self.grower: Grower = backend.bind(table, settings.growth)
-        self._base: RidgeBase | None = None
-
-    @property
-    def base(self) -> RidgeBase:
-        """The ridge regression on all numeric columns, made on first use."""
-        if self._base is None:
-            per_feature = self.settings.basis.columns_per_feature
-            columns = np.arange(self.Z.shape[1], dtype=np.int32)
-            numeric = ~np.isin(columns // per_feature, self.table.categorical)
-            self._base = RidgeBase.bind(self.Z, columns[numeric], self.weight)
-        return self._base
-
-
 def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: int = 0) -> Fit:
     """Fit a layer from scratch.
 
@@ -168,7 +94,7 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
     settings = bound.settings
     if settings.leaves == "native":
         _check_native(settings, objective)
-    run = _Run.of(bound, objective, n_threads, seed)
+    run = Rounds.of(bound, objective, n_threads, seed)
     if settings.base == "ridge":
         run.fit_base()
     if settings.growth.shared:
@@ -186,175 +112,6 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
     )
     trace = Trace(forest, bound.table.X, run.leaf[: forest.n_trees], n_threads)
     return Fit(Layer(forest), np.ascontiguousarray(run.running.T), trace)
-
-
-@dataclass(slots=True)
-class _Run:
-    """The rounds of one fit; each method adds its trees' values to `running`.
-
-    Attributes
-    ----------
-    running : (outputs, rows) float64
-        The running fit.
-    members : list
-        The trees: the base, then those of the first round by output, those of the second, and so on.
-    leaf : (trees, rows), smallest integer type
-        The leaf of each row under each tree.
-    """
-
-    bound: BoundInput
-    objective: Objective
-    n_threads: int
-    seed: int
-    running: Floats
-    members: list[Member | None]
-    leaf: NDArray[Any]
-
-    @classmethod
-    def of(cls, bound: BoundInput, objective: Objective, n_threads: int, seed: int) -> _Run:
-        settings, n_rows, n_outputs = bound.settings, len(bound.Z), objective.n_outputs
-        n_trees = (settings.base == "ridge") + settings.n_estimators * (1 if settings.growth.shared else n_outputs)
-        most = settings.growth.leaves - 1
-        dtype = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.int32
-        leaf = np.empty((n_trees, n_rows), dtype)
-        return cls(bound, objective, n_threads, seed, np.zeros((n_outputs, n_rows)), [None] * n_trees, leaf)
-
-    @property
-    def first(self) -> int:
-        """Number of the first tree of the first round."""
-        return int(self.bound.settings.base == "ridge")
-
-    def fit_base(self) -> None:
-        """One ridge regression for all outputs."""
-        grad, hess = self.objective.gradient(self.running.T, slice(0, self.objective.n_outputs))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            target = np.where(hess > 0, -grad / hess, 0.0)
-        model = self.bound.base.fit(target, self.bound.settings.base_lambda)
-        self.leaf[0] = 0
-        self._add(model, np.zeros(len(self.bound.Z), np.int32), slice(0, self.objective.n_outputs))
-        self.members[0] = Member(Tree.stump(), model, 0)
-
-    def refit(self) -> None:
-        """All rounds with one tree per output.
-
-        Outputs go together as far as the threads allow, which saves calls, unless the library draws: then each has a
-        grower of its own.
-        """
-        n_outputs, n_rounds = self.objective.n_outputs, self.bound.settings.n_estimators
-        pure = bool(getattr(self.bound.grower, "pure", False))
-        groups = _groups(n_outputs, self.n_threads if pure else n_outputs)
-        growers = [self.bound.grower.fork(self.seed + outputs.start) for outputs in groups]
-
-        def alone(k: int) -> None:
-            for number in range(n_rounds):
-                grad, hess = self.objective.gradient(self.running[groups[k]].T, groups[k])
-                self._round(number, growers[k], groups[k], grad, hess)
-
-        if self.objective.separable:
-            threads.spread(alone, range(len(groups)), self.n_threads)
-            return
-        for number in range(n_rounds):
-            grad, hess = self.objective.gradient(self.running.T, slice(0, n_outputs))
-
-            def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> None:
-                self._round(number, growers[k], groups[k], grad[:, groups[k]], hess[:, groups[k]])
-
-            threads.spread(part, range(len(groups)), self.n_threads)
-
-    def _round(self, number: int, grower: Grower, outputs: slice, grad: Floats, hess: Floats) -> None:
-        """One round of some outputs."""
-        settings, n_outputs = self.bound.settings, self.objective.n_outputs
-        trees = grower.grow(grad, hess)
-        first = self.first + number * n_outputs
-        at = slice(first + outputs.start, first + outputs.stop)
-        models = fit_trees(
-            trees, self.bound.table.X, self.bound.Z, settings.basis, _by_output(grad), _by_output(hess), settings.ridge,
-            learning_rate=settings.learning_rate, leaf=self.leaf[at], out=self.running[outputs],
-            n_threads=max(1, self.n_threads // min(n_outputs, self.n_threads)),
-        )  # fmt: skip
-        outputs_of_trees = range(outputs.start, outputs.stop)
-        self.members[at] = [Member(*each) for each in zip(trees, models, outputs_of_trees, strict=True)]
-
-    def shared(self) -> None:
-        """All rounds with one tree for all outputs."""
-        everything = slice(0, self.objective.n_outputs)
-        settings = self.bound.settings
-        grower = self.bound.grower.fork(self.seed)
-        rng = np.random.default_rng(self.seed)
-        for number in range(self.first, self.first + settings.n_estimators):
-            grad, hess = (np.ascontiguousarray(a) for a in self.objective.gradient(self.running.T, everything))
-            if self.bound.vector_leaf:
-                [tree] = grower.grow(grad, hess)
-            else:  # structure from one random projection of the gradients
-                sketch = grad @ rng.standard_normal((grad.shape[1], 1)) / np.sqrt(grad.shape[1])
-                [tree] = grower.grow(sketch, hess.mean(axis=1, keepdims=True))
-            leaf = tree.leaf_of(self.bound.table.X)
-            paths = Paths.of(tree, settings.basis)
-            weight = hess.mean(axis=1)
-            model = fit_leaves(leaf, paths, self.bound.Z, grad, weight, settings.ridge, settings.learning_rate)
-            self._add(model, leaf, everything)
-            self.leaf[number] = leaf
-            self.members[number] = Member(tree, model, 0)
-
-    def native(self) -> None:
-        """All rounds with the library's own linear leaves, output by output."""
-        boosted = threads.spread(self._native, range(self.objective.n_outputs), self.n_threads)
-        trees = [tree for output in boosted for tree in output]
-        at = range(self.first, self.first + len(trees))
-        for number, (member, leaf) in zip(at, trees, strict=True):
-            self.members[number] = member
-            self.leaf[number] = leaf
-
-    def _native(self, output: int) -> list[tuple[Member, NDArray[np.int32]]]:
-        settings, table = self.bound.settings, self.bound.table
-        grower = self.bound.grower.fork(self.seed + output)
-        if not isinstance(grower, NativeGrower):
-            raise ValueError(
-                "leaves='native' is not supported: this backend has no linear leaves of its own. Use leaves='refit'."
-            )
-        outputs = slice(output, output + 1)
-        start = self.running[outputs].T.copy()
-
-        def gradient(score: Floats) -> tuple[Floats, Floats]:
-            grad, hess = self.objective.gradient(start + score.reshape(-1, 1), outputs)
-            return grad.ravel(), hess.ravel()
-
-        grown = []
-        native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
-        for leaves in native:
-            leaf = leaves.tree.leaf_of(table.X)
-            model = _from_native(leaves, leaf, table.X, self.bound.weight)
-            self._add(model, leaf, outputs)
-            grown.append((Member(leaves.tree, model, output), leaf))
-        return grown
-
-    def _add(self, model: LeafModel, leaf: NDArray[np.int32], outputs: slice) -> None:
-        out = np.zeros((len(self.bound.Z), model.n_outputs))
-        model.add_to(out, leaf, self.bound.Z)
-        self.running[outputs] += out.T
-
-
-def _groups(n_outputs: int, n_groups: int) -> list[slice]:
-    """Outputs in so many groups of nearly one size."""
-    ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
-    return [slice(*ends[k : k + 2]) for k in range(n_groups) if ends[k] < ends[k + 1]]
-
-
-def _by_output(columns: Floats) -> Floats:
-    """(rows, outputs) as (outputs, rows) in one piece; a single row if all outputs share one column in memory."""
-    shared = columns.strides[1] == 0
-    return np.require(columns[:, :1].T if shared else columns.T, np.float64, ["C", "W"])
-
-
-def _from_native(leaves: LinearLeaves, leaf: NDArray[np.int32], X: Floats, weight: Floats) -> LeafModel:
-    """The library's linear leaves in our frame: same function, training ranges added."""
-    n_leaves = leaves.tree.n_leaves
-    paths = Paths(leaves.start, leaves.features, 1)
-    blocks = [LeafRanges.of(rows, paths, X, weight) for rows in LeafRows.blocks(leaf, n_leaves)]
-    frame = sum(blocks[1:], start=blocks[0]).frame(flat_scale=1.0)
-    w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
-    kernels.move_to_frame(paths.start, 1, 1, frame, w)
-    return LeafModel(paths, frame, w, 1, leaves.missing)
 
 
 def _check_native(settings: LayerSettings, objective: Objective) -> None:

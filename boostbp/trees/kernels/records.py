@@ -15,7 +15,9 @@ NEAR = 1024  # rows that are routed and then copied from while they are in cache
 
 # Every loop releases the interpreter lock, so that callers run row blocks or outputs in threads of their own.
 exact = njit(nogil=True, cache=True, error_model="numpy")
-fast = njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+# Always inlined: a compiled module carries its own copies of what it calls, which of them runs depends on the order
+# of loading, and copies that may reassociate sums need not agree in the last bit between a compiled and a cached run.
+fast = njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"}, forceinline=True)
 
 
 class Nodes(NamedTuple):

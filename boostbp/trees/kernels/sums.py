@@ -18,7 +18,9 @@ from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER
 
 __all__ = ["add_ranges", "add_sums", "frame_of", "frames", "gather", "leaf_ranges", "leaf_sums", "scratch"]
 
-_without_nan = njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nnan", "nsz"})
+_without_nan = njit(
+    nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nnan", "nsz"}, forceinline=True
+)
 
 
 @exact

@@ -1,0 +1,88 @@
+"""A layer's input, bound to a library and to how the layer is fitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Backend, Grower, Growth, Table
+from boostbp.trees.basis import Basis, Elementwise, Quadratic
+from boostbp.trees.linear import RidgeBase
+from boostbp.trees.ridge import Ridge
+
+__all__ = ["BoundInput", "LayerSettings"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSettings:
+    """How a layer is fitted.
+
+    Attributes
+    ----------
+    n_estimators : int
+        Rounds (N_i of the paper): trees per output, or trees in all with ``growth.shared``.
+    learning_rate : float
+        Shrinkage of each tree (beta).
+    growth : Growth
+    basis : Basis
+        phi.
+    ridge : Ridge
+    clip : bool
+        Clip a leaf's inputs to its training range at evaluation; the Jacobian is 0 where clipped.
+    base : {"ridge", None}
+        Start from one ridge regression on all numeric inputs.
+    base_lambda : float or None
+        Its penalty; None chooses by generalised cross-validation.
+    leaves : {"refit", "native"}
+        Leaf regressions by us on phi, or the library's own linear leaves.
+    """
+
+    n_estimators: int = 100
+    learning_rate: float = 0.1
+    growth: Growth = field(default_factory=Growth)
+    basis: Basis = field(default_factory=Quadratic)
+    ridge: Ridge = field(default_factory=Ridge)
+    clip: bool = True
+    base: Literal["ridge"] | None = None
+    base_lambda: float | None = None
+    leaves: Literal["refit", "native"] = "refit"
+
+
+class BoundInput:
+    """A layer's input, binned and decomposed once for any number of fits.
+
+    Parameters
+    ----------
+    backend : Backend
+    table : Table
+        The input, (rows, features).
+    settings : LayerSettings
+    weight : (rows,) float64
+        Row weights.
+    """
+
+    def __init__(self, backend: Backend, table: Table, settings: LayerSettings, weight: Floats) -> None:
+        self.table = table
+        self.weight = weight
+        self.settings = settings
+        self.Z = settings.basis.expand(table.X)
+        if isinstance(settings.basis, Elementwise):
+            settings.basis.check(table.X, self.Z, [j for j in range(table.X.shape[1]) if j not in table.categorical])
+        self.vector_leaf = bool(getattr(backend, "vector_leaf", False))
+        self.grower: Grower = backend.bind(table, settings.growth)
+        self._base: RidgeBase | None = None
+
+    @property
+    def base(self) -> RidgeBase:
+        """The ridge regression on all numeric columns, made on first use."""
+        if self._base is None:
+            per_feature = self.settings.basis.columns_per_feature
+            columns = np.arange(self.Z.shape[1], dtype=np.int32)
+            numeric = ~np.isin(columns // per_feature, self.table.categorical)
+            self._base = RidgeBase.bind(self.Z, columns[numeric], self.weight)
+        return self._base
