@@ -47,7 +47,7 @@ def test_rounds_of_a_coupled_loss_are_counted_for_each_class():
     y = np.digitize(TARGETS[:, 0], [-0.5, 0.5])
     model = BoostBPClassifier((4,), epochs=0, n_estimators=[3, 6], early_stopping=False, random_state=0).fit(H, y)
     numbers = rounds.round_of(model.network_.layers[-1].forest, base=True)
-    assert sorted(numbers.tolist()) == [-1] + sorted(list(range(6)) * 3)
+    assert sorted(numbers.tolist()) == [-1, *sorted(list(range(6)) * 3)]
 
 
 def test_best_rounds_cannot_score_worse_on_the_set_that_chooses_them():
