@@ -1,0 +1,69 @@
+"""A user's own backend: an object with `bind`, passed as ``backend=``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from boostbp import BoostBPClassifier, BoostBPRegressor, fit_layer
+from boostbp.trees.tree import Tree
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-1, 1, (400, 3))
+y = np.abs(X[:, 0]) + X[:, 1]
+
+
+class MedianStumps:
+    """Grows stumps that split the feature most correlated with the gradient at its median."""
+
+    def bind(self, table, growth):
+        self.bound = (table, growth)
+        return MedianStumpGrower(table.X)
+
+
+class MedianStumpGrower:
+    def __init__(self, X):
+        self.X, self.medians = X, np.median(X, axis=0)
+
+    def grow(self, grad, hess):
+        sides = self.X > self.medians
+        trees = []
+        for column in grad.T:
+            gains = [abs(column[side].sum() - column[~side].sum()) for side in sides.T]
+            best = int(np.argmax(gains))
+            trees.append(Tree.of([best], [self.medians[best]], [~0], [~1], [True]))
+        return trees
+
+    def fork(self, seed):
+        return self
+
+
+def test_estimators_train_on_an_own_backend():
+    own = MedianStumps()
+    model = BoostBPRegressor((4,), backend=own, epochs=3, max_depth=7, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.9
+    assert own.bound[1].max_depth == 7
+    nodes = model.network_.layers[0].forest.nodes
+    assert set(nodes.threshold) <= set(np.median(own_input(model), axis=0))
+    classifier = BoostBPClassifier((4,), backend=MedianStumps(), epochs=2, random_state=0).fit(X, y > 0.5)
+    assert classifier.score(X, y > 0.5) > 0.9
+
+
+def own_input(model):
+    """The rows that the first layer was fitted on: all but those held out, in order."""
+    from sklearn.model_selection import train_test_split
+
+    seed = np.random.RandomState(0).randint(2**31 - 1)
+    train, _ = train_test_split(np.arange(len(X)), test_size=model.validation_fraction, random_state=seed)
+    return X[np.sort(train)]
+
+
+def test_fit_layer_takes_an_own_backend():
+    layer = fit_layer(X, y, backend=MedianStumps(), n_estimators=30, basis="quadratic")
+    assert 1 - np.var(layer.predict(X).ravel() - y) / np.var(y) > 0.5
+    assert set(layer.forest.nodes.threshold) <= set(np.median(X, axis=0))
+
+
+def test_an_object_without_bind_is_refused():
+    with pytest.raises((TypeError, ValueError), match=r"backend.*bind"):
+        BoostBPRegressor(backend=object(), epochs=1).fit(X, y)
