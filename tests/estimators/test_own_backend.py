@@ -26,7 +26,7 @@ class MedianStumpGrower:
         self.X, self.medians = X, np.median(X, axis=0)
 
     def grow(self, grad, hess):
-        sides = self.X > self.medians
+        sides = self.medians < self.X
         trees = []
         for column in grad.T:
             gains = [abs(column[side].sum() - column[~side].sum()) for side in sides.T]
