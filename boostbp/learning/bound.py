@@ -73,7 +73,8 @@ class BoundInput:
         self.Z = settings.basis.expand(table.X)
         if isinstance(settings.basis, Elementwise):
             settings.basis.check(table.X, self.Z, [j for j in range(table.X.shape[1]) if j not in table.categorical])
-        self.vector_leaf = bool(getattr(backend, "vector_leaf", False))
+        # no library grows vector leaves on categories: there the structure comes from a projection of the gradients
+        self.vector_leaf = bool(getattr(backend, "vector_leaf", False)) and not table.categorical
         self.grower: Grower = backend.bind(table, settings.growth)
         self._base: RidgeBase | None = None
 
