@@ -7,17 +7,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.model_selection import train_test_split
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from boostbp.backends.base import Table
-from boostbp.estimators.base import BaseBoostBP
-from boostbp.estimators.supervised import HOLD_OUT_ROWS
+from boostbp.estimators.base import BaseBoostBP, standard_units
 from boostbp.inputs import read_weight
 from boostbp.learning.backprop import EvalSet
 from boostbp.learning.losses import SquaredError
-from boostbp.learning.steps import spread
 
 __all__ = ["BoostBPAutoencoder"]
 
@@ -53,23 +50,14 @@ class BoostBPAutoencoder(BaseBoostBP):
         table = self._read(X, reset=True)
         weight = read_weight(sample_weight, len(table.X))
         held = [self._read(part).X for part in eval_set or []]
-        names = [f"valid_{number}" for number in range(len(held))]
-        if not held and (
-            self.early_stopping is True or (self.early_stopping == "auto" and len(table.X) >= HOLD_OUT_ROWS)
-        ):
-            seed = check_random_state(self.random_state).randint(2**31 - 1)
-            rows = np.arange(len(table.X))
-            train, out = train_test_split(rows, test_size=self.validation_fraction, random_state=seed)
-            held, names = [table.X[np.sort(out)]], ["held_out"]
-            train.sort()
-            table, weight = Table(table.X[train]), weight[train]
-        self._shift = weight @ table.X / weight.sum()
-        deviation = spread(table.X, weight)
-        self._spread = np.where(deviation > 1e-12 * np.abs(self._shift), deviation, 1.0)
+        sets = [EvalSet(f"valid_{number}", part, part, np.ones(len(part))) for number, part in enumerate(held)]
+        target = table.X
+        if not sets:
+            table, target, weight, sets = self._hold_out(table, target, weight, None)
+        self._shift, self._spread = standard_units(target, weight)
         loss = SquaredError()
-        sets = [EvalSet(name, part, part, np.ones(len(part))) for name, part in zip(names, held, strict=True)]
         metric = self._metric(loss, sets)
-        target = np.ascontiguousarray((table.X - self._shift) / self._spread)
+        target = np.ascontiguousarray((target - self._shift) / self._spread)
         return self._train(table, target, weight, loss, sets, metric, self._outcome)
 
     def predict(self, X: Any) -> Floats:

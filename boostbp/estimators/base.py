@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,11 +25,13 @@ from boostbp.learning.history import History
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network
+from boostbp.learning.steps import spread
 from boostbp.trees import threads
 
-__all__ = ["BaseBoostBP"]
+__all__ = ["BaseBoostBP", "standard_units"]
 
 Floats = NDArray[np.float64]
+HOLD_OUT_ROWS = 200  # below this many rows early_stopping="auto" does not give rows away
 
 
 class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -199,6 +202,28 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         return self.network_.predict(self._read(X).X, n_jobs=self._n_threads())
 
+    def _hold_out(
+        self, table: Table, y: Floats, weight: Floats, strata: Any
+    ) -> tuple[Table, Floats, Floats, list[EvalSet]]:
+        """Give some rows away for early stopping, if that is wanted and there are enough."""
+        if self.early_stopping not in (True, False, "auto"):
+            raise ValueError(f"early_stopping={self.early_stopping!r} is not known: use True, False or 'auto'.")
+        wanted = self.early_stopping is True or (self.early_stopping == "auto" and len(y) >= HOLD_OUT_ROWS)
+        if not wanted or self.epochs == 0:
+            return table, y, weight, []
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        rows = np.arange(len(y))
+        try:
+            train, held = train_test_split(rows, test_size=self.validation_fraction, random_state=seed, stratify=strata)
+        except ValueError:  # a class too small to be split: without strata
+            train, held = train_test_split(rows, test_size=self.validation_fraction, random_state=seed)
+        if not (weight[held].any() and weight[train].any()):
+            return table, y, weight, []
+        train.sort()
+        held.sort()
+        held_out = EvalSet("held_out", table.X[held], y[held], weight[held])
+        return Table(table.X[train], table.categorical), y[train], weight[train], [held_out]
+
     def _metric(self, loss: Loss, eval_sets: Sequence[EvalSet]) -> Metric | None:
         """What evaluation sets are scored by; None where there are none."""
         if not eval_sets:
@@ -237,6 +262,13 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def __getstate__(self) -> dict[str, Any]:
         """What pickle keeps: not the state of training, which holds the training rows."""
         return {name: value for name, value in super().__getstate__().items() if name != "_training"}
+
+
+def standard_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Weighted mean and spread of each output, (outputs,): what brings a target to mean 0 and spread 1."""
+    shift = weight @ target / weight.sum()
+    deviation = spread(target, weight)
+    return shift, np.where(deviation > 1e-12 * np.abs(shift), deviation, 1.0)
 
 
 def _signature(init: Callable[..., None]) -> inspect.Signature:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
+from boostbp.estimators.base import standard_units
 from boostbp.estimators.supervised import Supervised
 from boostbp.inputs import read_target, read_weight
 from boostbp.learning import losses
 from boostbp.learning.losses import Loss
-from boostbp.learning.steps import spread
 
 __all__ = ["BoostBPRegressor"]
 
@@ -199,6 +199,4 @@ def _units(target: Floats, weight: Floats, loss: Loss) -> tuple[Floats, Floats]:
     n_outputs = target.shape[1]
     if not loss.scale_free:
         return np.zeros(n_outputs), np.ones(n_outputs)
-    shift = weight @ target / weight.sum()
-    deviation = spread(target, weight)
-    return shift, np.where(deviation > 1e-12 * np.abs(shift), deviation, 1.0)
+    return standard_units(target, weight)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +101,7 @@ class Rounds:
         """One round of some outputs."""
         settings, n_outputs = self.bound.settings, self.objective.n_outputs
         trees = grower.grow(grad, hess)
+        self._check(trees)
         first = self.first + number * n_outputs
         at = slice(first + outputs.start, first + outputs.stop)
         models = fit_trees(
@@ -123,6 +125,7 @@ class Rounds:
             else:  # structure from one random projection of the gradients
                 sketch = grad @ rng.standard_normal((grad.shape[1], 1)) / np.sqrt(grad.shape[1])
                 [tree] = grower.grow(sketch, hess.mean(axis=1, keepdims=True))
+            self._check([tree])
             leaf = tree.leaf_of(self.bound.table.X)
             paths = Paths.of(tree, settings.basis)
             weight = hess.mean(axis=1)
@@ -162,6 +165,15 @@ class Rounds:
             self._add(model, leaf, outputs)
             grown.append((Member(leaves.tree, model, output), leaf))
         return grown
+
+    def _check(self, trees: Sequence[Tree]) -> None:
+        """Refuse trees whose leaves have no number in `leaf`: they would be routed wrongly without a word."""
+        most = max(tree.n_leaves for tree in trees)
+        if most - 1 > np.iinfo(self.leaf.dtype).max:
+            raise ValueError(
+                f"the backend grew a tree of {most} leaves, but max_depth and max_leaves allow "
+                f"{self.bound.settings.growth.leaves}: a backend must keep to `Growth.leaves`."
+            )
 
     def _add(self, model: LeafModel, leaf: NDArray[np.int32], outputs: slice) -> None:
         out = np.zeros((len(self.bound.Z), model.n_outputs))

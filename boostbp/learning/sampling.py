@@ -53,6 +53,11 @@ class _SampledGrower:
     grower: Grower
     rows: NDArray[np.intp]
 
+    @property
+    def pure(self) -> bool:
+        """Whether outputs may be grown together: the sample is the same for all."""
+        return bool(getattr(self.grower, "pure", False))
+
     def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
         """Grow a round on the gradients of the sample."""
         return self.grower.grow(np.ascontiguousarray(grad[self.rows]), np.ascontiguousarray(hess[self.rows]))

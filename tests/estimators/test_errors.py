@@ -144,6 +144,11 @@ def test_eval_metric_and_eval_set():
         BoostBPClassifier(epochs=1).fit(X, Y > 0, eval_set=[(X, np.where(Y > 0, 1, 2))])
 
 
+def test_auto_encoder_checks_early_stopping():
+    with pytest.raises(ValueError, match=r"early_stopping='maybe'"):
+        BoostBPAutoencoder(epochs=1, early_stopping="maybe").fit(X)
+
+
 def test_auto_encoder_takes_numbers_only():
     with pytest.raises(ValueError, match=r"NaN"):
         BoostBPAutoencoder().fit(changed(X, (0, 0), np.nan))

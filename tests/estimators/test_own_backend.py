@@ -67,3 +67,25 @@ def test_fit_layer_takes_an_own_backend():
 def test_an_object_without_bind_is_refused():
     with pytest.raises((TypeError, ValueError), match=r"backend.*bind"):
         BoostBPRegressor(backend=object(), epochs=1).fit(X, y)
+
+
+class TooManyLeaves(MedianStumps):
+    """A chain of 300 leaves, whatever the largest depth."""
+
+    def bind(self, table, growth):
+        return self
+
+    def fork(self, seed):
+        return self
+
+    def grow(self, grad, hess):
+        left = ~np.arange(299)
+        right = np.append(np.arange(1, 299), ~299)
+        return [Tree.of(np.zeros(299), np.linspace(-1, 1, 299), left, right, np.ones(299))] * grad.shape[1]
+
+
+@pytest.mark.parametrize("multi_strategy", ["one_output_per_tree", "multi_output_tree"])
+def test_trees_beyond_the_allowed_leaves_are_refused(multi_strategy):
+    with pytest.raises(ValueError, match=r"tree of 300 leaves, but max_depth and max_leaves allow 8"):
+        fit_layer(X, y, backend=TooManyLeaves(), max_depth=3, n_estimators=2, multi_strategy=multi_strategy)
+    assert fit_layer(X, y, backend=TooManyLeaves(), max_depth=9, n_estimators=2).forest.n_trees == 2
