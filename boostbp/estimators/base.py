@@ -39,6 +39,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     network_: Network
     history_: History
+    _fewest_hidden = 1
 
     def __init__(
         self,
@@ -149,9 +150,8 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         hidden = len(self.network_.layers) - 1
         if not -hidden <= layer < hidden:
-            raise ValueError(
-                f"layer={layer!r} does not exist: this model has {hidden} hidden layers, 0 to {hidden - 1}."
-            )
+            there = f"{hidden} hidden layers, 0 to {hidden - 1}" if hidden else "no hidden layer"
+            raise ValueError(f"layer={layer!r} does not exist: this model has {there}.")
         return self.network_.representation(self._read(X).X, layer % hidden + 1, n_jobs=self._n_threads())
 
     def jacobian(self, X: Any) -> Floats:

@@ -75,13 +75,13 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         raise ValueError(f"momentum={estimator.momentum!r} is not in [0, 1): 0 is no momentum, 0.8 a usual value.")
     if not (estimator.step_size > 0 and np.isfinite(estimator.step_size)):
         raise ValueError(f"step_size={estimator.step_size!r} is not a positive number: try 0.5.")
-    units = _sizes(estimator.hidden_layer_sizes)
+    units = _sizes(estimator.hidden_layer_sizes, estimator._fewest_hidden)
     rule = Normalised if estimator.step == "normalised" else Plain
     step: Step = rule(estimator.step_size, estimator.momentum)
     return Settings(
         layers=_layers(estimator, (*units, n_outputs), n_rows, seed),
         units=units,
-        epochs=estimator.epochs,
+        epochs=estimator.epochs if units else 0,
         step=step,
         start=STARTS[estimator.start],
         refit_order=estimator.refit_order,
@@ -145,12 +145,12 @@ def _samples(estimator: Any, n_rows: int) -> int | None:
     return max(1, round(value * n_rows)) if share else int(value)
 
 
-def _sizes(hidden_layer_sizes: Any) -> tuple[int, ...]:
+def _sizes(hidden_layer_sizes: Any, fewest: int) -> tuple[int, ...]:
     sizes = (hidden_layer_sizes,) if np.isscalar(hidden_layer_sizes) else tuple(hidden_layer_sizes)
-    if not sizes or any(isinstance(size, bool) or int(size) != size or size < 1 for size in sizes):
+    if len(sizes) < fewest or any(isinstance(size, bool) or int(size) != size or size < 1 for size in sizes):
         raise ValueError(
-            f"hidden_layer_sizes={hidden_layer_sizes!r} must hold at least one hidden layer of at least one unit, "
-            "such as (32,)."
+            f"hidden_layer_sizes={hidden_layer_sizes!r} must hold at least {fewest} hidden layers of at least one "
+            "unit, such as (32,)."
         )
     return tuple(int(size) for size in sizes)
 

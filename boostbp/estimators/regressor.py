@@ -27,7 +27,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     Parameters
     ----------
     hidden_layer_sizes : sequence of int
-        Units of each hidden layer, from the input up.
+        Units of each hidden layer, from the input up. None at all, ``()``, is a single layer of boosted trees.
     loss : str or Loss
         ``"squared_error"``, ``"absolute_error"``, ``"huber"``, ``"quantile"``, ``"poisson"``, the names
         of LightGBM and XGBoost for these, or an object of your own (`boostbp.learning.losses.Loss`).

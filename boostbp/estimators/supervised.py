@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 class Supervised(BaseBoostBP):
     """Targets and evaluation sets as the loss takes them."""
 
+    _fewest_hidden = 0  # a single layer is a model
+
     def _eval_sets(self, eval_set: Any) -> list[EvalSet]:
         """The user's evaluation sets: pairs (X, y) or triples (X, y, sample_weight)."""
         parts = [eval_set] if isinstance(eval_set, tuple) and len(eval_set) in (2, 3) else list(eval_set or [])

@@ -67,7 +67,7 @@ def network_from(facts: Any, arrays: Mapping[str, NDArray[Any]]) -> Network:
         layers.append(Layer(packed.unpack(fact, parts)))
     baseline = arrays["baseline"]
     sizes = [layer.forest.n_outputs for layer in layers]
-    if len(layers) < 2 or [layer.forest.n_features for layer in layers[1:]] != sizes[:-1]:
+    if not layers or [layer.forest.n_features for layer in layers[1:]] != sizes[:-1]:
         raise ValueError(f"This is not a network: layers with {sizes} outputs do not stand on one another.")
     if baseline.dtype != np.float64 or baseline.shape != (sizes[-1],):
         raise ValueError(f"This is not a network: baseline is {baseline.dtype}, {baseline.shape}.")

@@ -95,7 +95,6 @@ def test_native_parameter_that_breaks_the_method(backend, name, value):
 
 
 PARAMETERS = [
-    ("hidden_layer_sizes", ()),
     ("hidden_layer_sizes", (4, 0)),
     ("n_estimators", [1, 2, 3]),
     ("n_estimators", -1),
