@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from boostbp.backends.base import Table
 from boostbp.estimators.base import BaseBoostBP, standard_units
-from boostbp.inputs import read_weight
+from boostbp.inputs import read_weight, refuse_extreme
 from boostbp.learning.backprop import EvalSet
 from boostbp.learning.losses import SquaredError
 
@@ -47,6 +47,8 @@ class BoostBPAutoencoder(BaseBoostBP):
         eval_set : list of array-like, optional
             Inputs to watch; the first one chooses the epoch.
         """
+        if self.skip:
+            raise ValueError("skip=True: an auto-encoder must see its input through the hidden layer. Use skip=False.")
         table = self._read(X, reset=True)
         weight = read_weight(sample_weight, len(table.X))
         held = [self._read(part).X for part in eval_set or []]
@@ -87,6 +89,7 @@ class BoostBPAutoencoder(BaseBoostBP):
                 f"X has categorical columns {list(table.categorical)}: an auto-encoder reconstructs numbers. "
                 "Encode them first."
             )
+        refuse_extreme(table.X, "X")
         check_array(table.X, estimator=self, input_name="X")
         return table
 

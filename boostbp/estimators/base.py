@@ -68,6 +68,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         momentum: float = 0.8,
         refit_order: str = "upward",
         output: str = "boost",
+        skip: bool = False,
         structure_epochs: int = 1,
         structure_samples: int | float | None = None,
         best_rounds: bool = True,
@@ -110,6 +111,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.momentum = momentum
         self.refit_order = refit_order
         self.output = output
+        self.skip = skip
         self.structure_epochs = structure_epochs
         self.structure_samples = structure_samples
         self.best_rounds = best_rounds
@@ -266,9 +268,12 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 def standard_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Weighted mean and spread of each output, (outputs,): what brings a target to mean 0 and spread 1."""
-    shift = weight @ target / weight.sum()
-    deviation = spread(target, weight)
-    return shift, np.where(deviation > 1e-12 * np.abs(shift), deviation, 1.0)
+    size = np.frexp(np.abs(target).max(axis=0, initial=0.0))[1]
+    scaled = np.ldexp(target, -size)  # exact; the squares of very small numbers would vanish
+    shift = weight @ scaled / weight.sum()
+    deviation = spread(scaled, weight)
+    deviation = np.ldexp(np.where(deviation > 1e-12 * np.abs(shift), deviation, 1.0), size)
+    return np.ldexp(shift, size), np.maximum(deviation, np.finfo(np.float64).tiny)
 
 
 def _signature(init: Callable[..., None]) -> inspect.Signature:

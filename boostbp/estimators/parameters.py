@@ -86,6 +86,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         start=STARTS[estimator.start],
         refit_order=estimator.refit_order,
         output=estimator.output,
+        skip=bool(estimator.skip),
         structure_epochs=estimator.structure_epochs,
         structure_samples=_samples(estimator, n_rows),
         best_rounds=estimator.best_rounds,

@@ -76,6 +76,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         or as in the paper, from the output to the input, each on its old input.
     output : {"boost", "move"}
         The output layer is boosted on the loss, or fitted to its moved target as in the paper.
+    skip : bool
+        Layers above the first see the features beside the hidden layer below them.
     structure_epochs : int
         Epochs for which tree structures are kept while their leaves are fitted again; 1: grown every epoch.
     structure_samples : int, float or None

@@ -17,7 +17,7 @@ from boostbp.learning.history import Epoch, History, Stop
 from boostbp.learning.layer import BoundInput
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
-from boostbp.learning.network import Network
+from boostbp.learning.network import Network, seen
 from boostbp.learning.objective import BoostTo, Objective, SquaredTo
 from boostbp.learning.replay import Replay
 from boostbp.learning.sampling import Sampled
@@ -126,7 +126,7 @@ class Run:
     @property
     def network(self) -> Network:
         """The network as it stands."""
-        return Network(tuple(fitted.layer for fitted in self.T), self.baseline)
+        return Network(tuple(fitted.layer for fitted in self.T), self.baseline, self.settings.skip)
 
     @property
     def finite(self) -> bool:
@@ -156,7 +156,7 @@ class Run:
         targets = self._move()
         if self.settings.refit_order == "downward":
             for i in range(self.L, 0, -1):
-                self.T[i - 1] = self._fit(i - 1, old[i - 1], targets[i])
+                self.T[i - 1] = self._fit(i - 1, seen(old[:i], skip=self.settings.skip), targets[i])
             self._forward()
         else:
             self.h, self.T = [old[0]], []
@@ -192,7 +192,8 @@ class Run:
             if i == 0:
                 output = self.T[0].output  # fitted on h_0 just now
             else:
-                output, trace = self.T[i].layer.forward(self.h[i], n_jobs=self.settings.n_threads)
+                h = seen(self.h, skip=self.settings.skip)
+                output, trace = self.T[i].layer.forward(h, n_jobs=self.settings.n_threads)
                 self.T[i] = self.T[i]._replace(trace=trace)
             self.h.append(output)
         self.h[-1] = self.h[-1] + self.baseline
@@ -203,7 +204,7 @@ class Run:
         g = self.loss.gradient(self.h[self.L], self.y)
         self.g = [g]
         for i in range(self.L, 1, -1):
-            g = self.T[i - 1].trace.vjp(g)
+            g = self.T[i - 1].trace.vjp(g)[:, : self.h[i - 1].shape[1]]  # h_0, seen beside it, does not move
             self.g.insert(0, g)
         self.g.insert(0, np.empty((0, 0)))  # h_0 does not move
 
@@ -220,7 +221,7 @@ class Run:
 
     def _append(self, i: int, target: Floats) -> None:
         """Fit T_i on the h_i of now and go forward through it."""
-        fitted = self._fit(i, self.h[i], target)
+        fitted = self._fit(i, seen(self.h, skip=self.settings.skip), target)
         self.T.append(fitted)
         self.h.append(fitted.output + self.baseline if i == self.L - 1 else fitted.output)
 
@@ -252,17 +253,22 @@ class Run:
             seed=seed,
         )
         if i > 0:
-            return BoundInput(replay, Table(h), layer, self.weight)
+            return BoundInput(replay, self._table(i, h), layer, self.weight)
         kept = copy.copy(self._bind(0, h))
         kept.grower = replay
         return kept
 
     def _bind(self, i: int, h: Floats) -> BoundInput:
         if i > 0:
-            return BoundInput(self.backend, Table(h), self.settings.layers[i], self.weight)
+            return BoundInput(self.backend, self._table(i, h), self.settings.layers[i], self.weight)
         if self.input is None:
             self.input = BoundInput(self.backend, self.table, self.settings.layers[0], self.weight)
         return self.input
+
+    def _table(self, i: int, h: Floats) -> Table:
+        """What T_i sees, i > 0; the categories of h_0 stand behind the hidden units."""
+        units = self.settings.units[i - 1]
+        return Table(h, tuple(units + j for j in self.table.categorical) if self.settings.skip else ())
 
     def _numeric(self, i: int) -> Floats:
         """h_i without categorical columns."""

@@ -24,16 +24,19 @@ class Network:
     layers : tuple of Layer
     baseline : (outputs,) float64
         Added to the output of the last layer.
+    skip : bool
+        Whether the layers above the first see h_0 beside the layer below them.
     """
 
     layers: tuple[Layer, ...]
     baseline: Floats
+    skip: bool = False
 
     def forward(self, X: Floats, *, n_jobs: int = 1) -> tuple[list[Floats], list[Trace]]:
         """All hidden variables ``[h_0, .. h_L]``, each (rows, units), and a trace for each layer."""
         h, traces = [X], []
         for layer in self.layers:
-            out, trace = layer.forward(h[-1], n_jobs=n_jobs)
+            out, trace = layer.forward(seen(h, skip=self.skip), n_jobs=n_jobs)
             h.append(out)
             traces.append(trace)
         h[-1] = h[-1] + self.baseline
@@ -49,20 +52,34 @@ class Network:
         if not -depth - 1 <= layer <= depth:
             raise ValueError(f"layer={layer} does not exist: a network of {depth} layers has h_0 to h_{depth}.")
         layer %= depth + 1
-        h = X
+        h = [X]
         for fitted in self.layers[:layer]:
-            h = fitted.predict(h, n_jobs=n_jobs)
-        return h + self.baseline if layer == depth else h
+            h.append(fitted.predict(seen(h, skip=self.skip), n_jobs=n_jobs))
+        return h[-1] + self.baseline if layer == depth else h[-1]
+
+    def output_input(self, X: Floats, *, n_jobs: int = 1) -> Floats:
+        """What the output layer sees, (rows, its features)."""
+        below = [X] if len(self.layers) == 1 else [X, self.representation(X, -2, n_jobs=n_jobs)]
+        return seen(below, skip=self.skip)
 
     def jacobian(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """Jacobian of the raw output in the input, (rows, outputs, features), by the chain rule."""
         _, traces = self.forward(X, n_jobs=n_jobs)
-        return chain(traces)
+        return chain(traces, skip=self.skip)
 
 
-def chain(traces: Sequence[Trace]) -> Floats:
+def seen(h: Sequence[Floats], *, skip: bool) -> Floats:
+    """What the next layer sees of the hidden variables so far: the last one, beside it h_0 if `skip`."""
+    return np.hstack([h[-1], h[0]]) if skip and len(h) > 1 else h[-1]
+
+
+def chain(traces: Sequence[Trace], *, skip: bool = False) -> Floats:
     """Product of the Jacobians of successive layers, (rows, outputs, features)."""
     total = traces[-1].jacobian()
+    direct = 0.0
     for trace in reversed(traces[:-1]):
+        if skip:
+            units = trace.forest.n_outputs
+            total, direct = total[..., :units], direct + total[..., units:]
         total = np.stack([trace.vjp(total[:, k]) for k in range(total.shape[1])], axis=1)
-    return total
+    return total + direct

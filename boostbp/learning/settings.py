@@ -35,6 +35,8 @@ class Settings:
         Stop when the metric of the first evaluation set has not improved for so many epochs.
     tol : float
         Improvements up to this do not count.
+    skip : bool
+        Layers above the first see the input beside the hidden layer below them.
     best_rounds : bool
         Keep as many rounds of a boosted output layer as the first evaluation set likes best.
     structure_epochs : int
@@ -56,6 +58,7 @@ class Settings:
     output: Literal["boost", "move"] = "boost"
     n_iter_no_change: int | None = None
     tol: float = 0.0
+    skip: bool = False
     best_rounds: bool = True
     structure_epochs: int = 1
     structure_samples: int | None = None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from boostbp.learning.history import History
 from boostbp.learning.layer import Fit, Trace
-from boostbp.learning.network import Network
+from boostbp.learning.network import Network, seen
 from boostbp.learning.steps import Memory
 
 if TYPE_CHECKING:
@@ -112,7 +112,8 @@ def restore(state: State, run: Run, watch: Watch, fingerprint: Mapping[str, str]
     run.memory = [Memory.of(run.table.X), *state.memory]
     run.rng.bit_generator.state = dict(copy.deepcopy(state.random))
     run.T = []
-    for layer, h, output in zip(state.network.layers, run.h[:-1], run.h[1:], strict=True):
+    for i, (layer, output) in enumerate(zip(state.network.layers, run.h[1:], strict=True)):
+        h = seen(run.h[: i + 1], skip=state.network.skip)
         trace = Trace(layer.forest, h, layer.forest.route(h, threads), threads)
         run.T.append(Fit(layer, output, trace))
     run.T[-1] = run.T[-1]._replace(output=run.T[-1].output - run.baseline)

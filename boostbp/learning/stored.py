@@ -49,7 +49,7 @@ def network_of(network: Network) -> tuple[Any, Arrays]:
         fact, parts = packed.pack(layer.forest)
         facts.append(fact)
         arrays |= {f"layer{i}.{name}": part for name, part in parts.items()}
-    return {"layers": facts}, arrays
+    return {"layers": facts, "skip": network.skip}, arrays
 
 
 def network_from(facts: Any, arrays: Mapping[str, NDArray[Any]]) -> Network:
@@ -65,13 +65,16 @@ def network_from(facts: Any, arrays: Mapping[str, NDArray[Any]]) -> Network:
         prefix = f"layer{i}."
         parts = {name.removeprefix(prefix): part for name, part in arrays.items() if name.startswith(prefix)}
         layers.append(Layer(packed.unpack(fact, parts)))
-    baseline = arrays["baseline"]
+    baseline, skip = arrays["baseline"], facts["skip"]
+    if type(skip) is not bool:
+        raise ValueError(f"This is not a network: skip={skip!r}.")
     sizes = [layer.forest.n_outputs for layer in layers]
-    if not layers or [layer.forest.n_features for layer in layers[1:]] != sizes[:-1]:
+    beside = layers[0].forest.n_features if skip and layers else 0
+    if not layers or [layer.forest.n_features - beside for layer in layers[1:]] != sizes[:-1]:
         raise ValueError(f"This is not a network: layers with {sizes} outputs do not stand on one another.")
     if baseline.dtype != np.float64 or baseline.shape != (sizes[-1],):
         raise ValueError(f"This is not a network: baseline is {baseline.dtype}, {baseline.shape}.")
-    return Network(tuple(layers), baseline)
+    return Network(tuple(layers), baseline, skip)
 
 
 def history_of(history: History) -> Any:

@@ -107,7 +107,7 @@ class Watch:
         part, n_threads = self.eval_sets[0], self.settings.n_threads
         layer = self.settings.layers[-1]
         base, forest = layer.base is not None, network.layers[-1].forest
-        h = network.representation(part.X, -2, n_jobs=n_threads)
+        h = network.output_input(part.X, n_jobs=n_threads)
         numbers = rounds.stages(layer.n_estimators)
         sign = 1.0 if self.metric.greater_is_better else -1.0
         scores = {
