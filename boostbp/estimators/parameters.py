@@ -101,7 +101,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
 def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) -> tuple[LayerSettings, ...]:
     n_threads = threads.count(estimator.n_jobs)
     names = [name for name in LEAST if name != "learning_rate"]
-    chosen = {name: _per_layer(name, getattr(estimator, name), len(outputs)) for name in names}
+    chosen = {name: _per_layer(name, getattr(estimator, name), _defaults(name, len(outputs))) for name in names}
     chosen["learning_rate"] = _rates(estimator.learning_rate, chosen["n_estimators"], estimator.output == "boost")
     built = []
     for i, size in enumerate(outputs):
@@ -156,16 +156,20 @@ def _sizes(hidden_layer_sizes: Any, fewest: int) -> tuple[int, ...]:
     return tuple(int(size) for size in sizes)
 
 
-def _per_layer(name: str, value: Any, n_layers: int) -> list[Any]:
-    if value is None:
-        hidden, output = DEFAULTS[name]
-        return [hidden] * (n_layers - 1) + [output]
-    values = [value] * n_layers if np.isscalar(value) else list(value)
+def _defaults(name: str, n_layers: int) -> list[Any]:
+    hidden, output = DEFAULTS.get(name, (None, None))
+    return [hidden] * (n_layers - 1) + [output]
+
+
+def _per_layer(name: str, value: Any, defaults: list[Any]) -> list[Any]:
+    n_layers = len(defaults)
+    values = [value] * n_layers if value is None or np.isscalar(value) else list(value)
     if len(values) != n_layers:
         raise ValueError(
             f"{name}={value!r} has {len(values)} numbers for {n_layers} layers: give one number, or one per layer "
             "(hidden layers first, the output layer last)."
         )
+    values = [default if one is None else one for one, default in zip(values, defaults, strict=True)]
     for one in values:
         if not (one is None and name == "max_leaves"):
             _at_least(name, one, LEAST[name])
@@ -174,10 +178,8 @@ def _per_layer(name: str, value: Any, n_layers: int) -> list[Any]:
 
 def _rates(learning_rate: Any, rounds: list[int], boosted: bool) -> list[float]:
     """Shrinkage of each layer; by default layers fitted to a moved target can cover the share `KEPT` of it."""
-    if learning_rate is not None:
-        return _per_layer("learning_rate", learning_rate, len(rounds))
     rates = [1.0 - (1.0 - KEPT) ** (1.0 / max(n, 1)) for n in rounds]
-    return [*rates[:-1], OUTPUT_RATE] if boosted else rates
+    return _per_layer("learning_rate", learning_rate, [*rates[:-1], OUTPUT_RATE] if boosted else rates)
 
 
 def _at_least(name: str, value: Any, least: float) -> None:

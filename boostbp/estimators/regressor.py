@@ -36,7 +36,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     n_estimators : int, sequence of int or None
         Boosting rounds: one number, or one per layer (output layer last). None: 20 for hidden layers,
         100 for the output layer. One number or one per layer also holds for `learning_rate`, `max_depth`,
-        `max_leaves`, `min_samples_leaf` and `reg_lambda`.
+        `max_leaves`, `min_samples_leaf` and `reg_lambda`. None for one layer, as in ``[None, 300]``, is its default.
     learning_rate : float, sequence of float or None
         Shrinkage of each tree (the paper's beta). None: 0.1 in a boosted output layer, and in any other
         as much as lets its trees cover 95 % of a target, ``1 - 0.05 ** (1 / n_estimators)``.

@@ -1,0 +1,208 @@
+"""Search spaces of the deep models and of the models they are compared with, for Optuna and for random search.
+
+A space names dimensions. Names are parameters of the model, but for the deep models' shape, which is easier to search
+by number: ``layers`` hidden layers of ``units`` units each, and ``hidden_NAME`` and ``output_NAME`` for a parameter
+with a value per layer. What a search draws is handed out as parameters of the model.
+
+The first candidate of every search is the model as it is, without any change.
+
+>>> import numpy as np
+>>> space = {"units": Choice((8, 16)), "layers": Integer(1, 2), "hidden_max_depth": Integer(1, 3)}
+>>> sample(np.random.default_rng(0), space)
+{'hidden_layer_sizes': (16,), 'max_depth': [1, None]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["SPACES", "Choice", "Integer", "Number", "candidates", "parameters", "sample", "suggest", "without"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of some values, each a number, a string, a bool or None."""
+
+    options: tuple[Any, ...]
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        """Draw one."""
+        return self.options[rng.integers(len(self.options))]
+
+    def suggest(self, trial: Any, name: str) -> Any:
+        """Let a trial of Optuna choose one."""
+        return trial.suggest_categorical(name, self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number between two bounds; evenly drawn, or evenly in its logarithm."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def sample(self, rng: np.random.Generator) -> float:
+        """Draw one."""
+        if self.log:
+            return float(np.exp(rng.uniform(np.log(self.low), np.log(self.high))))
+        return float(rng.uniform(self.low, self.high))
+
+    def suggest(self, trial: Any, name: str) -> float:
+        """Let a trial of Optuna choose one."""
+        return float(trial.suggest_float(name, self.low, self.high, log=self.log))
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """A whole number between two bounds, which belong to it."""
+
+    low: int
+    high: int
+    log: bool = False
+
+    def sample(self, rng: np.random.Generator) -> int:
+        """Draw one."""
+        drawn = Number(self.low - 0.5, self.high + 0.5, self.log).sample(rng)
+        return int(np.clip(np.rint(drawn), self.low, self.high))
+
+    def suggest(self, trial: Any, name: str) -> int:
+        """Let a trial of Optuna choose one."""
+        return int(trial.suggest_int(name, self.low, self.high, log=self.log))
+
+
+Dimension = Choice | Integer | Number
+Space = Mapping[str, Dimension]
+_SIZES = "hidden_layer_sizes"
+
+_LIGHTGBM: Space = {
+    "num_leaves": Integer(4, 128, log=True),
+    "learning_rate": Number(0.02, 0.2, log=True),
+    "min_child_samples": Integer(5, 100, log=True),
+    "subsample": Number(0.5, 1.0),
+    "colsample_bytree": Number(0.4, 1.0),
+    "reg_lambda": Number(1e-3, 30.0, log=True),
+}
+
+SPACES: Mapping[str, Space] = {
+    "deep": {
+        "layers": Integer(1, 2),
+        "units": Choice((8, 16, 32, 64)),
+        "hidden_n_estimators": Choice((0, 5, 20, 60)),
+        "hidden_max_depth": Integer(1, 5),
+        "hidden_reg_lambda": Number(0.1, 100.0, log=True),
+        "output_n_estimators": Choice((100, 300)),
+        "output_max_depth": Integer(2, 6),
+        "output_reg_lambda": Number(1.0, 100.0, log=True),
+        "min_samples_leaf": Integer(5, 50, log=True),
+        "basis": Choice(("linear", "quadratic")),
+        "step_size": Number(0.3, 1.0, log=True),
+    },
+    "single": {
+        "n_estimators": Choice((100, 400)),
+        "learning_rate": Number(0.03, 0.2, log=True),
+        "max_depth": Integer(1, 6),
+        "min_samples_leaf": Integer(5, 100, log=True),
+        "reg_lambda": Number(0.1, 100.0, log=True),
+        "basis": Choice(("linear", "quadratic")),
+        "base": Choice(("ridge", None)),
+    },
+    "gbdt-nn": {
+        "units": Choice((16, 32, 64)),
+        "layers": Integer(1, 2),
+        "hidden_n_estimators": Choice((5, 20, 40)),
+        "hidden_max_depth": Integer(2, 6),
+        "min_samples_leaf": Integer(5, 50, log=True),
+        "network_learning_rate": Number(1e-3, 3e-2, log=True),
+        "network_steps": Choice((15, 60)),
+        "step_size": Number(0.05, 0.5, log=True),
+    },
+    "nn-gbdt": {
+        "units": Choice((16, 32, 64)),
+        "layers": Integer(1, 2),
+        "output_n_estimators": Choice((50, 100, 200)),
+        "output_max_depth": Integer(2, 6),
+        "min_samples_leaf": Integer(5, 50, log=True),
+        "network_learning_rate": Number(1e-3, 3e-2, log=True),
+        "network_steps": Choice((15, 60)),
+    },
+    "lightgbm": _LIGHTGBM,
+    "linear_tree": {**_LIGHTGBM, "linear_lambda": Number(1e-3, 10.0, log=True)},
+    "xgboost": {
+        "max_depth": Integer(2, 10),
+        "learning_rate": Number(0.02, 0.2, log=True),
+        "min_child_weight": Number(1.0, 50.0, log=True),
+        "subsample": Number(0.5, 1.0),
+        "colsample_bytree": Number(0.4, 1.0),
+        "reg_lambda": Number(0.1, 30.0, log=True),
+    },
+    "hist": {
+        "max_leaf_nodes": Integer(4, 128, log=True),
+        "learning_rate": Number(0.02, 0.2, log=True),
+        "min_samples_leaf": Integer(5, 100, log=True),
+        "l2_regularization": Number(1e-3, 30.0, log=True),
+        "max_features": Number(0.4, 1.0),
+    },
+    "mlp": {
+        "layers": Integer(1, 3),
+        "units": Choice((32, 64, 128, 256)),
+        "dropout": Number(0.0, 0.5),
+        "learning_rate": Number(3e-4, 1e-2, log=True),
+        "weight_decay": Number(1e-6, 1e-1, log=True),
+        "batch_size": Choice((32, 128, 512)),
+    },
+}
+
+
+def suggest(trial: Any, space: Space) -> dict[str, Any]:
+    """Let a trial of Optuna choose the parameters of a model; the first trial of a study changes nothing.
+
+    Parameters
+    ----------
+    trial : optuna.trial.Trial
+    space : mapping of str to Choice, Integer or Number
+        One of `SPACES`, or your own.
+    """
+    return {} if trial.number == 0 else parameters({name: each.suggest(trial, name) for name, each in space.items()})
+
+
+def sample(rng: np.random.Generator, space: Space) -> dict[str, Any]:
+    """Draw the parameters of a model at random."""
+    return parameters({name: each.sample(rng) for name, each in space.items()})
+
+
+def candidates(space: Space, rng: np.random.Generator, number: int) -> list[dict[str, Any]]:
+    """So many candidates of a random search, the first of which changes nothing."""
+    return [{}, *(sample(rng, space) for _ in range(number - 1))]
+
+
+def parameters(drawn: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of a model from what was drawn by the names of a space.
+
+    Parameters
+    ----------
+    drawn : mapping
+        ``layers`` (1 if left out) and ``units`` become ``hidden_layer_sizes``; ``hidden_NAME`` and ``output_NAME``
+        become one value per layer, None for the part that is left out. All else stays.
+    """
+    found = dict(drawn)
+    layers = found.pop("layers", 1)
+    if "units" in found:
+        found[_SIZES] = (found.pop("units"),) * layers
+    layers = len(found.get(_SIZES, range(layers)))
+    split = [name.split("_", 1) for name in found if name.startswith(("hidden_", "output_")) and name != _SIZES]
+    for name in dict.fromkeys(name for _, name in split):
+        hidden, output = found.pop(f"hidden_{name}", None), found.pop(f"output_{name}", None)
+        found[name] = [hidden] * layers + [output]
+    return found
+
+
+def without(space: Space, fixed: Iterable[str]) -> dict[str, Dimension]:
+    """The dimensions of a space that are still open when some parameters are given."""
+    shut = {f"{part}{name}" for name in fixed for part in ("", "hidden_", "output_")}
+    shut |= {"layers", "units"} if _SIZES in shut else set()
+    return {name: each for name, each in space.items() if name not in shut}

@@ -1,0 +1,77 @@
+"""Search spaces: what they draw is what the models take."""
+
+from __future__ import annotations
+
+import numpy as np
+import optuna
+import pytest
+
+from boostbp import BoostBPRegressor, search
+from boostbp.search import SPACES, Choice, Integer, Number
+
+DIMENSIONS = {
+    "kind": Choice(("linear", None)),
+    "few": Integer(1, 3),
+    "many": Integer(4, 128, log=True),
+    "share": Number(0.5, 1.0),
+    "penalty": Number(1e-3, 10.0, log=True),
+}
+
+
+def inside(values):
+    assert all(value["kind"] in ("linear", None) for value in values)
+    assert {value["few"] for value in values} == {1, 2, 3}
+    assert all(4 <= value["many"] <= 128 and type(value["many"]) is int for value in values)
+    assert all(0.5 <= value["share"] <= 1.0 for value in values)
+    assert all(1e-3 <= value["penalty"] <= 10.0 for value in values)
+
+
+def test_random_draws_lie_in_the_space_and_follow_its_scale():
+    first, *drawn = search.candidates(DIMENSIONS, np.random.default_rng(0), 2001)
+    assert first == {}
+    inside(drawn)
+    assert np.median([value["penalty"] for value in drawn]) == pytest.approx(0.1, rel=0.2)
+    assert np.median([value["many"] for value in drawn]) == pytest.approx(np.sqrt(4 * 128), rel=0.1)
+    again = search.candidates(DIMENSIONS, np.random.default_rng(0), 5)
+    assert again == [first, *drawn[:4]]
+
+
+def test_optuna_draws_from_the_space_after_the_model_as_it_is():
+    drawn = []
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(lambda trial: drawn.append(search.suggest(trial, DIMENSIONS)) or 0.0, n_trials=30)
+    assert drawn[0] == {}
+    inside(drawn[1:])
+    assert study.trials[7].params == drawn[7]
+
+
+def test_shapes_become_parameters_per_layer():
+    drawn = {"layers": 2, "units": 8, "hidden_n_estimators": 0, "output_max_depth": 3, "basis": "linear"}
+    assert search.parameters(drawn) == {
+        "hidden_layer_sizes": (8, 8),
+        "n_estimators": [0, 0, None],
+        "max_depth": [None, None, 3],
+        "basis": "linear",
+    }
+    fixed = {"hidden_layer_sizes": (4, 4, 4), "hidden_n_estimators": 7}
+    assert search.parameters(fixed) == {"hidden_layer_sizes": (4, 4, 4), "n_estimators": [7, 7, 7, None]}
+
+
+def test_what_is_given_is_not_searched():
+    space = SPACES["deep"]
+    left = search.without(space, {"hidden_layer_sizes": (4,), "n_estimators": 3, "hidden_max_depth": 2})
+    gone = {"layers", "units", "hidden_n_estimators", "output_n_estimators", "hidden_max_depth"}
+    assert set(space) - set(left) == gone
+
+
+@pytest.mark.parametrize("kind", ["deep", "single"])
+def test_every_corner_of_our_spaces_can_be_fitted(kind):
+    X = np.random.default_rng(0).uniform(size=(400, 4))
+    ends = [
+        lambda d: d.options[0] if isinstance(d, Choice) else d.low,
+        lambda d: d.options[-1] if isinstance(d, Choice) else d.high,
+    ]
+    for end in ends:
+        chosen = search.parameters({name: end(each) for name, each in SPACES[kind].items()})
+        model = BoostBPRegressor(**{"hidden_layer_sizes": (), "epochs": 1, **chosen}).fit(X, X[:, 0])
+        assert model.score(X, X[:, 0]) > 0.5
