@@ -61,11 +61,16 @@ class Rounds:
         return int(self.bound.settings.base == "ridge")
 
     def fit_base(self) -> None:
-        """One ridge regression for all outputs."""
-        grad, hess = self.objective.gradient(self.running.T, slice(0, self.objective.n_outputs))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            target = np.where(hess > 0, -grad / hess, 0.0)
-        model = self.bound.base.fit(target, self.bound.settings.base_lambda)
+        """One ridge regression for all outputs; of a curved loss, its minimum: a Newton step would go too far."""
+        everything = slice(0, self.objective.n_outputs)
+        grad, hess = self.objective.gradient(self.running.T, everything)
+        penalty = self.bound.settings.base_lambda
+        if self.objective.curved:
+            model = self.bound.base.minimise(self.objective.value_and_gradient, hess, penalty)
+        else:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                target = np.where(hess > 0, -grad / hess, 0.0)
+            model = self.bound.base.fit(target, penalty)
         self.leaf[0] = 0
         self._add(model, np.zeros(len(self.bound.Z), np.int32), slice(0, self.objective.n_outputs))
         self.members[0] = Member(Tree.stump(), model, 0)

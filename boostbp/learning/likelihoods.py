@@ -37,6 +37,7 @@ class Poisson:
     max_delta_step: float = 0.7
     name: ClassVar[str] = "poisson"
     scale_free: ClassVar[bool] = False
+    curved: ClassVar[bool] = True
     separable: ClassVar[bool] = True
     highest: ClassVar[float] = 50.0
 
@@ -80,6 +81,7 @@ class Logistic:
 
     name: ClassVar[str] = "logistic"
     scale_free: ClassVar[bool] = False
+    curved: ClassVar[bool] = True
 
     # With s = 1 for y = 0 and s = -1 for y = 1 nothing cancels, however sure the prediction is.
 
@@ -120,6 +122,7 @@ class Softmax:
 
     name: ClassVar[str] = "softmax"
     scale_free: ClassVar[bool] = False
+    curved: ClassVar[bool] = True
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Negative log-likelihood."""

@@ -50,7 +50,9 @@ class Loss(Protocol):
     """What training needs to know of a loss: these, or an object of the user's own.
 
     A loss that is a sum over outputs may say so by an attribute ``separable = True``: its outputs are
-    then boosted side by side. Without it they are boosted together, round by round.
+    then boosted side by side. Without it they are boosted together, round by round. One whose hessian varies
+    may say ``curved = True``: the ridge regression under its layer then minimises the loss itself, where one
+    Newton step from a constant would go too far.
 
     Value and derivatives are apart, because a round of boosting needs no value, and an evaluation
     no derivative.

@@ -28,6 +28,15 @@ class Objective(Protocol):
         """Whether the gradient of an output depends on no other output."""
         ...
 
+    @property
+    def curved(self) -> bool:
+        """Whether the hessian varies with the fit."""
+        ...
+
+    def value_and_gradient(self, fit: Floats) -> tuple[float, Floats]:
+        """Weighted sum over rows, and its derivative in the running fit, (rows, outputs)."""
+        ...
+
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """Gradient and hessian in the running fit of some outputs, each (rows, outputs), row weights included.
 
@@ -49,11 +58,17 @@ class SquaredTo:
     target: Floats
     weight: Floats
     separable: bool = True
+    curved: bool = False
 
     @property
     def n_outputs(self) -> int:
         """Number of outputs."""
         return self.target.shape[1]
+
+    def value_and_gradient(self, fit: Floats) -> tuple[float, Floats]:
+        """Half the weighted squared distance, and its derivative."""
+        grad = self.weight[:, None] * (fit - self.target)
+        return float(np.sum(grad * (fit - self.target))) / 2, grad
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """``weight * (fit - target)`` and ``weight``."""
@@ -84,6 +99,16 @@ class BoostTo:
     def separable(self) -> bool:
         """Whether the outputs can be boosted one by one: a single one, or a loss with ``separable = True``."""
         return self.n_outputs == 1 or bool(getattr(self.loss, "separable", False))
+
+    @property
+    def curved(self) -> bool:
+        """Whether the loss says so, by ``curved = True``."""
+        return bool(getattr(self.loss, "curved", False))
+
+    def value_and_gradient(self, fit: Floats) -> tuple[float, Floats]:
+        """Weighted sum of the loss, and its derivative."""
+        h = fit + self.baseline
+        return float(self.weight @ self.loss.value(h, self.y)), self.weight[:, None] * self.loss.gradient(h, self.y)
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """Weighted gradient and hessian of the loss, each (rows, outputs)."""
