@@ -18,13 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from boostbp import backends
 from boostbp.backends.base import Table
 from boostbp.estimators import parameters, session
+from boostbp.estimators.inspected import Inspected
 from boostbp.inputs import read_input
+from boostbp.inspection import summary_of
 from boostbp.learning import backprop, metrics
 from boostbp.learning.backprop import EvalSet, Progress
-from boostbp.learning.history import History
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
-from boostbp.learning.network import Network
 from boostbp.learning.steps import spread
 from boostbp.trees import threads
 
@@ -34,11 +34,9 @@ Floats = NDArray[np.float64]
 HOLD_OUT_ROWS = 200  # below this many rows early_stopping="auto" does not give rows away
 
 
-class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
-    network_: Network
-    history_: History
     _fewest_hidden = 1
 
     def __init__(
@@ -64,7 +62,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         epochs: int = 30,
         start: str = "projection",
         step: str = "normalised",
-        step_size: float = 0.8,
+        step_size: float = 0.4,
         momentum: float = 0.8,
         refit_order: str = "upward",
         output: str = "boost",
@@ -149,12 +147,7 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         (rows, units) float64
         """
-        check_is_fitted(self)
-        hidden = len(self.network_.layers) - 1
-        if not -hidden <= layer < hidden:
-            there = f"{hidden} hidden layers, 0 to {hidden - 1}" if hidden else "no hidden layer"
-            raise ValueError(f"layer={layer!r} does not exist: this model has {there}.")
-        return self.network_.representation(self._read(X).X, layer % hidden + 1, n_jobs=self._n_threads())
+        return self.hidden_representation(X, layer)
 
     def jacobian(self, X: Any) -> Floats:
         """Derivative of the raw output (`decision_function`, or the prediction of a regressor) in the features.
@@ -162,10 +155,12 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Returns
         -------
         (rows, outputs, features) float64
-            In the units of the target and the features; 0 where a leaf clips its input.
+            In the units of the target and the features; 0 where a leaf clips its input, infinite where float64 ends.
         """
         check_is_fitted(self)
-        return self.network_.jacobian(self._read(X).X, n_jobs=self._n_threads()) * self._output_scale()[:, None]
+        slopes = self.network_.jacobian(self._read(X).X, n_jobs=self._n_threads())
+        with np.errstate(over="ignore"):
+            return slopes * self._output_scale()[:, None]
 
     def fit_more(self, epochs: int) -> Self:
         """Train on for more epochs, on the rows and with the parameters of `fit`.
@@ -189,10 +184,6 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Units of the last hidden layer, for the names of `transform`'s columns."""
         return self.network_.layers[-2].forest.n_outputs
 
-    def _output_scale(self) -> Floats:
-        """Units of the target in one unit of the raw output, (outputs,)."""
-        return np.ones(len(self.network_.baseline))
-
     def _n_threads(self) -> int:
         return threads.count(self.n_jobs)
 
@@ -213,6 +204,11 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         wanted = self.early_stopping is True or (self.early_stopping == "auto" and len(y) >= HOLD_OUT_ROWS)
         if not wanted or self.epochs == 0:
             return table, y, weight, []
+        if np.ceil(self.validation_fraction * len(y)) >= len(y):
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction!r} of {len(y)} rows leaves none to learn from: give a "
+                "smaller share, more rows, or early_stopping=False."
+            )
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rows = np.arange(len(y))
         try:
@@ -258,7 +254,8 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             metric=metric,
             outcome=outcome,
         )
-        session.begin(self, session.Training(train, settings))
+        summarise = partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads)
+        session.begin(self, session.Training(train, settings, summarise=summarise))
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -268,12 +265,9 @@ class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 def standard_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Weighted mean and spread of each output, (outputs,): what brings a target to mean 0 and spread 1."""
-    size = np.frexp(np.abs(target).max(axis=0, initial=0.0))[1]
-    scaled = np.ldexp(target, -size)  # exact; the squares of very small numbers would vanish
-    shift = weight @ scaled / weight.sum()
-    deviation = spread(scaled, weight)
-    deviation = np.ldexp(np.where(deviation > 1e-12 * np.abs(shift), deviation, 1.0), size)
-    return np.ldexp(shift, size), np.maximum(deviation, np.finfo(np.float64).tiny)
+    shift = weight @ target / weight.sum()
+    unit = np.maximum(spread(target, weight), 1e-12 * np.abs(shift))  # what is less is rounding
+    return shift, np.where(unit > 0, unit, 1.0)
 
 
 def _signature(init: Callable[..., None]) -> inspect.Signature:

@@ -21,7 +21,7 @@ from boostbp.learning.layer import BoundInput, Layer, LayerSettings, Objective, 
 from boostbp.learning.losses import Loss
 from boostbp.learning.objective import BoostTo
 from boostbp.learning.starts import STARTS
-from boostbp.learning.steps import Memory, Normalised, Plain, Step
+from boostbp.learning.steps import Normalised, Plain, Step
 from boostbp.trees import basis as bases
 from boostbp.trees import threads
 from boostbp.trees.ridge import Ridge
@@ -155,7 +155,7 @@ class GBDTModule(nn.Module):
         self.baseline: Floats = np.zeros(out_features)
         self.n_rows = 0
         self._random = np.random.default_rng(random_state)
-        self._memory: tuple[Memory, Numbers] | None = None
+        self._memory: tuple[Floats, Numbers] | None = None
         self._bound: BoundInput | None = None
         self._gathered = Gathered()
         self._announced: Numbers = None
@@ -201,11 +201,11 @@ class GBDTModule(nn.Module):
         """First half of `step`: move the outputs, and leave the trees as they are."""
         rows = self._rows()
         weight = read_weight(sample_weight, len(rows.X))
-        memory, numbers = self._memory or (Memory.of(rows.h), rows.rows)
-        if memory.m.shape != rows.h.shape or not _same(numbers, rows.rows):
-            memory = Memory.of(rows.h)
-        target, memory = self.rule.move(rows.h, memory, rows.g, weight)
-        self._memory = memory, rows.rows
+        m, numbers = self._memory or (np.zeros_like(rows.h), rows.rows)
+        if m.shape != rows.h.shape or not _same(numbers, rows.rows):
+            m = np.zeros_like(rows.h)
+        target, m = self.rule.move(rows.h, m, rows.g, weight)
+        self._memory = m, rows.rows
         return Moved(rows.X, target, weight, self._gathered.first)
 
     def fit_moved(self, moved: Moved) -> Self:

@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +20,12 @@ from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network, seen
 from boostbp.learning.objective import BoostTo, Objective, SquaredTo
+from boostbp.learning.probe import evenly, explained
 from boostbp.learning.replay import Replay
 from boostbp.learning.sampling import Sampled
 from boostbp.learning.settings import Settings
 from boostbp.learning.state import State, capture, restore
-from boostbp.learning.steps import Memory, spread
+from boostbp.learning.steps import spread
 from boostbp.learning.watch import Callback, EvalSet, Progress, Watch
 
 __all__ = ["Callback", "EvalSet", "Progress", "Settings", "train"]
@@ -77,6 +79,7 @@ def train(
         partial(fingerprint, table, y, weight, eval_sets, settings=settings, backend=backend, loss=loss, metric=metric)
     )
     watch.state = lambda: capture(run, watch, of_what())
+    watched = eval_sets[0] if eval_sets else None
     try:
         stop = None
         if resume is not None:
@@ -85,7 +88,7 @@ def train(
         while stop is None and run.epoch < settings.epochs:
             begun = time.perf_counter()
             run.step()
-            stop = watch.see(run.network, run.record(), begun) if run.finite else Stop.NOT_FINITE
+            stop = watch.see(run.network, run.record(watched), begun) if run.finite else Stop.NOT_FINITE
         history.stop = stop or Stop.EPOCHS
         if stop is Stop.NOT_FINITE:
             watch.retreat()
@@ -116,7 +119,8 @@ class Run:
         self.epoch = -1  # 0 is the stack before any back-propagation
         self.h: list[Floats] = [table.X]
         self.g: list[Floats] = []
-        self.memory: list[Memory] = []
+        self.m: list[Floats] = []
+        self.pace = 1.0  # what moves are multiplied by
         self.T: list[layers.Fit] = []
         self.before: list[layers.Fit] = []
         self.loss_now = np.inf
@@ -141,7 +145,7 @@ class Run:
         baseline = np.broadcast_to(self.baseline, self.y.shape)
         step = self.settings.step
         self._append(self.L - 1, baseline - step.alpha * self.loss.gradient(baseline, self.y))
-        self.memory = [Memory.of(h) for h in self.h]
+        self.m = [np.zeros_like(h) for h in self.h]
         self.drift = (0.0,) * (self.L - 1)
         self._backward()
 
@@ -170,20 +174,37 @@ class Run:
         self.drift = tuple(_drift(old[i], self.h[i], self.weight) for i in range(1, self.L))
         self._backward()
 
-    def record(self) -> Epoch:
+    def record(self, held: EvalSet | None = None) -> Epoch:
         """Numbers of the epoch; metrics and seconds are the watcher's."""
         hidden = self.g[1:-1]
+        learning = self.g[-1].any(axis=1)
+        probes = self._probes(held)
         return Epoch(
             self.epoch,
             self.loss_now,
             {},
             0.0,
             tuple(float(np.sqrt(np.mean(np.square(g)))) for g in hidden),
-            tuple(float(np.mean(~g.any(axis=1))) for g in hidden),
+            tuple(float(np.mean(~g[learning].any(axis=1))) if learning.any() else 0.0 for g in hidden),
             self.drift,
             tuple(float(spread(h, self.weight).mean()) for h in self.h[1:-1]),
             self.r2,
+            tuple(training for training, _ in probes),
+            tuple(held_out for _, held_out in probes),
         )
+
+    def _probes(self, held: EvalSet | None) -> list[tuple[float, float]]:
+        """What a linear regression on each hidden layer explains, on some training and some held-out rows."""
+        rows = evenly(len(self.y))
+        parts: list[Any] = [None] * (self.L - 1)
+        if held is not None and self.L > 1:
+            some = evenly(len(held.X), max(100, min(1000, len(self.y) // 10)))
+            hidden = self.network.hidden(held.X[some], n_jobs=self.settings.n_threads)
+            parts = [(h, held.y[some], held.weight[some]) for h in hidden]
+        return [
+            explained(h[rows], self.y[rows], self.weight[rows], part)
+            for h, part in zip(self.h[1:-1], parts, strict=True)
+        ]
 
     def _forward(self) -> None:
         """h_{i+1} = T_i(h_i)."""
@@ -200,7 +221,10 @@ class Run:
 
     def _backward(self) -> None:
         """g_L = dL/dh_L, then g_{i-1} = (dh_i/dh_{i-1})' g_i down to the first hidden layer."""
+        before = self.loss_now
         self.loss_now = float(self.weight @ self.loss.value(self.h[-1], self.y) / self.weight.sum())
+        if self.loss_now > before:
+            self.pace *= self.settings.step.decay
         g = self.loss.gradient(self.h[self.L], self.y)
         self.g = [g]
         for i in range(self.L, 1, -1):
@@ -215,8 +239,8 @@ class Run:
             if i == self.L and self.settings.output == "boost":
                 targets.append(self.h[i])
                 continue
-            target, self.memory[i] = self.settings.step.move(self.h[i], self.memory[i], self.g[i], self.weight)
-            targets.append(target)
+            target, self.m[i] = self.settings.step.move(self.h[i], self.m[i], self.g[i], self.weight)
+            targets.append(self.h[i] + self.pace * (target - self.h[i]))
         return targets
 
     def _append(self, i: int, target: Floats) -> None:
@@ -272,7 +296,7 @@ class Run:
 
     def _numeric(self, i: int) -> Floats:
         """h_i without categorical columns."""
-        return np.delete(self.h[i], self.table.categorical, axis=1) if i == 0 else self.h[i]
+        return self.table.numeric if i == 0 else self.h[i]
 
 
 def _r2(target: Floats, fit: Floats, weight: Floats) -> float:

@@ -1,7 +1,7 @@
 """Checkpoints: the state of a training in a file, without pickle.
 
-The file is an `boostbp.archive`, kind "checkpoint", version 1. Its arrays are ``h{i}``, ``g{i}``, ``m{i}``
-and ``peak{i}`` for i = 1 .. L, and those of the network as it stands, ``now.NAME``, and of the best epoch,
+The file is an `boostbp.archive`, kind "checkpoint", version 1. Its arrays are ``h{i}``, ``g{i}`` and ``m{i}``
+for i = 1 .. L, and those of the network as it stands, ``now.NAME``, and of the best epoch,
 ``best.NAME``, if that is another one (see `boostbp.learning.stored`).
 """
 
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from boostbp import archive, plain
 from boostbp.learning.network import Network
 from boostbp.learning.state import State
-from boostbp.learning.steps import Memory
 from boostbp.learning.stored import history_from, history_of, network_from, network_of
 
 __all__ = ["find", "read", "write"]
@@ -38,8 +37,8 @@ def write(path: str | os.PathLike[str], state: State) -> None:
         If the file cannot be written.
     """
     arrays: Arrays = {}
-    for i, (h, g, memory) in enumerate(zip(state.h, state.g, state.memory, strict=True), start=1):
-        arrays |= {f"h{i}": h, f"g{i}": g, f"m{i}": memory.m, f"peak{i}": memory.peak}
+    for i, (h, g, m) in enumerate(zip(state.h, state.g, state.m, strict=True), start=1):
+        arrays |= {f"h{i}": h, f"g{i}": g, f"m{i}": m}
     now, parts = network_of(state.network)
     arrays |= {f"now.{name}": part for name, part in parts.items()}
     best = None
@@ -50,7 +49,9 @@ def write(path: str | os.PathLike[str], state: State) -> None:
         "epoch": state.epoch,
         "now": now,
         "best": best,
-        "numbers": plain.encode([state.drift, state.r2, state.loss, state.best_score, state.elapsed, state.since]),
+        "numbers": plain.encode(
+            [state.pace, state.drift, state.r2, state.loss, state.best_score, state.elapsed, state.since]
+        ),
         "random": plain.encode(state.random),
         "history": history_of(state.history),
         "fingerprint": dict(state.fingerprint),
@@ -88,11 +89,11 @@ def _state(content: Any, arrays: Arrays) -> State:
     sizes = [layer.forest.n_outputs for layer in network.layers]
     rows = len(arrays["h1"])
     for i, size in enumerate(sizes, start=1):
-        for name, shape in {"h": (rows, size), "g": (rows, size), "m": (rows, size), "peak": (size,)}.items():
+        for name in "hgm":
             array = arrays[f"{name}{i}"]
-            if array.dtype != np.float64 or array.shape != shape:
-                raise ValueError(f"{name}{i} is {array.dtype}, {array.shape}, not float64, {shape}.")
-    drift, r2, loss, best_score, elapsed, since = plain.decode(content["numbers"])
+            if array.dtype != np.float64 or array.shape != (rows, size):
+                raise ValueError(f"{name}{i} is {array.dtype}, {array.shape}, not float64, {(rows, size)}.")
+    pace, drift, r2, loss, best_score, elapsed, since = plain.decode(content["numbers"])
     random = plain.decode(content["random"])
     np.random.default_rng().bit_generator.state = random
     numbers = range(1, len(sizes) + 1)
@@ -103,7 +104,8 @@ def _state(content: Any, arrays: Arrays) -> State:
         content["epoch"],
         tuple(arrays[f"h{i}"] for i in numbers),
         tuple(arrays[f"g{i}"] for i in numbers),
-        tuple(Memory(arrays[f"m{i}"], arrays[f"peak{i}"]) for i in numbers),
+        tuple(arrays[f"m{i}"] for i in numbers),
+        pace,
         drift,
         r2,
         loss,

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from boostbp.learning.history import History
 from boostbp.learning.layer import Fit, Trace
 from boostbp.learning.network import Network, seen
-from boostbp.learning.steps import Memory
 
 if TYPE_CHECKING:
     from boostbp.learning.backprop import Run
@@ -34,8 +33,10 @@ class State:
     epoch : int
     h, g : tuple of (rows, units) float64
         Hidden variables h_1 .. h_L and the gradients of the loss in them.
-    memory : tuple of Memory
-        What the step remembers of each.
+    m : tuple of (rows, units) float64
+        Momentum of each.
+    pace : float
+        What moves are multiplied by.
     drift, r2 : tuple of float
     loss : float
     random : mapping
@@ -59,7 +60,8 @@ class State:
     epoch: int
     h: tuple[Floats, ...]
     g: tuple[Floats, ...]
-    memory: tuple[Memory, ...]
+    m: tuple[Floats, ...]
+    pace: float
     drift: tuple[float, ...]
     r2: tuple[float, ...]
     loss: float
@@ -81,7 +83,8 @@ def capture(run: Run, watch: Watch, fingerprint: Mapping[str, str]) -> State:
         run.epoch,
         tuple(run.h[1:]),
         tuple(run.g[1:]),
-        tuple(run.memory[1:]),
+        tuple(run.m[1:]),
+        run.pace,
         run.drift,
         run.r2,
         run.loss_now,
@@ -109,7 +112,7 @@ def restore(state: State, run: Run, watch: Watch, fingerprint: Mapping[str, str]
     run.epoch, run.drift, run.r2, run.loss_now = state.epoch, state.drift, state.r2, state.loss
     run.h = [run.table.X, *state.h]
     run.g = [np.empty((0, 0)), *state.g]
-    run.memory = [Memory.of(run.table.X), *state.memory]
+    run.m, run.pace = [np.empty((0, 0)), *state.m], state.pace
     run.rng.bit_generator.state = dict(copy.deepcopy(state.random))
     run.T = []
     for i, (layer, output) in enumerate(zip(state.network.layers, run.h[1:], strict=True)):

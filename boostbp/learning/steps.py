@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Memory", "Normalised", "Plain", "Step", "spread"]
+__all__ = ["Normalised", "Plain", "Step", "spread"]
 
 Floats = NDArray[np.float64]
-
-
-class Memory(NamedTuple):
-    """What a step remembers of a hidden layer; the driver keeps it.
-
-    Attributes
-    ----------
-    m : (rows, units) float64
-        Momentum.
-    peak : (units,) float64
-        Largest root mean square of the momentum so far.
-    """
-
-    m: Floats
-    peak: Floats
-
-    @classmethod
-    def of(cls, h: Floats) -> Memory:
-        """The memory before the first step."""
-        return cls(np.zeros_like(h), np.zeros(h.shape[1]))
 
 
 class Step(Protocol):
@@ -41,14 +21,20 @@ class Step(Protocol):
         """Step size."""
         ...
 
-    def move(self, h: Floats, memory: Memory, g: Floats, weight: Floats) -> tuple[Floats, Memory]:
+    @property
+    def decay(self) -> float:
+        """What later moves are multiplied by after an epoch that raised the training loss."""
+        ...
+
+    def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """Move one hidden layer.
 
         Parameters
         ----------
         h : (rows, units) float64
             The hidden variable.
-        memory : Memory
+        m : (rows, units) float64
+            Momentum; 0 before the first move.
         g : (rows, units) float64
             dL/dh of each row's own loss, not divided by rows.
         weight : (rows,) float64
@@ -58,7 +44,8 @@ class Step(Protocol):
         -------
         target : (rows, units) float64
             Where the layer below is to be fitted to.
-        memory : Memory
+        m : (rows, units) float64
+            Momentum after the move.
         """
         ...
 
@@ -77,31 +64,31 @@ class Plain:
 
     alpha: float = 0.5
     mu: float = 0.5
+    decay: float = 1.0
 
-    def move(self, h: Floats, memory: Memory, g: Floats, weight: Floats) -> tuple[Floats, Memory]:
+    def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """See `Step.move`."""
-        m = self.mu * memory.m + (1 - self.mu) * g
-        return h - self.alpha * m, memory._replace(m=m)
+        m = self.mu * m + (1 - self.mu) * g
+        return h - self.alpha * m, m
 
 
 @dataclass(frozen=True, slots=True)
 class Normalised:
-    """A step in spreads: each unit moves by ``alpha * spread(h) * m / peak``.
+    """A step in spreads: each unit moves by ``alpha * spread(h) * m / rms(m)``, whatever the scale of the loss.
 
-    `peak` is the largest root mean square of the unit's momentum so far. So the first moves, and those
-    against the largest gradients, have the size of `alpha` spreads whatever the scale of the loss; as
-    the gradients fade, so do the moves. A unit without gradient stays where it is.
+    A unit without gradient stays where it is. Steps of one size do not settle by themselves: `decay` makes them
+    shorter each time that they were too long.
     """
 
-    alpha: float = 0.8
+    alpha: float = 0.4
     mu: float = 0.8
+    decay: float = 0.8
 
-    def move(self, h: Floats, memory: Memory, g: Floats, weight: Floats) -> tuple[Floats, Memory]:
+    def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """See `Step.move`."""
-        m = self.mu * memory.m + (1 - self.mu) * g
+        m = self.mu * m + (1 - self.mu) * g
         scale = np.abs(m).max(axis=0, initial=0.0)  # squares of very small or large gradients stay representable
         scaled = np.divide(m, scale, out=np.zeros_like(m), where=scale > 0)
-        size = scale * np.sqrt(weight @ np.square(scaled) / weight.sum())
-        peak = np.maximum(memory.peak, size)
-        direction = np.divide(m, peak, out=np.zeros_like(m), where=peak > 0)
-        return h - self.alpha * spread(h, weight) * direction, Memory(m, peak)
+        size = np.sqrt(weight @ np.square(scaled) / weight.sum())
+        direction = np.divide(scaled, size, out=np.zeros_like(m), where=size > 0)
+        return h - self.alpha * spread(h, weight) * direction, m

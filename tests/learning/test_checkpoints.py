@@ -305,7 +305,7 @@ def test_file_that_is_no_checkpoint_is_refused_and_stays(tmp_path):
         lambda content, arrays: arrays.update(h1=arrays["h1"][:-1]),
         lambda content, arrays: arrays.update(m2=arrays["m1"]),
         lambda content, arrays: arrays.pop("g3"),
-        lambda content, arrays: arrays.update(peak1=arrays["peak1"].astype(np.int64)),
+        lambda content, arrays: arrays.update(m1=arrays["m1"].astype(np.int64)),
         lambda content, arrays: content.update(epoch=7),
         lambda content, arrays: content.update(numbers=[1]),
         lambda content, arrays: content.update(random={"dict": [["bit_generator", "MT19937"]]}),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.learning.steps import Memory, Normalised, Plain, spread
+from boostbp.learning.steps import Normalised, Plain, spread
 
 seeds = st.integers(0, 2**20)
 
@@ -17,11 +17,6 @@ def make(seed, rows=30, units=3):
     h = rng.standard_normal((rows, units)) * [0.1, 1.0, 40.0] + [0.0, 5.0, -300.0]
     m, g = rng.standard_normal((2, rows, units))
     return h, m, g, rng.uniform(0.1, 3.0, rows)
-
-
-def after(m, peak=0.0):
-    """The memory of a step with this momentum and peak."""
-    return Memory(m, np.full(m.shape[1], peak))
 
 
 def rms(a, weight):
@@ -37,92 +32,62 @@ def test_spread_is_the_weighted_standard_deviation():
 @given(seed=seeds, alpha=st.floats(0.01, 2.0), mu=st.floats(0.0, 0.99))
 def test_plain_step_is_the_formula_of_the_paper(seed, alpha, mu):
     h, m, g, weight = make(seed)
-    target, memory = Plain(alpha, mu).move(h, after(m), g, weight)
-    np.testing.assert_allclose(memory.m, mu * m + (1 - mu) * g, rtol=1e-12)
+    target, moved = Plain(alpha, mu).move(h, m, g, weight)
+    np.testing.assert_allclose(moved, mu * m + (1 - mu) * g, rtol=1e-12)
     np.testing.assert_allclose(target, h - alpha * (mu * m + (1 - mu) * g), rtol=1e-12)
-
-
-def test_memory_is_empty_before_the_first_step():
-    h, _, _, _ = make(0)
-    memory = Memory.of(h)
-    assert memory.m.shape == h.shape
-    assert memory.peak.shape == (3,)
-    assert not memory.m.any()
-    assert not memory.peak.any()
 
 
 def test_momentum_is_the_running_mean_of_gradients():
     h, m, _, weight = make(1)
     g = np.random.default_rng(2).standard_normal((4, 30, 3))
     for step in (Plain(0.5, 0.7), Normalised(0.5, 0.7)):
-        memory = after(m)
+        moved = m
         for gradient in g:
-            _, memory = step.move(h, memory, gradient, weight)
+            _, moved = step.move(h, moved, gradient, weight)
         expected = 0.7**4 * m + 0.3 * sum(0.7 ** (3 - i) * g[i] for i in range(4))
-        np.testing.assert_allclose(memory.m, expected, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(moved, expected, rtol=1e-12, atol=1e-14)
 
 
 @given(seed=seeds, alpha=st.floats(0.01, 2.0), mu=st.floats(0.0, 0.99))
-def test_normalised_step_moves_each_unit_by_alpha_spreads_against_its_largest_gradient(seed, alpha, mu):
+def test_normalised_step_moves_each_unit_by_alpha_spreads(seed, alpha, mu):
     h, m, g, weight = make(seed)
-    target, memory = Normalised(alpha, mu).move(h, after(m), g, weight)
-    np.testing.assert_allclose(memory.peak, rms(memory.m, weight), rtol=1e-12)
+    target, moved = Normalised(alpha, mu).move(h, m, g, weight)
     np.testing.assert_allclose(rms(target - h, weight), alpha * spread(h, weight), rtol=1e-10)
-    expected = alpha * spread(h, weight) * memory.m / rms(memory.m, weight)
+    expected = alpha * spread(h, weight) * moved / rms(moved, weight)
     np.testing.assert_allclose(h - target, expected, rtol=1e-8, atol=1e-9)
-
-
-@given(seed=seeds, share=st.floats(0.001, 1.0))
-def test_normalised_moves_fade_with_the_gradients(seed, share):
-    h, m, _, weight = make(seed)
-    peak = rms(m, weight)
-    target, memory = Normalised(0.3, 0.0).move(h, Memory(m, peak), share * m, weight)
-    np.testing.assert_allclose(memory.peak, peak, rtol=1e-12)
-    np.testing.assert_allclose(rms(target - h, weight), 0.3 * share * spread(h, weight), rtol=1e-9)
-
-
-def test_peak_is_the_largest_momentum_so_far():
-    h, _, g, weight = make(1)
-    memory, sizes = Memory.of(h), []
-    for scale in (1.0, 5.0, 0.1, 2.0):
-        _, memory = Normalised(0.3, 0.5).move(h, memory, scale * g, weight)
-        sizes.append(rms(memory.m, weight))
-        np.testing.assert_allclose(memory.peak, np.max(sizes, axis=0), rtol=1e-12)
 
 
 @given(seed=seeds, scale=st.sampled_from([1e-250, 1e-9, 3.0, 1e9, 1e250]))
 def test_normalised_step_does_not_depend_on_the_scale_of_the_loss(seed, scale):
     h, m, g, weight = make(seed)
     step = Normalised(0.3, 0.8)
-    for peak in (0.0, 4.0):
-        expected, _ = step.move(h, after(m, peak), g, weight)
-        target, _ = step.move(h, after(scale * m, scale * peak), scale * g, weight)
-        np.testing.assert_allclose(target, expected, rtol=1e-12, atol=1e-12)
+    expected, _ = step.move(h, m, g, weight)
+    target, _ = step.move(h, scale * m, scale * g, weight)
+    np.testing.assert_allclose(target, expected, rtol=1e-12, atol=1e-12)
 
 
 @given(seed=seeds, scale=st.sampled_from([1e-6, 100.0]))
 def test_normalised_step_scales_with_the_hidden_variable(seed, scale):
     h, m, g, weight = make(seed)
     step = Normalised(0.3, 0.8)
-    expected, _ = step.move(h, after(m), g, weight)
-    target, _ = step.move(scale * h, after(m), g, weight)
+    expected, _ = step.move(h, m, g, weight)
+    target, _ = step.move(scale * h, m, g, weight)
     np.testing.assert_allclose(target, scale * expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("peak", [0.0, 1.0])
-def test_unit_without_gradient_stays_where_it_is(peak):
+def test_unit_without_gradient_stays_where_it_is():
     h, m, g, weight = make(3)
     m[:, 1] = g[:, 1] = 0.0
-    target, memory = Normalised().move(h, after(m, peak), g, weight)
+    target, moved = Normalised().move(h, m, g, weight)
     np.testing.assert_array_equal(target[:, 1], h[:, 1])
-    assert not memory.m[:, 1].any()
+    assert not moved[:, 1].any()
     assert (target[:, [0, 2]] != h[:, [0, 2]]).all()
 
 
 def test_constant_unit_stays_where_it_is():
     h, m, g, weight = make(4)
     h[:, 1] = 2.0
-    target, _ = Normalised().move(h, after(m), g, weight)
+    target, _ = Normalised().move(h, m, g, weight)
     np.testing.assert_allclose(target[:, 1], 2.0, rtol=1e-12)
 
 
@@ -130,19 +95,17 @@ def test_constant_unit_stays_where_it_is():
 def test_weights_are_repeated_rows(step):
     h, m, g, _ = make(5)
     times = np.random.default_rng(6).integers(0, 4, 30)
-    target, memory = step.move(h, after(m, 0.1), g, times.astype(float))
+    target, moved = step.move(h, m, g, times.astype(float))
     h, m, g = (np.repeat(a, times, axis=0) for a in (h, m, g))
-    expected, after_repeats = step.move(h, after(m, 0.1), g, np.ones(times.sum()))
+    expected, after_repeats = step.move(h, m, g, np.ones(times.sum()))
     np.testing.assert_allclose(np.repeat(target, times, axis=0), expected, rtol=1e-10)
-    np.testing.assert_allclose(np.repeat(memory.m, times, axis=0), after_repeats.m, rtol=1e-10)
-    np.testing.assert_allclose(memory.peak, after_repeats.peak, rtol=1e-10)
+    np.testing.assert_allclose(np.repeat(moved, times, axis=0), after_repeats, rtol=1e-10)
 
 
 @pytest.mark.parametrize("step", [Plain(), Normalised()])
 def test_step_leaves_its_arguments_alone(step):
     h, m, g, weight = make(7)
-    memory = after(m, 0.1)
-    before = [a.copy() for a in (h, memory.m, memory.peak, g, weight)]
-    step.move(h, memory, g, weight)
-    for one, other in zip(before, (h, memory.m, memory.peak, g, weight), strict=True):
+    before = [a.copy() for a in (h, m, g, weight)]
+    step.move(h, m, g, weight)
+    for one, other in zip(before, (h, m, g, weight), strict=True):
         np.testing.assert_array_equal(one, other)
