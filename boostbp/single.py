@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boostbp import backends
 from boostbp.backends.base import Growth, Table
-from boostbp.inputs import read_weight
+from boostbp.inputs import read_weight, refuse_extreme
 from boostbp.learning import layer as layers
 from boostbp.learning.layer import BoundInput, Layer, LayerSettings, SquaredTo
 from boostbp.trees import basis as bases
@@ -17,6 +18,9 @@ from boostbp.trees import threads
 from boostbp.trees.ridge import Ridge
 
 __all__ = ["fit_layer"]
+
+Floats = NDArray[np.float64]
+CODES = 1 << 24  # float32, in which XGBoost holds codes, counts so far
 
 
 def fit_layer(
@@ -54,7 +58,7 @@ def fit_layer(
     targets : (rows,) or (rows, outputs) array-like of float
     sample_weight : (rows,) array-like, optional
     categorical : tuple of int
-        Columns of `H` that hold category codes.
+        Columns of `H` that hold category codes 0, 1, 2, ..., or NaN.
     backend, n_estimators, ... :
         As in `BoostBPRegressor`.
 
@@ -77,6 +81,7 @@ def fit_layer(
         raise ValueError(f"H has shape {X.shape}: give (rows, features).")
     if np.isinf(X).any():
         raise ValueError("H has infinite values: clip them, or replace them by NaN, which means missing.")
+    _check_codes(X, categorical)
     target = np.ascontiguousarray(targets, np.float64)
     target = target.reshape(len(target), -1)
     if len(target) != len(X):
@@ -85,6 +90,7 @@ def fit_layer(
         raise ValueError(
             f"targets has {np.count_nonzero(~np.isfinite(target))} values that are not finite: leave those rows out."
         )
+    refuse_extreme(target, "targets")
     threads_ = threads.count(n_jobs)
     settings = LayerSettings(
         n_estimators=n_estimators,
@@ -108,3 +114,17 @@ def fit_layer(
     weight = read_weight(sample_weight, len(X))
     bound = BoundInput(backends.load(backend), Table(X, categorical), settings, weight)
     return layers.fit(bound, SquaredTo(target, weight), n_threads=threads_, seed=random_state).layer
+
+
+def _check_codes(X: Floats, categorical: tuple[int, ...]) -> None:
+    """Refuse what libraries would read as another category, or die of."""
+    for j in categorical:
+        if not 0 <= j < X.shape[1]:
+            raise ValueError(f"categorical={categorical!r}: H has the columns 0 to {X.shape[1] - 1}.")
+        codes = X[~np.isnan(X[:, j]), j]
+        wrong = codes[(codes != np.floor(codes)) | (codes < 0) | (codes >= CODES)]
+        if len(wrong):
+            raise ValueError(
+                f"categorical={categorical!r}: column {j} of H holds {wrong[0]:g}. Number its categories 0, 1, 2, ..., "
+                f"below {CODES}."
+            )

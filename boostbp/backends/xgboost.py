@@ -99,7 +99,7 @@ class XGBoostGrower:
         """One round; `weight` is the mean hessian, the unit in which leaves are counted."""
         run = self._run(grad.shape[1], vector)
         # The margin keeps rounding of the sums from refusing a leaf of exactly min_samples_leaf rows.
-        min_weight = self.growth.min_samples_leaf * weight * (1 - 1e-5)
+        min_weight = _parsable(self.growth.min_samples_leaf * weight * (1 - 1e-5))
         if min_weight != run.min_weight:
             run.booster.set_param({"min_child_weight": min_weight})
             run.min_weight = min_weight
@@ -120,6 +120,12 @@ class XGBoostGrower:
             run = self.running[kind] = Running(_library().Booster(params, [self.matrix]))
             self._spent += 1
         return run
+
+
+def _parsable(number: float) -> float:
+    """A number >= 0 as a parameter of XGBoost, which refuses those that float32 holds as subnormal or infinite."""
+    ends = np.finfo(np.float32)
+    return min(number, float(ends.max)) if number >= ends.tiny else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         held = [self._read(part).X for part in eval_set or []]
         sets = [EvalSet(f"valid_{number}", part, part, np.ones(len(part))) for number, part in enumerate(held)]
         target = table.X
+        refuse_extreme(target, "X")
         if not sets:
             table, target, weight, sets = self._hold_out(table, target, weight, None)
         self._shift, self._spread = standard_units(target, weight)
@@ -89,8 +90,8 @@ class BoostBPAutoencoder(BaseBoostBP):
                 f"X has categorical columns {list(table.categorical)}: an auto-encoder reconstructs numbers. "
                 "Encode them first."
             )
-        refuse_extreme(table.X, "X")
-        check_array(table.X, estimator=self, input_name="X")
+        with np.errstate(invalid="ignore"):  # it looks at the sum first
+            check_array(table.X, estimator=self, input_name="X")
         return table
 
     def _outcome(self, raw: Floats) -> Floats:

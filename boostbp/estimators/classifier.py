@@ -11,7 +11,6 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
 
 from boostbp.backends.base import Table
 from boostbp.estimators.supervised import Supervised
@@ -65,14 +64,14 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
             The first one chooses the epoch.
         """
         table = self._read(X, reset=True)
-        labels = _labels(y, len(table.X))
+        labels = read_target(y, len(table.X), labels=True)
         weight = read_weight(sample_weight, len(table.X))
         if self.class_weight is not None:
             weight = weight * compute_sample_weight(self.class_weight, labels)
         self.classes_ = np.unique(labels[weight > 0])
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has one class only, {self.classes_[0]!r}: a classifier needs rows (of positive weight) "
+                f"y has one class only, {self.classes_.tolist()[0]!r}: a classifier needs rows (of positive weight) "
                 "of at least two."
             )
         keep = np.isin(labels, self.classes_)
@@ -111,7 +110,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         return one_hot[:, 1:] if len(self.classes_) == 2 else one_hot
 
     def _encode(self, y: Any, n_rows: int) -> Floats:
-        labels = _labels(y, n_rows)
+        labels = read_target(y, n_rows, labels=True)
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
             raise ValueError(f"eval_set has classes that y does not have: {unknown.tolist()!r}. Leave those rows out.")
@@ -122,9 +121,3 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
-
-
-def _labels(y: Any, n_rows: int) -> NDArray[Any]:
-    labels = read_target(y, n_rows, labels=True)
-    check_classification_targets(labels)
-    return labels

@@ -17,7 +17,10 @@ from boostbp.inputs.categories import is_missing, text_in
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
 from boostbp.inputs.sources import is_frame, matrix_of, open_source
 
-__all__ = ["read_target", "read_weight"]
+__all__ = ["read_target", "read_weight", "refuse_extreme"]
+
+LARGEST = 1e100  # of targets, and its inverse the least: beyond, float64 does not hold weighted squares
+HEAVIEST = 1e30  # of weights, and its inverse the least that the largest may be: libraries see them in float32
 
 
 def read_target(y: Any, n_rows: int, *, estimator: Any = None, labels: bool = False) -> NDArray[Any]:
@@ -42,8 +45,8 @@ def read_target(y: Any, n_rows: int, *, estimator: Any = None, labels: bool = Fa
     Raises
     ------
     ValueError
-        If `y` is None, has another number of rows, holds missing or infinite values, or is not of
-        that kind.
+        If `y` is None, has another number of rows, holds missing, infinite or extreme values, or is
+        not of that kind.
 
     Warns
     -----
@@ -82,7 +85,8 @@ def read_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If a weight is negative, missing or infinite, all are zero, or there are not `n_rows`.
+        If a weight is negative, missing or infinite, all are zero, the largest is beyond 1e30 or below
+        1e-30, or there are not `n_rows`.
     """
     if sample_weight is None:
         return np.ones(n_rows)
@@ -102,7 +106,28 @@ def read_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
         )
     if not weight.any():
         raise ValueError("sample_weight is zero for every row: at least one weight must be non-zero.")
+    if not 1 / HEAVIEST <= weight.max() <= HEAVIEST:
+        raise ValueError(
+            f"sample_weight has the largest value {weight.max():.3g}, but trees are grown in float32, which ends at "
+            f"1e-38 and 1e38: divide the weights by {weight.max():.3g}."
+        )
     return weight
+
+
+def refuse_extreme(values: NDArray[np.float64], name: str) -> None:
+    """Refuse numbers, (rows,) or (rows, columns), whose squares float64 does not hold.
+
+    Raises
+    ------
+    ValueError
+        If the largest size in a column is beyond 1e100, or below 1e-100 and not 0.
+    """
+    largest = np.atleast_1d(np.abs(values).max(axis=0, initial=0.0))
+    wrong = largest[(largest > LARGEST) | ((largest > 0) & (largest < 1 / LARGEST))]
+    if len(wrong):
+        raise ValueError(
+            f"{name} holds numbers of size {wrong[0]:.3g}, whose squares float64 does not hold: divide by a constant."
+        )
 
 
 def _values(y: Any) -> NDArray[Any]:
@@ -151,6 +176,7 @@ def _as_floats(values: NDArray[Any], name: str) -> NDArray[np.float64]:
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
     floats = _as_floats(values, "y")
     _refuse_where(~np.isfinite(floats), floats, "y", "Drop these rows, or fill them in.")
+    refuse_extreme(floats, "y")
     return floats
 
 

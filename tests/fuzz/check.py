@@ -1,0 +1,131 @@
+"""What must hold of every case: a finite model, or an error that names an argument."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
+from tests.fuzz.cases import PARAMETERS, Case, as_dtype
+
+ESTIMATORS = {"regressor": BoostBPRegressor, "classifier": BoostBPClassifier, "autoencoder": BoostBPAutoencoder}
+ARGUMENTS = re.compile(
+    r"\b(X|y|H|targets|sample_weight|eval_set|eval_metric|categorical|categorical_features|loss|"
+    + "|".join(PARAMETERS)
+    + r")\b"
+)
+
+DOCUMENTED = (
+    "The number of unique classes",  # scikit-learn's: labels of which most are seen once look like a regression
+    "Back-propagation is dead|.* has collapsed",  # ours: layers that cannot be trained on such data
+)
+
+
+def outcome_of(case: Case) -> str:
+    """Fit and predict: "model", or the first words of the error.
+
+    Raises
+    ------
+    AssertionError
+        If the model is not finite, or changed its input, or the error names no argument.
+    """
+    X, y, weight = case.data()
+    before = np.array(X)
+    check = check_layer if case.kind == "layer" else check_estimator
+    refusal = None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for documented in DOCUMENTED:
+                warnings.filterwarnings("ignore", message=documented)
+            check(case, X, y, weight)
+    except (ValueError, TypeError, FloatingPointError) as error:
+        refusal = error
+    np.testing.assert_array_equal(np.array(X), before, err_msg="the input was changed")
+    return "model" if refusal is None else clear(refusal)
+
+
+def clear(error: Exception) -> str:
+    """The first words of an error of ours that names an argument."""
+    text = str(error)
+    assert type(error).__module__ == "builtins", f"{type(error).__name__} of a library: {text}"
+    assert ARGUMENTS.search(text), f"{type(error).__name__} names no argument: {text}"
+    return f"{type(error).__name__}: {re.sub(r'[-+]?[0-9][0-9.e+-]*', '#', text)[:40]}"
+
+
+def settings_of(case: Case) -> dict[str, Any]:
+    """Parameters of the estimator or of `fit_layer`."""
+    names = "n_estimators max_depth min_samples_leaf" if case.kind == "layer" else ""
+    names = names or "hidden_layer_sizes n_estimators max_depth min_samples_leaf epochs"
+    settings = {name: PARAMETERS[name][0] for name in names.split()} | dict(case.parameters)
+    if case.kind == "layer":
+        rounds = settings["n_estimators"]
+        settings["n_estimators"] = rounds[-1] if isinstance(rounds, list) else rounds
+        usual = {"learning_rate": 0.3, "reg_lambda": 1.0}
+        settings |= {name: usual[name] for name in usual if settings.get(name) is None}
+    return settings
+
+
+def check_layer(case: Case, X: Any, y: Any, weight: Any) -> None:
+    """A layer without an estimator."""
+    layer = fit_layer(
+        X, y, backend=case.backend, sample_weight=weight, categorical=tuple(case.categorical), **settings_of(case)
+    )
+    for rows in (X, *others(case, clip=settings_of(case).get("clip", True))):
+        output, trace = layer.forward(rows)
+        assert_finite("output", output, rows)
+        assert not np.isnan(trace.vjp(np.ones_like(output))).any(), "a derivative is not a number"
+        np.testing.assert_array_equal(layer.predict(rows), output)
+
+
+def check_estimator(case: Case, X: Any, y: Any, weight: Any) -> None:
+    """An estimator: predictions, hidden representation, derivative and history."""
+    model = ESTIMATORS[case.kind](
+        backend=case.backend, random_state=0, categorical_features=case.categorical or None, **settings_of(case)
+    )
+    options: dict[str, Any] = {"sample_weight": weight}
+    if case.kind == "regressor":
+        model.set_params(loss=case.loss)
+    if case.watched:
+        options["eval_set"] = [X] if case.kind == "autoencoder" else [(X, y)]
+    model.fit(X, y, **options)
+    epochs = model.history_.epochs
+    assert np.isfinite([epoch.loss for epoch in epochs]).all(), "loss is not finite"
+    for rows in (X, *others(case, clip=model.clip)):
+        if case.kind == "autoencoder" and np.isnan(np.asarray(rows, float)).any():
+            continue
+        if model.hidden_layer_sizes:
+            assert_finite("hidden representation", model.transform(rows), rows)
+        assert not np.isnan(model.jacobian(rows)).any(), "a derivative is not a number"
+        if case.kind == "classifier":
+            proba = model.predict_proba(rows)
+            assert ((proba >= 0) & (proba <= 1)).all(), "no probabilities"
+            np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-9)
+            assert np.isin(model.predict(rows), y).all()
+        else:
+            assert_finite("prediction", model.predict(rows), rows)
+
+
+def others(case: Case, *, clip: bool) -> list[Any]:
+    """Rows that were not trained on: fresh ones, and some whose cells are all missing, or very large.
+
+    Without `clip` a model extrapolates, beyond float64 too: only missing cells then.
+    """
+    fresh = np.asarray(case.data(seed=case.seed + 1)[0], float)[:50]
+    fresh = np.where(np.isinf(fresh), 0.0, fresh)
+    missing = np.full((1, len(case.columns)), np.nan)
+    wild = np.full((2, len(case.columns)), 1e100 if case.kind == "autoencoder" else 1e300) * [[1.0], [-1.0]]
+    wild[:, case.categorical] = 1e6
+    rows = [fresh, missing, wild] if clip else [missing]
+    return [as_dtype(part, "frame") if case.dtype == "frame" else part for part in rows]
+
+
+def assert_finite(what: str, values: np.ndarray, rows: Any) -> None:
+    """Fail with the first row whose values are not finite."""
+    wrong = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise AssertionError(f"{what} of {wrong.sum()} rows is not finite: {values[row]} at {np.asarray(rows)[row]}")
