@@ -23,15 +23,17 @@ FLOORS = (
     {"files", "trees"},
     {"backends"},
     {"inputs", "learning"},
+    {"inspection"},
     {"estimators", "single"},
     {"interop"},
+    {"plots"},
     {"report"},
     {"cli"},
     {"__init__"},
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 LIBRARIES = {"lightgbm", "xgboost"}
-OPTIONAL = {"dask", "lightgbm", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "torch", "xgboost"}
+OPTIONAL = {"dask", "jinja2", "lightgbm", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "torch", "xgboost"}
 
 
 def room_of(path: Path) -> str:

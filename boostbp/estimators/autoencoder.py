@@ -100,6 +100,12 @@ class BoostBPAutoencoder(BaseBoostBP):
     def _output_scale(self) -> Floats:
         return self._spread
 
+    def _output_offset(self) -> Floats:
+        return self._shift
+
+    def _output_names(self) -> list[str]:
+        return self._feature_names()
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False

@@ -116,6 +116,10 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
             raise ValueError(f"eval_set has classes that y does not have: {unknown.tolist()!r}. Leave those rows out.")
         return self._one_hot(labels)
 
+    def _output_names(self) -> list[str]:
+        labels = [str(label) for label in self.classes_]
+        return labels[1:] if len(labels) == 2 else labels
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True

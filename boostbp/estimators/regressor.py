@@ -184,6 +184,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     def _output_scale(self) -> Floats:
         return self._spread
 
+    def _output_offset(self) -> Floats:
+        return self._shift
+
     def _encode(self, y: Any, n_rows: int) -> Floats:
         target = read_target(y, n_rows)
         return target.reshape(len(target), -1)

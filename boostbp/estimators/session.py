@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
+from boostbp.inspection import Summary, warn_if_ill
 from boostbp.learning import checkpoints
 from boostbp.learning.callbacks import Checkpoint, ProgressBar, checkpoint, log_evaluation
 from boostbp.learning.history import History
@@ -29,11 +30,14 @@ class Training:
     settings : Settings
     state : State or None
         After its last epoch.
+    summarise : callable, optional
+        ``summarise(network) -> Summary`` of the training rows.
     """
 
     train: Callable[..., tuple[Network, History]]
     settings: Settings
     state: State | None = None
+    summarise: Callable[[Network], Summary] | None = None
 
 
 def begin(estimator: Any, training: Training) -> None:
@@ -93,7 +97,10 @@ def _run(estimator: Any, training: Training, resume: State | None) -> None:
     finally:
         bar.close()
     estimator.n_iter_ = len(estimator.history_) - 1
+    if training.summarise is not None:
+        estimator.summary_ = training.summarise(estimator.network_)
     if estimator.warm_start:
         estimator._training = replace(training, state=states[-1] if states else resume)
     else:
         vars(estimator).pop("_training", None)
+    warn_if_ill(estimator.history_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier
 from boostbp.inputs.schema import Schema
+from boostbp.inspection import Summary
 from boostbp.learning.stored import history_from, history_of, loss_from, loss_of, network_from, network_of
 
 __all__ = ["Arrays", "fitted_from", "fitted_of"]
@@ -17,6 +19,7 @@ Arrays = dict[str, NDArray[Any]]
 
 _OUTPUT_CONFIG = "_sklearn_output_config"  # where scikit-learn keeps what set_output set
 _LONGEST_LABEL = 1 << 16
+_SUMMARY = tuple(field.name for field in fields(Summary))
 _SCALED = {"shift": "_shift", "spread": "_spread"}
 
 
@@ -36,6 +39,7 @@ def fitted_of(estimator: Any) -> tuple[dict[str, Any], Arrays]:
         "history": history_of(estimator.history_),
         "set_output": getattr(estimator, _OUTPUT_CONFIG, None),
     }
+    arrays |= {f"summary.{name}": getattr(estimator.summary_, name) for name in _SUMMARY}
     if hasattr(estimator, "feature_names_in_"):
         state["feature_names"] = [str(name) for name in estimator.feature_names_in_]
     if isinstance(estimator, BoostBPClassifier):
@@ -73,6 +77,7 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
         "history_": history,
         "n_iter_": len(history) - 1,
         "n_features_in_": schema.n_features,
+        "summary_": Summary(*(_numbers(arrays, f"summary.{name}", schema.n_features) for name in _SUMMARY)),
     }
     names = state["feature_names"]
     if names is not None:
@@ -86,12 +91,7 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
         expected = 1 if len(found["classes_"]) == 2 else len(found["classes_"])
         _require(n_outputs == expected, f"{len(found['classes_'])} classes and {n_outputs} outputs")
     else:
-        found |= {attribute: arrays[name] for name, attribute in _SCALED.items()}
-        for attribute in _SCALED.values():
-            array = found[attribute]
-            _require(
-                array.dtype == np.float64 and array.shape == (n_outputs,), f"{attribute} has the shape {array.shape}"
-            )
+        found |= {attribute: _numbers(arrays, name, n_outputs) for name, attribute in _SCALED.items()}
     if issubclass(kind, BoostBPAutoencoder):
         _require(n_outputs == schema.n_features, f"{n_outputs} outputs for {schema.n_features} features")
         return found
@@ -117,6 +117,12 @@ def _labels_from(facts: dict[str, Any]) -> NDArray[Any]:
     labels = np.array(values, dtype)
     _require(len(labels) >= 2 and labels.tolist() == values, f"the classes are {facts!r}")
     return labels.astype(dtype.newbyteorder("="))
+
+
+def _numbers(arrays: Arrays, name: str, count: int) -> NDArray[np.float64]:
+    array = arrays[name]
+    _require(array.dtype == np.float64 and array.shape == (count,), f"{name} is {array.dtype}, {array.shape}")
+    return array
 
 
 def _require(good: bool, what: str) -> None:

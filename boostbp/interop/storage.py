@@ -9,7 +9,7 @@ The file is an `boostbp.archive`, kind "model", version 1. Its content is
   ``layer{i}.NAME`` with the names in `Forest`, `Nodes` and `Leaves`, and ``baseline``;
 - ``schema`` (`Schema.to_dict`), ``feature_names``, ``history``, ``set_output``;
 - of what the estimator needs beside these: ``loss``, ``classes``, ``one_dimensional``, and the arrays
-  ``shift`` and ``spread``.
+  ``shift``, ``spread`` and, of the training rows, ``summary.NAME`` with the names in `Summary`.
 
 Reading executes nothing from the file, needs no boosting library, and checks all sizes and indices before
 compiled code sees them.

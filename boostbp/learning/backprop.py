@@ -79,7 +79,7 @@ def train(
         partial(fingerprint, table, y, weight, eval_sets, settings=settings, backend=backend, loss=loss, metric=metric)
     )
     watch.state = lambda: capture(run, watch, of_what())
-    watched = eval_sets[0] if eval_sets else None
+    probed = _some_rows(eval_sets[0], len(y)) if eval_sets else None
     try:
         stop = None
         if resume is not None:
@@ -88,7 +88,7 @@ def train(
         while stop is None and run.epoch < settings.epochs:
             begun = time.perf_counter()
             run.step()
-            stop = watch.see(run.network, run.record(watched), begun) if run.finite else Stop.NOT_FINITE
+            stop = watch.see(run.network, run.record(probed), begun) if run.finite else Stop.NOT_FINITE
         history.stop = stop or Stop.EPOCHS
         if stop is Stop.NOT_FINITE:
             watch.retreat()
@@ -194,13 +194,12 @@ class Run:
         )
 
     def _probes(self, held: EvalSet | None) -> list[tuple[float, float]]:
-        """What a linear regression on each hidden layer explains, on some training and some held-out rows."""
+        """What a linear regression on each hidden layer explains, on some training rows and on held-out ones."""
         rows = evenly(len(self.y))
         parts: list[Any] = [None] * (self.L - 1)
         if held is not None and self.L > 1:
-            some = evenly(len(held.X), max(100, min(1000, len(self.y) // 10)))
-            hidden = self.network.hidden(held.X[some], n_jobs=self.settings.n_threads)
-            parts = [(h, held.y[some], held.weight[some]) for h in hidden]
+            hidden = self.network.hidden(held.X, n_jobs=self.settings.n_threads)
+            parts = [(h, held.y, held.weight) for h in hidden]
         return [
             explained(h[rows], self.y[rows], self.weight[rows], part)
             for h, part in zip(self.h[1:-1], parts, strict=True)
@@ -297,6 +296,12 @@ class Run:
     def _numeric(self, i: int) -> Floats:
         """h_i without categorical columns."""
         return self.table.numeric if i == 0 else self.h[i]
+
+
+def _some_rows(part: EvalSet, n_rows: int) -> EvalSet:
+    """Rows of an evaluation set that are looked at beside `n_rows` training rows without its showing in the time."""
+    rows = evenly(len(part.X), max(100, min(1000, n_rows // 10)))
+    return EvalSet(part.name, part.X[rows], part.y[rows], part.weight[rows])
 
 
 def _r2(target: Floats, fit: Floats, weight: Floats) -> float:

@@ -39,13 +39,16 @@ class Epoch:
     gradient_norms : tuple of float
         Root mean square of dL/dh of each hidden layer.
     dead : tuple of float
-        Share of rows whose gradient is exactly zero, for each hidden layer.
+        Share of rows whose gradient is exactly zero, for each hidden layer, among those with a loss gradient.
     drift : tuple of float
         How far each hidden layer moved in this epoch, as root mean square over its spread.
     spreads : tuple of float
         Mean standard deviation of the units of each hidden layer.
     r2 : tuple of float
         R^2 of the refit of each layer to its target; the output layer's is NaN where it is boosted.
+    explained, explained_held : tuple of float
+        Share of the target that a linear regression on each hidden layer explains, on training rows and on the
+        first evaluation set, or some of each; NaN without one. See `boostbp.learning.probe`.
     """
 
     epoch: int
@@ -57,6 +60,8 @@ class Epoch:
     drift: tuple[float, ...]
     spreads: tuple[float, ...]
     r2: tuple[float, ...]
+    explained: tuple[float, ...] = ()
+    explained_held: tuple[float, ...] = ()
 
 
 @dataclass(slots=True)

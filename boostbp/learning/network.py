@@ -57,6 +57,13 @@ class Network:
             h.append(fitted.predict(seen(h, skip=self.skip), n_jobs=n_jobs))
         return h[-1] + self.baseline if layer == depth else h[-1]
 
+    def hidden(self, X: Floats, *, n_jobs: int = 1) -> list[Floats]:
+        """Hidden variables h_1 .. h_{L-1}, each (rows, units), without traces."""
+        h = [X]
+        for fitted in self.layers[:-1]:
+            h.append(fitted.predict(seen(h, skip=self.skip), n_jobs=n_jobs))
+        return h[1:]
+
     def output_input(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """What the output layer sees, (rows, its features)."""
         below = [X] if len(self.layers) == 1 else [X, self.representation(X, -2, n_jobs=n_jobs)]

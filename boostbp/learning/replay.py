@@ -41,7 +41,7 @@ class Replay:
         """Take the trees of a forest but for the first `skip`, which are its base."""
         by_output: list[list[Tree]] = [[] for _ in range(1 if shared else forest.n_outputs)]
         for number in range(skip, forest.n_trees):
-            by_output[int(forest.leaves.tree_output[number, 0])].append(_tree(forest, number))
+            by_output[int(forest.leaves.tree_output[number, 0])].append(forest.member(number).tree)
         return cls(tuple(tuple(trees) for trees in by_output), vector_leaf, seed)
 
     def bind(self, table: Table, growth: Growth) -> Replay:
@@ -70,20 +70,3 @@ class _Replaying:
     def fork(self, seed: int) -> _Replaying:
         """The same trees again."""
         return _Replaying(self.trees)
-
-
-def _tree(forest: Forest, number: int) -> Tree:
-    """One tree of a forest as a record of its own."""
-    splits = slice(forest.tree_split[number], forest.tree_split[number + 1])
-    nodes = forest.nodes
-    return Tree(
-        nodes.feature[splits],
-        nodes.threshold[splits],
-        nodes.left[splits],
-        nodes.right[splits],
-        nodes.missing_left[splits],
-        nodes.cat_start[splits],
-        nodes.cat_words[splits],
-        nodes.categories,
-        forest.gain[splits],
-    )

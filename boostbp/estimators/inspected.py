@@ -1,0 +1,248 @@
+"""What a fitted estimator tells about itself: importances, attributions, leaves, hidden layers, health."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from boostbp import inspection
+from boostbp.backends.base import Table
+from boostbp.inputs import Schema
+from boostbp.inspection import Attributions, Health, Names, Summary
+from boostbp.learning.history import History
+from boostbp.learning.network import Network
+from boostbp.trees.sparse import dense
+
+__all__ = ["Inspected"]
+
+Floats = NDArray[np.float64]
+KINDS = ("split", "gain", "jacobian", "attribution")
+METHODS = ("integrated_gradients", "gradient_x_input")
+
+
+class Inspected:
+    """Methods that need the fitted network and no library; an estimator loaded from a file has them too.
+
+    Features, hidden units and outputs are named as `layer_names`, `hidden_names` and `output_names` say.
+    """
+
+    network_: Network
+    history_: History
+    schema_: Schema
+    summary_: Summary
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Importance of each feature for the whole model, (features,), with sum 1 (or 0 for a constant model).
+
+        The mean absolute attribution over some hundred training rows, summed over outputs: `importance` with
+        ``kind="attribution"``. It counts slopes, splits, categories and missing values in all layers.
+        """
+        return self.importance("attribution")
+
+    def importance(self, kind: str = "attribution", layer: int | None = None, X: Any = None) -> Floats:
+        """Importances, as shares with sum 1.
+
+        Parameters
+        ----------
+        kind : {"attribution", "jacobian", "split", "gain"}
+            Mean absolute attribution (see `attributions`); mean absolute Jacobian times the spread of
+            the feature, blind to categories and jumps; number of splits; gain of splits as the library states it.
+        layer : int, optional
+            For splits and gains: of the columns that this layer reads (see `layer_names`); -1 is the output
+            layer. Without it, of the features for the whole model: from the outputs, importance flows down layer by
+            layer, that of a hidden unit to the columns that the trees of this unit read. Ridge regressions
+            (``base="ridge"``) have no splits and do not count.
+        X : array-like, (rows, features), optional
+            For attributions and Jacobians: the rows to average over. Without it, some hundred training rows, whose
+            result is kept in the model.
+
+        Returns
+        -------
+        (features,) or (columns of the layer,) float64
+
+        Raises
+        ------
+        ValueError
+            If a layer does not exist, or the backend states no gains.
+        """
+        self._check_trees()
+        if kind not in KINDS:
+            raise ValueError(f"kind={kind!r} is not known: use one of {', '.join(map(repr, KINDS))}.")
+        by_rows = kind in ("attribution", "jacobian")
+        if by_rows and layer is not None:
+            raise ValueError(f"layer={layer!r} with kind={kind!r} is not supported: use kind='split' or 'gain'.")
+        if not by_rows:
+            number = None if layer is None else Names.layer_number(layer, len(self.network_.layers))
+            return inspection.importances(self.network_, kind, number)
+        if X is None:
+            return getattr(self.summary_, kind).copy()
+        table = self._read(X)
+        return inspection.importances_over(
+            self.network_, kind, table, self.summary_.center[None], n_threads=self._n_threads()
+        )
+
+    def attributions(
+        self, X: Any, method: str = "integrated_gradients", *, baseline: Any = None, steps: int = 32
+    ) -> Attributions:
+        """What each feature adds to the output of each row, through all layers.
+
+        Parameters
+        ----------
+        X : array-like, (rows, features)
+        method : {"integrated_gradients", "gradient_x_input"}
+            Integrated gradients follow the straight line from the baseline to the row. The jumps of trees on it,
+            which no gradient shows, are counted for the features whose splits cause them, so base value and
+            attributions sum to the output up to rounding (see `boostbp.inspection.attributions`). Gradient
+            times input, the Jacobian times ``X - baseline``, is quick and does not; categories and values that are
+            missing in one of both have no slope, and get 0.
+        baseline : array-like, (1 or rows, features), optional
+            As `X` is. Without it, the mean of each feature in training, or its most frequent category.
+        steps : int
+            Steps on the line. The sum does not depend on it; how finely features are told apart does.
+
+        Returns
+        -------
+        Attributions
+            ``values``, (rows, outputs, features), and ``base_values``, in units of the target (log-odds of a
+            classifier); ``error`` is the largest distance between an output and its sum.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not known, or the baseline has another number of rows.
+        """
+        self._check_trees()
+        if method not in METHODS:
+            raise ValueError(f"method={method!r} is not known: use one of {', '.join(map(repr, METHODS))}.")
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+            raise ValueError(f"steps={steps!r} is not a number of steps: give a whole number of at least 1.")
+        table = self._read(X)
+        start = self.summary_.center[None] if baseline is None else self._read(baseline).X
+        if len(start) not in (1, len(table.X)):
+            raise ValueError(
+                f"baseline has {len(start)} rows: give one row, or one for each of the {len(table.X)} of X."
+            )
+        found = inspection.attribute(
+            self.network_, table.X, start, categorical=table.categorical, method=method, steps=steps,
+            n_threads=self._n_threads(),
+        )  # fmt: skip
+        names = self._names()
+        return found.in_units(self._output_scale(), self._output_offset(), names.features, names.outputs)
+
+    def hidden_representation(self, X: Any, layer: int | None = None) -> Any:
+        """Hidden variables.
+
+        Parameters
+        ----------
+        X : array-like, (rows, features)
+        layer : int, optional
+            Which hidden layer: 0 is the one next to the input, -1 the one next to the output. None: all of them.
+
+        Returns
+        -------
+        (rows, units) float64, or a list of them from the input up
+            `hidden_names` names the units.
+        """
+        check_is_fitted(self)
+        hidden = len(self.network_.layers) - 1
+        if layer is None:
+            table = self._read(X)
+            return [
+                self.network_.representation(table.X, number + 1, n_jobs=self._n_threads()) for number in range(hidden)
+            ]
+        if not -hidden <= layer < hidden:
+            there = f"{hidden} hidden layers, 0 to {hidden - 1}" if hidden else "no hidden layer"
+            raise ValueError(f"layer={layer!r} does not exist: this model has {there}.")
+        return self.network_.representation(self._read(X).X, layer % hidden + 1, n_jobs=self._n_threads())
+
+    def leaf_report(self, X: Any) -> list[dict[str, Any]]:
+        """The leaf of each row under each tree, and the regression in it; made for few rows.
+
+        Parameters
+        ----------
+        X : array-like, (rows, features)
+
+        Returns
+        -------
+        list of dict
+            One for each row, layer, tree and output that the tree serves, with
+
+            - ``row``, ``layer``, ``tree``, ``output`` (a name), ``leaf``;
+            - ``path``: what brings the row there, such as ``"20 < age <= 33.5 or missing"``;
+            - ``coefficients``: weight of each term in the user's units, ``{"age": .., "age^2": ..}``, and ``constant``;
+            - ``inputs``: the values that the regression reads; ``clipped`` and ``missing`` name those that are
+              clipped to the range, or replaced by the mean, that the leaf saw in training;
+            - ``value``: constant plus coefficients times inputs.
+
+            A tree without splits is the ridge regression that the layer starts from; tree -1 is the constant
+            that the output starts from. For each row, layer and output the values sum to the hidden unit, or
+            to the raw output in units of the target. ``pandas.DataFrame(report)`` is a table of it.
+        """
+        self._check_trees()
+        return inspection.leaf_records(
+            self.network_, dense(self._read(X).X), self._names(), scale=self._output_scale(),
+            n_threads=self._n_threads(),
+        )  # fmt: skip
+
+    def health(self) -> Health:
+        """Health of the hidden layers, by the records of training, with sentences on what is wrong.
+
+        ``print(model.health())`` shows a table.
+        """
+        check_is_fitted(self)
+        return inspection.health_of(self.history_)
+
+    def layer_names(self, layer: int) -> list[str]:
+        """Names of the columns that a layer reads: features for 0; hidden units (and features, with `skip`) above."""
+        self._check_trees()
+        return self._names().seen(layer)
+
+    def hidden_names(self, layer: int = -1) -> list[str]:
+        """Names of the units of a hidden layer: ``h0_0``, ``h0_1``, .. next to the input."""
+        self._check_trees()
+        return self._names().hidden(layer)
+
+    def output_names(self) -> list[str]:
+        """Names of the raw outputs."""
+        check_is_fitted(self)
+        return self._output_names()
+
+    def _check_trees(self) -> None:
+        check_is_fitted(self)
+        if not isinstance(self.network_, Network):
+            raise AttributeError(
+                f"{type(self).__name__} is trees and a neural network together, and this is told of trees only. "
+                "Use jacobian or hidden_representation."
+            )
+
+    def _names(self) -> Names:
+        network = self.network_
+        units = tuple(layer.forest.n_outputs for layer in network.layers[:-1])
+        return Names(
+            tuple(self._feature_names()), tuple(self._output_names()), units, network.skip, self.schema_.categories
+        )
+
+    def _feature_names(self) -> list[str]:
+        return list(self.schema_.names or (f"x{j}" for j in range(self.schema_.n_features)))
+
+    def _output_names(self) -> list[str]:
+        count = len(self.network_.baseline)
+        return ["y"] if count == 1 else [f"y{k}" for k in range(count)]
+
+    def _output_scale(self) -> Floats:
+        """Units of the target in one unit of the raw output, (outputs,)."""
+        return np.ones(len(self.network_.baseline))
+
+    def _output_offset(self) -> Floats:
+        """The target at a raw output of 0, where that is linear in it, (outputs,)."""
+        return np.zeros(len(self.network_.baseline))
+
+    def _n_threads(self) -> int:
+        raise NotImplementedError
+
+    def _read(self, X: Any) -> Table:
+        raise NotImplementedError

@@ -1,0 +1,26 @@
+"""What a fitted network does: attributions, importances, leaf regressions, health of its layers."""
+
+from __future__ import annotations
+
+from boostbp.inspection.attributions import Attributions, attribute
+from boostbp.inspection.health import Health, HealthWarning, LayerHealth, health_of, warn_if_ill
+from boostbp.inspection.importances import importances, importances_over
+from boostbp.inspection.names import Names
+from boostbp.inspection.regressions import leaf_records
+from boostbp.inspection.summary import Summary, summary_of
+
+__all__ = [
+    "Attributions",
+    "Health",
+    "HealthWarning",
+    "LayerHealth",
+    "Names",
+    "Summary",
+    "attribute",
+    "health_of",
+    "importances",
+    "importances_over",
+    "leaf_records",
+    "summary_of",
+    "warn_if_ill",
+]

@@ -1,0 +1,164 @@
+"""Leaf regressions in words: which leaf of each tree a row reaches, by which way, and what it computes there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.inspection.names import Names
+from boostbp.learning.network import Network
+from boostbp.trees import kernels
+from boostbp.trees.forest import Forest, Member
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER
+from boostbp.trees.tree import Tree
+
+__all__ = ["leaf_records"]
+
+Floats = NDArray[np.float64]
+Record = dict[str, Any]
+
+
+def leaf_records(
+    network: Network, X: Floats, names: Names, *, scale: Floats, offset: Floats, n_threads: int = 1
+) -> list[Record]:
+    """One record for each row, layer, tree and output that the tree serves.
+
+    Parameters
+    ----------
+    X : (rows, features) float64
+    scale, offset : (outputs,) float64
+        What brings the network's raw output to the user's units.
+
+    Returns
+    -------
+    list of dict
+        See `BaseBoostBP.leaf_report`.
+    """
+    _, traces = network.forward(X, n_jobs=n_threads)
+    last = len(traces) - 1
+    records: list[Record] = []
+    for layer, trace in enumerate(traces):
+        outputs = names.given(layer)
+        factor = scale if layer == last else np.ones(len(outputs))
+        reader = _Reader(names.seen(layer), names.categories_of(layer), trace.forest)
+        for number in range(trace.forest.n_trees):
+            facts = {"layer": layer, "tree": number}
+            records += reader.records(facts, trace.X, trace.leaf[number].astype(np.int32), outputs, factor)
+    start = scale * network.baseline + offset
+    for row in range(len(X)):
+        for name, value in zip(names.given(last), start.tolist(), strict=True):
+            records.append(_record(row, {"layer": last, "tree": -1, "leaf": 0}, name, value=value, constant=value))
+    return sorted(records, key=lambda record: record["row"])
+
+
+class _Reader:
+    """Reads the trees of one layer."""
+
+    def __init__(self, names: Sequence[str], categories: Mapping[int, tuple[Any, ...]], forest: Forest) -> None:
+        self.names, self.categories, self.forest = names, categories, forest
+        per_feature = forest.basis.columns_per_feature
+        self.columns = (
+            list(names) if per_feature == 1 else [f"f{q}({name})" for name in names for q in range(per_feature)]
+        )
+
+    def records(
+        self, facts: Record, X: Floats, leaf: NDArray[np.int32], outputs: Sequence[str], factor: Floats
+    ) -> list[Record]:
+        """Records of one tree for all rows."""
+        tree, model, first = member = self.forest.member(facts["tree"])
+        Z = self.forest.basis.expand(X)
+        values = np.zeros((len(X), model.n_outputs))
+        kernels.evaluate(model.leaves(), leaf[None], Z, self.forest.clip, 0, len(X), values)
+        way_to = cache(lambda number: _way_to(tree, number, self.names, self.categories))
+        terms_of = cache(model.coefficients)
+        found = []
+        for row, number in enumerate(leaf.tolist()):
+            facts = facts | {"leaf": number, "path": way_to(number)}
+            read = self._inputs(member, number, Z[row])
+            fallen = bool(read["missing"]) and not np.isnan(model.fallback[number])
+            for k, value in enumerate(values[row].tolist()):
+                unit = float(factor[first + k])
+                terms = terms_of(number)[:, k] * unit
+                words = {} if fallen else dict(zip(self._terms(member, number), terms[1:].tolist(), strict=True))
+                constant = value * unit if fallen else float(terms[0])
+                found.append(
+                    _record(
+                        row,
+                        facts,
+                        outputs[first + k],
+                        value=value * unit,
+                        constant=constant,
+                        coefficients=words,
+                        **read,
+                    )
+                )
+        return found
+
+    def _terms(self, member: Member, leaf: int) -> list[str]:
+        paths = member.model.paths
+        names = [self.columns[column] for column in paths.column[paths.start[leaf] : paths.start[leaf + 1]]]
+        return names + ([f"{name}^2" for name in names] if paths.degree == 2 else [])
+
+    def _inputs(self, member: Member, leaf: int, z: Floats) -> Record:
+        """What the regression of a leaf reads: values, of which some are clipped, or the mean for a missing one."""
+        paths = member.model.paths
+        at = slice(paths.start[leaf], paths.start[leaf + 1])
+        read: Record = {"inputs": {}, "clipped": [], "missing": []}
+        for column, frame in zip(paths.column[at], member.model.frame[at], strict=True):
+            name, value = self.columns[column], float(z[column])
+            if np.isnan(value):
+                read["missing"].append(name)
+                value = float(frame[CENTER])
+            elif self.forest.clip and frame[INV_SCALE] > 0.0:
+                u = (value - frame[CENTER]) * frame[INV_SCALE]
+                if not frame[LOWER] <= u <= frame[UPPER]:
+                    read["clipped"].append(name)
+                    value = float(frame[CENTER] + np.clip(u, frame[LOWER], frame[UPPER]) / frame[INV_SCALE])
+            read["inputs"][name] = value
+        return read
+
+
+def _record(row: int, facts: Record, output: str, **rest: Any) -> Record:
+    empty: Record = {"path": [], "constant": 0.0, "coefficients": {}, "inputs": {}, "clipped": [], "missing": []}
+    return {"row": row, "output": output} | facts | {k: v for k, v in empty.items() if k not in facts} | rest
+
+
+def _way_to(tree: Tree, leaf: int, names: Sequence[str], categories: Mapping[int, tuple[Any, ...]]) -> list[str]:
+    """Conditions on the way from the root to a leaf, one for each feature, in the order of the first split on it."""
+    steps: list[tuple[int, bool]] = []
+    child = ~leaf
+    while child != 0 and len(tree.feature):
+        is_left = bool((tree.left == child).any())
+        child = int(np.flatnonzero((tree.left if is_left else tree.right) == child)[0])
+        steps.insert(0, (child, is_left))
+    features = dict.fromkeys(int(tree.feature[split]) for split, _ in steps)
+    return [
+        _condition(tree, [step for step in steps if tree.feature[step[0]] == j], names[j], categories.get(j))
+        for j in features
+    ]
+
+
+def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categories: tuple[Any, ...] | None) -> str:
+    """What a feature must be to pass its splits."""
+    missing = " or missing" if all(tree.missing_left[split] == is_left for split, is_left in steps) else ""
+    if categories is not None:
+        codes = np.arange(len(categories), dtype=float)
+        kept = np.all([_in_set(tree, split, codes) == is_left for split, is_left in steps], axis=0)
+        return f"{name} in {{{', '.join(str(categories[code]) for code in np.flatnonzero(kept))}}}{missing}"
+    upper = min((tree.threshold[split] for split, is_left in steps if is_left), default=np.inf)
+    lower = max((tree.threshold[split] for split, is_left in steps if not is_left), default=-np.inf)
+    low = f"{lower:.6g} < " if lower > -np.inf else ""
+    high = f" <= {upper:.6g}" if upper < np.inf else ""
+    return f"{low}{name}{high}{missing}" if high else f"{name} > {lower:.6g}{missing}"
+
+
+def _in_set(tree: Tree, split: int, codes: Floats) -> NDArray[np.bool_]:
+    """Whether a categorical split sends codes left."""
+    words = tree.categories[tree.cat_start[split] :][: tree.cat_words[split]]
+    bits = np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little").astype(bool)
+    inside = codes < len(bits)
+    return np.where(inside, bits[np.where(inside, codes, 0).astype(int)], False)

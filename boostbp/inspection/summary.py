@@ -1,0 +1,82 @@
+"""Summary of the training rows that a fitted model keeps: what importances and attributions need of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Table
+from boostbp.inspection.importances import importances_over
+from boostbp.learning.network import Network
+from boostbp.learning.probe import evenly
+from boostbp.trees.sparse import Sparse
+
+__all__ = ["Summary", "summary_of"]
+
+Floats = NDArray[np.float64]
+MOST_ROWS = 256  # rows that importances are measured on
+STEPS = 4  # of their attributions; they are complete for any number of steps
+WORK = 1 << 28  # multiplications that they may cost
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Numbers for each feature, each (features,) float64.
+
+    Attributes
+    ----------
+    center : weighted mean, or most frequent category; NaN if always missing
+    jacobian : mean absolute Jacobian times spread, as shares with sum 1
+    attribution : mean absolute attribution, as shares with sum 1
+    """
+
+    center: Floats
+    jacobian: Floats
+    attribution: Floats
+
+
+def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int = 1) -> Summary:
+    """Summarise the training rows; importances come from some hundred of them, evenly spaced."""
+    X = table.X
+    sizes = [layer.forest.n_outputs for layer in network.layers]
+    per_row = STEPS * X.shape[1] * (sizes[0] + sum(a * b for a, b in pairwise(sizes)))
+    count = min(MOST_ROWS, len(X), max(1, WORK // per_row))
+    sample = Table(X[evenly(len(X), count)], table.categorical)
+    center = _center(table, weight)
+    jacobian, attribution = (
+        importances_over(network, kind, sample, center[None], steps=STEPS, n_threads=n_threads)
+        for kind in ("jacobian", "attribution")
+    )
+    return Summary(center, jacobian, attribution)
+
+
+def _center(table: Table, weight: Floats) -> Floats:
+    X = table.X
+    if isinstance(X, Sparse):
+        missing = X.entries.copy()
+        missing.data = np.isnan(missing.data).astype(np.float64)
+        held = X.entries.copy()
+        held.data = np.nan_to_num(held.data)
+        with np.errstate(invalid="ignore"):
+            center: Floats = (weight @ held) / (weight.sum() - weight @ missing)
+        for j in table.categorical:
+            center[j] = _most_frequent(X.dense(np.array([j]), slice(0, len(X)))[:, 0], weight)
+        return center
+    return np.array(
+        [_most_frequent(x, weight) if j in table.categorical else _mean(x, weight) for j, x in enumerate(X.T)]
+    )
+
+
+def _most_frequent(codes: Floats, weight: Floats) -> float:
+    present = ~np.isnan(codes)
+    return float(np.bincount(codes[present].astype(np.int64), weight[present]).argmax()) if present.any() else np.nan
+
+
+def _mean(x: Floats, weight: Floats) -> float:
+    """Weighted mean of what is present, and never beyond it by rounding."""
+    present = ~np.isnan(x)
+    x, w = x[present], weight[present]
+    return float(np.clip(w / w.sum() @ x, x.min(), x.max())) if len(x) else np.nan

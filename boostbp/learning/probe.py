@@ -1,0 +1,67 @@
+"""Probe: how much of the target a linear regression on a hidden layer explains, on training and on held-out rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lstsq
+
+__all__ = ["evenly", "explained"]
+
+Floats = NDArray[np.float64]
+MOST_ROWS = 1000  # of either part: a probe must cost next to nothing
+
+
+def evenly(n_rows: int, most: int = MOST_ROWS) -> NDArray[np.int64]:
+    """Numbers of at most so many rows, evenly spaced."""
+    return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64)
+
+
+def explained(
+    h: Floats, y: Floats, weight: Floats, held: tuple[Floats, Floats, Floats] | None = None
+) -> tuple[float, float]:
+    """Share of the target that a linear regression on a hidden layer explains.
+
+    Parameters
+    ----------
+    h : (rows, units), y : (rows, outputs), weight : (rows,)
+        Training rows, on which the regression is fitted.
+    held : tuple of such three, optional
+        Held-out rows.
+
+    Returns
+    -------
+    training : float
+        R^2; NaN if no output varies.
+    held_out : float
+        Squared correlation of its prediction with the target, 0 if they disagree in sign, averaged over the outputs
+        as R^2 is: this does not depend on the target's units.
+    """
+    with np.errstate(all="ignore"):  # targets of any size, in any unit: what overflows is not known
+        (h, scale), (y, _) = _centred(h, weight), _centred(y, weight)
+        if not (np.isfinite(h).all() and np.isfinite(y).all()):
+            return float("nan"), float("nan")
+        root = np.sqrt(weight / weight.sum())[:, None]
+        w = lstsq(root * h, root * y, cond=1e-10, check_finite=False)[0]
+        total = np.square(root * y).sum(axis=0)
+        if not total.sum() > 0:
+            return float("nan"), float("nan")
+        training = float(1.0 - np.square(root * (y - h @ w)).sum() / total.sum())
+        return training, float("nan") if held is None else _agreement(held, w / scale[:, None], total)
+
+
+def _centred(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Columns with mean 0 and largest size 1, and what they were divided by."""
+    values = values - weight @ values / weight.sum()
+    size = np.abs(values).max(axis=0)
+    size = np.where(size > 0, size, 1.0)
+    return values / size, size
+
+
+def _agreement(held: tuple[Floats, Floats, Floats], w: Floats, share: Floats) -> float:
+    h, y, weight = held
+    fit, y = _centred(h @ w, weight)[0], _centred(y, weight)[0]
+    along, sizes = weight @ (fit * y), (weight @ np.square(fit)) * (weight @ np.square(y))
+    squared = np.divide(np.maximum(along, 0.0) ** 2, sizes, out=np.zeros_like(along), where=sizes > 0)
+    share = np.where(weight @ np.square(y) > 0, share, 0.0)
+    return float(share @ squared / share.sum()) if share.sum() > 0 else float("nan")

@@ -1,0 +1,120 @@
+"""Compiled change of a forest's output between two inputs, told apart by input columns and by splits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from boostbp.trees.kernels.evaluation import _falls_back, _standardised
+from boostbp.trees.kernels.records import exact
+from boostbp.trees.kernels.routing import goes_left
+
+__all__ = ["changes"]
+
+
+@exact
+def _where_parted(nodes, first, a, b):
+    """Feature of the split at which two rows go different ways; they do somewhere."""
+    node = 0
+    while True:
+        i = first + node
+        left = goes_left(nodes, i, a)
+        if left != goes_left(nodes, i, b):
+            return nodes.feature[i]
+        node = nodes.left[i] if left else nodes.right[i]
+
+
+@exact
+def _u(z, frame, clip):
+    """A value as the leaf regression reads it; its mean, 0, where missing."""
+    return _standardised(z, frame, clip)[0] if z == z else 0.0
+
+
+@exact
+def _value(leaves, number, Z, row, clip, degree, n_outputs, output):
+    """Value of a leaf for one row and output."""
+    if _falls_back(leaves, number, Z, row):
+        return leaves.fallback[number]
+    path = leaves.start[number]
+    k = leaves.start[number + 1] - path
+    w = leaves.weight_start[number] + output
+    total = leaves.weight[w]
+    for j in range(k):
+        u = _u(Z[row, leaves.column[path + j]], leaves.frame[path + j], clip)
+        total += u * leaves.weight[w + (1 + j) * n_outputs]
+        if degree == 2:
+            total += u * u * leaves.weight[w + (1 + k + j) * n_outputs]
+    return total
+
+
+@exact
+def _add_within(leaves, number, share, ZA, ZB, row, clip, degree, n_outputs, output, out):
+    """Add `share` of the change within one leaf, column by column, to `out`, (columns,); returns its sum.
+
+    A row that a leaf gives its fallback does not change within it.
+    """
+    if _falls_back(leaves, number, ZA, row) or _falls_back(leaves, number, ZB, row):
+        return 0.0
+    path = leaves.start[number]
+    k = leaves.start[number + 1] - path
+    w = leaves.weight_start[number] + output
+    total = 0.0
+    for j in range(k):
+        column = leaves.column[path + j]
+        a, b = ZA[row, column], ZB[row, column]
+        if a == b:
+            continue
+        frame = leaves.frame[path + j]
+        u_a, u_b = _u(a, frame, clip), _u(b, frame, clip)
+        slope = leaves.weight[w + (1 + j) * n_outputs]
+        if degree == 2:
+            slope += (u_a + u_b) * leaves.weight[w + (1 + k + j) * n_outputs]
+        change = share * slope * (u_b - u_a)
+        out[column] += change
+        total += change
+    return total
+
+
+@exact
+def changes(nodes, tree_split, leaves, clip, leaf_a, leaf_b, A, B, ZA, ZB, begin, end, smooth, jump):
+    """Tell apart the change of a forest's output from rows `A` to rows `B`.
+
+    Parameters
+    ----------
+    leaf_a, leaf_b : (trees, rows)
+        Their leaves.
+    ZA, ZB : (rows, columns)
+        The columns of the basis.
+    smooth : (rows, outputs, columns) float64
+        Added to: change along the leaf regressions. Of a tree with both rows in one leaf this is all. If they
+        are in two leaves, the mean of what either leaf's regression would change.
+    jump : (rows, outputs, features) float64
+        Added to: what else a tree changes, at the feature of the split where the two rows part. If they do not,
+        a leaf of the library's own regressions fell back for a missing value: in equal parts at
+        its features that are missing in one of the rows.
+    """
+    for tree in range(len(leaves.tree_degree)):
+        first = leaves.tree_output[tree, 0]
+        n_outputs = leaves.tree_output[tree, 1]
+        degree = leaves.tree_degree[tree]
+        for row in range(begin, end):
+            a = leaves.tree_leaf[tree] + np.int64(leaf_a[tree, row])
+            b = leaves.tree_leaf[tree] + np.int64(leaf_b[tree, row])
+            if a != b:
+                feature = _where_parted(nodes, tree_split[tree], A[row], B[row])
+                for output in range(n_outputs):
+                    out = smooth[row, first + output]
+                    rest = _value(leaves, b, ZB, row, clip, degree, n_outputs, output)
+                    rest -= _value(leaves, a, ZA, row, clip, degree, n_outputs, output)
+                    rest -= _add_within(leaves, a, 0.5, ZA, ZB, row, clip, degree, n_outputs, output, out)
+                    rest -= _add_within(leaves, b, 0.5, ZA, ZB, row, clip, degree, n_outputs, output, out)
+                    jump[row, first + output, feature] += rest
+                continue
+            if _falls_back(leaves, a, ZA, row) != _falls_back(leaves, a, ZB, row):  # native leaves: one output
+                rest = _value(leaves, a, ZB, row, clip, degree, 1, 0) - _value(leaves, a, ZA, row, clip, degree, 1, 0)
+                columns = leaves.column[leaves.start[a] : leaves.start[a + 1]]
+                switched = columns[np.isnan(ZA[row][columns]) != np.isnan(ZB[row][columns])]
+                jump[row, first][switched] += rest / len(switched)
+                continue
+            for output in range(n_outputs):
+                out = smooth[row, first + output]
+                _add_within(leaves, a, 1.0, ZA, ZB, row, clip, degree, n_outputs, output, out)
