@@ -1,23 +1,23 @@
-"""Circle: two rings, a network 2-2-1; at the end one threshold on a hidden unit separates them.
+"""Circle, figure 3 of the paper: two rings, a network 2-2-1; at the end one threshold on a hidden unit separates them.
 
-python examples/circle.py [--quick] [--seeds 4] [--backend lightgbm] [--picture circle.png]
+python examples/paper/circle.py [--quick] [--seeds 4] [--backend lightgbm] [--out paper-results]
 """
 
 from __future__ import annotations
 
-import argparse
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from candidates import CIRCLE
+from common import Cell, Experiment, Options, Row, main
+from pictures import stages
+from tasks import circle
 
-from boostbp import BoostBPClassifier, paper_settings
+from boostbp import BoostBPClassifier, callbacks
 
-
-def circle(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two rings with radii in [0.4, 0.6] and [0.8, 1.0]."""
-    rng = np.random.default_rng(seed)
-    angle, y = rng.uniform(0, 2 * np.pi, rows), rng.integers(0, 2, rows)
-    radius = np.where(y == 1, rng.uniform(0.8, 1.0, rows), rng.uniform(0.4, 0.6, rows))
-    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), y
+EPOCHS = (2, 4, 6, 11, 13, 17, 23)
+SHOWN = 1500  # points of a picture
 
 
 def one_threshold(h: np.ndarray, y: np.ndarray) -> float:
@@ -29,42 +29,50 @@ def one_threshold(h: np.ndarray, y: np.ndarray) -> float:
         zeros_below = np.arange(len(y) + 1) - ones_below
         right = zeros_below + (y.sum() - ones_below)
         best = max(best, right.max(), (len(y) - right).max())
-    return best / len(y)
+    return float(best) / len(y)
 
 
-def picture(models: dict[str, BoostBPClassifier], X: np.ndarray, y: np.ndarray, path: str) -> None:
-    """The rings, and the hidden representation of each model."""
-    from matplotlib.figure import Figure
+def rings(data_dir: Path | None, *, settings: str, seed: int, backend: str, params: dict[str, Any]) -> dict:
+    """Train on one seed, looking at the hidden representation on the way."""
+    X, y = circle(10_000, seed)
+    networks: dict[int, Any] = {}
+    watch = [callbacks.record_networks(networks, EPOCHS)]
+    model = BoostBPClassifier((2,), backend=backend, random_state=seed, n_jobs=1, callbacks=watch, **params).fit(X, y)
+    points = {epoch: network.representation(X[:SHOWN], 1) for epoch, network in networks.items()}
+    return {
+        "accuracy": model.score(X, y),
+        "threshold": one_threshold(model.transform(X), y),
+        "points": {epoch: h.round(3).tolist() for epoch, h in {0: X[:SHOWN], **points}.items()},
+        "colours": y[:SHOWN].tolist(),
+    }
 
-    figure = Figure(figsize=(4 * (len(models) + 1), 4), layout="constrained")
-    axes = figure.subplots(1, len(models) + 1)
-    for ax, (name, points) in zip(axes, [("input", X)] + [(n, m.transform(X)) for n, m in models.items()], strict=True):
-        ax.scatter(*points.T, c=y, s=2, cmap="coolwarm")
-        ax.set_title(name)
-    figure.savefig(path)
+
+def cells(options: Options) -> list[Cell]:
+    seeds = range(options.seeds or (1 if options.quick else 4))
+    return [
+        Cell(rings, {"settings": name, "seed": seed, "backend": options.backend, "params": params})
+        for seed in seeds
+        for name, params in CIRCLE.items()
+    ]
 
 
-def main() -> None:
-    """Train on each seed with the default settings and with the paper's."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="one seed")
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--backend", default="lightgbm")
-    parser.add_argument("--picture", metavar="FILE")
-    args = parser.parse_args()
-    shape = {"n_estimators": 8, "max_depth": 6, "epochs": 25, "early_stopping": False}
-    settings = {"default settings": shape, "paper's settings": paper_settings(**shape)}
-    models: dict[str, BoostBPClassifier] = {}
-    print(f"{'seed':>4}  {'settings':<17} {'training accuracy':>17} {'one threshold':>13}")
-    for seed in range(1 if args.quick else args.seeds):
-        X, y = circle(10_000, seed)
-        for name, chosen in settings.items():
-            model = BoostBPClassifier((2,), backend=args.backend, random_state=seed, n_jobs=-1, **chosen).fit(X, y)
-            models.setdefault(name, model)
-            print(f"{seed:>4}  {name:<17} {model.score(X, y):>17.4f} {one_threshold(model.transform(X), y):>13.4f}")
-    if args.picture:
-        picture(models, *circle(10_000, 0), args.picture)
+def rows(found: list[tuple[dict, dict]]) -> list[Row]:
+    made = []
+    for name in CIRCLE:
+        ran = [outcome for about, outcome in found if about["settings"] == name and "failed" not in outcome]
+        for figure, label in (("accuracy", "training accuracy"), ("threshold", "one threshold on a hidden unit")):
+            values = [outcome[figure] for outcome in ran]
+            paper, aim = ("1", "1.0") if figure == "threshold" else ("", "")
+            reached = bool(values) and min(values) > 0.999 if aim and name == "best settings" else None
+            made.append(Row("Circle", f"{label}, {name}", values, paper, aim if reached is not None else "", reached))
+    return made
 
+
+def draw(axes: Any, found: list[tuple[dict, dict]]) -> None:
+    stages(axes, found, CIRCLE, EPOCHS, "coolwarm")
+
+
+EXPERIMENT = Experiment("circle", "Circle 2-2-1", cells, rows, draw, panels=(len(CIRCLE), len(EPOCHS) + 1))
 
 if __name__ == "__main__":
-    main()
+    main(EXPERIMENT, __doc__)

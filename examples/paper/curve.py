@@ -1,60 +1,70 @@
-"""Curve: an auto-encoder 3-2-3 on a noisy curve in space.
+"""Curve, figure 4 of the paper: an auto-encoder 3-2-3 on a noisy curve in space, and its reconstructions.
 
-python examples/curve.py [--quick] [--seeds 4] [--backend lightgbm] [--picture curve.png]
+python examples/paper/curve.py [--quick] [--seeds 4] [--backend lightgbm] [--out paper-results]
 """
 
 from __future__ import annotations
 
-import argparse
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from candidates import CURVE
+from common import Cell, Experiment, Options, Row, main
+from pictures import stages
+from tasks import curve
 
-from boostbp import BoostBPAutoencoder, paper_settings
+from boostbp import BoostBPAutoencoder, callbacks
 
-
-def curve(rows: int, seed: int) -> np.ndarray:
-    """[t, sin t + noise, cos t + noise] for t in (-1, 1)."""
-    rng = np.random.default_rng(seed)
-    t = rng.uniform(-1, 1, rows)
-    return np.column_stack([t, rng.normal(0, 0.05, rows) + np.sin(t), rng.normal(0, 0.05, rows) + np.cos(t)])
-
-
-def picture(models: dict[str, BoostBPAutoencoder], X: np.ndarray, path: str) -> None:
-    """The points and their reconstructions."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4 * (len(models) + 1), 4), layout="constrained")
-    shown = [("input", X)] + [(name, model.predict(X)) for name, model in models.items()]
-    for place, (name, points) in enumerate(shown, start=1):
-        ax = figure.add_subplot(1, len(shown), place, projection="3d")
-        ax.scatter(*points[:2000].T, s=2)
-        ax.set_title(name)
-    figure.savefig(path)
+EPOCHS = (2, 4, 6, 10, 15, 25, 47)
+SHOWN = 800  # points of a picture
 
 
-def main() -> None:
-    """Train on each seed with the default settings and with the paper's."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="one seed")
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--backend", default="lightgbm")
-    parser.add_argument("--picture", metavar="FILE")
-    args = parser.parse_args()
-    shape = {"n_estimators": 32, "max_depth": 5, "epochs": 25, "early_stopping": False}
-    settings = {"default settings": shape, "paper's settings": paper_settings(**shape)}
-    models: dict[str, BoostBPAutoencoder] = {}
-    print(f"{'seed':>4}  {'settings':<17} {'MSE / variance':>14} {'largest |h|':>12}  stopped because")
-    for seed in range(1 if args.quick else args.seeds):
-        X = curve(10_000, seed)
-        for name, chosen in settings.items():
-            model = BoostBPAutoencoder((2,), backend=args.backend, random_state=seed, n_jobs=-1, **chosen).fit(X)
-            models.setdefault(name, model)
-            error = np.square(X - model.predict(X)).mean() / X.var(axis=0).mean()
-            largest = np.abs(model.transform(X)).max()
-            print(f"{seed:>4}  {name:<17} {error:>14.4g} {largest:>12.3g}  {model.history_.stop.value}")
-    if args.picture:
-        picture(models, curve(10_000, 0), args.picture)
+def reconstruction(data_dir: Path | None, *, settings: str, seed: int, backend: str, params: dict[str, Any]) -> dict:
+    """Train on one seed, looking at the reconstruction on the way."""
+    X = curve(10_000, seed)
+    networks: dict[int, Any] = {}
+    watch = [callbacks.record_networks(networks, EPOCHS)]
+    model = BoostBPAutoencoder((2,), backend=backend, random_state=seed, n_jobs=1, callbacks=watch, **params).fit(X)
+    # networks are trained in units of each column
+    points = {epoch: network.predict(X[:SHOWN]) * X.std(axis=0) + X.mean(axis=0) for epoch, network in networks.items()}
+    return {
+        "error": float(np.square(X - model.predict(X)).mean() / X.var(axis=0).mean()),
+        "largest": float(np.abs(model.transform(X)).max()),
+        "stop": model.history_.stop.name,
+        "points": {epoch: again.round(3).tolist() for epoch, again in {0: X[:SHOWN], **points}.items()},
+        "colours": X[:SHOWN, 0].round(3).tolist(),
+    }
 
+
+def cells(options: Options) -> list[Cell]:
+    seeds = range(options.seeds or (1 if options.quick else 4))
+    return [
+        Cell(reconstruction, {"settings": name, "seed": seed, "backend": options.backend, "params": params})
+        for seed in seeds
+        for name, params in CURVE.items()
+    ]
+
+
+def rows(found: list[tuple[dict, dict]]) -> list[Row]:
+    made = []
+    for name in CURVE:
+        ran = [outcome for about, outcome in found if about["settings"] == name and "failed" not in outcome]
+        exploded = sum(outcome["stop"] == "NOT_FINITE" for outcome in ran)
+        note = f"{exploded} of {len(ran)} exploded, calmest epoch kept" if exploded else ""
+        made.append(
+            Row("Curve", f"MSE / variance, {name}", [outcome["error"] for outcome in ran], "a picture", note=note)
+        )
+    return made
+
+
+def draw(axes: Any, found: list[tuple[dict, dict]]) -> None:
+    stages(axes, found, CURVE, EPOCHS, "viridis")
+
+
+EXPERIMENT = Experiment(
+    "curve", "Curve 3-2-3", cells, rows, draw, panels=(len(CURVE), len(EPOCHS) + 1), projection="3d"
+)
 
 if __name__ == "__main__":
-    main()
+    main(EXPERIMENT, __doc__)

@@ -1,0 +1,105 @@
+"""The settings that are tried, in one place: the paper's, and the short lists among which validation chooses.
+
+A list may be changed freely: cells with other settings are other cells, and only they are run again. Quick runs
+look at the first entry of a list alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from boostbp import paper_settings
+
+__all__ = ["BEST", "CIRCLE", "CURVE", "LINEAR_HIDDEN", "MIXTURES", "PAPER", "UNITS", "layers"]
+
+Params = dict[str, Any]
+
+# ---- pictures: nothing to choose, one model for each name
+
+_CIRCLE: Params = {"n_estimators": 8, "max_depth": 6, "epochs": 25, "early_stopping": False}
+CIRCLE: dict[str, Params] = {"paper's settings": paper_settings(**_CIRCLE), "best settings": _CIRCLE}
+
+_CURVE: Params = {"n_estimators": 32, "max_depth": 5, "epochs": 47, "early_stopping": False}
+CURVE: dict[str, Params] = {"paper's settings": paper_settings(**_CURVE), "best settings": _CURVE}
+
+# ---- tables: one hidden layer of the paper's size
+
+UNITS = {"random_network": 32, "income": 32, "protein": 16, "drug": 32, "mnist3000": 64}
+
+# The paper chose depth and number of trees, and gives the number for the random network alone.
+_ROUNDS = {
+    "random_network": [40, 200],
+    "income": [10, 50],
+    "protein": [10, 40],
+    "drug": [10, 40],
+    "mnist3000": [10, 40],
+}
+PAPER: dict[str, list[Params]] = {
+    data: [
+        paper_settings(hidden_layer_sizes=[UNITS[data]], n_estimators=_ROUNDS[data], max_depth=depth)
+        for depth in ((5,) if data in ("income", "mnist3000") else (5, 3))
+    ]
+    for data in UNITS
+}
+
+# Shared structures kept for some epochs are quicker, and at least as good on smooth targets. A small fixed penalty of
+# the ridge under each layer lets hidden units follow their gradients; the cross-validated one holds them back.
+_SMOOTH: Params = {
+    "hidden_layer_sizes": [32],
+    "multi_strategy": "multi_output_tree",
+    "structure_epochs": 4,
+    "base_lambda": 1.0,
+    "step_size": 0.5,
+    "epochs": 100,
+    "n_iter_no_change": 25,
+}
+LINEAR_HIDDEN: list[Params] = [{**_SMOOTH, "n_estimators": [0, 200], "max_depth": [1, 5]}]
+
+_TABLE: Params = {"multi_strategy": "multi_output_tree", "structure_epochs": 3}
+
+
+def layers(units: list[int]) -> list[Params]:
+    """What is tried on an ordinary table, for given sizes of the hidden layers."""
+    n = len(units)
+    return [
+        {**_TABLE, "hidden_layer_sizes": units, **each}
+        for each in (
+            {"n_estimators": [20] * n + [100]},
+            {"n_estimators": [20] * n + [100], "skip": True},
+            {"n_estimators": [0] * n + [100]},
+            {"n_estimators": [60] * n + [100], "max_depth": [4] * n + [4]},
+            {"n_estimators": [20] * n + [200], "max_depth": [3] * n + [2], "skip": True},
+            {"n_estimators": [20] * n + [200], "max_depth": [3] * n + [3], "basis": "linear", "skip": True},
+        )
+    ]
+
+
+BEST: dict[str, list[Params]] = {
+    "random_network": [
+        *LINEAR_HIDDEN,
+        {**_SMOOTH, "n_estimators": [20, 200], "max_depth": [3, 5]},
+        {**_SMOOTH, "n_estimators": [60, 200], "max_depth": [4, 5]},
+        {**_SMOOTH, "n_estimators": [0, 200], "max_depth": [1, 4]},
+    ],
+    "income": layers([32]),
+    "protein": layers([16]),
+    "drug": layers([32]),
+    "mnist3000": layers([64]),
+}
+
+# ---- mixtures with a neural network, 32 hidden units
+
+MIXTURES: dict[str, list[Params]] = {
+    "GBDT-NN": [
+        {"hidden_layer_sizes": [32], "n_estimators": [20, 1], "epochs": 60},
+        {"hidden_layer_sizes": [32], "n_estimators": [40, 1], "max_depth": [5, 1], "epochs": 60},
+        {"hidden_layer_sizes": [32], "n_estimators": [20, 1], "epochs": 60, "network_learning_rate": 0.003},
+        {"hidden_layer_sizes": [32], "n_estimators": [10, 1], "max_depth": [2, 1], "epochs": 60, "step_size": 0.1},
+    ],
+    "NN-GBDT": [
+        {"hidden_layer_sizes": [32], "n_estimators": [1, 100], "epochs": 60},
+        {"hidden_layer_sizes": [32], "n_estimators": [1, 100], "max_depth": [1, 3], "epochs": 60},
+        {"hidden_layer_sizes": [32], "n_estimators": [1, 100], "epochs": 60, "network_learning_rate": 0.003},
+        {"hidden_layer_sizes": [32], "n_estimators": [1, 200], "max_depth": [1, 2], "epochs": 60, "network_steps": 60},
+    ],
+}

@@ -1,0 +1,188 @@
+"""What the experiments share: options, cells that survive an interruption, and results as JSON, table and picture."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from tqdm import tqdm
+
+from boostbp.report.machine import machine
+
+__all__ = ["Cell", "Experiment", "Options", "Row", "main", "markdown", "parser", "read", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says; `folds` and `seeds` are None where an experiment's own number is wanted."""
+
+    backend: str = "lightgbm"
+    data_dir: Path | None = None
+    folds: int | None = None
+    seeds: int | None = None
+    quick: bool = False
+    out: Path = Path("paper-results")
+    jobs: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One piece of work: ``work(data_dir, **about) -> dict``, all of plain values; `about` is its key."""
+
+    work: Callable[..., dict[str, Any]]
+    about: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        """The name under which a finished cell is kept; other settings, another key."""
+        return json.dumps([self.work.__name__, self.about], sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table: the paper's figure, what came out here by fold or seed, and what it should be."""
+
+    data: str
+    model: str
+    values: list[float]
+    paper: str = ""
+    aim: str = ""
+    reached: bool | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """An experiment: its cells, and what is made of their outcomes.
+
+    Attributes
+    ----------
+    name, title : str
+    cells : Options -> list of Cell
+    rows : list of (about, outcome) -> list of Row
+    draw : (list of matplotlib axes, list of (about, outcome)) -> None
+    panels : (rows, columns)
+        Axes that `draw` fills.
+    projection : str or None
+        Of the axes: None, or "3d".
+    """
+
+    name: str
+    title: str
+    cells: Callable[[Options], list[Cell]]
+    rows: Callable[[list[tuple[dict, dict]]], list[Row]]
+    draw: Callable[[Any, list[tuple[dict, dict]]], None]
+    panels: tuple[int, int] = (1, 1)
+    projection: str | None = None
+    size: tuple[float, float] = field(default=(2.6, 2.6))
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """The options of every script."""
+    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--backend", default="lightgbm", help="lightgbm (default), xgboost or sklearn")
+    made.add_argument("--data-dir", type=Path, metavar="FOLDER", help="the data files; without it OpenML is asked")
+    made.add_argument("--folds", type=int, help="only so many folds of a cross-validation")
+    made.add_argument("--seeds", type=int, help="repetitions with other random numbers")
+    made.add_argument("--quick", action="store_true", help="few folds, seeds, epochs and candidates")
+    made.add_argument("--out", type=Path, default=Path("paper-results"), metavar="FOLDER", help="results and pictures")
+    made.add_argument("--jobs", type=int, default=1, help="cells at a time, each on one thread")
+    return made
+
+
+def run(experiment: Experiment, options: Options) -> list[tuple[dict, dict]]:
+    """Do the cells that are not done yet, write results and picture, and return all outcomes in order."""
+    cells = experiment.cells(options)
+    options.out.mkdir(parents=True, exist_ok=True)
+    log = options.out / "cells.jsonl"  # one for all experiments, some of which share cells
+    done = read(log)
+    todo = [cell for cell in cells if cell.key not in done]
+    with (
+        log.open("a", encoding="utf-8") as lines,
+        tqdm(total=len(cells), initial=len(cells) - len(todo), desc=experiment.title, unit="cell") as bar,
+    ):
+        jobs = (delayed(_work)(cell, options.data_dir) for cell in todo)
+        for key, outcome in Parallel(options.jobs, return_as="generator_unordered")(jobs):
+            lines.write(json.dumps({"cell": key, "outcome": outcome}) + "\n")
+            lines.flush()
+            done[key] = outcome
+            bar.update()
+    found = [(cell.about, done[cell.key]) for cell in cells]
+    _report(experiment, options, found)
+    return found
+
+
+def read(log: Path) -> dict[str, dict]:
+    """Finished cells of a file of JSON lines; a line that was torn by an interruption counts as not done."""
+    done = {}
+    if log.exists():
+        text = log.read_text(encoding="utf-8")
+        if text and not text.endswith("\n"):
+            text = text[: text.rfind("\n") + 1]
+            log.write_text(text, encoding="utf-8")
+        for line in text.splitlines():
+            kept = json.loads(line)
+            done[kept["cell"]] = kept["outcome"]
+    return done
+
+
+def _work(cell: Cell, data_dir: Path | None) -> tuple[str, dict]:
+    try:
+        outcome = cell.work(data_dir, **cell.about)
+    except FloatingPointError as error:  # an explosion is a result
+        outcome = {"failed": str(error)}
+    return cell.key, json.loads(json.dumps(outcome))  # the same whether it comes from here or from the file
+
+
+def _report(experiment: Experiment, options: Options, found: list[tuple[dict, dict]]) -> None:
+    from matplotlib.figure import Figure
+
+    rows = experiment.rows(found)
+    content = {
+        "experiment": experiment.title,
+        "date": dt.date.today().isoformat(),
+        "machine": machine(),
+        "quick": options.quick,
+        "rows": [asdict(row) for row in rows],
+    }
+    target = options.out / f"{experiment.name}.json"
+    aside = target.with_suffix(".part")
+    aside.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    os.replace(aside, target)
+    down, across = experiment.panels
+    width, height = experiment.size
+    figure = Figure(figsize=(width * across, height * down), layout="constrained")
+    axes = figure.subplots(down, across, squeeze=False, subplot_kw={"projection": experiment.projection})
+    experiment.draw(axes, found)
+    figure.suptitle(experiment.title)
+    figure.savefig(options.out / f"{experiment.name}.png", dpi=110)
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """Rows as a Markdown table: mean and, over several folds or seeds, standard deviation."""
+    lines = ["| data | model | paper | here | to reach |", "|---|---|---|---|---|"]
+    for row in rows:
+        here = f"{np.mean(row.values):.5g}" if row.values else "failed"
+        if len(row.values) > 1:
+            here += f" ± {np.std(row.values):.2g} ({len(row.values)})"
+        if row.note:
+            here += f", {row.note}"
+        verdict = {True: f"{row.aim}: yes", False: f"{row.aim}: **no**", None: row.aim}[row.reached]
+        lines.append(f"| {row.data} | {row.model} | {row.paper} | {here} | {verdict} |")
+    return "\n".join(lines)
+
+
+def main(experiment: Experiment, description: str | None) -> None:
+    """Run one experiment from the command line."""
+    options = Options(**vars(parser(description).parse_args()))
+    found = run(experiment, options)
+    print(markdown(experiment.rows(found)))
+    print(f"Results and picture: {options.out / experiment.name}.json, .png")

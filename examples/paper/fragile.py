@@ -1,0 +1,109 @@
+"""Fragile statements of the paper, measured again: its refit order, and what linear leaves are worth.
+
+The paper refits layers from the output down, each on the old output of the layer below. On Curve that explodes for
+a small penalty lambda of the leaf regressions, which the paper does not give; upward, each layer on the new output
+below it, does not. And the paper concludes from table 1 that linear leaves in a single layer have no remarkable
+effect, which LightGBM's `linear_tree` contradicts on the same task (see random_network.py for all models).
+
+python examples/paper/fragile.py [--quick] [--seeds 4] [--jobs 2] [--out paper-results]
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from candidates import CIRCLE, CURVE
+from common import Cell, Experiment, Options, Row, main
+from models import cells_of, scores
+from tasks import circle, curve
+
+from boostbp import BoostBPAutoencoder, BoostBPClassifier
+
+ORDERS = ("downward", "upward")
+PENALTIES = (0.1, 1.0, 10.0)
+EPOCHS = 25
+PAPER = "paper's settings"
+LEAVES = ["XGBoost", "LightGBM", "LightGBM linear_tree"]
+
+
+def refitted(
+    data_dir: Path | None, *, shape: str, order: str, penalty: float, seed: int, backend: str, params: dict[str, Any]
+) -> dict[str, Any]:
+    """Train with the paper's settings, a refit order and a penalty, and look at the last epoch."""
+    settings = {**params, "refit_order": order, "reg_lambda": penalty, "epochs": EPOCHS}
+    kind = BoostBPClassifier if shape == "circle" else BoostBPAutoencoder
+    data = circle(10_000, seed) if shape == "circle" else (curve(10_000, seed),)
+    seen: list[float] = []
+    accuracy: list[float] = []
+
+    def look(progress: Any) -> None:
+        seen.append(progress.epoch.loss)
+        if shape == "circle":
+            accuracy.append(float(((progress.network.predict(data[0])[:, 0] > 0) == data[1]).mean()))
+
+    model = kind((2,), backend=backend, random_state=seed, n_jobs=1, callbacks=[look], **settings).fit(*data)
+    exploded = model.history_.stop.name == "NOT_FINITE"
+    return {"exploded": exploded, "epochs": len(seen), "loss": seen, "accuracy": accuracy}
+
+
+def cells(options: Options) -> list[Cell]:
+    seeds = range(options.seeds or (1 if options.quick else 4))
+    fits = [
+        Cell(
+            refitted,
+            {"shape": shape, "order": order, "penalty": penalty, "seed": seed, "backend": options.backend, "params": p},
+        )
+        for shape, p in (("curve", CURVE[PAPER]), ("circle", CIRCLE[PAPER]))
+        for penalty in (PENALTIES[1:2] if options.quick else PENALTIES if shape == "curve" else PENALTIES[1:2])
+        for order in ORDERS
+        for seed in seeds
+    ]
+    return fits + cells_of(options, "random_network", 10, {}, LEAVES)
+
+
+def _of(found: list[tuple[dict, dict]], shape: str, order: str) -> dict[float, list[dict]]:
+    made: dict[float, list[dict]] = {}
+    for about, outcome in found:
+        if about.get("shape") == shape and about["order"] == order:
+            made.setdefault(about["penalty"], []).append(outcome)
+    return made
+
+
+def rows(found: list[tuple[dict, dict]]) -> list[Row]:
+    made = []
+    for order in ORDERS:
+        for penalty, outcomes in _of(found, "curve", order).items():
+            survived = [o["loss"][-1] for o in outcomes if not o.get("exploded", True)]
+            note = f"{len(outcomes) - len(survived)} of {len(outcomes)} exploded"
+            made.append(Row("Curve", f"{order}, lambda {penalty:g}: loss after {EPOCHS} epochs", survived, note=note))
+    for order in ORDERS:
+        for penalty, outcomes in _of(found, "circle", order).items():
+            last = [o["accuracy"][-1] for o in outcomes if o.get("accuracy")]
+            drops = sum(int((np.diff(o["accuracy"]) < -0.05).sum()) for o in outcomes if o.get("accuracy"))
+            note = f"{drops} drops of more than .05 on the way"
+            made.append(Row("Circle", f"{order}, lambda {penalty:g}: accuracy after {EPOCHS} epochs", last, note=note))
+    by_model = scores([(about, outcome) for about, outcome in found if "data" in about], "random_network")
+    return made + [Row("random network, RMSE", name, by_model[name]) for name in LEAVES]
+
+
+def draw(axes: Any, found: list[tuple[dict, dict]]) -> None:
+    for ax, order in zip(axes[0], ORDERS, strict=True):
+        for number, (penalty, outcomes) in enumerate(_of(found, "curve", order).items()):
+            for place, outcome in enumerate(o for o in outcomes if "loss" in o):
+                label = f"lambda {penalty:g}" if place == 0 else None
+                ax.semilogy(np.clip(outcome["loss"], 1e-4, 1e6), f"C{number}", lw=1, label=label)
+                if outcome["exploded"]:
+                    ax.plot(outcome["epochs"] - 1, min(outcome["loss"][-1], 1e6), f"C{number}X")
+        ax.set_ylim(1e-4, 1e2)
+        ax.set_title(f"Curve, refitted {order}; X: exploded", fontsize=9)
+        ax.set_xlabel("epoch")
+        ax.set_ylabel("training loss")
+        ax.legend(fontsize=7)
+
+
+EXPERIMENT = Experiment("fragile", "Fragile statements", cells, rows, draw, panels=(1, 2), size=(4.5, 3.2))
+
+if __name__ == "__main__":
+    main(EXPERIMENT, __doc__)

@@ -1,0 +1,157 @@
+"""Models of the tables: ours by a short list of settings, all others by a search of the same care; validation chooses.
+
+The validation rows are part of the training rows. All models learn from the same rows, and choose their length and
+their settings by the same validation rows; the test rows give the figure and nothing else. On small data the training
+rows are cut into several parts, each of which validates once, and the model is the average of as many models, for
+ours and all others alike; but the paper's settings are one model, as in the paper.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tasks
+from common import Cell, Options
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, root_mean_squared_error
+from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
+
+from boostbp.report.contenders import Contender, Split, train
+from boostbp.report.rivals import rival
+from boostbp.report.tuning import score_of, tune
+
+__all__ = ["KINDS", "OTHERS", "best", "cells_of", "scored", "scores", "splits"]
+
+VALIDATION = 0.15
+PARTS = {"protein": 5, "drug": 5}  # of the others one
+TRIALS, QUICK_TRIALS, QUICK_EPOCHS = 8, 2, 12
+# The paper's GBDT has constant leaves; its GBDT-PL is a single layer of ours with phi = [1, x].
+OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "GBDT": ("hist", {}),
+    "XGBoost": ("xgboost", {}),
+    "GBDT-PL": ("single", {"basis": "linear", "base": None}),
+    "LightGBM": ("lightgbm", {}),
+    "LightGBM linear_tree": ("linear_tree", {}),
+    "NN": ("mlp", {}),
+}
+KINDS = {"GBDT-NN": "gbdt-nn", "NN-GBDT": "nn-gbdt"}  # any other model of ours is a stack of trees
+OF_PAPER = "paper's settings"
+
+
+def splits(task: tasks.Task, fold: int, parts: int, seed: int) -> Iterator[Split]:
+    """Training and validation rows of a fold: one split, or several of which each row validates in one."""
+    rows, _ = task.folds[fold]
+    strata = task.y[rows] if task.kind == "classification" else None
+    if parts == 1:
+        cuts = [train_test_split(rows, test_size=VALIDATION, random_state=seed, stratify=strata)]
+    else:
+        folds = KFold if strata is None else StratifiedKFold
+        with tasks.rare_classes():
+            cuts = [(rows[a], rows[b]) for a, b in folds(parts, shuffle=True, random_state=seed).split(rows, strata)]
+    for fit, valid in cuts:
+        if strata is not None:  # a class that nobody can learn from the training rows cannot validate
+            valid = valid[np.isin(task.y[valid], task.y[fit])]
+        yield Split(task.X[fit], task.y[fit], task.X[valid], task.y[valid])
+
+
+def scored(
+    data_dir: Path | None, *, data: str, fold: int, seed: int, parts: int, model: str, **how: Any
+) -> dict[str, Any]:
+    """RMSE or accuracy on the test rows of a fold, by the settings that the validation rows like best."""
+    begun = time.perf_counter()
+    task = tasks.load(data, data_dir)
+    test = task.folds[fold][1]
+    outputs, chosen = [], []
+    for split in splits(task, fold, parts, seed):
+        if "candidates" in how:
+            fitted, params, valid = best(split, task.kind, seed=seed, kind=KINDS.get(model, "deep"), **how)
+        else:
+            name, fixed = OTHERS[model]
+            tuned = tune(rival(name, **fixed), split, task=task.kind, trials=how["trials"], seed=seed, n_jobs=1)
+            fitted, params, valid = tuned.model, tuned.params, tuned.score
+        outputs.append(_output(fitted, task.X[test], task))
+        epoch = getattr(getattr(fitted, "history_", None), "best_epoch", None)
+        chosen.append({"params": {k: _plain(v) for k, v in params.items()}, "validation": float(valid), "epoch": epoch})
+    output = np.mean(outputs, axis=0)
+    if task.kind == "regression":
+        score = root_mean_squared_error(task.y[test], output)
+    else:
+        score = accuracy_score(task.y[test], output.argmax(axis=1))
+    return {"score": float(score), "chosen": chosen, "seconds": time.perf_counter() - begun}
+
+
+def best(
+    split: Split, task: str, *, kind: Any, candidates: list[dict[str, Any]], backend: str, seed: int
+) -> tuple[Any, dict[str, Any], float]:
+    """The model of ours that the validation rows like best, its settings, and its loss there."""
+    found: tuple[Any, dict[str, Any], float] = (None, {}, np.inf)
+    metric = "rmse" if task == "regression" else "log_loss"
+    for params in candidates:
+        try:
+            contender = Contender("", kind, {**params, "backend": backend})
+            model = train(contender, split, task=task, n_jobs=1, seed=seed).model
+        except FloatingPointError:
+            continue
+        loss = score_of(metric, model, split.X_valid, split.y_valid)
+        if loss < found[2]:
+            found = model, params, loss
+    if found[0] is None:
+        raise FloatingPointError("no candidate stayed finite")
+    return found
+
+
+def cells_of(
+    options: Options, data: str, folds: int, ours: dict[str, list[dict[str, Any]]], others: list[str]
+) -> list[Cell]:
+    """A cell for each model, fold and seed.
+
+    Parameters
+    ----------
+    folds : int
+        How many there are; `options` may want fewer.
+    ours : dict
+        The candidates of each model of ours; a quick run looks at the first one alone, for few epochs.
+    others : list of str
+        Names in `OTHERS`.
+    """
+    wanted = min(folds, options.folds or (1 if options.quick else folds))
+    parts = 1 if options.quick else PARTS.get(data, 1)
+    how: dict[str, dict[str, Any]] = {}
+    for name, candidates in ours.items():
+        if options.quick:
+            candidates = [{**candidates[0], "epochs": QUICK_EPOCHS}]
+        alone = OF_PAPER in name
+        how[name] = {"backend": options.backend, "candidates": candidates, "parts": 1 if alone else parts}
+    how |= {name: {"trials": QUICK_TRIALS if options.quick else TRIALS, "parts": parts} for name in others}
+    return [
+        Cell(scored, {"data": data, "fold": fold, "seed": seed, "model": name, **each})
+        for seed in range(options.seeds or 1)
+        for fold in range(wanted)
+        for name, each in how.items()
+    ]
+
+
+def _output(model: Any, X: NDArray[np.float64], task: tasks.Task) -> NDArray[np.float64]:
+    """Predictions, (rows,), or probabilities of all classes of the task, (rows, classes)."""
+    if task.kind == "regression":
+        return model.predict(X)
+    proba = np.zeros((len(X), task.y.max() + 1))
+    proba[:, model.classes_] = model.predict_proba(X)
+    return proba
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def scores(found: list[tuple[dict, dict]], data: str) -> dict[str, list[float]]:
+    """Score of each fold, by model; what exploded has none."""
+    made: dict[str, list[float]] = {}
+    for about, outcome in found:
+        if about["data"] == data:
+            made.setdefault(about["model"], []).extend([outcome["score"]] if "score" in outcome else [])
+    return made

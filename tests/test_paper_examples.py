@@ -1,0 +1,137 @@
+"""The scripts of the paper's experiments: data, cells that survive an interruption, and a quick run."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "examples" / "paper"
+
+
+@pytest.fixture
+def scripts(monkeypatch):
+    """The folder as the scripts see it."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", None) and Path(sys.modules[name].__file__).parent == FOLDER:
+            del sys.modules[name]
+
+
+def run(script, *arguments):
+    return subprocess.run(
+        [sys.executable, "-W", "error", FOLDER / script, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_folds_of_2016_have_the_sizes_of_scikit_learn_0_18(scripts):
+    """On the classes of Yeast, whose fold sizes are on record: each class starts with the larger parts."""
+    from tasks import folds_of_2016
+
+    y = np.repeat(range(10), [463, 429, 244, 163, 51, 44, 35, 30, 20, 5])
+    folds = folds_of_2016(y, 10, 0)
+    assert [len(test) for _, test in folds] == [152, 151, 151, 150, 148, 147, 146, 147, 147, 145]
+    assert np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(1484))
+    assert all(not np.intersect1d(train, test).size for train, test in folds)
+
+
+def test_income_has_the_113_columns_of_the_paper(scripts, tmp_path):
+    import tasks
+
+    people = [
+        "39, State-gov, 77516, Bachelors, 13, Never-married, Sales, Husband, White, Male, 0, 0, 40, Cuba, <=50K",
+        "50, ?, 83311, HS-grad, 13, Divorced, Tech-support, Wife, Black, Female, 7, 0, 13, Japan, >50K",
+    ]
+    (tmp_path / "adult.data").write_text("\n".join(people) + "\n\n")
+    (tmp_path / "adult.test").write_text("|1x3 Cross validator\n" + people[1] + ".\n\n")
+    task = tasks.load("income", tmp_path)
+    # six numbers, and for each category its values with one column more for "?"
+    assert task.X.shape == (3, 6 + (1 + 1) + 7 * (2 + 1))
+    assert task.y.tolist() == [0, 1, 1]
+    np.testing.assert_array_equal(task.X[:, 0], [39, 50, 50])
+    np.testing.assert_array_equal(task.X[:, 1], [0, 1, 1])  # workclass "?"
+
+
+def test_absent_data_are_named_with_their_cure(scripts, tmp_path):
+    import tasks
+
+    with pytest.raises(FileNotFoundError, match=r"drug_consumption\.data is needed: get it from https.*--data-dir"):
+        tasks.load("drug", tmp_path)
+
+
+def test_random_network_has_the_spread_of_the_paper(scripts):
+    from tasks import random_network
+
+    X, y = random_network()
+    assert X.shape == (6000, 32)
+    assert abs(y.std() - 0.045) < 0.0005
+
+
+def test_finished_cells_are_not_run_again_and_a_torn_line_is(scripts, tmp_path):
+    from common import Cell, Experiment, Options, Row
+    from common import run as run_cells
+
+    ran = []
+
+    def work(data_dir, *, number):
+        ran.append(number)
+        if number == 2:
+            raise FloatingPointError("exploded")
+        return {"score": float(number)}
+
+    def rows(found):
+        return [Row("numbers", "a model", [outcome["score"] for _, outcome in found if "score" in outcome])]
+
+    def draw(axes, found):
+        axes[0, 0].plot([1, 2])
+
+    experiment = Experiment(
+        "numbers", "Numbers", lambda options: [Cell(work, {"number": n}) for n in range(4)], rows, draw
+    )
+    options = Options(out=tmp_path)
+    first = run_cells(experiment, options)
+    assert ran == [0, 1, 2, 3]
+    assert first[2][1] == {"failed": "exploded"}
+    log = tmp_path / "cells.jsonl"
+    log.write_text(log.read_text()[:-5])  # interrupted while the last line was written
+    assert run_cells(experiment, options) == first
+    assert ran == [0, 1, 2, 3, 3]
+    assert json.loads((tmp_path / "numbers.json").read_text())["rows"][0]["values"] == [0.0, 1.0, 3.0]
+    assert (tmp_path / "numbers.png").stat().st_size > 1000
+
+
+def test_table_says_what_was_reached(scripts):
+    from common import Row, markdown
+
+    rows = [Row("d", "m", [0.25, 0.75], "0.4", ">= .45", True), Row("d", "n", [], "", ">= .45", False)]
+    assert markdown(rows).splitlines()[2:] == [
+        "| d | m | 0.4 | 0.5 ± 0.25 (2) | >= .45: yes |",
+        "| d | n |  | failed | >= .45: **no** |",
+    ]
+
+
+def test_quick_circle_ends_separated(tmp_path):
+    done = run("circle.py", "--quick", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "1.0: yes" in done.stdout
+    assert (tmp_path / "circle.png").exists()
+
+
+def test_all_holds_every_experiment_and_its_options(scripts):
+    everything = importlib.import_module("all")
+    written = {path.stem for path in FOLDER.glob("*.py") if "EXPERIMENT = " in path.read_text()}
+    assert {experiment.name for experiment in everything.EXPERIMENTS} == written
+    arguments = {"--backend": "xgboost", "--data-dir": "d", "--folds": "2", "--seeds": "1", "--jobs": "2", "--out": "o"}
+    options = everything.parser("").parse_args(["--quick", *(word for pair in arguments.items() for word in pair)])
+    built = everything.Options(**vars(options))
+    for experiment in everything.EXPERIMENTS:
+        cells = experiment.cells(built)
+        assert len({cell.key for cell in cells}) == len(cells)
+        assert {cell.about.get("backend", "xgboost") for cell in cells} == {"xgboost"}
