@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from boostbp.backends.base import Table
-from boostbp.estimators.base import BaseBoostBP, standard_units
+from boostbp.estimators.base import BaseBoostBP, all_or_nothing, names_of, standard_units
 from boostbp.inputs import read_weight, refuse_extreme
 from boostbp.learning.backprop import EvalSet
 from boostbp.learning.losses import SquaredError
@@ -36,7 +37,16 @@ class BoostBPAutoencoder(BaseBoostBP):
     ((150, 2), (150, 4))
     """
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+    @all_or_nothing
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        eval_set: Any = None,
+        eval_names: Sequence[str] | None = None,
+    ) -> Self:
         """Train.
 
         Parameters
@@ -46,13 +56,16 @@ class BoostBPAutoencoder(BaseBoostBP):
         sample_weight : array-like, (rows,), optional
         eval_set : list of array-like, optional
             Inputs to watch; the first one chooses the epoch.
+        eval_names : list of str, optional
+            What they are called in the history; "valid_0", "valid_1", ... if left out.
         """
         if self.skip:
             raise ValueError("skip=True: an auto-encoder must see its input through the hidden layer. Use skip=False.")
         table = self._read(X, reset=True)
         weight = read_weight(sample_weight, len(table.X))
         held = [self._read(part).X for part in eval_set or []]
-        sets = [EvalSet(f"valid_{number}", part, part, np.ones(len(part))) for number, part in enumerate(held)]
+        names = names_of(held, eval_names)
+        sets = [EvalSet(name, part, part, np.ones(len(part))) for name, part in zip(names, held, strict=True)]
         target = table.X
         refuse_extreme(target, "X")
         if not sets:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, Self
+from functools import partial, wraps
+from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,11 @@ from boostbp.learning.metrics import Metric
 from boostbp.learning.steps import spread
 from boostbp.trees import threads
 
-__all__ = ["BaseBoostBP", "standard_units"]
+__all__ = ["BaseBoostBP", "all_or_nothing", "names_of", "standard_units"]
 
 Floats = NDArray[np.float64]
+P = ParamSpec("P")
+R = TypeVar("R")
 HOLD_OUT_ROWS = 200  # below this many rows early_stopping="auto" does not give rows away
 
 
@@ -261,6 +263,33 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def __getstate__(self) -> dict[str, Any]:
         """What pickle keeps: not the state of training, which holds the training rows."""
         return {name: value for name, value in super().__getstate__().items() if name != "_training"}
+
+
+def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
+    """Make a fit that fails leave the estimator as it was: never a network of one fit with the columns of another."""
+
+    @wraps(fit)
+    def whole(*args: P.args, **options: P.kwargs) -> R:
+        estimator = args[0]
+        before = dict(vars(estimator))
+        try:
+            return fit(*args, **options)
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+
+    return whole
+
+
+def names_of(eval_set: Sequence[Any], eval_names: Sequence[str] | None) -> list[str]:
+    """Names of the evaluation sets: the user's, or "valid_0", "valid_1", ..."""
+    if eval_names is None:
+        return [f"valid_{number}" for number in range(len(eval_set))]
+    names = [eval_names] if isinstance(eval_names, str) else list(eval_names)
+    if len(set(names)) < len(names) or len(names) != len(eval_set) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"eval_names={eval_names!r} must hold {len(eval_set)} different strings, one for each eval_set.")
+    return names
 
 
 def standard_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:

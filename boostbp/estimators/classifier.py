@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 
 from boostbp.backends.base import Table
+from boostbp.estimators.base import all_or_nothing
 from boostbp.estimators.supervised import Supervised
 from boostbp.inputs import read_target, read_weight
 from boostbp.learning import losses
@@ -52,7 +53,16 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         self.class_weight = class_weight
         super().__init__(hidden_layer_sizes, **shared)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+    @all_or_nothing
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        eval_set: Any = None,
+        eval_names: Sequence[str] | None = None,
+    ) -> Self:
         """Train.
 
         Parameters
@@ -61,7 +71,9 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         y : array-like of labels, (rows,)
         sample_weight : array-like, (rows,), optional
         eval_set : list of (X, y) or (X, y, sample_weight), optional
-            The first one chooses the epoch.
+            The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
+        eval_names : list of str, optional
+            What the evaluation sets are called in history, log and progress bar; "valid_0", "valid_1", ... if left out.
         """
         table = self._read(X, reset=True)
         labels = read_target(y, len(table.X), labels=True)
@@ -78,7 +90,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         if not keep.all():
             table, labels, weight = Table(table.X[keep], table.categorical), labels[keep], weight[keep]
         target = self._one_hot(labels)
-        sets = self._eval_sets(eval_set)
+        sets = self._eval_sets(eval_set, eval_names)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
         loss.check(target)
         if not sets:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
-from boostbp.estimators.base import standard_units
+from boostbp.estimators.base import all_or_nothing, standard_units
 from boostbp.estimators.supervised import Supervised
 from boostbp.inputs import read_target, read_weight
 from boostbp.learning import losses
@@ -140,7 +140,16 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         self.loss = loss
         super().__init__(hidden_layer_sizes, **shared)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+    @all_or_nothing
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        eval_set: Any = None,
+        eval_names: Sequence[str] | None = None,
+    ) -> Self:
         """Train.
 
         Parameters
@@ -149,7 +158,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         y : array-like, (rows,) or (rows, outputs)
         sample_weight : array-like, (rows,), optional
         eval_set : list of (X, y) or (X, y, sample_weight), optional
-            The first one chooses the epoch.
+            The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
+        eval_names : list of str, optional
+            What the evaluation sets are called in history, log and progress bar; "valid_0", "valid_1", ... if left out.
 
         Raises
         ------
@@ -161,7 +172,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         self._one_dimensional = target.ndim == 1
         target = target.reshape(len(target), -1)
         weight = read_weight(sample_weight, len(table.X))
-        sets = self._eval_sets(eval_set)
+        sets = self._eval_sets(eval_set, eval_names)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
         loss.check(target)
         if not sets:

@@ -49,7 +49,7 @@ def early_stopping(rounds: int, *, min_delta: float = 0.0, name: str | None = No
     min_delta : float
         Improvements up to this do not count.
     name : str or None
-        The evaluation set: "valid_0", "valid_1", ..., or "held_out"; None is the first one.
+        The evaluation set: one of `eval_names`, "valid_0", "valid_1", ..., or "held_out"; None is the first one.
 
     Raises
     ------
@@ -89,9 +89,9 @@ def record(into: dict[str, Any]) -> Callable[[Progress], None]:
 
     def callback(progress: Progress) -> None:
         history = progress.history
-        into["train"] = {"loss": history.loss}
         for name in progress.epoch.metrics:
             into[name] = {history.metric: history.metrics(name)}
+        into["train"] = into.get("train", {}) | {"loss": history.loss}
 
     return callback
 

@@ -1,0 +1,122 @@
+"""An interrupt from the keyboard keeps the best state and leaves a usable estimator."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.exceptions import NotFittedError
+
+from boostbp import BoostBPRegressor, load, save
+from boostbp.backends import available
+from boostbp.learning import backprop
+from boostbp.learning.history import Stop
+
+LIBRARIES = [name for name in available() if name != "sklearn"]
+X, Y = load_diabetes(return_X_y=True)
+X, Y = X[:150], Y[:150]
+SMALL = {"hidden_layer_sizes": (2,), "n_estimators": 2, "epochs": 5, "random_state": 0, "early_stopping": False}
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Ctrl-C in the fit of a layer: the output layer of an epoch, the hidden one already moved."""
+
+    def at(epoch):
+        fit, calls = backprop.layers.fit, []
+
+        def fit_layer(*args, **options):
+            calls.append(1)
+            if len(calls) == 2 * (epoch + 1):
+                monkeypatch.undo()
+                raise KeyboardInterrupt
+            return fit(*args, **options)
+
+        monkeypatch.setattr(backprop.layers, "fit", fit_layer)
+
+    return at
+
+
+def test_the_last_whole_epoch_is_kept(interrupted, tmp_path):
+    expected = BoostBPRegressor(**(SMALL | {"epochs": 2})).fit(X, Y)
+    interrupted(epoch=3)
+    model = BoostBPRegressor(**SMALL).fit(X, Y)
+    assert model.history_.stop is Stop.INTERRUPTED
+    assert (model.n_iter_, model.history_.best_epoch) == (2, 2)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    save(model, tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict(X), expected.predict(X))
+
+
+def test_the_best_epoch_on_held_out_rows_is_kept(interrupted):
+    held = {"eval_set": [(X[100:], Y[100:])]}
+    interrupted(epoch=4)
+    model = BoostBPRegressor(**SMALL).fit(X[:100], Y[:100], **held)
+    values = model.history_.metrics("valid_0")
+    assert model.history_.best_epoch == int(np.argmin(values))
+    assert np.sqrt(np.mean((model.predict(X[100:]) - Y[100:]) ** 2)) == pytest.approx(min(values), rel=1e-9)
+
+
+@pytest.mark.parametrize("way", ["checkpoint", "warm_start", "fit_more"])
+def test_training_goes_on_to_the_same_model(interrupted, tmp_path, way):
+    expected = BoostBPRegressor(**SMALL).fit(X, Y)
+    keep = {"checkpoint": tmp_path / "state"} if way == "checkpoint" else {"warm_start": True}
+    interrupted(epoch=3)
+    model = BoostBPRegressor(**SMALL, **keep).fit(X, Y)
+    assert model.history_.stop is Stop.INTERRUPTED
+    model = model.fit_more(3) if way == "fit_more" else model.fit(X, Y)
+    assert model.history_.stop is Stop.EPOCHS
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+
+
+def test_before_the_first_epoch_there_is_nothing_to_keep(interrupted):
+    interrupted(epoch=0)
+    model = BoostBPRegressor(**SMALL)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    assert np.isfinite(model.fit(X, Y).predict(X)).all()
+
+
+SCRIPT = """
+import os, signal, sys, threading
+import numpy as np
+from sklearn.datasets import load_diabetes
+from boostbp import BoostBPRegressor
+
+X, Y = load_diabetes(return_X_y=True)
+
+def press(progress):
+    if progress.epoch.epoch == 2:
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+model = BoostBPRegressor(
+    (8,), backend=sys.argv[1], n_estimators=20, epochs=10**9, n_jobs=2, callbacks=[press], early_stopping=False,
+    random_state=0, verbose=1,
+).fit(X, Y)
+assert np.isfinite(model.predict(X)).all()
+assert model.n_iter_ >= 2
+print(model.history_.stop.name)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL, so no SIGINT by os.kill")
+@pytest.mark.parametrize("backend", LIBRARIES)
+def test_the_key_itself_while_threads_grow_trees(backend):
+    done = subprocess.run([sys.executable, "-c", SCRIPT, backend], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "INTERRUPTED\n"), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_fit_that_fails_leaves_the_model_before_it():
+    model = BoostBPRegressor(**SMALL).fit(X, Y)
+    expected = model.predict(X)
+    with pytest.raises(ValueError, match="y contains NaN"):
+        model.fit(X[:, :3], np.full(150, np.nan))
+    np.testing.assert_array_equal(model.predict(X), expected)
+    assert model.n_features_in_ == 10
