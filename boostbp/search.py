@@ -4,7 +4,7 @@ A space names dimensions. Names are parameters of the model, but for the deep mo
 by number: ``layers`` hidden layers of ``units`` units each, and ``hidden_NAME`` and ``output_NAME`` for a parameter
 with a value per layer. What a search draws is handed out as parameters of the model.
 
-The first candidate of every search is the model as it is, without any change.
+Every search begins with the model as it is, without any change.
 
 >>> import numpy as np
 >>> space = {"units": Choice((8, 16)), "layers": Integer(1, 2), "hidden_max_depth": Integer(1, 3)}
@@ -14,13 +14,13 @@ The first candidate of every search is the model as it is, without any change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["SPACES", "Choice", "Integer", "Number", "candidates", "parameters", "sample", "suggest", "without"]
+__all__ = ["SPACES", "Choice", "Integer", "Number", "candidates", "parameters", "sample", "suggest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,26 +158,36 @@ SPACES: Mapping[str, Space] = {
 }
 
 
-def suggest(trial: Any, space: Space) -> dict[str, Any]:
-    """Let a trial of Optuna choose the parameters of a model; the first trial of a study changes nothing.
+def suggest(trial: Any, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Let a trial of Optuna choose the parameters of a model; the first trial of a study takes what is given alone.
 
     Parameters
     ----------
     trial : optuna.trial.Trial
     space : mapping of str to Choice, Integer or Number
         One of `SPACES`, or your own.
+    given : mapping, optional
+        Parameters, by the names of a space, that are not searched.
     """
-    return {} if trial.number == 0 else parameters({name: each.suggest(trial, name) for name, each in space.items()})
+    given = given or {}
+    shut = trial.number == 0
+    drawn = {} if shut else {name: each.suggest(trial, name) for name, each in _open(space, given).items()}
+    return parameters({**drawn, **given})
 
 
-def sample(rng: np.random.Generator, space: Space) -> dict[str, Any]:
-    """Draw the parameters of a model at random."""
-    return parameters({name: each.sample(rng) for name, each in space.items()})
+def sample(rng: np.random.Generator, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Draw the parameters of a model at random, beside those that are given."""
+    given = given or {}
+    return parameters({**{name: each.sample(rng) for name, each in _open(space, given).items()}, **given})
 
 
-def candidates(space: Space, rng: np.random.Generator, number: int) -> list[dict[str, Any]]:
-    """So many candidates of a random search, the first of which changes nothing."""
-    return [{}, *(sample(rng, space) for _ in range(number - 1))]
+def candidates(
+    rng: np.random.Generator, space: Space, given: Mapping[str, Any] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Candidates of a random search without end, the first of which takes what is given alone."""
+    yield parameters(given or {})
+    while True:
+        yield sample(rng, space, given)
 
 
 def parameters(drawn: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,8 +211,8 @@ def parameters(drawn: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def without(space: Space, fixed: Iterable[str]) -> dict[str, Dimension]:
-    """The dimensions of a space that are still open when some parameters are given."""
-    shut = {f"{part}{name}" for name in fixed for part in ("", "hidden_", "output_")}
+def _open(space: Space, given: Iterable[str]) -> dict[str, Dimension]:
+    """The dimensions that are left to be searched."""
+    shut = {f"{part}{name}" for name in given for part in ("", "hidden_", "output_")}
     shut |= {"layers", "units"} if _SIZES in shut else set()
     return {name: each for name, each in space.items() if name not in shut}

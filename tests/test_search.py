@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 import optuna
 import pytest
@@ -27,13 +29,12 @@ def inside(values):
 
 
 def test_random_draws_lie_in_the_space_and_follow_its_scale():
-    first, *drawn = search.candidates(DIMENSIONS, np.random.default_rng(0), 2001)
+    first, *drawn = islice(search.candidates(np.random.default_rng(0), DIMENSIONS), 2001)
     assert first == {}
     inside(drawn)
     assert np.median([value["penalty"] for value in drawn]) == pytest.approx(0.1, rel=0.2)
     assert np.median([value["many"] for value in drawn]) == pytest.approx(np.sqrt(4 * 128), rel=0.1)
-    again = search.candidates(DIMENSIONS, np.random.default_rng(0), 5)
-    assert again == [first, *drawn[:4]]
+    assert drawn[:1] == [search.sample(np.random.default_rng(0), DIMENSIONS)]
 
 
 def test_optuna_draws_from_the_space_after_the_model_as_it_is():
@@ -58,10 +59,13 @@ def test_shapes_become_parameters_per_layer():
 
 
 def test_what_is_given_is_not_searched():
-    space = SPACES["deep"]
-    left = search.without(space, {"hidden_layer_sizes": (4,), "n_estimators": 3, "hidden_max_depth": 2})
-    gone = {"layers", "units", "hidden_n_estimators", "output_n_estimators", "hidden_max_depth"}
-    assert set(space) - set(left) == gone
+    given = {"hidden_layer_sizes": (4, 4), "hidden_n_estimators": 0, "basis": "linear"}
+    first, *drawn = islice(search.candidates(np.random.default_rng(0), SPACES["deep"], given), 20)
+    assert first == {"hidden_layer_sizes": (4, 4), "n_estimators": [0, 0, None], "basis": "linear"}
+    assert {value["hidden_layer_sizes"] for value in drawn} == {(4, 4)}
+    assert {value["basis"] for value in drawn} == {"linear"}
+    assert {tuple(value["n_estimators"]) for value in drawn} == {(0, 0, 100), (0, 0, 300)}
+    assert len({value["step_size"] for value in drawn}) == len(drawn)
 
 
 @pytest.mark.parametrize("kind", ["deep", "single"])

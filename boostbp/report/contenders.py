@@ -1,24 +1,40 @@
-"""The models of a comparison: the deep model on a backend, and the single-layer models people use today.
+"""The models of a comparison: the deep model on a backend, and the models people use today.
 
-All train on the same rows and choose their length on the same validation rows. The single-layer
+All train on the same rows and choose their length on the same validation rows. The boosted single-layer
 models keep their library's defaults but for a learning rate of 0.05, at most 2,000 rounds and early
 stopping after 50 rounds without gain.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.extras import require
+from boostbp.search import parameters
 
-__all__ = ["MIXTURES", "SINGLE_LAYER", "Contender", "Fitted", "Split", "deep", "mixture", "train"]
+__all__ = [
+    "MIXTURES",
+    "SINGLE_LAYER",
+    "Average",
+    "Contender",
+    "Fitted",
+    "Split",
+    "deep",
+    "mixture",
+    "train",
+    "trees_of",
+]
 
 _RATE, _ROUNDS, _PATIENCE = 0.05, 2000, 50
+_HIST_PATIENCE = 20  # it keeps the rounds that it waited
+_MOST_AVERAGED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +45,17 @@ class Contender:
     ----------
     label : str
         Name in the table.
-    kind : {"deep", "gbdt-nn", "nn-gbdt", "lightgbm", "xgboost"}
+    kind : {"deep", "gbdt-nn", "nn-gbdt", "mlp", "lightgbm", "xgboost", "hist", "average"}
     params : mapping
-        Parameters over those that all of the kind have.
+        Parameters over those that all of the kind have; see `boostbp.search.parameters` for the names.
+    space : str or None
+        Name of its search space, if that is not its kind.
     """
 
     label: str
-    kind: Literal["deep", "gbdt-nn", "nn-gbdt", "lightgbm", "xgboost"]
+    kind: str
     params: Mapping[str, Any] = field(default_factory=dict)
+    space: str | None = None
 
 
 def deep(backend: str, params: Mapping[str, Any]) -> Contender:
@@ -56,7 +75,7 @@ def mixture(name: str) -> Contender:
 
 SINGLE_LAYER = (
     Contender("LightGBM", "lightgbm"),
-    Contender("LightGBM linear_tree", "lightgbm", {"linear_tree": True}),
+    Contender("LightGBM linear_tree", "lightgbm", {"linear_tree": True}, "linear_tree"),
     Contender("XGBoost", "xgboost"),
 )
 
@@ -75,6 +94,21 @@ class Fitted(NamedTuple):
 
     model: Any
     length: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """The mean of some models' predictions."""
+
+    models: list[Any]
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predicted target, (rows,)."""
+        return np.mean([model.predict(X) for model in self.models], axis=0)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each class, (rows, classes)."""
+        return np.mean([model.predict_proba(X) for model in self.models], axis=0)
 
 
 def train(
@@ -97,30 +131,42 @@ def train(
     ImportError
         If its library is not installed.
     """
-    trainers = {"deep": _deep, "gbdt-nn": _deep, "nn-gbdt": _deep, "lightgbm": _lightgbm, "xgboost": _xgboost}
-    return trainers[contender.kind](contender, split, task == "classification", n_jobs, seed, length)
+    trainers = {"lightgbm": _lightgbm, "xgboost": _xgboost, "hist": _hist, "average": _average}
+    trainer = trainers.get(contender.kind, _ours)
+    given = replace(contender, params=parameters(contender.params))
+    return trainer(given, split, task == "classification", n_jobs, seed, length)
 
 
-def _deep(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
-    from boostbp import estimators
-    from boostbp.interop import mixtures
+def trees_of(model: Any) -> int | None:
+    """Number of trees of a trained model; None if it has none, or does not say."""
+    if isinstance(model, Average):
+        return sum(trees_of(each) or 0 for each in model.models)
+    if hasattr(model, "booster_"):
+        return int(model.best_iteration_ * model.booster_.num_model_per_iteration())
+    layers = getattr(getattr(model, "network_", None), "layers", ())
+    return sum(layer.forest.n_trees for layer in layers if hasattr(layer, "forest")) or None
 
-    kinds: dict[str, tuple[Any, Any]] = {
-        "deep": (estimators.BoostBPClassifier, estimators.BoostBPRegressor),
-        "gbdt-nn": (mixtures.GBDTNNClassifier, mixtures.GBDTNNRegressor),
-        "nn-gbdt": (mixtures.NNGBDTClassifier, mixtures.NNGBDTRegressor),
+
+def _ours(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
+    rooms = {
+        "deep": ("boostbp.estimators", "BoostBP"),
+        "gbdt-nn": ("boostbp.interop.mixtures", "GBDTNN"),
+        "nn-gbdt": ("boostbp.interop.mixtures", "NNGBDT"),
+        "mlp": ("boostbp.report.mlp", "MLP"),
     }
-    params = {"n_jobs": n_jobs, "random_state": seed, "verbose": 0, **contender.params}
+    room, name = rooms[contender.kind]
+    params = {"n_jobs": n_jobs, "random_state": seed, **contender.params}
     if length is not None:
         params["epochs"] = length
-    model = kinds[contender.kind][0 if classes else 1](**params)
-    model.fit(split.X, split.y, eval_set=[(split.X_valid, split.y_valid)])
-    return Fitted(model, getattr(model.history_, "best_epoch", None))
+    estimator = getattr(importlib.import_module(room), f"{name}{'Classifier' if classes else 'Regressor'}")
+    model = estimator(**params).fit(split.X, split.y, eval_set=[(split.X_valid, split.y_valid)])
+    return Fitted(model, model.history_.best_epoch)
 
 
 def _lightgbm(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
     lightgbm = require("lightgbm", extra="all", what=contender.label)
-    params = {"learning_rate": _RATE, "n_estimators": length or _ROUNDS, "verbosity": -1, **contender.params}
+    params = {"learning_rate": _RATE, "n_estimators": length or _ROUNDS, "subsample_freq": 1, "verbosity": -1}
+    params |= contender.params
     model = (lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor)(n_jobs=n_jobs, random_state=seed, **params)
     stop = lightgbm.early_stopping(_PATIENCE, verbose=False)
     # eval_set is deprecated from 4.7 on, and eval_X is unknown before.
@@ -132,17 +178,45 @@ def _lightgbm(contender: Contender, split: Split, classes: bool, n_jobs: int, se
     return Fitted(model, model.best_iteration_)
 
 
+def _average(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
+    """LightGBM models on samples of rows and features, until there are as many trees as the parameter ``trees``."""
+    sampled = {"subsample": 0.8, "colsample_bytree": 0.8}
+    params = {name: value for name, value in contender.params.items() if name != "trees"}
+    one = replace(contender, params=sampled | params)
+    average = Average([])
+    while len(average.models) < 2 or (
+        len(average.models) < _MOST_AVERAGED and (trees_of(average) or 0) < contender.params["trees"]
+    ):
+        number = seed + len(average.models)
+        average.models.append(_lightgbm(one, split, classes, n_jobs, number, length).model)
+    return Fitted(average, len(average.models))
+
+
 def _xgboost(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
     xgboost = require("xgboost", extra="xgboost", what=contender.label)
-    model = (xgboost.XGBClassifier if classes else xgboost.XGBRegressor)(
-        learning_rate=_RATE,
-        n_estimators=length or _ROUNDS,
-        early_stopping_rounds=_PATIENCE,
-        enable_categorical=True,
-        n_jobs=n_jobs,
-        random_state=seed,
-        verbosity=0,
-        **contender.params,
-    )
+    params = {
+        "learning_rate": _RATE,
+        "n_estimators": length or _ROUNDS,
+        "early_stopping_rounds": _PATIENCE,
+        "enable_categorical": True,
+        "verbosity": 0,
+    }
+    params |= contender.params
+    model = (xgboost.XGBClassifier if classes else xgboost.XGBRegressor)(n_jobs=n_jobs, random_state=seed, **params)
     model.fit(split.X, split.y, eval_set=[(split.X_valid, split.y_valid)], verbose=False)
     return Fitted(model, model.best_iteration + 1)
+
+
+def _hist(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
+    from sklearn import ensemble
+    from threadpoolctl import threadpool_limits
+
+    params = {"learning_rate": _RATE, "max_iter": length or _ROUNDS, "early_stopping": True}
+    params |= {"n_iter_no_change": _HIST_PATIENCE, "random_state": seed, **contender.params}
+    kind = ensemble.HistGradientBoostingClassifier if classes else ensemble.HistGradientBoostingRegressor
+    model = kind(**params)
+    if "X_val" not in inspect.signature(model.fit).parameters:
+        raise ImportError(f"{contender.label} needs scikit-learn 1.7 or newer, which stops by rows that are given.")
+    with threadpool_limits(n_jobs, "openmp"):
+        model.fit(split.X, split.y, X_val=split.X_valid, y_val=split.y_valid)
+    return Fitted(model, int(model.n_iter_))
