@@ -1,0 +1,78 @@
+"""Running cells in worker processes, a data set and fold at a time in each."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+from benchmarks.accuracy.plan import DEEP, Cell
+from benchmarks.accuracy.results import Results
+from benchmarks.accuracy.work import run
+
+__all__ = ["run_all"]
+
+_DEFAULTS = DEEP[:2]
+
+
+def run_all(
+    groups: Sequence[Sequence[Cell]],
+    results: Results,
+    data_dir: Path | None,
+    *,
+    workers: int,
+    until: float,
+    say: Callable[[Cell, dict[str, Any]], None],
+) -> None:
+    """Run what is not finished yet.
+
+    Parameters
+    ----------
+    groups : sequence of sequence of Cell
+        Cells of one data set and fold, deep models first.
+    results : Results
+        Gets each outcome as it comes.
+    data_dir : Path or None
+    workers : int
+        Processes at a time, of one thread each.
+    until : float
+        Time (`time.monotonic`) after which no cell is begun.
+    say : callable
+        Told of each cell that was run.
+    """
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"  # workers inherit it before they load a library
+    with ThreadPoolExecutor(workers) as threads:
+        running: list[Future[None]] = [threads.submit(_group, group, results, data_dir, until, say) for group in groups]
+        for each in running:
+            each.result()
+
+
+def _group(
+    group: Sequence[Cell], results: Results, data_dir: Path | None, until: float, say: Callable[..., None]
+) -> None:
+    """Run the cells of one data set and fold in one process, and in another one if that dies."""
+    pool: ProcessPoolExecutor | None = None
+    for cell in group:
+        if results.of(cell) is not None:
+            continue
+        if time.monotonic() >= until:
+            break
+        pool = pool or ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        done = [found for each in group if each.model in _DEFAULTS and (found := results.of(each))]
+        seconds = max((found["seconds"] for found in done), default=0.0)
+        trees = max((found["trees"] or 0 for found in done), default=0)
+        try:
+            outcome = pool.submit(run, cell, data_dir, seconds, trees).result()
+        except BrokenProcessPool:
+            pool = None
+            outcome = {"state": "failed", "reason": "its process died"}
+        results.add(cell, outcome)
+        say(cell, outcome)
+    if pool is not None:
+        pool.shutdown()

@@ -1,0 +1,76 @@
+"""One cell: tune a model on a fold, and score it on the test rows; runs in a worker process."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.accuracy.data import SETS, cut
+from benchmarks.accuracy.plan import Cell, contender
+from boostbp.report.contenders import Split, deep, train
+from boostbp.report.tuning import Metric, score_of, tune
+
+__all__ = ["run"]
+
+
+@cache
+def _rehearse(task: str) -> None:
+    """Compile the kernels, which happens once on a machine and is no part of a fit."""
+    X = np.random.default_rng(0).uniform(size=(200, 3))
+    y = X[:, 0] * X[:, 1] if task == "regression" else (X[:, 0] > X[:, 1]).astype(int)
+    train(deep("lightgbm", {}), Split(X, y, X, y), task=task, n_jobs=1, seed=0, length=2)
+
+
+def run(cell: Cell, data_dir: Path | None, min_seconds: float, trees: int) -> dict[str, Any]:
+    """Train and score.
+
+    Parameters
+    ----------
+    cell : Cell
+    data_dir : Path or None
+    min_seconds : float
+        What the search must spend at least.
+    trees : int
+        Trees of the deep model on this fold, for the average that must have as many.
+
+    Returns
+    -------
+    dict
+        ``state``, ``reason``; and of a cell that ran ``score`` (RMSE over the spread of the target, or log-loss),
+        ``error`` (of classes), ``valid`` (as `score`, on the rows that chose), ``seconds`` (of all trials),
+        ``fit_seconds`` (of the trial chosen), ``trials``, ``params``, ``length``, ``trees``.
+    """
+    task = SETS[cell.set].task
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the libraries, about what a candidate drew
+            _rehearse(task)
+            fold = cut(cell.set, cell.fold, data_dir, cell.rows)
+            who, trials = contender(cell, trees)
+            searched = 0.0 if trials == 1 else min_seconds
+            tuned = tune(who, fold.split, task=task, trials=trials, seed=cell.fold, min_seconds=searched)
+            metric: Metric = "log_loss" if task == "classification" else "rmse"
+            score = score_of(metric, tuned.model, fold.X_test, fold.y_test) / fold.spread
+            error = score_of("error", tuned.model, fold.X_test, fold.y_test) if task == "classification" else None
+    except ImportError as missing:
+        return {"state": "skipped", "reason": str(missing)}
+    except Exception as failed:
+        return {"state": "failed", "reason": f"{type(failed).__name__}: {failed}"}
+    chosen = min(tuned.trials, key=lambda trial: trial.score)
+    return {
+        "state": "ran",
+        "reason": "",
+        "score": score,
+        "error": error,
+        "valid": tuned.score / fold.spread,
+        "seconds": round(tuned.seconds, 3),
+        "fit_seconds": round(chosen.seconds, 3),
+        "trials": len(tuned.trials),
+        "params": {name: value for name, value in tuned.params.items() if name != "max_time"},
+        "length": tuned.length,
+        "trees": tuned.trees,
+    }
