@@ -54,7 +54,7 @@ def save(estimator: BaseBoostBP, path: Path) -> None:
     ValueError
         If a parameter holds code of your own (a basis, loss, backend or metric); it is named.
     TypeError
-        If `estimator` is something else.
+        If `estimator` is something else, such as a mixture with a neural network, which pickle keeps.
     sklearn.exceptions.NotFittedError
         If it is not fitted.
 
@@ -73,7 +73,10 @@ def save(estimator: BaseBoostBP, path: Path) -> None:
     """
     name = type(estimator).__name__
     if type(estimator) is not _CLASSES.get(name):
-        raise TypeError(f"{name} cannot be stored: give a fitted {', '.join(sorted(_CLASSES))}, nothing derived.")
+        known = ", ".join(sorted(_CLASSES))
+        raise TypeError(
+            f"{name} cannot be stored: give a fitted {known}, nothing derived, or keep it by pickle or joblib."
+        )
     check_is_fitted(estimator)
     facts, arrays = fitted_of(estimator)
     content = {"estimator": name, "parameters": parameters_of(estimator), **facts}

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_digits
 from sklearn.model_selection import train_test_split
 
-from boostbp import extras
+from boostbp import extras, save
 from boostbp.interop.mixtures import GBDTNNClassifier, GBDTNNRegressor, NNGBDTClassifier, NNGBDTRegressor
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
@@ -99,6 +99,14 @@ def test_copies_predict_identical_bits(kind, how):
     X, y = smooth()
     model = kind((4,), **SMALL).fit(X, y)
     np.testing.assert_array_equal(how(model).predict(X), model.predict(X))
+
+
+@both
+def test_model_files_refuse_networks_and_say_what_keeps_them(kind, tmp_path):
+    model = kind((4,), **SMALL).fit(*smooth())
+    with pytest.raises(TypeError, match=rf"{kind.__name__} cannot be stored: .* keep it by pickle or joblib"):
+        save(model, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
 
 
 @both

@@ -17,7 +17,8 @@ torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[t
 
 from boostbp import fit_layer  # noqa: E402
 from boostbp.interop.torch_bridge import GBDTModule, GBDTStep  # noqa: E402
-from boostbp.learning.steps import Memory, Normalised, Plain  # noqa: E402
+from boostbp.interop.torch_pass import as_tensor  # noqa: E402
+from boostbp.learning.steps import Normalised, Plain  # noqa: E402
 
 SMALL = {"n_estimators": 4, "max_depth": 3, "min_samples_leaf": 8}
 TYPES = [torch.float32, torch.float64]
@@ -141,6 +142,24 @@ def test_second_derivatives_are_refused():
         slope.sum().backward()
 
 
+def test_results_go_to_the_device_and_type_of_the_input():
+    elsewhere = torch.empty(0, dtype=torch.float32, device="meta")  # a device that every machine has
+    sent = as_tensor(np.ones((3, 2)), elsewhere)
+    assert (sent.device.type, sent.dtype, sent.shape) == ("meta", torch.float32, (3, 2))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_another_device_gives_the_numbers_of_the_cpu():
+    made, x = fitted(), rows(30, torch.float32)
+    here, there = x.clone().requires_grad_(), x.cuda().requires_grad_()
+    out = made(there)
+    assert out.device == there.device
+    out.sum().backward()
+    made(here).sum().backward()
+    np.testing.assert_array_equal(out.detach().cpu().numpy(), made(here).detach().numpy())
+    np.testing.assert_array_equal(there.grad.cpu().numpy(), here.grad.numpy())
+
+
 # ---------------------------------------------------------------------------- steps
 
 
@@ -152,13 +171,12 @@ def per_row_gradient(made, x, target):
 @pytest.mark.parametrize("rule", [Plain(0.3, 0.5), Normalised(0.4, 0.8)], ids=["plain", "normalised"])
 def test_step_is_a_fit_to_the_moved_outputs(rule, reduction):
     made, x = module(step=rule, reduction=reduction), rows()
-    target, memory = torch.tensor(make_targets(x.numpy())), None
+    target, m = torch.tensor(make_targets(x.numpy())), np.zeros((len(x), 3))
     for _ in range(2):
         losses = ((made(x) - target) ** 2).sum(1)
         getattr(losses, reduction)().backward()
         h = made.layer.predict(x.numpy())
-        memory = Memory.of(h) if memory is None else memory
-        moved, memory = rule.move(h, memory, per_row_gradient(made, x, target), np.ones(len(x)))
+        moved, m = rule.move(h, m, per_row_gradient(made, x, target), np.ones(len(x)))
         made.step()
         expected = fit_layer(x.numpy(), moved, base="ridge", learning_rate=1 - 0.05**0.25, **SMALL)
         assert_close(made.layer.predict(x.numpy()), expected.predict(x.numpy()), 1e-9)
@@ -257,6 +275,30 @@ def test_steps_lower_a_loss():
         steps.step(lambda: model(x))
         losses.append(loss.item())
     assert losses[-1] < 0.3 * losses[0]
+
+
+def test_trees_between_neural_layers_learn_in_a_loop_of_ones_own():
+    """Two tree layers among three neural ones, and a loss that no estimator of the package has."""
+    torch.manual_seed(0)
+    below, between, above = torch.nn.Linear(4, 4), torch.nn.Linear(3, 4), torch.nn.Linear(3, 1)
+    trees = [module(3, step_size=0.2), module(3, step_size=0.2)]
+    model = torch.nn.Sequential(below, torch.nn.Tanh(), trees[0], between, trees[1], above).double()
+    x = rows(300)
+    y = torch.tensor(make_targets(x.numpy(), 1))
+    steps, adam = GBDTStep(model), torch.optim.Adam(model.parameters(), lr=0.03)
+    start = [layer.weight.detach().clone() for layer in (below, between, above)]
+    losses = []
+    for _ in range(15):
+        adam.zero_grad()
+        loss = torch.nn.functional.smooth_l1_loss(model(x), y) + 0.01 * above.weight.abs().sum()
+        loss.backward()
+        steps.step(lambda: model(x))
+        adam.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.25 * losses[0]  # with trees that stand it comes to 0.3
+    for layer, before in zip((below, between, above), start, strict=True):
+        assert (layer.weight - before).abs().max() > 0.01  # the gradient came down through the trees
+    assert all(made.n_rows == 300 for made in trees)
 
 
 def test_one_layer_at_two_places_sees_the_rows_of_both():
