@@ -25,16 +25,26 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from boostbp.learning import checkpoints
 from boostbp.learning.history import Epoch
+from boostbp.learning.network import Network
 from boostbp.learning.watch import Progress
 
-__all__ = ["Checkpoint", "ProgressBar", "checkpoint", "early_stopping", "log_evaluation", "record", "time_limit"]
+__all__ = [
+    "Checkpoint",
+    "ProgressBar",
+    "checkpoint",
+    "early_stopping",
+    "log_evaluation",
+    "record",
+    "record_networks",
+    "time_limit",
+]
 
 log = logging.getLogger("boostbp")
 
@@ -92,6 +102,19 @@ def record(into: dict[str, Any]) -> Callable[[Progress], None]:
         for name in progress.epoch.metrics:
             into[name] = {history.metric: history.metrics(name)}
         into["train"] = into.get("train", {}) | {"loss": history.loss}
+
+    return callback
+
+
+def record_networks(into: dict[int, Network], epochs: Collection[int] | None = None) -> Callable[[Progress], None]:
+    """Keep the network of each epoch, or of some, in a dict of yours: ``{0: network, 1: network, ...}``.
+
+    `boostbp.plots.representations` draws any rows through them. A network is as large as the model.
+    """
+
+    def callback(progress: Progress) -> None:
+        if epochs is None or progress.epoch.epoch in epochs:
+            into[progress.epoch.epoch] = progress.network
 
     return callback
 

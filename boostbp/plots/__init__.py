@@ -1,0 +1,21 @@
+"""Plots: training, layers, representations and predictions; each function draws on axes and returns them.
+
+matplotlib comes with the extra ``plots``. Nothing here calls ``show``. Without axes, a function draws
+on those of pyplot, which needs no display.
+"""
+
+from boostbp.plots.health import layer_health
+from boostbp.plots.importances import importances
+from boostbp.plots.predictions import calibration, residuals
+from boostbp.plots.representations import representation, representations
+from boostbp.plots.training import training_curves
+
+__all__ = [
+    "calibration",
+    "importances",
+    "layer_health",
+    "representation",
+    "representations",
+    "residuals",
+    "training_curves",
+]

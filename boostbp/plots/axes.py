@@ -1,0 +1,61 @@
+"""Axes to draw on: those that were given, pyplot's, or those of a figure that no window knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from boostbp.extras import require
+
+__all__ = ["by_epoch", "figure", "one", "several"]
+
+_ROW = 3  # panels side by side
+_PANEL = (4.6, 3.6)  # inches
+
+
+def one(ax: Any) -> Any:
+    """`ax`, or the current axes of pyplot."""
+    return _matplotlib("pyplot").gca() if ax is None else ax
+
+
+def several(axes: Any, count: int) -> Any:
+    """As many axes as a plot needs, (count,): `axes`, or those of a new figure of pyplot.
+
+    Raises
+    ------
+    ValueError
+        If another number is given.
+    """
+    if axes is None:
+        return _grid(_matplotlib("pyplot").figure(layout="constrained"), count)
+    given = np.ravel(np.asarray(axes, dtype=object))
+    if len(given) != count:
+        raise ValueError(f"axes: {len(given)} given, but this plot has {count} panels: give {count} axes.")
+    return given
+
+
+def figure(count: int = 1, *, size: tuple[float, float] = _PANEL) -> tuple[Any, Any]:
+    """A figure without pyplot, which needs no closing, and its axes, (count,); `size` is that of a panel in inches."""
+    made = _matplotlib("figure").Figure(layout="constrained")
+    return made, _grid(made, count, size)
+
+
+def by_epoch(ax: Any, unit: str, title: str) -> None:
+    """Name axes over epochs, which are whole numbers."""
+    ax.set(xlabel="epoch", ylabel=unit, title=title)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _grid(figure: Any, count: int, size: tuple[float, float] = _PANEL) -> Any:
+    columns = min(count, _ROW)
+    rows = -(-count // columns)
+    figure.set_size_inches(size[0] * columns, size[1] * rows)
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for spare in grid[count:]:
+        spare.remove()
+    return grid[:count]
+
+
+def _matplotlib(module: str) -> Any:
+    return require(f"matplotlib.{module}", extra="plots", what="boostbp.plots")

@@ -1,0 +1,79 @@
+"""Layer health: what back-propagation did to each hidden layer, by epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from boostbp.plots import axes as panels
+
+__all__ = ["PANELS", "layer_health", "panel"]
+
+# Field of `Epoch` -> title and unit.
+PANELS = {
+    "dead": ("Rows without gradient", "share of rows"),
+    "gradient_norms": ("Gradient", "root mean square"),
+    "drift": ("Movement in an epoch", "share of the spread"),
+    "spreads": ("Spread of the units", "standard deviation"),
+    "r2": ("Fit of a layer to its target", "R²"),
+    "explained": ("Target explained by the layer", "R² of a linear regression"),
+}
+
+
+def layer_health(model: Any, axes: Any = None, *, label: str = "") -> Any:
+    """Draw what the history says of each hidden layer by epoch: one panel for each entry of `PANELS`.
+
+    The gap between the lines and the dashed ones of the last panel is the gap between the rows that were
+    trained on and those that were not.
+
+    Parameters
+    ----------
+    model : estimator or History
+        Fitted, with a hidden layer.
+    axes : array of 6 matplotlib axes, optional
+    label : str
+        What the legend says before "layer 0", which is next to the input; several models may share axes.
+
+    Returns
+    -------
+    array of axes
+
+    Raises
+    ------
+    ValueError
+        If there is no hidden layer.
+    """
+    axes = panels.several(axes, len(PANELS))
+    for ax, name in zip(axes, PANELS, strict=True):
+        panel(model, name, ax, label=label)
+    return axes
+
+
+def panel(model: Any, name: str, ax: Any = None, *, label: str = "") -> Any:
+    """Draw one panel of `layer_health`, by its name in `PANELS`; returns the axes."""
+    history = getattr(model, "history_", model)
+    hidden = len(history[0].spreads)
+    if hidden == 0:
+        raise ValueError("A single layer has no hidden variables: there is no layer health to draw.")
+    ax = panels.one(ax)
+    title, unit = PANELS[name]
+    for layer in range(hidden):
+        label_of = f"{label} layer {layer}".strip()
+        (line,) = ax.plot(*_by_epoch(history, name, layer), ".-", label=label_of)
+        if name == "explained":
+            epochs, held = _by_epoch(history, "explained_held", layer)
+            if np.isfinite(held).any():
+                ax.plot(epochs, held, ".--", color=line.get_color(), label=f"{label_of}, not trained on")
+    panels.by_epoch(ax, unit, title)
+    ax.legend()
+    if name == "dead":
+        ax.set_ylim(-0.02, 1.02)
+    return ax
+
+
+def _by_epoch(history: Any, name: str, layer: int) -> tuple[list[int], list[float]]:
+    """Epochs and values of a layer, NaN if not recorded; nothing has moved or been fitted again at epoch 0."""
+    first = 1 if name in ("drift", "r2") else 0
+    rows = [(epoch.epoch, getattr(epoch, name)) for epoch in history.epochs[first:]]
+    return [epoch for epoch, _ in rows], [row[layer] if layer < len(row) else np.nan for _, row in rows]
