@@ -75,7 +75,7 @@ def test_random_network_has_the_spread_of_the_paper(scripts):
 
 
 def test_finished_cells_are_not_run_again_and_a_torn_line_is(scripts, tmp_path):
-    from common import Cell, Experiment, Options, Row
+    from common import Cell, Experiment, Options, Row, complaints
     from common import run as run_cells
 
     ran = []
@@ -84,6 +84,8 @@ def test_finished_cells_are_not_run_again_and_a_torn_line_is(scripts, tmp_path):
         ran.append(number)
         if number == 2:
             raise FloatingPointError("exploded")
+        if number == 4:
+            raise FileNotFoundError("get the file")
         return {"score": float(number)}
 
     def rows(found):
@@ -93,16 +95,17 @@ def test_finished_cells_are_not_run_again_and_a_torn_line_is(scripts, tmp_path):
         axes[0, 0].plot([1, 2])
 
     experiment = Experiment(
-        "numbers", "Numbers", lambda options: [Cell(work, {"number": n}) for n in range(4)], rows, draw
+        "numbers", "Numbers", lambda options: [Cell(work, {"number": n}) for n in range(5)], rows, draw
     )
     options = Options(out=tmp_path)
     first = run_cells(experiment, options)
-    assert ran == [0, 1, 2, 3]
+    assert ran == [0, 1, 2, 3, 4]
     assert first[2][1] == {"failed": "exploded"}
+    assert complaints(first)[1] == "1 of 5 cells: get the file"
     log = tmp_path / "cells.jsonl"
     log.write_text(log.read_text()[:-5])  # interrupted while the last line was written
     assert run_cells(experiment, options) == first
-    assert ran == [0, 1, 2, 3, 3]
+    assert ran[5:] == [3, 4]  # absent data may have come
     assert json.loads((tmp_path / "numbers.json").read_text())["rows"][0]["values"] == [0.0, 1.0, 3.0]
     assert (tmp_path / "numbers.png").stat().st_size > 1000
 
@@ -110,10 +113,15 @@ def test_finished_cells_are_not_run_again_and_a_torn_line_is(scripts, tmp_path):
 def test_table_says_what_was_reached(scripts):
     from common import Row, markdown
 
-    rows = [Row("d", "m", [0.25, 0.75], "0.4", ">= .45", True), Row("d", "n", [], "", ">= .45", False)]
+    rows = [
+        Row("d", "m", [0.25, 0.75], "0.4", ">= .45", True),
+        Row("d", "m", [0.25], "", ">= .45", False, "a note"),
+        Row("d", "n", [], "", ">= .45", False),
+    ]
     assert markdown(rows).splitlines()[2:] == [
         "| d | m | 0.4 | 0.5 ± 0.25 (2) | >= .45: yes |",
-        "| d | n |  | failed | >= .45: **no** |",
+        "| d | m |  | 0.25, a note | >= .45: **no** |",
+        "| d | n |  | none | >= .45 |",
     ]
 
 

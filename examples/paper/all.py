@@ -2,8 +2,8 @@
 
 python examples/paper/all.py --data-dir FOLDER [--quick] [--jobs 2] [--out paper-results]
 
-About 5 hours with --jobs 2 on two cores, 15 minutes with --quick. Experiments whose data are not there are left out,
-and the table says which.
+About 5 hours with --jobs 2 on two cores, 15 minutes with --quick. What the data are not there for is left out, and
+the table says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import fragile
 import mixtures
 import random_network
 import tsne
-from common import Experiment, Options, markdown, parser, run
+from common import Experiment, Options, complaints, markdown, parser, run
 
 from boostbp.report.machine import machine
 
@@ -64,15 +64,10 @@ def main() -> None:
     options = Options(**vars(parser(__doc__).parse_args()))
     parts, pictures = [], []
     for experiment in EXPERIMENTS:
-        try:
-            rows = experiment.rows(run(experiment, options))
-        except (FileNotFoundError, ImportError) as error:
-            parts.append(f"## {experiment.title}\n\nLeft out: {error}")
-            continue
-        parts.append(f"## {experiment.title}\n\n{markdown(rows)}")
+        found = run(experiment, options)
+        parts.append("\n\n".join([f"## {experiment.title}", markdown(experiment.rows(found)), *complaints(found)]))
         pictures.append(options.out / f"{experiment.name}.png")
         (options.out / "table.md").write_text(table(parts, options), encoding="utf-8")
-    (options.out / "table.md").write_text(table(parts, options), encoding="utf-8")
     sheet(pictures, options.out / "sheet.png")
     print("\n\n".join(parts))
     print(f"\nTable and pictures: {options.out / 'table.md'}, sheet.png")

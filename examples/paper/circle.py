@@ -59,7 +59,7 @@ def cells(options: Options) -> list[Cell]:
 def rows(found: list[tuple[dict, dict]]) -> list[Row]:
     made = []
     for name in CIRCLE:
-        ran = [outcome for about, outcome in found if about["settings"] == name and "failed" not in outcome]
+        ran = [outcome for about, outcome in found if about["settings"] == name and "points" in outcome]
         for figure, label in (("accuracy", "training accuracy"), ("threshold", "one threshold on a hidden unit")):
             values = [outcome[figure] for outcome in ran]
             paper, aim = ("1", "1.0") if figure == "threshold" else ("", "")

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from boostbp.report.machine import machine
 
-__all__ = ["Cell", "Experiment", "Options", "Row", "main", "markdown", "parser", "read", "run"]
+__all__ = ["Cell", "Experiment", "Options", "Row", "complaints", "main", "markdown", "parser", "read", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,9 @@ def run(experiment: Experiment, options: Options) -> list[tuple[dict, dict]]:
     ):
         jobs = (delayed(_work)(cell, options.data_dir) for cell in todo)
         for key, outcome in Parallel(options.jobs, return_as="generator_unordered")(jobs):
-            lines.write(json.dumps({"cell": key, "outcome": outcome}) + "\n")
-            lines.flush()
+            if "missing" not in outcome:
+                lines.write(json.dumps({"cell": key, "outcome": outcome}) + "\n")
+                lines.flush()
             done[key] = outcome
             bar.update()
     found = [(cell.about, done[cell.key]) for cell in cells]
@@ -139,6 +140,8 @@ def _work(cell: Cell, data_dir: Path | None) -> tuple[str, dict]:
         outcome = cell.work(data_dir, **cell.about)
     except FloatingPointError as error:  # an explosion is a result
         outcome = {"failed": str(error)}
+    except (FileNotFoundError, ImportError) as error:
+        outcome = {"missing": str(error)}
     return cell.key, json.loads(json.dumps(outcome))  # the same whether it comes from here or from the file
 
 
@@ -166,16 +169,30 @@ def _report(experiment: Experiment, options: Options, found: list[tuple[dict, di
     figure.savefig(options.out / f"{experiment.name}.png", dpi=110)
 
 
+def complaints(found: list[tuple[dict, dict]]) -> list[str]:
+    """What went wrong, one line for each reason."""
+    counted: dict[str, int] = {}
+    for about, outcome in found:
+        for what in ("failed", "missing"):
+            if what in outcome:
+                name = about.get("model") or about.get("settings") or about.get("shape")
+                reason = outcome[what] if what == "missing" else f"{about.get('data', '')} {name}: {outcome[what]}"
+                counted[reason] = counted.get(reason, 0) + 1
+    return [f"{number} of {len(found)} cells: {reason.strip()}" for reason, number in counted.items()]
+
+
 def markdown(rows: Sequence[Row]) -> str:
     """Rows as a Markdown table: mean and, over several folds or seeds, standard deviation."""
     lines = ["| data | model | paper | here | to reach |", "|---|---|---|---|---|"]
     for row in rows:
-        here = f"{np.mean(row.values):.5g}" if row.values else "failed"
+        here = f"{np.mean(row.values):.5g}" if row.values else "none"
         if len(row.values) > 1:
             here += f" ± {np.std(row.values):.2g} ({len(row.values)})"
         if row.note:
             here += f", {row.note}"
-        verdict = {True: f"{row.aim}: yes", False: f"{row.aim}: **no**", None: row.aim}[row.reached]
+        verdict = {True: f"{row.aim}: yes", False: f"{row.aim}: **no**", None: row.aim}[
+            row.reached if row.values else None
+        ]
         lines.append(f"| {row.data} | {row.model} | {row.paper} | {here} | {verdict} |")
     return "\n".join(lines)
 
@@ -184,5 +201,5 @@ def main(experiment: Experiment, description: str | None) -> None:
     """Run one experiment from the command line."""
     options = Options(**vars(parser(description).parse_args()))
     found = run(experiment, options)
-    print(markdown(experiment.rows(found)))
+    print(markdown(experiment.rows(found)), *complaints(found), sep="\n")
     print(f"Results and picture: {options.out / experiment.name}.json, .png")

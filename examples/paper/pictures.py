@@ -26,7 +26,7 @@ def stages(
     colour : str
         Name of a colour map.
     """
-    first = {about["settings"]: outcome for about, outcome in reversed(found) if "failed" not in outcome}
+    first = {about["settings"]: outcome for about, outcome in reversed(found) if "points" in outcome}
     for line, name in zip(axes, names, strict=True):
         for ax, epoch in zip(line, (0, *epochs), strict=True):
             ax.set_axis_off()
