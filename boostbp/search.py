@@ -100,7 +100,12 @@ SPACES: Mapping[str, Space] = {
         "output_reg_lambda": Number(1.0, 100.0, log=True),
         "min_samples_leaf": Integer(5, 50, log=True),
         "basis": Choice(("linear", "quadratic")),
+        "base_lambda": Choice((None, 1.0)),
+        "multi_strategy": Choice(("one_output_per_tree", "multi_output_tree")),
+        "structure_epochs": Choice((1, 3)),
+        "skip": Choice((False, True)),
         "step_size": Number(0.3, 1.0, log=True),
+        "epochs": Choice((30, 100)),
     },
     "single": {
         "n_estimators": Choice((100, 400)),

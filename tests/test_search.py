@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import optuna
@@ -76,6 +78,44 @@ def test_every_corner_of_our_spaces_can_be_fitted(kind):
         lambda d: d.options[-1] if isinstance(d, Choice) else d.high,
     ]
     for end in ends:
-        chosen = search.parameters({name: end(each) for name, each in SPACES[kind].items()})
-        model = BoostBPRegressor(**{"hidden_layer_sizes": (), "epochs": 1, **chosen}).fit(X, X[:, 0])
+        ends_of = {name: end(each) for name, each in SPACES[kind].items()}
+        chosen = search.parameters({**ends_of, "units": 4} if kind == "deep" else ends_of)
+        model = BoostBPRegressor(**{"hidden_layer_sizes": (), **chosen, "epochs": 1}).fit(X, X[:, 0])
         assert model.score(X, X[:, 0]) > 0.5
+
+
+def example():
+    path = Path(__file__).parents[1] / "examples" / "optuna_search.py"
+    spec = importlib.util.spec_from_file_location("optuna_search", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_optuna_is_told_the_metric_of_each_epoch_and_prunes_by_it():
+    X = np.random.default_rng(0).uniform(size=(200, 3))
+    seen = []
+
+    def fit(trial):
+        shape = {"hidden_layer_sizes": (2,), "n_estimators": 3, "epochs": 3, "random_state": 0}
+        model = BoostBPRegressor(**shape, callbacks=[example().prune(trial)])
+        model.fit(X, X[:, 0], eval_set=[(X[:50], X[:50, 0])])
+        seen.append(model.history_.metrics("valid_0"))
+        return seen[-1][-1]
+
+    study = optuna.create_study()
+    study.optimize(fit, n_trials=1)
+    told = study.trials[0].intermediate_values
+    assert [told[epoch] for epoch in sorted(told)] == seen[0]
+    study = optuna.create_study(pruner=optuna.pruners.ThresholdPruner(upper=0.0, n_warmup_steps=1))
+    study.optimize(fit, n_trials=1)
+    assert study.trials[0].state is optuna.trial.TrialState.PRUNED
+    assert list(study.trials[0].intermediate_values) == [0, 1]
+    assert len(seen) == 1
+
+
+def test_example_of_a_search_runs(capsys):
+    example().main(["--quick"])
+    printed = capsys.readouterr().out
+    assert "6 trials" in printed
+    assert "best" in printed
