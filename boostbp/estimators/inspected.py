@@ -184,8 +184,8 @@ class Inspected:
         """
         self._check_trees()
         return inspection.leaf_records(
-            self.network_, dense(self._read(X).X), self._names(), scale=self._output_scale(),
-            n_threads=self._n_threads(),
+            self.network_, dense(self._read(X).X), self._names(),
+            scale=self._output_scale(), offset=self._output_offset(), n_threads=self._n_threads(),
         )  # fmt: skip
 
     def health(self) -> Health:

@@ -133,6 +133,8 @@ def warn_if_ill(history: History, *, stacklevel: int = 2) -> None:
     """Warn of layers that cannot have been trained: no gradient in any epoch, or a spread of next to nothing."""
     moved = history.epochs[1:]
     for layer in health_of(history).layers if moved else ():
+        if layer.spread_start == 0.0:  # nothing in the features to learn from
+            continue
         if all(epoch.dead[layer.layer] >= SURELY_DEAD for epoch in history.epochs):
             warnings.warn(_dead(layer), HealthWarning, stacklevel=stacklevel)
         elif _has_collapsed(layer):
@@ -168,7 +170,7 @@ def _dead(layer: LayerHealth) -> str:
 
 
 def _has_collapsed(layer: LayerHealth) -> bool:
-    return layer.spread < COLLAPSED * layer.spread_start
+    return layer.spread <= COLLAPSED * layer.spread_start
 
 
 def _collapsed(layer: LayerHealth) -> str:

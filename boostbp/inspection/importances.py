@@ -74,7 +74,9 @@ def importances_over(
             if kind == "jacobian":
                 values = network.jacobian(part, n_jobs=n_threads)
                 from_center = part - np.nan_to_num(baseline)
-                moments += [np.nansum(power, axis=0) for power in (from_center**0, from_center, from_center**2)]
+                moments += [
+                    (~np.isnan(part)).sum(axis=0), np.nansum(from_center, axis=0), np.nansum(from_center**2, axis=0)
+                ]  # fmt: skip
             else:
                 values = attribute(
                     network, part, baseline, categorical=table.categorical, steps=steps, n_threads=n_threads

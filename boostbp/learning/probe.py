@@ -38,7 +38,7 @@ def explained(
         as R^2 is: this does not depend on the target's units.
     """
     with np.errstate(all="ignore"):  # targets of any size, in any unit: what overflows is not known
-        (h, scale), (y, _) = _centred(h, weight), _centred(y, weight)
+        (h, scale), (y, _) = _centred(h, weight, axis=0), _centred(y, weight, axis=None)
         if not (np.isfinite(h).all() and np.isfinite(y).all()):
             return float("nan"), float("nan")
         root = np.sqrt(weight / weight.sum())[:, None]
@@ -50,17 +50,17 @@ def explained(
         return training, float("nan") if held is None else _agreement(held, w / scale[:, None], total)
 
 
-def _centred(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Columns with mean 0 and largest size 1, and what they were divided by."""
+def _centred(values: Floats, weight: Floats, axis: int | None) -> tuple[Floats, Floats]:
+    """Columns with mean 0 and largest size 1, of each (axis 0) or of all, and what they were divided by."""
     values = values - weight @ values / weight.sum()
-    size = np.abs(values).max(axis=0)
+    size = np.abs(values).max(axis=axis)
     size = np.where(size > 0, size, 1.0)
     return values / size, size
 
 
 def _agreement(held: tuple[Floats, Floats, Floats], w: Floats, share: Floats) -> float:
     h, y, weight = held
-    fit, y = _centred(h @ w, weight)[0], _centred(y, weight)[0]
+    fit, y = _centred(h @ w, weight, axis=0)[0], _centred(y, weight, axis=0)[0]
     along, sizes = weight @ (fit * y), (weight @ np.square(fit)) * (weight @ np.square(y))
     squared = np.divide(np.maximum(along, 0.0) ** 2, sizes, out=np.zeros_like(along), where=sizes > 0)
     share = np.where(weight @ np.square(y) > 0, share, 0.0)

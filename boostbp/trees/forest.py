@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from boostbp.trees import kernels, threads
 from boostbp.trees.basis import Basis
-from boostbp.trees.ridge import LeafModel
+from boostbp.trees.ridge import LeafModel, Paths
 from boostbp.trees.tree import Tree, joined
 
 __all__ = ["Forest", "Member"]
@@ -144,6 +144,58 @@ class Forest:
             n_threads,
         )
         return self.basis.pull(X, out)
+
+    def changes(
+        self, A: Floats, B: Floats, leaf_a: NDArray[Any], leaf_b: NDArray[Any], n_threads: int = 1
+    ) -> tuple[Floats, Floats]:
+        """Change of the outputs from rows `A` to rows `B`, told apart by features.
+
+        Parameters
+        ----------
+        A, B : (rows, features) float64
+        leaf_a, leaf_b : (trees, rows)
+            Their leaves, by `route`.
+
+        Returns
+        -------
+        smooth : (rows, outputs, features) float64
+            Along the leaf regressions, which are sums of functions of one feature each.
+        jump : (rows, outputs, features) float64
+            Between leaves, at the feature of the split where the two rows part. Both together sum to the change.
+        """
+        ZA, ZB = self.basis.expand(A), self.basis.expand(B)
+        smooth = np.zeros((len(A), self.n_outputs, ZA.shape[1]))
+        jump = np.zeros((len(A), self.n_outputs, self.n_features))
+        threads.spread(
+            lambda rows: kernels.changes(
+                self.nodes, self.tree_split, self.leaves, self.clip, leaf_a, leaf_b, A, B, ZA, ZB, *rows, smooth, jump
+            ),
+            _parts(len(A), n_threads),
+            n_threads,
+        )
+        return smooth.reshape(*jump.shape, self.basis.columns_per_feature).sum(-1), jump
+
+    def member(self, number: int) -> Member:
+        """One tree with its leaf regressions as records of their own."""
+        splits = slice(self.tree_split[number], self.tree_split[number + 1])
+        grown = self.nodes._asdict() | {"gain": self.gain}
+        tree = Tree(**{name: part if name == "categories" else part[splits] for name, part in grown.items()})
+        leaves = self.leaves
+        begin, end = leaves.tree_leaf[number : number + 2]
+        paths = Paths(
+            (leaves.start[begin : end + 1] - leaves.start[begin]).astype(np.int32),
+            leaves.column[leaves.start[begin] : leaves.start[end]],
+            int(leaves.tree_degree[number]),
+        )
+        first, n_outputs = map(int, leaves.tree_output[number])
+        model = LeafModel(
+            paths,
+            leaves.frame[leaves.start[begin] : leaves.start[end]],
+            leaves.weight[leaves.weight_start[begin] : leaves.weight_start[end]],
+            n_outputs,
+            leaves.fallback[begin:end],
+        )
+        return Member(tree, model, first)
 
 
 def _parts(n_rows: int, n_threads: int) -> list[tuple[int, int]]:

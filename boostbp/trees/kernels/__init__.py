@@ -1,4 +1,4 @@
-"""Compiled loops over plain arrays: route, sum, solve, evaluate, pull back.
+"""Compiled loops over plain arrays: route, sum, solve, evaluate, pull back, tell changes apart.
 
 Nothing here allocates per row, draws random numbers or starts threads; every kernel releases the
 interpreter lock, so callers run row blocks or outputs in threads of their own.
@@ -6,6 +6,7 @@ interpreter lock, so callers run row blocks or outputs in threads of their own.
 
 from __future__ import annotations
 
+from boostbp.trees.kernels.changes import changes
 from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian, pull_back
 from boostbp.trees.kernels.fitting import fit_trees
 from boostbp.trees.kernels.records import Leaves, Nodes
@@ -17,6 +18,7 @@ __all__ = [
     "Leaves",
     "Nodes",
     "add_values",
+    "changes",
     "evaluate",
     "fit_trees",
     "frames",

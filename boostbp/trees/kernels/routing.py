@@ -6,7 +6,32 @@ import numpy as np
 
 from boostbp.trees.kernels.records import NEAR, TILE, exact
 
-__all__ = ["copy_paths", "group_rows", "path_features", "paths_of", "route", "route_near", "route_rows", "route_tree"]
+__all__ = [
+    "copy_paths",
+    "goes_left",
+    "group_rows",
+    "path_features",
+    "paths_of",
+    "route",
+    "route_near",
+    "route_rows",
+    "route_tree",
+]
+
+
+@exact
+def goes_left(nodes, split, x):
+    """Whether a split sends a row left."""
+    value = x[nodes.feature[split]]
+    if value != value:
+        return nodes.missing_left[split]
+    if nodes.cat_start[split] < 0:
+        return value <= nodes.threshold[split]
+    if value > -1.0 and value < 32.0 * nodes.cat_words[split]:
+        code = np.int64(value)
+        word = nodes.categories[nodes.cat_start[split] + (code >> 5)]
+        return (word >> np.uint32(code & 31)) & np.uint32(1) == 1
+    return False
 
 
 @exact
@@ -14,18 +39,7 @@ def _leaf_of_row(nodes, first, x):
     node = 0
     while True:
         i = first + node
-        value = x[nodes.feature[i]]
-        if value != value:
-            goes_left = nodes.missing_left[i]
-        elif nodes.cat_start[i] < 0:
-            goes_left = value <= nodes.threshold[i]
-        else:
-            goes_left = False
-            if value > -1.0 and value < 32.0 * nodes.cat_words[i]:
-                code = np.int64(value)
-                word = nodes.categories[nodes.cat_start[i] + (code >> 5)]
-                goes_left = (word >> np.uint32(code & 31)) & np.uint32(1) == 1
-        node = nodes.left[i] if goes_left else nodes.right[i]
+        node = nodes.left[i] if goes_left(nodes, i, x) else nodes.right[i]
         if node < 0:
             return ~node
 
