@@ -32,6 +32,7 @@ def paper_settings(**changes: Any) -> dict[str, Any]:
         "momentum": 0.5,
         "refit_order": "downward",
         "output": "move",
+        "deep": True,
         "basis": "quadratic",
         "reg_lambda": 1.0,
         "penalize_constant": True,

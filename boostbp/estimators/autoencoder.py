@@ -96,7 +96,10 @@ class BoostBPAutoencoder(BaseBoostBP):
 
     def _read(self, X: Any, *, reset: bool = False) -> Table:
         if issparse(X):
-            raise TypeError("X is sparse: sparse input is not supported by an auto-encoder. Use X.toarray().")
+            raise TypeError(
+                "X is sparse: sparse input is not supported by an auto-encoder, which reconstructs all of it. "
+                "Use X.toarray()."
+            )
         table = super()._read(X, reset=reset)
         if table.categorical:
             raise ValueError(

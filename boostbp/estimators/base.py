@@ -21,7 +21,7 @@ from boostbp.estimators import parameters, session
 from boostbp.estimators.inspected import Inspected
 from boostbp.inputs import read_input
 from boostbp.inspection import summary_of
-from boostbp.learning import backprop, metrics
+from boostbp.learning import metrics, selection
 from boostbp.learning.backprop import EvalSet, Progress
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
@@ -68,6 +68,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         momentum: float = 0.8,
         refit_order: str = "upward",
         output: str = "boost",
+        deep: str | bool = "auto",
         skip: bool = False,
         structure_epochs: int = 1,
         structure_samples: int | float | None = None,
@@ -111,6 +112,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.momentum = momentum
         self.refit_order = refit_order
         self.output = output
+        self.deep = deep
         self.skip = skip
         self.structure_epochs = structure_epochs
         self.structure_samples = structure_samples
@@ -149,6 +151,12 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         -------
         (rows, units) float64
         """
+        named = vars(self).get("_sklearn_output_config", {}).get("transform", "default") != "default"
+        if named and layer not in (-1, len(self.network_.layers) - 2):
+            raise ValueError(
+                f"layer={layer!r} with set_output is not supported: its columns are named for the last hidden layer. "
+                "Use hidden_representation(X, layer) and hidden_names(layer)."
+            )
         return self.hidden_representation(X, layer)
 
     def jacobian(self, X: Any) -> Floats:
@@ -185,6 +193,10 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _n_features_out(self) -> int:
         """Units of the last hidden layer, for the names of `transform`'s columns."""
         return self.network_.layers[-2].forest.n_outputs
+
+    def _to_target(self, y: Floats) -> Floats:
+        """Targets of an evaluation set as the loss takes them."""
+        return y
 
     def _n_threads(self) -> int:
         return threads.count(self.n_jobs)
@@ -246,7 +258,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         if not used.all():
             table, y, weight = Table(table.X[used], table.categorical), y[used], weight[used]
         train = partial(
-            backprop.train,
+            selection.train,
             table,
             y,
             backend=backends.load(self.backend),
@@ -255,6 +267,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             eval_sets=eval_sets,
             metric=metric,
             outcome=outcome,
+            to_target=self._to_target,
         )
         summarise = partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads)
         session.begin(self, session.Training(train, settings, summarise=summarise))
@@ -288,7 +301,9 @@ def names_of(eval_set: Sequence[Any], eval_names: Sequence[str] | None) -> list[
         return [f"valid_{number}" for number in range(len(eval_set))]
     names = [eval_names] if isinstance(eval_names, str) else list(eval_names)
     if len(set(names)) < len(names) or len(names) != len(eval_set) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"eval_names={eval_names!r} must hold {len(eval_set)} different strings, one for each eval_set.")
+        raise ValueError(
+            f"eval_names={eval_names!r} must hold {len(eval_set)} different strings, one for each eval_set."
+        )
     return names
 
 

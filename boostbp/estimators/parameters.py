@@ -40,6 +40,7 @@ ONE_OF = {
     "step": ("normalised", "plain"),
     "refit_order": ("upward", "downward"),
     "output": ("boost", "move"),
+    "deep": ("auto", True),
 }
 OUTPUT_RATE = 0.1
 KEPT = 0.95  # share of its target that a hidden layer can reach in one refit; less makes it shrink epoch by epoch
@@ -86,6 +87,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         start=STARTS[estimator.start],
         refit_order=estimator.refit_order,
         output=estimator.output,
+        deep=estimator.deep if estimator._fewest_hidden == 0 else True,  # a single layer must be able to stand in
         skip=bool(estimator.skip),
         structure_epochs=estimator.structure_epochs,
         structure_samples=_samples(estimator, n_rows),

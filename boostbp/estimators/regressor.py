@@ -76,6 +76,10 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         or as in the paper, from the output to the input, each on its old input.
     output : {"boost", "move"}
         The output layer is boosted on the loss, or fitted to its moved target as in the paper.
+    deep : {"auto", True}
+        On held-out rows, weigh the deep network against single layers of the same library: the model is the sum of
+        them that does best, and the network is left out where it adds nothing (``history_.choice``). True: no
+        single layers, just the network. Needs an evaluation set, or rows to hold out, and dense input.
     skip : bool
         Layers above the first see the features beside the hidden layer below them.
     structure_epochs : int
@@ -191,6 +195,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
 
     def _outcome(self, raw: Floats) -> Floats:
         return self._loss.link(raw) * self._spread + self._shift
+
+    def _to_target(self, y: Floats) -> Floats:
+        return (y - self._shift) / self._spread
 
     def _output_scale(self) -> Floats:
         return self._spread

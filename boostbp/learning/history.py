@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-__all__ = ["Epoch", "History", "Stop"]
+__all__ = ["Candidate", "Choice", "Epoch", "History", "Stop"]
 
 
 class Stop(Enum):
@@ -64,6 +64,42 @@ class Epoch:
     explained_held: tuple[float, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A model that the deep one was weighed against, or a part of it.
+
+    Attributes
+    ----------
+    name : str
+    loss : float
+        Weighted mean loss on the held-out rows.
+    weight : float
+        Its share in the model; 0: left out.
+    """
+
+    name: str
+    loss: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What depth added on held-out rows, and what the model is made of.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+    gain : float
+        Held-out loss of the best sum of single layers, minus that of the best sum with deep networks in it.
+    error : float
+        Standard error of the gain, from its spread over rows.
+    """
+
+    candidates: tuple[Candidate, ...]
+    gain: float
+    error: float
+
+
 @dataclass(slots=True)
 class History:
     """All epochs, the best one, and why training stopped.
@@ -76,12 +112,15 @@ class History:
     stop : Stop
     metric : str
         Name of the metric that chose the best epoch; "" if none did.
+    choice : Choice or None
+        How the network was weighed against single layers; None if it was not.
     """
 
     epochs: list[Epoch] = field(default_factory=list)
     best_epoch: int = 0
     stop: Stop = Stop.EPOCHS
     metric: str = ""
+    choice: Choice | None = None
 
     def __len__(self) -> int:
         return len(self.epochs)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.learning.layer import Layer, Trace
+from boostbp.trees.sparse import beside
 
 __all__ = ["Network"]
 
@@ -44,7 +45,16 @@ class Network:
 
     def predict(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """Raw output h_L, (rows, outputs), without traces."""
+        if self.skip and len(self.layers) > 1 and not self._hidden_used():
+            unseen = np.zeros((len(X), self.layers[-2].forest.n_outputs))
+            return self.layers[-1].predict(beside(unseen, X), n_jobs=n_jobs) + self.baseline
         return self.representation(X, -1, n_jobs=n_jobs)
+
+    def _hidden_used(self) -> bool:
+        """Whether the output layer reads a hidden unit at all."""
+        forest, units = self.layers[-1].forest, self.layers[-2].forest.n_outputs
+        columns = units * forest.basis.columns_per_feature
+        return bool((forest.nodes.feature < units).any() or (forest.leaves.column < columns).any())
 
     def representation(self, X: Floats, layer: int, *, n_jobs: int = 1) -> Floats:
         """Hidden variable h_layer, (rows, units); negative numbers count from the output."""
@@ -77,13 +87,13 @@ class Network:
 
 def seen(h: Sequence[Floats], *, skip: bool) -> Floats:
     """What the next layer sees of the hidden variables so far: the last one, beside it h_0 if `skip`."""
-    return np.hstack([h[-1], h[0]]) if skip and len(h) > 1 else h[-1]
+    return beside(h[-1], h[0]) if skip and len(h) > 1 else h[-1]
 
 
 def chain(traces: Sequence[Trace], *, skip: bool = False) -> Floats:
     """Product of the Jacobians of successive layers, (rows, outputs, features)."""
     total = traces[-1].jacobian()
-    direct = 0.0
+    direct = np.zeros(())
     for trace in reversed(traces[:-1]):
         if skip:
             units = trace.forest.n_outputs

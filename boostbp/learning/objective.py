@@ -82,7 +82,7 @@ class SquaredTo:
 class BoostTo:
     """Objective of an output layer that is boosted on the loss itself.
 
-    The running fit of the layer starts from `baseline`, (outputs,); `y` and `weight` as in the loss.
+    The running fit of the layer starts from `baseline`, (outputs,) or (rows, outputs); `y` and `weight` as in the loss.
     """
 
     loss: Loss
@@ -112,6 +112,6 @@ class BoostTo:
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """Weighted gradient and hessian of the loss, each (rows, outputs)."""
-        h, y = fit + self.baseline[outputs], self.y[:, outputs]
+        h, y = fit + self.baseline[..., outputs], self.y[:, outputs]
         weight = self.weight[:, None]
         return weight * self.loss.gradient(h, y), weight * self.loss.hessian(h, y)

@@ -35,6 +35,10 @@ class Settings:
         Stop when the metric of the first evaluation set has not improved for so many epochs.
     tol : float
         Improvements up to this do not count.
+    deep : {"auto", True}
+        Weigh the network against single layers on the first evaluation set, or keep it as it is.
+    least_gain : float
+        Standard errors by which depth must lower the held-out loss to stay in the model.
     skip : bool
         Layers above the first see the input beside the hidden layer below them.
     best_rounds : bool
@@ -58,6 +62,8 @@ class Settings:
     output: Literal["boost", "move"] = "boost"
     n_iter_no_change: int | None = None
     tol: float = 0.0
+    deep: Literal["auto", True] = True
+    least_gain: float = 0.5
     skip: bool = False
     best_rounds: bool = True
     structure_epochs: int = 1

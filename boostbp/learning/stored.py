@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from boostbp import plain
 from boostbp.learning import losses
-from boostbp.learning.history import Epoch, History, Stop
+from boostbp.learning.history import Candidate, Choice, Epoch, History, Stop
 from boostbp.learning.layer import Layer
 from boostbp.learning.losses import Loss
 from boostbp.learning.network import Network
@@ -87,7 +87,21 @@ def history_of(history: History) -> Any:
         "best_epoch": history.best_epoch,
         "stop": history.stop.name,
         "metric": history.metric,
+        "choice": None if history.choice is None else _choice_of(history.choice),
     }
+
+
+def _choice_of(choice: Choice) -> Any:
+    candidates = [[one.name, plain.encode(one.loss), plain.encode(one.weight)] for one in choice.candidates]
+    return {"candidates": candidates, "gain": plain.encode(choice.gain), "error": plain.encode(choice.error)}
+
+
+def _choice_from(fact: Any) -> Choice:
+    candidates = tuple(
+        Candidate(str(name), float(plain.decode(loss)), float(plain.decode(weight)))
+        for name, loss, weight in fact["candidates"]
+    )
+    return Choice(candidates, float(plain.decode(fact["gain"])), float(plain.decode(fact["error"])))
 
 
 def history_from(facts: Any) -> History:
@@ -103,7 +117,8 @@ def history_from(facts: Any) -> History:
         raise ValueError("This is not a history: its epochs do not follow one another.")
     if facts["stop"] not in Stop.__members__ or not isinstance(facts["metric"], str):
         raise ValueError(f"This is not a history: stop={facts['stop']!r}, metric={facts['metric']!r}.")
-    return History(epochs, facts["best_epoch"], Stop[facts["stop"]], facts["metric"])
+    choice = None if facts["choice"] is None else _choice_from(facts["choice"])
+    return History(epochs, facts["best_epoch"], Stop[facts["stop"]], facts["metric"], choice)
 
 
 def _epoch(fact: Any) -> Epoch:

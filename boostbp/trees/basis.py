@@ -1,4 +1,4 @@
-"""phi, the terms of a leaf regression, and its slope: linear, quadratic, or one's own."""
+"""phi, the terms of a leaf regression, and its slope: constant, linear, quadratic, or one's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Basis", "Elementwise", "Linear", "Quadratic", "load"]
+__all__ = ["Basis", "Constant", "Elementwise", "Linear", "Quadratic", "load"]
 
 Floats = NDArray[np.float64]
 
@@ -45,6 +45,24 @@ class Quadratic(Linear):
     def degree(self) -> int:
         """Highest power of a column that the kernels add."""
         return 2
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Linear):
+    """phi(x) = [1]: leaves as those of plain boosted trees, without a derivative."""
+
+    @property
+    def columns_per_feature(self) -> int:
+        """None."""
+        return 0
+
+    def expand(self, X: Floats) -> Floats:
+        """No columns, (rows, 0)."""
+        return np.empty((len(X), 0))
+
+    def pull(self, X: Floats, G: Floats) -> Floats:
+        """Zero, (..., features)."""
+        return np.zeros((*G.shape[:-1], X.shape[-1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +149,10 @@ Basis = Linear | Quadratic | Elementwise
 
 
 def load(basis: Any) -> Basis:
-    """A basis by name (``"linear"``, ``"quadratic"``) or as an object."""
+    """A basis by name (``"constant"``, ``"linear"``, ``"quadratic"``) or as an object."""
     if isinstance(basis, Linear | Elementwise):
         return basis
-    known: dict[str, Basis] = {"linear": Linear(), "quadratic": Quadratic()}
+    known: dict[str, Basis] = {"constant": Constant(), "linear": Linear(), "quadratic": Quadratic()}
     if isinstance(basis, str) and basis in known:
         return known[basis]
-    raise ValueError(f"basis={basis!r} is not known: give 'linear', 'quadratic' or a boostbp.Elementwise.")
+    raise ValueError(f"basis={basis!r} is not known: give 'constant', 'linear', 'quadratic' or a boostbp.Elementwise.")

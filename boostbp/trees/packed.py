@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees import kernels
-from boostbp.trees.basis import Basis, Linear, Quadratic
+from boostbp.trees.basis import Basis, Constant, Linear, Quadratic
 from boostbp.trees.forest import Forest
 
 __all__ = ["pack", "unpack"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
-_BASES: dict[str, Basis] = {"linear": Linear(), "quadratic": Quadratic()}
+_BASES: dict[str, Basis] = {"constant": Constant(), "linear": Linear(), "quadratic": Quadratic()}
 _MOST_OUTPUTS = 1 << 31  # sizes of leaves stay far from the end of int64
 _NODES = {
     "feature": "i4",

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.trees import kernels
-from boostbp.trees.basis import Basis
-from boostbp.trees.tree import Tree
+from boostbp.trees import kernels, threads
+from boostbp.trees.leaves import LeafModel, Paths
+from boostbp.trees.workspace import Workspace
 
-__all__ = ["LeafModel", "LeafRanges", "LeafSums", "Paths", "Ridge", "fit_leaves", "solve"]
+__all__ = ["LeafModel", "LeafRanges", "LeafRows", "LeafSums", "Paths", "Ridge", "fit_leaves", "fit_rows", "solve"]
 
 Floats = NDArray[np.float64]
-Additive = TypeVar("Additive", "LeafRanges", "LeafSums")
-BLOCK_ROWS = 1 << 16  # rows per block; fixed, so that sums do not depend on the number of threads
+# Rows per block; fixed, so that sums do not depend on the number of threads. What is read out of order, leaf by leaf
+# (gradients, running fit), stays in cache.
+BLOCK_ROWS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,58 +60,47 @@ class Ridge:
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
-    """Which columns the regression of each leaf of a tree reads.
+class LeafRows:
+    """The rows of one block of the input, grouped by leaf, with their path columns side by side.
 
     Attributes
     ----------
-    start : (leaves + 1,) int32
-    column : (start[-1],) int32
-        Leaf ``l`` reads ``column[start[l]:start[l + 1]]``.
-    degree : int
-        1 or 2: the highest power of a column.
+    first : int
+        First row of the block.
+    start : (leaves + 1,) int64
+    order : (rows of the block,) int32
+        Leaf ``l`` has rows ``first + order[start[l]:start[l + 1]]``.
+    values : (at least rows of each leaf x its path columns,) float64
+        See `kernels.group_paths`.
     """
-
-    start: NDArray[np.int32]
-    column: NDArray[np.int32]
-    degree: int
-
-    @classmethod
-    def of(cls, tree: Tree, basis: Basis) -> Paths:
-        """The numeric path features of each leaf, expanded by the basis."""
-        start, features = tree.path_features()
-        per_feature = basis.columns_per_feature
-        if per_feature > 1:
-            start = start * np.int32(per_feature)
-            features = (features[:, None] * per_feature + np.arange(per_feature)).ravel().astype(np.int32)
-        return cls(start, features, basis.degree)
-
-    @classmethod
-    def everywhere(cls, columns: NDArray[np.int32]) -> Paths:
-        """One leaf that reads all of `columns`: a plain linear regression."""
-        return cls(np.array([0, len(columns)], np.int32), np.ascontiguousarray(columns, np.int32), 1)
-
-    @property
-    def n_terms(self) -> NDArray[np.int64]:
-        """Number of terms of each leaf, (leaves,)."""
-        return 1 + self.degree * np.diff(self.start).astype(np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class LeafRows:
-    """The rows of one block of the input, grouped by leaf."""
 
     first: int
     start: NDArray[np.int64]
     order: NDArray[np.int32]
+    values: Floats
 
     @classmethod
-    def blocks(cls, leaf: NDArray[np.int32], n_leaves: int) -> list[LeafRows]:
+    def of(cls, first: int, leaf: NDArray[np.integer], paths: Paths, near: Floats, space: Workspace) -> LeafRows:
+        """Group the rows of a block by `leaf`; `near` is from `kernels.copy_paths`."""
+        order, values = space.take("order", len(leaf), np.int32), space.take("values", near.size)
+        start = kernels.group_rows(leaf, len(paths.start) - 1, order)
+        kernels.group_paths(leaf, start, paths.start, near, values)
+        return cls(first, start, order, values)
+
+    def give_back(self, space: Workspace) -> None:
+        """These rows are not needed any more."""
+        space.give("order", self.order)
+        space.give("values", self.values)
+
+    @classmethod
+    def blocks(cls, leaf: NDArray[np.integer], paths: Paths, Z: Floats) -> Iterator[LeafRows]:
         """Group all rows, in blocks of `BLOCK_ROWS`."""
-        return [
-            cls(first, *kernels.group_rows(leaf[first : first + BLOCK_ROWS], n_leaves))
-            for first in range(0, len(leaf), BLOCK_ROWS)
-        ]
+        most = max(1, int(np.diff(paths.start).max()))
+        for first in range(0, len(leaf), BLOCK_ROWS):
+            block = slice(first, min(first + BLOCK_ROWS, len(leaf)))
+            near = np.empty((block.stop - first, most))
+            kernels.copy_paths(leaf[block], 0, len(near), paths.start, 0, paths.column, Z[block], near)
+            yield cls.of(first, leaf[block], paths, near, Workspace())
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +116,9 @@ class LeafRanges:
     values: Floats
 
     @classmethod
-    def of(cls, rows: LeafRows, paths: Paths, Z: Floats, hess: Floats) -> LeafRanges:
+    def of(cls, rows: LeafRows, paths: Paths, hess: Floats) -> LeafRanges:
         """Ranges over one block of rows."""
-        return cls(kernels.leaf_ranges(rows.start, rows.order, rows.first, paths.start, paths.column, Z, hess))
+        return cls(kernels.leaf_ranges(rows.start, rows.order, rows.first, paths.start, rows.values, hess))
 
     def __add__(self, other: LeafRanges) -> LeafRanges:
         a, b = self.values, other.values
@@ -170,7 +159,6 @@ class LeafSums:
         cls,
         rows: LeafRows,
         paths: Paths,
-        Z: Floats,
         grad: Floats,
         hess: Floats,
         center: Floats,
@@ -181,70 +169,18 @@ class LeafSums:
 
         Parameters
         ----------
-        grad : (all rows, outputs), best in Fortran order; hess : (all rows,)
+        grad : (outputs, all rows) float64, C-contiguous; hess : (all rows,)
         center, scale, fill : (path columns,)
             ``u = (z - center) * scale``, or `fill` where z is missing.
         """
         gram, moment = kernels.leaf_sums(
-            rows.start, rows.order, rows.first, paths.start, paths.column, Z, center, scale, fill, paths.degree,
-            np.ascontiguousarray(grad.T), hess,
+            rows.start, rows.order, rows.first, paths.start, rows.values, center, scale, fill, paths.degree,
+            grad, hess,
         )  # fmt: skip
-        return cls(gram, moment, grad.shape[1])
+        return cls(gram, moment, len(grad))
 
     def __add__(self, other: LeafSums) -> LeafSums:
         return LeafSums(self.gram + other.gram, self.moment + other.moment, self.n_outputs)
-
-
-@dataclass(frozen=True, slots=True)
-class LeafModel:
-    """The regressions of all leaves of one tree.
-
-    Attributes
-    ----------
-    paths : Paths
-    frame : (path columns, 4) float64
-        See `LeafRanges.frame`.
-    weight : (sum of terms * outputs,) float64
-        Per leaf (terms, outputs), in units of ``u``; shrinkage included.
-    n_outputs : int
-    fallback : (leaves,) float64
-        Value of a row that misses a path column; NaN where such a column counts as the leaf's mean.
-    """
-
-    paths: Paths
-    frame: Floats
-    weight: Floats
-    n_outputs: int
-    fallback: Floats
-
-    def leaves(self, first_output: int = 0) -> kernels.Leaves:
-        """The regressions as a forest of one tree, for the kernels."""
-        n_leaves = len(self.paths.start) - 1
-        weight_start = np.zeros(n_leaves + 1, np.int64)
-        np.cumsum(self.paths.n_terms * self.n_outputs, out=weight_start[1:])
-        return kernels.Leaves(
-            np.array([0, n_leaves]), np.array([[first_output, self.n_outputs]]), np.array([self.paths.degree]),
-            self.paths.start.astype(np.int64), self.paths.column, self.frame, weight_start, self.weight, self.fallback,
-        )  # fmt: skip
-
-    def add_to(self, out: Floats, leaf: NDArray[np.int32], Z: Floats) -> None:
-        """Add the values of training rows, whose leaves are known, to `out`, (rows, outputs)."""
-        kernels.evaluate(self.leaves(), leaf[None], Z, False, 0, len(Z), out)
-
-    def coefficients(self, leaf: int) -> Floats:
-        """Weights of one leaf in the user's units, (terms, outputs): constant, columns, squares of columns."""
-        begin, end = self.paths.start[leaf], self.paths.start[leaf + 1]
-        terms = self.paths.n_terms
-        first = int((terms[:leaf] * self.n_outputs).sum())
-        w = self.weight[first : first + terms[leaf] * self.n_outputs].reshape(-1, self.n_outputs)
-        center, scale = self.frame[begin:end, 0][:, None], self.frame[begin:end, 1][:, None]
-        k = end - begin
-        shift = center * scale
-        with np.errstate(over="ignore"):  # a weight may exceed float64 in the user's units
-            linear, square = w[1 : 1 + k], w[1 + k :] if self.paths.degree == 2 else np.zeros((k, self.n_outputs))
-            constant = w[0] - (linear * shift).sum(0) + (square * shift**2).sum(0)
-            parts = [constant[None], (linear - 2 * square * shift) * scale, square * scale * scale]
-        return np.concatenate(parts[: 1 + self.paths.degree])
 
 
 def solve(sums: LeafSums, paths: Paths, ridge: Ridge, learning_rate: float = 1.0) -> Floats:
@@ -259,8 +195,53 @@ def solve(sums: LeafSums, paths: Paths, ridge: Ridge, learning_rate: float = 1.0
     )  # fmt: skip
 
 
+def fit_rows(
+    blocks: Sequence[LeafRows],
+    paths: Paths,
+    grad: Floats,
+    hess: Floats,
+    ridge: Ridge,
+    learning_rate: float = 1.0,
+    n_threads: int = 1,
+) -> LeafModel:
+    """Fit the regression of every leaf of a tree to ``-grad / hess`` with weights `hess`.
+
+    Sums over blocks of rows are added in their order, whatever the number of threads.
+
+    Parameters
+    ----------
+    blocks : sequence of LeafRows
+        All rows, grouped by leaf.
+    grad : (outputs, rows) float64, C-contiguous
+    hess : (rows,) float64
+    n_threads : int
+        Threads over blocks.
+    """
+    hess = without_ones(hess)
+
+    def ranges_of(rows: LeafRows) -> LeafRanges:
+        return LeafRanges.of(rows, paths, hess)
+
+    frame = reduce(add, threads.spread(ranges_of, blocks, n_threads)).frame(flat_scale=ridge.flat_scale)
+    units = ridge.units(frame)
+
+    def sums_of(rows: LeafRows) -> LeafSums:
+        return LeafSums.of(rows, paths, grad, hess, *units)
+
+    sums = reduce(add, threads.spread(sums_of, blocks, n_threads))
+    weight = solve(sums, paths, ridge, learning_rate)
+    if not ridge.standardize:
+        kernels.move_to_frame(paths.start, paths.degree, sums.n_outputs, frame, weight)
+    return LeafModel(paths, frame, weight, sums.n_outputs, np.full(len(paths.start) - 1, np.nan))
+
+
+def without_ones(hess: Floats) -> Floats:
+    """An empty array in place of ones, as the kernels expect it."""
+    return hess[:0] if (hess == 1.0).all() else hess
+
+
 def fit_leaves(
-    leaf: NDArray[np.int32],
+    leaf: NDArray[np.integer],
     paths: Paths,
     Z: Floats,
     grad: Floats,
@@ -268,28 +249,17 @@ def fit_leaves(
     ridge: Ridge,
     learning_rate: float = 1.0,
 ) -> LeafModel:
-    """Fit the regression of every leaf of a tree to ``-grad / hess`` with weights `hess`.
+    """Fit the regression of every leaf of a tree; see `fit_rows`.
 
     Parameters
     ----------
-    leaf : (rows,) int32
+    leaf : (rows,), any integer type
         Leaf of each row.
     Z : (rows, columns) float64
         The columns of the basis.
     grad : (rows, outputs) float64
     hess : (rows,) float64
     """
-    grad = np.asfortranarray(grad)
-    blocks = LeafRows.blocks(leaf, len(paths.start) - 1)
-    ranges = _total(LeafRanges.of(rows, paths, Z, hess) for rows in blocks)
-    frame = ranges.frame(flat_scale=ridge.flat_scale)
-    units = ridge.units(frame)
-    sums = _total(LeafSums.of(rows, paths, Z, grad, hess, *units) for rows in blocks)
-    weight = solve(sums, paths, ridge, learning_rate)
-    if not ridge.standardize:
-        kernels.move_to_frame(paths.start, paths.degree, sums.n_outputs, frame, weight)
-    return LeafModel(paths, frame, weight, sums.n_outputs, np.full(len(paths.start) - 1, np.nan))
-
-
-def _total(parts: Iterator[Additive]) -> Additive:
-    return reduce(add, parts)
+    return fit_rows(
+        list(LeafRows.blocks(leaf, paths, Z)), paths, np.ascontiguousarray(grad.T), hess, ridge, learning_rate
+    )

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.linear_model import Ridge as SKRidge
 
-from boostbp.trees import kernels, linear, ridge
+from boostbp.learning import losses
+from boostbp.trees import kernels, sparse
 from boostbp.trees.linear import RidgeBase
 
 
@@ -179,8 +181,7 @@ def test_rows_without_weight_do_not_matter():
 def test_blocks_of_rows_change_nothing(shape, monkeypatch):
     Z, y, weight = make(*shape, missing=True, weighted=True)
     whole = predict(bind(Z, weight).fit(y), Z)
-    monkeypatch.setattr(ridge, "BLOCK_ROWS", 7)
-    monkeypatch.setattr(linear, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(sparse, "CELLS", 7 * min(shape))
     np.testing.assert_allclose(predict(bind(Z, weight).fit(y), Z), whole, rtol=1e-9)
 
 
@@ -191,3 +192,58 @@ def test_one_base_serves_many_targets():
     base.fit(-3.0 * y)
     np.testing.assert_array_equal(predict(base.fit(y, 1.0), Z), first)
     assert replace(base).fit(y, 1.0).n_outputs == 2
+
+
+def curved(loss, y, weight):
+    """`loss(fit) -> (value, gradient)` and the hessian at 0."""
+
+    def value_and_gradient(fit):
+        return float(weight @ loss.value(fit, y)), weight[:, None] * loss.gradient(fit, y)
+
+    return value_and_gradient
+
+
+@pytest.mark.parametrize("name", ["logistic", "softmax", "poisson"])
+def test_curved_losses_reach_the_minimum_that_scikit_learn_finds(name):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 3)) * [1.0, 5.0, 0.2] + [0.0, 10.0, 3.0]
+    U = (X - X.mean(0)) / X.std(0)
+    weight = rng.uniform(0.5, 2.0, 400)
+    score = U @ rng.standard_normal((3, 3))
+    n_outputs = 3 if name == "softmax" else 1
+    if name == "softmax":
+        labels = (score + rng.gumbel(size=score.shape)).argmax(axis=1)
+        y = np.eye(3)[labels]
+    elif name == "logistic":
+        labels = (rng.uniform(size=400) < 1 / (1 + np.exp(-score[:, 0]))).astype(int)
+        y = labels[:, None].astype(float)
+    else:
+        labels = rng.poisson(np.exp(np.clip(score[:, 0], -2, 2)))
+        y = labels[:, None].astype(float)
+    loss = losses.load(name, n_outputs=n_outputs)
+    base = RidgeBase.bind(np.ascontiguousarray(X), np.arange(3, dtype=np.int32), weight)
+    hess = weight[:, None] * loss.hessian(np.zeros(y.shape), y)
+    model = base.minimise(curved(loss, y, weight), hess, 1e-4)
+    out = np.zeros(y.shape)
+    model.add_to(out, np.zeros(400, np.int32), np.ascontiguousarray(X))
+    if name == "poisson":
+        peer = PoissonRegressor(alpha=0, tol=1e-8, max_iter=1000).fit(U, labels, weight)
+        expected = np.log(peer.predict(U))[:, None]
+    else:
+        peer = LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000).fit(U, labels, weight)
+        expected = peer.decision_function(U).reshape(400, -1)
+    ours, theirs = (float(weight @ loss.value(h, y) / weight.sum()) for h in (out, expected))
+    assert ours == pytest.approx(theirs, abs=1e-4)
+
+
+def test_curved_loss_with_rare_and_separable_classes_stays_finite():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4))
+    labels = np.where(X[:, 0] > 2.2, 2, (X[:, 1] > 0).astype(int))
+    y, weight = np.eye(3)[labels], np.ones(300)
+    loss = losses.load("softmax", n_outputs=3)
+    base = RidgeBase.bind(X, np.arange(4, dtype=np.int32), weight)
+    out = np.zeros((300, 3))
+    base.minimise(curved(loss, y, weight), loss.hessian(out, y)).add_to(out, np.zeros(300, np.int32), X)
+    assert np.abs(out).max() < 100
+    assert loss.value(out, y).mean() < 0.3

@@ -1,0 +1,109 @@
+"""Depth is weighed against single layers on held-out rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers import BACKENDS
+from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
+from sklearn.metrics import log_loss
+
+from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
+from boostbp.learning.history import Candidate
+from boostbp.learning.selection import _forward, _Option, _picks
+
+X, Y = make_friedman1(400, n_features=5, random_state=0)
+HELD = make_friedman1(200, n_features=5, random_state=1)
+FAST = {"n_estimators": 5, "epochs": 2, "random_state": 0}
+
+
+def squared(y):
+    return lambda raw: np.square(raw - y).sum(axis=1)
+
+
+def option(held, deep=False):
+    return _Option("", deep, None, held)
+
+
+def test_forward_selection_finds_the_mean_that_is_best():
+    rng = np.random.default_rng(0)
+    y = rng.standard_normal((500, 1))
+    noise = rng.standard_normal((2, 500, 1))
+    options = [option(y + noise[0]), option(y - noise[0] + 0.1 * noise[1]), option(y + 3.0)]
+    picked, raw = _forward(options, range(3), squared(y), np.ones(500))
+    assert sorted(set(picked)) == [0, 1]
+    np.testing.assert_allclose(raw, np.mean([options[k].held for k in picked], axis=0), rtol=1e-12)
+    alone, _ = _forward(options, [2], squared(y), np.ones(500))
+    assert alone == [2]
+
+
+def test_gain_and_its_standard_error_are_those_of_the_paired_rows():
+    rng = np.random.default_rng(0)
+    y, weight = np.zeros((300, 1)), rng.uniform(0.5, 2.0, 300)
+    single, deep = option(rng.standard_normal((300, 1))), option(0.1 * rng.standard_normal((300, 1)), deep=True)
+    picks, gain, error = _picks([single, deep], squared(y), weight, 1.0)
+    difference = (single.held**2 - deep.held**2).ravel()
+    assert 1 in picks
+    assert gain == pytest.approx(np.average(difference, weights=weight), rel=0.1)
+    assert error == pytest.approx(difference.std() / np.sqrt(300), rel=0.2)
+    assert _picks([single, deep], squared(y), weight, 1e9)[0] == [0]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_losses_of_the_candidates_are_those_on_the_held_out_rows(backend):
+    model = BoostBPRegressor((4,), backend=backend, **FAST).fit(X, Y, eval_set=[HELD])
+    alone = BoostBPRegressor((4,), backend=backend, deep=True, **FAST).fit(X, Y, eval_set=[HELD])
+    choice = model.history_.choice
+    assert alone.history_.choice is None
+    assert [one.name for one in choice.candidates][:3] == ["single layer", "single layer, constant leaves", "network"]
+    assert sum(one.weight for one in choice.candidates) == pytest.approx(1.0)
+    mse = np.mean(np.square(alone.predict(HELD[0]) - HELD[1])) / model._spread[0] ** 2 / 2
+    assert choice.candidates[2].loss == pytest.approx(mse)
+    best = min(one.loss for one in choice.candidates)
+    chosen = np.mean(np.square(model.predict(HELD[0]) - HELD[1])) / model._spread[0] ** 2 / 2
+    assert chosen <= best * (1 + 1e-9) or choice.gain < 0.5 * choice.error
+
+
+def test_classifier_is_chosen_by_its_loss():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = BoostBPClassifier((4,), **FAST).fit(X[:400], y[:400], eval_set=[(X[400:], y[400:])])
+    losses = [one.loss for one in model.history_.choice.candidates]
+    assert log_loss(y[400:], model.predict_proba(X[400:])) <= min(losses) + 1e-9
+
+
+def test_depth_that_adds_nothing_is_left_out_and_still_transforms():
+    rng = np.random.default_rng(0)
+    y = np.where(X[:, 0] > 0.5, 1.0, -1.0) * np.where(X[:, 1] > 0.3, 2.0, 1.0)  # steps: what constant leaves are for
+    y_held = np.where(HELD[0][:, 0] > 0.5, 1.0, -1.0) * np.where(HELD[0][:, 1] > 0.3, 2.0, 1.0)
+    noisy = y + 0.01 * rng.standard_normal(len(y))
+    model = BoostBPRegressor((3,), **FAST).fit(X, noisy, eval_set=[(HELD[0], y_held)])
+    deep = [one for one in model.history_.choice.candidates if "network" in one.name]
+    assert not any(one.weight for one in deep)
+    assert model.transform(X).shape == (400, 3)
+    assert np.isfinite(model.jacobian(X)).all()
+    network = model.network_
+    np.testing.assert_array_equal(network.predict(X), network.forward(X)[0][-1])
+
+
+def test_chosen_model_and_its_story_survive_a_file(tmp_path):
+    X, y = load_digits(n_class=3, return_X_y=True)
+    model = BoostBPClassifier((4,), **FAST).fit(X, y)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.history_.choice == model.history_.choice
+    assert isinstance(again.history_.choice.candidates[0], Candidate)
+
+
+def test_resumed_training_gives_the_same_choice(tmp_path):
+    whole = BoostBPRegressor((3,), **FAST | {"epochs": 4}).fit(X, Y)
+    half = BoostBPRegressor((3,), warm_start=True, **FAST).fit(X, Y).fit_more(2)
+    np.testing.assert_array_equal(half.predict(X), whole.predict(X))
+    assert half.history_.choice == whole.history_.choice
+
+
+@pytest.mark.parametrize("n_jobs", [2, 4])
+def test_choice_does_not_depend_on_threads(n_jobs):
+    one = BoostBPRegressor((3,), **FAST).fit(X, Y)
+    many = BoostBPRegressor((3,), n_jobs=n_jobs, **FAST).fit(X, Y)
+    np.testing.assert_array_equal(many.predict(X), one.predict(X))
