@@ -15,6 +15,7 @@ from boostbp.backends.base import Backend, Table
 from boostbp.learning import layer as layers
 from boostbp.learning.fingerprint import fingerprint
 from boostbp.learning.history import Epoch, History, Stop
+from boostbp.learning.kept import Kept
 from boostbp.learning.layer import BoundInput
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
@@ -25,8 +26,9 @@ from boostbp.learning.replay import Replay
 from boostbp.learning.sampling import Sampled
 from boostbp.learning.settings import Settings
 from boostbp.learning.state import State, capture, restore
-from boostbp.learning.steps import spread
+from boostbp.learning.steps import pace_after, spread
 from boostbp.learning.watch import Callback, EvalSet, Progress, Watch
+from boostbp.trees.sparse import Sparse
 
 __all__ = ["Callback", "EvalSet", "Progress", "Settings", "train"]
 
@@ -112,6 +114,11 @@ class Run:
         self.backend = backend if sampled is None else Sampled(backend, sampled)
         self.rng = np.random.default_rng(settings.seed)
         self.L = len(settings.layers)
+        if settings.skip and self.L > 1 and isinstance(table.X, Sparse):
+            raise ValueError(
+                "X is sparse, which is not supported with skip=True: layers above the first would see it beside "
+                "hidden units, dense. Use skip=False, or pass X.toarray()."
+            )
         self.table = table
         self.input: BoundInput | None = None  # h_0 never changes: binned once
         # Algorithm 1 fits the output from 0; a boosted output starts from the best constant
@@ -120,10 +127,10 @@ class Run:
         self.h: list[Floats] = [table.X]
         self.g: list[Floats] = []
         self.m: list[Floats] = []
-        self.pace = 1.0  # what moves are multiplied by
+        self.losses: list[float] = []  # of training, by epoch
         self.T: list[layers.Fit] = []
         self.before: list[layers.Fit] = []
-        self.loss_now = np.inf
+        self.kept: Kept | None = None  # T_0 between two epochs that grow its trees
         self.drift: tuple[float, ...] = ()
         self.r2: tuple[float, ...] = ()
 
@@ -145,7 +152,7 @@ class Run:
         baseline = np.broadcast_to(self.baseline, self.y.shape)
         step = self.settings.step
         self._append(self.L - 1, baseline - step.alpha * self.loss.gradient(baseline, self.y))
-        self.m = [np.zeros_like(h) for h in self.h]
+        self.m = [np.empty((0, 0)), *map(np.zeros_like, self.h[1:])]  # h_0 does not move
         self.drift = (0.0,) * (self.L - 1)
         self._backward()
 
@@ -181,7 +188,7 @@ class Run:
         probes = self._probes(held)
         return Epoch(
             self.epoch,
-            self.loss_now,
+            self.losses[-1],
             {},
             0.0,
             tuple(float(np.sqrt(np.mean(np.square(g)))) for g in hidden),
@@ -220,10 +227,7 @@ class Run:
 
     def _backward(self) -> None:
         """g_L = dL/dh_L, then g_{i-1} = (dh_i/dh_{i-1})' g_i down to the first hidden layer."""
-        before = self.loss_now
-        self.loss_now = float(self.weight @ self.loss.value(self.h[-1], self.y) / self.weight.sum())
-        if self.loss_now > before:
-            self.pace *= self.settings.step.decay
+        self.losses.append(float(self.weight @ self.loss.value(self.h[-1], self.y) / self.weight.sum()))
         g = self.loss.gradient(self.h[self.L], self.y)
         self.g = [g]
         for i in range(self.L, 1, -1):
@@ -234,12 +238,13 @@ class Run:
     def _move(self) -> list[Floats]:
         """Targets h_i - alpha m_i; entry 0 is a placeholder, as h_0 does not move."""
         targets = [self.h[0]]
+        pace = pace_after(self.losses, self.settings.step.decay)
         for i in range(1, self.L + 1):
             if i == self.L and self.settings.output == "boost":
                 targets.append(self.h[i])
                 continue
             target, self.m[i] = self.settings.step.move(self.h[i], self.m[i], self.g[i], self.weight)
-            targets.append(self.h[i] + self.pace * (target - self.h[i]))
+            targets.append(self.h[i] + pace * (target - self.h[i]))
         return targets
 
     def _append(self, i: int, target: Floats) -> None:
@@ -258,6 +263,13 @@ class Run:
         else:
             objective = SquaredTo(target - self.baseline if last else target, self.weight)
         seed = int(self.rng.integers(2**30))
+        if i == 0 and not self._keeps(0):
+            self.kept = None
+        elif i == 0 and isinstance(objective, SquaredTo) and Kept.allows(self._bind(0, h)):
+            # the input of T_0 is constant: with kept structures only the target differs
+            self.kept = self.kept or Kept(self._bind(0, h), self.before[0], settings.n_threads)
+            if self.kept.fits:
+                return self.kept.fit(self._bind(0, h), objective, settings.n_threads)
         bound = self._bind_kept(i, h, seed) if self._keeps(i) else self._bind(i, h)
         return layers.fit(bound, objective, n_threads=settings.n_threads, seed=seed)
 

@@ -49,9 +49,7 @@ def write(path: str | os.PathLike[str], state: State) -> None:
         "epoch": state.epoch,
         "now": now,
         "best": best,
-        "numbers": plain.encode(
-            [state.pace, state.drift, state.r2, state.loss, state.best_score, state.elapsed, state.since]
-        ),
+        "numbers": plain.encode([state.drift, state.r2, state.best_score, state.elapsed, state.since]),
         "random": plain.encode(state.random),
         "history": history_of(state.history),
         "fingerprint": dict(state.fingerprint),
@@ -93,7 +91,7 @@ def _state(content: Any, arrays: Arrays) -> State:
             array = arrays[f"{name}{i}"]
             if array.dtype != np.float64 or array.shape != (rows, size):
                 raise ValueError(f"{name}{i} is {array.dtype}, {array.shape}, not float64, {(rows, size)}.")
-    pace, drift, r2, loss, best_score, elapsed, since = plain.decode(content["numbers"])
+    drift, r2, best_score, elapsed, since = plain.decode(content["numbers"])
     random = plain.decode(content["random"])
     np.random.default_rng().bit_generator.state = random
     numbers = range(1, len(sizes) + 1)
@@ -105,10 +103,8 @@ def _state(content: Any, arrays: Arrays) -> State:
         tuple(arrays[f"h{i}"] for i in numbers),
         tuple(arrays[f"g{i}"] for i in numbers),
         tuple(arrays[f"m{i}"] for i in numbers),
-        pace,
         drift,
         r2,
-        loss,
         random,
         network,
         network if content["best"] is None else _network(content["best"], arrays, "best."),

@@ -35,10 +35,7 @@ class State:
         Hidden variables h_1 .. h_L and the gradients of the loss in them.
     m : tuple of (rows, units) float64
         Momentum of each.
-    pace : float
-        What moves are multiplied by.
     drift, r2 : tuple of float
-    loss : float
     random : mapping
         State of the random generator.
     network : Network
@@ -61,10 +58,8 @@ class State:
     h: tuple[Floats, ...]
     g: tuple[Floats, ...]
     m: tuple[Floats, ...]
-    pace: float
     drift: tuple[float, ...]
     r2: tuple[float, ...]
-    loss: float
     random: Mapping[str, Any]
     network: Network
     best: Network
@@ -84,10 +79,8 @@ def capture(run: Run, watch: Watch, fingerprint: Mapping[str, str]) -> State:
         tuple(run.h[1:]),
         tuple(run.g[1:]),
         tuple(run.m[1:]),
-        run.pace,
         run.drift,
         run.r2,
-        run.loss_now,
         run.rng.bit_generator.state,
         run.network,
         watch.best,
@@ -109,10 +102,10 @@ def restore(state: State, run: Run, watch: Watch, fingerprint: Mapping[str, str]
     """
     _check(state, run.settings.epochs, fingerprint)
     threads = run.settings.n_threads
-    run.epoch, run.drift, run.r2, run.loss_now = state.epoch, state.drift, state.r2, state.loss
+    run.epoch, run.drift, run.r2, run.losses = state.epoch, state.drift, state.r2, state.history.loss
     run.h = [run.table.X, *state.h]
     run.g = [np.empty((0, 0)), *state.g]
-    run.m, run.pace = [np.empty((0, 0)), *state.m], state.pace
+    run.m = [np.empty((0, 0)), *state.m]
     run.rng.bit_generator.state = dict(copy.deepcopy(state.random))
     run.T = []
     for i, (layer, output) in enumerate(zip(state.network.layers, run.h[1:], strict=True)):

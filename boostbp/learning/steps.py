@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 __all__ = ["Normalised", "Plain", "Step", "spread"]
 
 Floats = NDArray[np.float64]
+PATIENCE = 4  # epochs without a new lowest training loss
 
 
 class Step(Protocol):
@@ -23,7 +25,7 @@ class Step(Protocol):
 
     @property
     def decay(self) -> float:
-        """What later moves are multiplied by after an epoch that raised the training loss."""
+        """What later moves are multiplied by when the training loss has stopped falling; see `pace_after`."""
         ...
 
     def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
@@ -58,6 +60,21 @@ def spread(h: Floats, weight: Floats) -> Floats:
     return deviation
 
 
+def pace_after(losses: Sequence[float], decay: float) -> float:
+    """What moves are multiplied by after epochs with these training losses: `decay` for each `PATIENCE` without a low.
+
+    Layers are fitted again from scratch, so the loss jitters from epoch to epoch even where it falls: a single
+    rise says nothing.
+    """
+    lowest, waited, pace = np.inf, 0, 1.0
+    for loss in losses:
+        waited = 0 if loss < lowest else waited + 1
+        lowest = min(lowest, loss)
+        if waited == PATIENCE:
+            waited, pace = 0, pace * decay
+    return pace
+
+
 @dataclass(frozen=True, slots=True)
 class Plain:
     """The paper's step: ``m <- mu m + (1 - mu) g``, ``h <- h - alpha m`` (equation for momentum)."""
@@ -77,12 +94,12 @@ class Normalised:
     """A step in spreads: each unit moves by ``alpha * spread(h) * m / rms(m)``, whatever the scale of the loss.
 
     A unit without gradient stays where it is. Steps of one size do not settle by themselves: `decay` makes them
-    shorter each time that they were too long.
+    shorter whenever the training loss has stopped falling.
     """
 
     alpha: float = 0.4
     mu: float = 0.8
-    decay: float = 0.8
+    decay: float = 0.5
 
     def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """See `Step.move`."""
