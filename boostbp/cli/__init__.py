@@ -1,4 +1,4 @@
-"""The command line: boostbp fit, predict, transform, compare.
+"""The command line: boostbp fit, predict, transform, inspect, plot, compare.
 
 One file per command; what a command needs is imported when it runs, so that `--help` answers at once.
 """
@@ -11,6 +11,8 @@ import typer
 
 from boostbp.cli.compare import compare
 from boostbp.cli.fit import fit
+from boostbp.cli.inspect import inspect
+from boostbp.cli.plot import plot
 from boostbp.cli.predict import predict, transform
 
 __all__ = ["app", "main"]
@@ -22,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (fit, predict, transform, compare):
+for command in (fit, predict, transform, inspect, plot, compare):
     app.command()(command)
 
 

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.status import Status
 
-from boostbp.cli.errors import console, fail, one_line_errors, say
+from boostbp.cli.errors import console, fail, one_line_errors, output, say
 from boostbp.cli.options import Categorical, Drop, Jobs, Numeric, Seed, Set, Task
 
 if TYPE_CHECKING:
-    from boostbp.report.compare import Result
+    from boostbp.report.page import Study
+    from boostbp.report.result import Result
 
 __all__ = ["compare"]
 
 _SHIPPED = ["breast_cancer", "digits", "diabetes"]
-_PIPE_WIDTH = 120
 
 
 @one_line_errors
@@ -44,12 +41,21 @@ def compare(
     ] = None,
     assigned: Set = None,
     test_size: Annotated[float, typer.Option(help="Share of the rows kept for the scores.")] = 0.25,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Cross-validate: so many folds in the place of one split.")
+    ] = None,
+    tune: Annotated[
+        int, typer.Option(min=1, help="Candidates of a random search for each model, chosen by the validation rows.")
+    ] = 1,
     categorical: Categorical = None,
     numeric: Numeric = None,
     drop: Drop = None,
     seed: Seed = 0,
     n_jobs: Jobs = 1,
     json_out: Annotated[Path | None, typer.Option("--json", help="Write the results here, too.")] = None,
+    html_out: Annotated[
+        Path | None, typer.Option("--html", help="Write a report with pictures here: one file, without network.")
+    ] = None,
 ) -> None:
     """Train deep and single-layer models on the same split, and print score, seconds and memory.
 
@@ -61,6 +67,7 @@ def compare(
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
     from boostbp.files import Columns
     from boostbp.report import compare as comparison
+    from boostbp.report import page
     from boostbp.report.contenders import MIXTURES
     from boostbp.report.datasets import load
     from boostbp.report.machine import machine
@@ -70,8 +77,11 @@ def compare(
     unknown = sorted(set(also or ()) - set(MIXTURES))
     if unknown:
         raise fail(f"--also {unknown[0]} is not known: use {' or '.join(MIXTURES)}.", 2)
+    if html_out is not None:
+        page.check(html_out)
     columns = Columns(categorical=categorical or (), numeric=numeric or (), drop=drop or ())
     outcomes: dict[str, list[Result]] = {}
+    studies: list[Study] = []
     for source in data or _SHIPPED:
         dataset = load(source, target=target, task=task.given, columns=columns)
         estimator = BoostBPClassifier if dataset.task == "classification" else BoostBPRegressor
@@ -88,15 +98,31 @@ def compare(
                 params=params,
                 also=also or (),
                 test_size=test_size,
+                folds=folds,
+                tune=tune,
                 n_jobs=n_jobs,
                 seed=seed,
+                evidence=html_out is not None,
                 watch=_watch(status, source),
             )
         rows, features = dataset.X.shape
-        _show(outcomes[source], f"{dataset.name}: {dataset.task}, {rows} rows, {features} features, {n_jobs} threads")
+        how = "one split" if folds is None else f"{folds} folds"
+        facts = f"{dataset.task}, {rows} rows, {features} features, {how}"
+        _show(outcomes[source], f"{dataset.name}: {facts}")
+        studies.append(page.Study(dataset.name, facts, outcomes[source]))
     if json_out is not None:
-        listed = {source: [asdict(result) for result in results] for source, results in outcomes.items()}
+        listed = {source: [result.facts() for result in results] for source, results in outcomes.items()}
         json_out.write_text(json.dumps({"machine": machine(), "results": listed}, indent=2), encoding="utf-8")
+    if html_out is not None:
+        told = {
+            "seed": seed,
+            "threads": n_jobs,
+            "folds": folds or "none",
+            "candidates": tune,
+            "test share": test_size,
+            **params,
+        }
+        page.write(html_out, studies, {name: str(value) for name, value in told.items()})
     failed = [f"{r.model} on {source}" for source, results in outcomes.items() for r in results if r.state == "failed"]
     if failed:
         raise fail(f"failed: {', '.join(failed)}.")
@@ -109,8 +135,7 @@ def _watch(status: Status, source: str) -> Callable[[str], None]:
 def _show(results: list[Result], title: str) -> None:
     from boostbp.report.tables import table
 
-    # A pipe has no width, and a table squeezed into 80 columns is hard to read.
-    Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH).print(table(results, title))
+    output().print(table(results, title))
     for result in results:
         if result.state != "ran":
             say(f"{result.model} {result.state}: {result.reason}")

@@ -1,15 +1,18 @@
-"""Exit codes, and errors of the user in one line: 0 is success, 1 a failure, 2 a wrong command line."""
+"""Consoles, exit codes, and errors of the user in one line: 0 is success, 1 a failure, 2 a wrong command line."""
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 import typer
 from rich.console import Console
 
-__all__ = ["console", "fail", "one_line_errors", "say"]
+__all__ = ["console", "fail", "one_line_errors", "output", "say"]
+
+_PIPE_WIDTH = 120
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -18,6 +21,11 @@ R = TypeVar("R")
 def console() -> Console:
     """Where people read what goes on: the standard error, so that the standard output can be piped."""
     return Console(stderr=True, highlight=False)
+
+
+def output() -> Console:
+    """Where results go: the standard output; a pipe has no width, and 80 columns would squeeze a table."""
+    return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
 
 
 def say(text: str) -> None:

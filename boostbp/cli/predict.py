@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from boostbp.cli.errors import one_line_errors, say
 from boostbp.cli.options import Model, Out, Quiet
 from boostbp.files import Columns
 
-__all__ = ["predict", "transform"]
+__all__ = ["columns_of", "predict", "transform"]
 
 Data = Annotated[Path, typer.Argument(help="CSV file with a header, or Parquet file.")]
 Keep = Annotated[
@@ -73,7 +73,7 @@ def _numbered(stem: str, values: Any) -> dict[str, Any]:
     return {f"{stem}{column}": values[:, column] for column in range(values.shape[1])}
 
 
-def _columns(estimator: Any, keep: list[str]) -> Columns:
+def columns_of(estimator: Any, keep: Sequence[str] = ()) -> Columns:
     """Columns of the file that the model reads, as what they were in training."""
     schema = estimator.schema_
     if schema.names is None:
@@ -98,7 +98,7 @@ def _stream(
     pyarrow = require("pyarrow", extra="frames", what=f"reading {data.name}")
     if n_jobs is not None:
         estimator.set_params(n_jobs=n_jobs)
-    columns = _columns(estimator, keep)
+    columns = columns_of(estimator, keep)
     rows = 0
     with sink(out) as write:
         for X, table in chunks(data, columns):

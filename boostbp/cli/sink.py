@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from boostbp.extras import require
-from boostbp.files import format_of
+from boostbp.files import aside, format_of
 
 __all__ = ["sink"]
 
@@ -24,17 +23,16 @@ def sink(path: Path) -> Iterator[Callable[[Any], None]]:
         Takes a pyarrow.Table; all must have the same schema.
     """
     form = format_of(path)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
     module = require(f"pyarrow.{form}", extra="frames", what=f"writing {path.name}")
     opened = module.CSVWriter if form == "csv" else module.ParquetWriter
     writers: list[Any] = []
+    with aside(path) as part:
 
-    def write(table: Any) -> None:
-        if not writers:
-            writers.append(opened(aside, table.schema))
-        writers[0].write_table(table)
+        def write(table: Any) -> None:
+            if not writers:
+                writers.append(opened(part, table.schema))
+            writers[0].write_table(table)
 
-    try:
         try:
             yield write
         finally:
@@ -42,6 +40,3 @@ def sink(path: Path) -> Iterator[Callable[[Any], None]]:
                 writer.close()
         if not writers:
             raise ValueError(f"There are no rows to write to {str(path)!r}.")
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)

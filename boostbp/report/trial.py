@@ -7,12 +7,11 @@ threads, which happens once on a machine or in a process and is no part of a fit
 
 from __future__ import annotations
 
-import json
 import pickle
 import statistics
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,16 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, log_loss, r2_score, root_mean_squared_error
 
 from boostbp.report.contenders import Contender, Split, train
+from boostbp.report.evidence import Evidence, curve_of
 from boostbp.report.memory import Peak
+from boostbp.report.tuning import tune
 
-__all__ = ["Data", "Job", "measure"]
+__all__ = ["Data", "Job", "measure", "take"]
 
 _REHEARSAL_ROWS = 400
 _REHEARSAL_LENGTH = 3
 _PREDICTIONS = 3
+_SHOWN_ROWS = 1500  # points of a picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +44,38 @@ class Data:
         Rows for the report alone.
     n_classes : int
         0 for regression.
+    labels : tuple of str
+        Names of the classes, for people.
     """
 
     split: Split
     X_test: Any
     y_test: NDArray[Any]
     n_classes: int
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a trial is told beside the data."""
+    """What a trial is told beside the data.
+
+    Attributes
+    ----------
+    contender : Contender
+    task : {"classification", "regression"}
+    n_jobs, seed : int
+    evidence : bool
+        Whether there will be pictures.
+    candidates : int
+        Of a random search that comes first; what is measured is the model it finds. 1: the contender as it is.
+    """
 
     contender: Contender
     task: str
     n_jobs: int
     seed: int
+    evidence: bool = False
+    candidates: int = 1
 
 
 def measure(job: Job, data: Data) -> dict[str, Any]:
@@ -67,9 +85,13 @@ def measure(job: Job, data: Data) -> dict[str, Any]:
     -------
     dict
         ``scores`` (name to number), ``fit_seconds``, ``predict_seconds`` (median of 3 passes over
-        the test rows), ``peak_bytes`` (of the fit, or None) and ``length`` (rounds or epochs, or None).
+        the test rows), ``peak_bytes`` (of the fit, or None), ``length`` (rounds or epochs, or None),
+        ``model_bytes`` (of the pickled model) and ``evidence`` (or None).
     """
     settings: dict[str, Any] = {"task": job.task, "n_jobs": job.n_jobs, "seed": job.seed}
+    if job.candidates > 1:
+        found = tune(job.contender, data.split, trials=job.candidates, **settings)
+        job = replace(job, contender=replace(job.contender, params=found.params))
     predict = "predict_proba" if job.task == "classification" else "predict"
     few = _rehearsal(data)
     rehearsed = train(job.contender, few, **settings, length=_REHEARSAL_LENGTH)
@@ -93,7 +115,25 @@ def measure(job: Job, data: Data) -> dict[str, Any]:
         "predict_seconds": statistics.median(seconds),
         "peak_bytes": peak_bytes,
         "length": length,
+        "model_bytes": len(pickle.dumps(model, protocol=5)),
+        "evidence": _evidence(job, data, model, length, predicted) if job.evidence else None,
     }
+
+
+def take(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Rows of an array or a data frame."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def _evidence(job: Job, data: Data, model: Any, length: int | None, predicted: NDArray[np.float64]) -> Evidence:
+    hidden = {}
+    if hasattr(model, "history_") and model.history_[0].spreads:  # otherwise there is no hidden layer
+        shown = take(data.X_test, np.arange(min(len(data.y_test), _SHOWN_ROWS)))
+        # Trained once more rather than recorded, which would count in the seconds and the memory of the fit.
+        start = train(job.contender, data.split, task=job.task, n_jobs=job.n_jobs, seed=job.seed, length=0).model
+        hidden = {0: start.transform(shown), model.history_.best_epoch: model.transform(shown)}
+    history = getattr(model, "history_", None)
+    return Evidence(data.y_test, predicted, curve_of(model, length), history, hidden, data.labels)
 
 
 def _rehearsal(data: Data) -> Split:
@@ -103,7 +143,7 @@ def _rehearsal(data: Data) -> Split:
     if data.n_classes:
         members = [np.flatnonzero(y == label)[:5] for label in range(data.n_classes)]
         rows = np.unique(np.concatenate([rows, *members]))
-    X = data.split.X.iloc[rows] if hasattr(data.split.X, "iloc") else data.split.X[rows]
+    X = take(data.split.X, rows)
     return Split(X, y[rows], X, y[rows])
 
 
@@ -126,12 +166,12 @@ def main(folder: Path) -> None:
     """Read the data and the job from a folder, and leave the outcome there."""
     data, job = (pickle.loads((folder / name).read_bytes()) for name in ("data.pkl", "job.pkl"))
     try:
-        outcome = {"state": "ran", "reason": "", **measure(job, data)}
+        outcome: dict[str, Any] = {"state": "ran", "reason": "", **measure(job, data)}
     except ImportError as error:
         outcome = {"state": "skipped", "reason": str(error)}
     except Exception as error:
         outcome = {"state": "failed", "reason": f"{type(error).__name__}: {error}"}
-    (folder / "outcome.json").write_text(json.dumps(outcome))
+    (folder / "outcome.pkl").write_bytes(pickle.dumps(outcome))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 from sklearn.datasets import load_iris
 from sklearn.manifold import trustworthiness
+from studies import history
 
 from boostbp import BoostBPClassifier, callbacks, plots
 from boostbp.plots.health import PANELS
@@ -18,15 +19,13 @@ from boostbp.plots.health import PANELS
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])
 SEEN = {}
+TINY = {"n_estimators": 3, "min_samples_leaf": 5, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
 def model():
     record = callbacks.record_networks(SEEN, epochs=[0, 2])
-    params = {"hidden_layer_sizes": (4, 2), "n_estimators": 3, "min_samples_leaf": 5, "random_state": 0}
-    return BoostBPClassifier(epochs=3, callbacks=[record], **params).fit(
-        X[::2], NAMES[Y[::2]], eval_set=[(X[1::2], NAMES[Y[1::2]]), (X[::2], NAMES[Y[::2]])]
-    )
+    return BoostBPClassifier((4, 2), epochs=3, callbacks=[record], **TINY).fit(X, NAMES[Y])
 
 
 @pytest.fixture
@@ -45,35 +44,39 @@ def points(ax):
     return np.concatenate([np.asarray(drawn.get_offsets()) for drawn in ax.collections])
 
 
-def test_training_curves_show_the_history(model):
-    axes = Figure().subplots(1, 2)
-    assert list(plots.training_curves(model, axes)) == list(axes)
-    history = model.history_
+def test_training_curves_show_the_history():
+    sets = ("valid_0", "valid_1")
+    shown, axes = history(sets=sets), Figure().subplots(1, 2)
+    assert list(plots.training_curves(shown, axes)) == list(axes)
     epochs = np.arange(4)
-    np.testing.assert_array_equal(line(axes[0], "training"), np.column_stack([epochs, history.loss]))
-    for name in ("valid_0", "valid_1"):
-        np.testing.assert_array_equal(line(axes[1], name), np.column_stack([epochs, history.metrics(name)]))
-    marks = [drawn.get_data() for ax in axes for drawn in ax.lines if drawn.get_marker() == "o"]
-    assert [at.tolist() for at, _ in marks] == [[history.best_epoch]] * 3
-    assert axes[1].get_ylabel() == history.metric
+    np.testing.assert_array_equal(line(axes[0], "training"), np.column_stack([epochs, shown.loss]))
+    for name in sets:
+        np.testing.assert_array_equal(line(axes[1], name), np.column_stack([epochs, shown.metrics(name)]))
+    marks = [drawn.get_xdata().tolist() for ax in axes for drawn in ax.lines if drawn.get_marker() == "o"]
+    assert marks == [[shown.best_epoch]] * 3
+    assert axes[1].get_ylabel() == "log_loss"
 
 
-def test_layer_health_shows_the_history(model):
-    axes = Figure().subplots(2, 3)
-    plots.layer_health(model, axes, label="mine")
+def test_without_evaluation_sets_there_is_the_training_loss(model):
+    (ax,) = plots.training_curves(model, Figure().subplots())
+    np.testing.assert_array_equal(line(ax, "training")[:, 1], model.history_.loss)
+
+
+def test_layer_health_shows_the_history():
+    shown, axes = history(layers=2), Figure().subplots(2, 3)
+    plots.layer_health(shown, axes, label="mine")
     for ax, name in zip(axes.flat, PANELS, strict=True):
         first = int(name in ("drift", "r2"))
         for layer in (0, 1):
-            expected = [(e.epoch, getattr(e, name)[layer]) for e in model.history_.epochs[first:]]
+            expected = [(e.epoch, getattr(e, name)[layer]) for e in shown.epochs[first:]]
             np.testing.assert_array_equal(line(ax, f"mine layer {layer}"), expected)
     held = line(axes.flat[-1], "mine layer 1, not trained on")
-    np.testing.assert_array_equal(held[:, 1], [e.explained_held[1] for e in model.history_.epochs])
+    np.testing.assert_array_equal(held[:, 1], [e.explained_held[1] for e in shown.epochs])
 
 
 def test_layer_health_needs_a_hidden_layer():
-    single = BoostBPClassifier((), n_estimators=2, random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match="no hidden variables"):
-        plots.layer_health(single, Figure().subplots(2, 3))
+        plots.layer_health(history(layers=0), Figure().subplots(2, 3))
 
 
 def test_importances_are_sorted_shares(model, ax):
@@ -117,8 +120,7 @@ def test_representations_are_those_of_the_epochs(model):
     assert sorted(SEEN) == [0, 2]
     axes = plots.representations(model, X, Y, Figure().subplots(1, 2), networks=SEEN)
     assert [ax.get_title() for ax in axes] == ["Epoch 0", "Epoch 2"]
-    params = {**model.get_params(), "epochs": 0, "callbacks": None}
-    start = BoostBPClassifier(**params).fit(X[::2], NAMES[Y[::2]], eval_set=[(X[1::2], NAMES[Y[1::2]])])
+    start = BoostBPClassifier((4, 2), epochs=0, **TINY).fit(X, NAMES[Y])
     order = np.argsort(Y, kind="stable")
     np.testing.assert_array_equal(points(axes[0]), start.transform(X)[order])
     assert not np.array_equal(points(axes[0]), points(axes[1]))

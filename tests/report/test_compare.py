@@ -10,9 +10,10 @@ import pytest
 from rich.console import Console
 from sklearn.datasets import load_diabetes, load_iris
 
-from boostbp.report.compare import Result, _split, compare
+from boostbp.report.compare import Result, compare
 from boostbp.report.contenders import SINGLE_LAYER
 from boostbp.report.memory import Peak
+from boostbp.report.splits import splits
 from boostbp.report.tables import table
 from boostbp.report.trial import Job, measure
 
@@ -41,17 +42,43 @@ def test_same_seed_gives_same_scores():
     assert all(set(result.scores) == {"r2", "rmse"} for result in once)
 
 
+def split(X, y, task):
+    (data,) = splits(X, y, task, test_size=0.25, valid_size=0.2, folds=None, seed=0)
+    return data
+
+
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_split_keeps_test_rows_apart(task):
     X = np.arange(200.0)[:, None]
     y = np.repeat([0, 1], [150, 50])
-    data = _split(X, y, task, 0.25, 0.2, 0)
+    data = split(X, y, task)
     parts = [data.split.X[:, 0], data.split.X_valid[:, 0], data.X_test[:, 0]]
     assert [len(part) for part in parts] == [120, 30, 50]
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), X[:, 0])
     if task == "classification":
         shares = [data.split.y.mean(), data.split.y_valid.mean(), data.y_test.mean()]
         np.testing.assert_allclose(shares, 0.25, atol=0.02)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_each_row_is_a_test_row_in_one_fold(task):
+    X = np.arange(100.0)[:, None]
+    y = np.repeat([0, 1], [75, 25])
+    folds = list(splits(X, y, task, test_size=0.25, valid_size=0.2, folds=4, seed=0))
+    np.testing.assert_array_equal(np.sort(np.concatenate([data.X_test[:, 0] for data in folds])), X[:, 0])
+    for data in folds:
+        parts = [data.split.X[:, 0], data.split.X_valid[:, 0], data.X_test[:, 0]]
+        assert [len(part) for part in parts] == [60, 15, 25]
+        np.testing.assert_array_equal(np.sort(np.concatenate(parts)), X[:, 0])
+        np.testing.assert_array_equal(data.y_test, y[data.X_test[:, 0].astype(int)])
+        if task == "classification":
+            assert 0.2 < data.y_test.mean() < 0.3
+
+
+@pytest.mark.parametrize(("folds", "rows"), [(1, 40), (41, 40)])
+def test_folds_that_do_not_split_are_refused(folds, rows):
+    with pytest.raises(ValueError, match=f"folds={folds} does not split {rows} rows"):
+        compare(np.zeros((rows, 2)), np.arange(rows), task="regression", folds=folds)
 
 
 def trained_by_hand(data, **params):
@@ -64,7 +91,7 @@ def trained_by_hand(data, **params):
 
 def test_scores_of_a_classifier_match_the_library_used_by_hand():
     X, y = load_iris(return_X_y=True)
-    data = _split(X, y, "classification", 0.25, 0.2, 0)
+    data = split(X, y, "classification")
     outcome = measure(Job(SINGLE_LAYER[0], "classification", 1, 0), data)
     booster = trained_by_hand(data, objective="multiclass", num_class=3)
     predicted = booster.predict(data.X_test)
@@ -76,7 +103,7 @@ def test_scores_of_a_classifier_match_the_library_used_by_hand():
 
 def test_scores_of_a_regressor_match_the_library_used_by_hand():
     X, y = load_diabetes(return_X_y=True)
-    data = _split(X, y, "regression", 0.25, 0.2, 0)
+    data = split(X, y, "regression")
     outcome = measure(Job(SINGLE_LAYER[1], "regression", 1, 0), data)
     booster = trained_by_hand(data, objective="regression", linear_tree=True)
     residual = data.y_test - booster.predict(data.X_test)
@@ -137,7 +164,7 @@ def test_table_marks_the_best_and_says_who_did_not_run():
     rendered = table(results, "a title")
     cells = [[str(cell) for cell in column.cells] for column in rendered.columns]
     assert cells[1] == ["0.5000", "0.4000", "skipped"]
-    assert cells[-2] == ["5", "", ""]
+    assert cells[-3] == ["5", "", ""]
     styles = [[cell.style for cell in column.cells] for column in rendered.columns[1:3]]
     assert styles == [["bold", "", "dim"], ["", "bold", "dim"]]
     console = Console(width=100, record=True, quiet=True)

@@ -1,0 +1,118 @@
+"""boostbp plot: a picture of a model, or of its predictions on a file."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from boostbp.cli.errors import fail, one_line_errors, say
+from boostbp.cli.options import Quiet
+from boostbp.cli.predict import columns_of
+
+__all__ = ["plot"]
+
+_FORMATS = {".png", ".svg", ".pdf"}
+
+
+class Kind(StrEnum):
+    """What to draw."""
+
+    training = "training"
+    health = "health"
+    importances = "importances"
+    representation = "representation"
+    calibration = "calibration"
+    residuals = "residuals"
+
+
+class Method(StrEnum):
+    """How more than two units become points in the plane."""
+
+    pca = "pca"
+    tsne = "tsne"
+
+
+@one_line_errors
+def plot(
+    model: Annotated[Path, typer.Argument(help="File of the model.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .png, .svg or .pdf.")],
+    data: Annotated[
+        Path | None, typer.Argument(help="CSV or Parquet file, for representation, calibration and residuals.")
+    ] = None,
+    kind: Annotated[Kind, typer.Option("--kind", "-k", help="What to draw.")] = Kind.training,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Column that was predicted; it colours a representation.")
+    ] = None,
+    layer: Annotated[int, typer.Option(help="Hidden layer of a representation: 0 is next to the input.")] = -1,
+    method: Annotated[Method, typer.Option(help="For more than two units.")] = Method.pca,
+    rows: Annotated[int, typer.Option(min=2, help="Rows to draw at most, chosen at random.")] = 2000,
+    quiet: Quiet = False,
+) -> None:
+    """Draw training curves, layer health, importances, a hidden representation, calibration or residuals."""
+    from boostbp import plots
+    from boostbp.files import aside
+    from boostbp.interop import storage
+    from boostbp.plots.axes import figure
+    from boostbp.plots.health import PANELS
+
+    if out.suffix.lower() not in _FORMATS:
+        raise fail(f"--out {str(out)!r}: give a file that ends in .png, .svg or .pdf.", 2)
+    _check(kind, data, target)
+    estimator = storage.load(model)
+    panels = {Kind.training: 1 + bool(estimator.history_[0].metrics), Kind.health: len(PANELS)}.get(kind, 1)
+    made, axes = figure(panels)
+    if kind is Kind.training:
+        plots.training_curves(estimator, axes)
+    elif kind is Kind.health:
+        plots.layer_health(estimator, axes)
+    elif kind is Kind.importances:
+        plots.importances(estimator, axes[0])
+    else:
+        assert data is not None
+        X, y = _sample(estimator, data, target, rows)
+        if kind is Kind.representation:
+            plots.representation(estimator.transform(X, layer), y, axes[0], method=method.value)
+        elif kind is Kind.residuals:
+            _needs(not hasattr(estimator, "predict_proba"), kind, "regressor", estimator)
+            plots.residuals(y, estimator.predict(X), axes[0])
+        else:
+            _needs(hasattr(estimator, "predict_proba"), kind, "classifier", estimator)
+            plots.calibration(y, estimator.predict_proba(X), axes[0], classes=estimator.classes_)
+    with aside(out) as part:
+        made.savefig(part, format=out.suffix[1:].lower(), dpi=150)
+    if not quiet:
+        say(f"Drawn to {out}.")
+
+
+def _check(kind: Kind, data: Path | None, target: str | None) -> None:
+    """Whether what a picture needs was given."""
+    of_data = kind in (Kind.representation, Kind.calibration, Kind.residuals)
+    if of_data and data is None:
+        raise fail(f"--kind {kind} is a picture of rows: name a .csv or .parquet file after the model.", 2)
+    if not of_data and data is not None:
+        raise fail(f"--kind {kind} is a picture of the model alone: leave out {str(data)!r}.", 2)
+    if kind in (Kind.calibration, Kind.residuals) and target is None:
+        raise fail(f"--kind {kind} needs --target: the column that was predicted.", 2)
+
+
+def _needs(fits: bool, kind: Kind, what: str, estimator: Any) -> None:
+    if not fits:
+        raise ValueError(f"--kind {kind} needs a {what}, but the model is a {type(estimator).__name__}.")
+
+
+def _sample(estimator: Any, data: Path, target: str | None, most: int) -> tuple[Any, Any]:
+    """Some rows of a file and, if the target is named, their targets."""
+    import numpy as np
+
+    from boostbp.files import chunks, read
+
+    columns = columns_of(estimator)
+    if target is None:
+        X, y = next(chunks(data, columns))[0], None
+    else:
+        X, y = read(data, target, columns)
+    chosen = np.sort(np.random.default_rng(0).permutation(len(X))[:most])
+    return X.iloc[chosen], None if y is None else y[chosen]

@@ -1,0 +1,81 @@
+"""A comparison as one HTML file: styles, scripts and pictures inside, nothing from the network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from boostbp.extras import require
+from boostbp.files import aside
+from boostbp.report.columns import columns
+from boostbp.report.machine import machine
+from boostbp.report.pictures import groups
+from boostbp.report.result import Result
+
+__all__ = ["Study", "check", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A comparison on one data set.
+
+    Attributes
+    ----------
+    name : str
+        Of the data set.
+    facts : str
+        Task and size, in words.
+    results : sequence of Result
+        With evidence where there are to be pictures.
+    """
+
+    name: str
+    facts: str
+    results: Sequence[Result]
+
+
+def check(path: Path) -> None:
+    """Find out before a long comparison whether its report can be written.
+
+    Raises
+    ------
+    ImportError
+        If a package of the extra ``report`` is not installed.
+    FileNotFoundError
+        If there is no such folder.
+    """
+    for package in ("jinja2", "matplotlib"):
+        require(package, extra="report", what="an HTML report")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"{str(path)!r}: there is no folder {str(path.parent)!r}.")
+
+
+def write(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> None:
+    """Write a report.
+
+    Parameters
+    ----------
+    path : Path
+        Written aside and renamed.
+    studies : sequence of Study
+    settings : mapping of str to str
+        What the comparison was told, for people.
+    """
+    jinja2 = require("jinja2", extra="report", what="an HTML report")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("boostbp.report", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    page = environment.get_template("report.html").render(
+        studies=[(study, columns(study.results), groups(study.results)) for study in studies],
+        settings=settings,
+        machine=machine(),
+        now=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+    )
+    with aside(path) as part:
+        part.write_text(page, encoding="utf-8")

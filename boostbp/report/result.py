@@ -1,0 +1,94 @@
+"""How one model did: scores, costs and what the pictures need."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+from boostbp.report.evidence import Evidence
+
+__all__ = ["Result", "joined"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one model did.
+
+    Attributes
+    ----------
+    model : str
+        Name of the model.
+    state : {"ran", "skipped", "failed"}
+        Skipped means that its library is not installed.
+    reason : str
+        Why it did not run; empty if it ran.
+    scores : mapping of str to float
+        On the test rows: accuracy and log_loss, or r2 and rmse; over several folds their means.
+    fit_seconds : float or None
+        Wall time of one fit, after a rehearsal on few rows; over several folds the mean.
+    predict_seconds : float or None
+        Wall time of predicting all test rows, median of 3; over several folds the mean.
+    peak_bytes : int or None
+        Peak memory of the fit above what was in use before it; None where it cannot be measured; over several
+        folds the largest.
+    length : int or None
+        Rounds or epochs that the validation rows chose; over several folds the median.
+    model_bytes : int or None
+        Size of the fitted model as pickle writes it; over several folds the mean.
+    folds : sequence of mappings
+        Scores of each fold; empty for a single split.
+    evidence : Evidence or None
+        What the pictures of a report show, of the first fold; None if nobody asked.
+    """
+
+    model: str
+    state: Literal["ran", "skipped", "failed"]
+    reason: str
+    scores: Mapping[str, float]
+    fit_seconds: float | None = None
+    predict_seconds: float | None = None
+    peak_bytes: int | None = None
+    length: int | None = None
+    model_bytes: int | None = None
+    folds: Sequence[Mapping[str, float]] = ()
+    evidence: Evidence | None = field(default=None, repr=False, compare=False)
+
+    def spread(self, score: str) -> float | None:
+        """Standard deviation of a score over the folds; None for a single split."""
+        return statistics.stdev(fold[score] for fold in self.folds) if self.folds else None
+
+    def facts(self) -> dict[str, Any]:
+        """All but the evidence, as plain values."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "evidence"}
+
+
+def joined(results: Sequence[Result]) -> Result:
+    """One model over several folds; one that did not run in a fold did not run."""
+    for number, result in enumerate(results, 1):
+        if result.state != "ran":
+            return replace(result, reason=f"fold {number}: {result.reason}", evidence=None)
+    folds = [result.scores for result in results]
+    return Result(
+        results[0].model,
+        "ran",
+        "",
+        {name: statistics.fmean(fold[name] for fold in folds) for name in folds[0]},
+        _over(statistics.fmean, [result.fit_seconds for result in results]),
+        _over(statistics.fmean, [result.predict_seconds for result in results]),
+        _over(max, [result.peak_bytes for result in results]),
+        _whole(statistics.median, [result.length for result in results]),
+        _whole(statistics.fmean, [result.model_bytes for result in results]),
+        folds,
+        results[0].evidence,
+    )
+
+
+def _over(summary: Any, values: Sequence[Any]) -> Any:
+    return None if None in values else summary(values)
+
+
+def _whole(summary: Any, values: Sequence[int | None]) -> int | None:
+    value = _over(summary, values)
+    return None if value is None else round(value)

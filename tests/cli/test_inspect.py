@@ -1,0 +1,150 @@
+"""The command line on a model: what it is, and pictures of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from sklearn.datasets import load_diabetes, load_iris
+from typer.testing import CliRunner
+
+from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
+from boostbp.cli import app
+from boostbp.report.contenders import SINGLE_LAYER
+
+TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "random_state": 0}
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A classifier of iris with names of species, a regressor of diabetes, and their tables."""
+    where = tmp_path_factory.mktemp("models")
+    iris, people = load_iris(as_frame=True), load_diabetes(as_frame=True)
+    X, y = iris.data, iris.target_names[iris.target]
+    model = BoostBPClassifier((4, 3), **TINY).fit(X, y)
+    save(model, where / "iris.boostbp")
+    X.assign(species=y).to_csv(where / "iris.csv", index=False)
+    save(
+        BoostBPRegressor((2,), early_stopping=False, **TINY).fit(people.data, people.target), where / "diabetes.boostbp"
+    )
+    people.frame.to_parquet(where / "diabetes.parquet")
+    return where
+
+
+def test_inspect_counts_what_the_model_holds(folder):
+    facts = json.loads(run("inspect", folder / "iris.boostbp", "--json").stdout)
+    assert facts["estimator"] == "BoostBPClassifier"
+    assert facts["features"] == list(load_iris(as_frame=True).data.columns)
+    assert facts["outputs"] == ["setosa", "versicolor", "virginica"]
+    assert facts["settings"] == {"hidden_layer_sizes": [4, 3], **TINY}
+    assert facts["bytes"] == (folder / "iris.boostbp").stat().st_size
+    # 3 rounds of a tree for each output, on a ridge regression
+    assert [(layer["outputs"], layer["trees"], layer["ridge"]) for layer in facts["layers"]][:2] == [
+        (4, 12, 1),
+        (3, 9, 1),
+    ]
+    model = load(folder / "iris.boostbp")
+    assert [layer["inputs"] for layer in facts["layers"]] == [len(model.layer_names(number)) for number in range(3)]
+    assert all(layer["leaves"] >= 2 * layer["trees"] for layer in facts["layers"])
+    assert sum(facts["importances"].values()) == pytest.approx(1.0)
+    assert facts["training"]["epochs"] == 2
+    assert [layer["layer"] for layer in facts["health"]["layers"]] == [0, 1]
+
+
+def test_inspect_prints_what_json_holds(folder):
+    printed = run("inspect", folder / "iris.boostbp", "--most", "2").stdout
+    facts = json.loads(run("inspect", folder / "iris.boostbp", "--json").stdout)
+    best = sorted(facts["importances"].items(), key=lambda pair: -pair[1])
+    for name, share in best[:2]:
+        assert any(name in line and f"{share:.1%}" in line for line in printed.splitlines())
+    for layer in facts["layers"]:
+        assert any(f"{layer['leaves']:,}" in line for line in printed.splitlines())
+    assert facts["training"]["stop"] in printed
+    assert "hidden_layer_sizes" in printed
+
+
+@pytest.mark.parametrize("kind", ["training", "health", "importances"])
+def test_model_is_drawn(folder, tmp_path, kind):
+    out = tmp_path / "out.png"
+    result = run("plot", folder / "iris.boostbp", "-k", kind, "-o", out)
+    assert result.exit_code == 0, result.output
+    assert np.ptp(imread(out)) == 1.0  # ink on paper
+    assert [path.name for path in tmp_path.iterdir()] == ["out.png"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "target"),
+    [
+        ("iris.csv", "representation", None),
+        ("iris.csv", "representation", "species"),
+        ("iris.csv", "calibration", "species"),
+        ("diabetes.parquet", "representation", "target"),
+        ("diabetes.parquet", "residuals", "target"),
+    ],
+)
+def test_rows_of_a_file_are_drawn(folder, tmp_path, name, kind, target):
+    out = tmp_path / "out.svg"
+    model = (folder / name).with_suffix(".boostbp")
+    options = [] if target is None else ["-t", target]
+    result = run("plot", model, folder / name, "-k", kind, "-o", out, "--rows", 60, *options)
+    assert result.exit_code == 0, result.output
+    assert "<svg" in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["iris.boostbp", "-o", "out.gif"], 2, "ends in .png, .svg or .pdf"),
+        (["iris.boostbp", "-k", "residuals"], 2, "name a .csv or .parquet file"),
+        (["iris.boostbp", "iris.csv"], 2, "leave out"),
+        (["iris.boostbp", "iris.csv", "-k", "calibration"], 2, "needs --target"),
+        (["iris.boostbp", "iris.csv", "-k", "residuals", "-t", "species"], 1, "needs a regressor"),
+        (["diabetes.boostbp", "diabetes.parquet", "-k", "calibration", "-t", "target"], 1, "needs a classifier"),
+        (["iris.csv"], 1, "not a file of boostbp"),
+        (["iris.boostbp", "iris.csv", "-k", "representation", "--layer", "5"], 1, "layer=5"),
+    ],
+)
+def test_error_is_one_line_with_its_code(folder, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(folder)
+    result = run("plot", *arguments, *([] if "-o" in arguments else ["-o", "out.png"]))
+    assert result.exit_code == code
+    lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1
+    assert message in lines[0]
+    assert not (folder / "out.png").exists()
+
+
+def test_compare_writes_a_report_over_folds(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("boostbp.report.compare.SINGLE_LAYER", SINGLE_LAYER[:1])
+    out, html = tmp_path / "out.json", tmp_path / "out.html"
+    quick = [part for name, value in TINY.items() if name != "random_state" for part in ("-s", f"{name}={value}")]
+    files = ["--json", out, "--html", html]
+    result = run("compare", folder / "iris.csv", "-t", "species", "-b", "lightgbm", "--folds", 2, *files, *quick)
+    assert result.exit_code == 0, result.output
+    (rows,) = json.loads(out.read_text())["results"].values()
+    page = html.read_text()
+    for row in rows:
+        values = [fold["accuracy"] for fold in row["folds"]]
+        text = f"{np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}"
+        assert text in page
+        assert text in result.stdout
+    assert "iris.csv" in page
+    assert [row["model"] for row in rows] == ["boostbp (lightgbm)", "LightGBM"]
+    assert all(row["model_bytes"] > 0 for row in rows)
+
+
+def test_report_without_its_packages_fails_before_the_work(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    result = run("compare", "iris", "--html", tmp_path / "out.html")
+    assert result.exit_code == 1
+    assert "pip install 'boostbp[report]'" in result.stderr
+    assert result.stdout == ""

@@ -1,0 +1,16 @@
+"""A page for all tests of it: drawing its pictures takes seconds."""
+
+from __future__ import annotations
+
+import pytest
+from studies import study
+
+from boostbp.report.page import write
+
+
+@pytest.fixture(scope="package")
+def report(tmp_path_factory):
+    """The file of a report on two data sets."""
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    write(path, [study(), study("regression")], {"seed": "0", "a long setting": "x" * 300})
+    return path

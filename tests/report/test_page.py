@@ -1,0 +1,158 @@
+"""The page of a comparison: whole in one file, true to the results, and told in words, too."""
+
+from __future__ import annotations
+
+import base64
+import re
+import sys
+from html.parser import HTMLParser
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from studies import MODELS, study
+
+from boostbp.report.contenders import SINGLE_LAYER, deep
+from boostbp.report.page import check, write
+from boostbp.report.result import Result, joined
+from boostbp.report.splits import splits
+from boostbp.report.trial import Job, measure
+
+TINY = {"epochs": 2, "hidden_layer_sizes": (2,), "n_estimators": 3}
+OUTSIDE = {"src", "srcset", "href", "action", "data", "poster"}
+
+
+class Page(HTMLParser):
+    """Elements of a page with their attributes, and the cells of its tables."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.cells, self.inside = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.inside.append(tag)
+        if tag == "tr":
+            self.cells.append([])
+        if tag in ("td", "th"):
+            self.cells[-1].append("")
+
+    def handle_endtag(self, tag):
+        while self.inside.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if {"td", "th"} & set(self.inside):
+            self.cells[-1][-1] += data.strip()
+
+    def all(self, tag):
+        return [attrs for name, attrs in self.elements if name == tag]
+
+
+@pytest.fixture
+def text(report):
+    assert [entry.name for entry in report.parent.iterdir()] == ["report.html"]
+    return report.read_text(encoding="utf-8")
+
+
+def test_nothing_comes_from_outside(text):
+    page = Page(text)
+    links = [attrs[name] for _, attrs in page.elements for name in OUTSIDE & set(attrs)]
+    assert len(links) > 20
+    assert all(link.startswith(("data:", "#")) for link in links)
+    assert not re.search(r"@import|url\(", text)
+    (policy,) = [meta["content"] for meta in page.all("meta") if "http-equiv" in meta]
+    assert policy.startswith("default-src 'none'")
+
+
+def test_table_says_what_the_results_say(text):
+    rows = Page(text).cells
+    assert rows[0] == ["model", "accuracy", "log-loss", "fit s", "predict s", "peak MB", "model MB", "length"]
+    assert [row[0] for row in rows[1:5]] == [*MODELS, "GBDT-NN"]
+    spread = np.std([0.0, 0.01, 0.02], ddof=1)
+    assert rows[2][1] == f"0.6100 ± {spread:.4f}"
+    assert rows[1][2] == "1.9000 ± 0.1000"
+    assert rows[1][3:] == ["10.00", "0.0000", "\u2013", "4.50", "9"]
+    assert rows[4][1:] == ["skipped", "skipped", "\u2013", "\u2013", "\u2013", "\u2013", "\u2013"]
+
+
+def test_pictures_are_told_in_words_and_have_two_themes(text):
+    page = Page(text)
+    images, dark = page.all("img"), page.all("source")
+    # folds 2, curves 2, calibration 1 or residuals 3, representation 2, health 6
+    assert len(images) == len(dark) == 13 + 15
+    for image, other in zip(images, dark, strict=True):
+        assert image["alt"].endswith(".")
+        assert other["media"] == "(prefers-color-scheme: dark)"
+        pictures = [base64.b64decode(uri.partition("base64,")[2]) for uri in (image["src"], other["srcset"])]
+        assert all(ET.fromstring(picture).tag.endswith("svg") for picture in pictures)
+        assert pictures[0] != pictures[1]
+
+
+def test_names_are_text_and_ids_are_unique(text):
+    assert "people &amp; &lt;income&gt;.csv" in text
+    assert "<income>" not in text
+    page = Page(text)
+    ids = [attrs["id"] for _, attrs in page.elements if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert {link["href"][1:] for link in page.all("a")} <= set(ids)
+
+
+def test_reasons_and_sick_layers_are_told(text):
+    assert "GBDT-NN skipped: needs the torch package" in text
+    assert "Back-propagation is dead at hidden layer 0" in text
+
+
+def test_results_without_pictures_make_a_page(tmp_path):
+    lone = Result("one", "ran", "", {"r2": 0.5, "rmse": 2.0}, 1.0, 0.1)
+    written = study()
+    write(tmp_path / "report.html", [type(written)("plain", "few rows", [lone])], {})
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert page.cells[1][:3] == ["one", "0.5000", "2.0000"]
+    assert not page.all("img")
+
+
+def test_folds_are_means_with_a_spread():
+    runs = [Result("m", "ran", "", {"r2": v}, s, s, b, n, b) for v, s, b, n in ((0.2, 1.0, 10, 3), (0.4, 2.0, 30, 8))]
+    got = joined(runs)
+    assert got.scores == {"r2": pytest.approx(0.3)}
+    assert got.spread("r2") == pytest.approx(np.std([0.2, 0.4], ddof=1))
+    assert (got.fit_seconds, got.predict_seconds, got.peak_bytes, got.length) == (1.5, 1.5, 30, 6)
+    assert got.model_bytes == 20
+    assert runs[0].spread("r2") is None
+    broken = joined([runs[0], Result("m", "failed", "no luck", {})])
+    assert (broken.state, broken.reason, broken.scores) == ("failed", "fold 2: no luck", {})
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("contender", [deep("lightgbm", TINY), *SINGLE_LAYER[::2]], ids=lambda each: each.label)
+def test_evidence_reproduces_the_scores(task, contender):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 3))
+    y = X[:, 0] + 0.1 * rng.standard_normal(90)
+    if task == "classification":
+        y = np.array(["a", "b"])[(y > 0).astype(int)]
+    data = next(splits(X, y, task, test_size=0.5, valid_size=0.2, folds=2, seed=0))
+    outcome = measure(Job(contender, task, 1, 0, evidence=True), data)
+    e, scores = outcome["evidence"], outcome["scores"]
+    if task == "classification":
+        assert e.labels == ("a", "b")
+        assert scores["accuracy"] == np.mean(e.predicted.argmax(axis=1) == e.observed)
+    else:
+        assert scores["rmse"] == pytest.approx(np.sqrt(np.mean((e.observed - e.predicted) ** 2)))
+    assert e.curve.loss == ("log-loss" if task == "classification" else "RMSE")
+    assert e.curve.values[e.curve.kept] == min(e.curve.values)
+    if contender.kind == "deep":
+        assert set(e.hidden) == {0, e.history.best_epoch}
+        assert all(H.shape == (45, 2) for H in e.hidden.values())
+    else:
+        assert (e.hidden, e.history) == ({}, None)
+
+
+def test_missing_packages_and_folders_are_found_before_the_work(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        check(tmp_path / "none" / "report.html")
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=r"HTML report needs the jinja2 .*pip install 'boostbp\[report\]'"):
+        check(tmp_path / "report.html")
