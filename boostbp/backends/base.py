@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree
 
 __all__ = ["Backend", "Grower", "Growth", "LinearLeaves", "NativeGrower", "Table", "refuse"]
@@ -23,14 +24,20 @@ class Table:
 
     Attributes
     ----------
-    X : (rows, features) float64, C-contiguous
+    X : (rows, features) float64, C-contiguous, or Sparse
         NaN is missing. No infinities.
     categorical : tuple of int
         Columns that hold category codes (0, 1, 2, ... or NaN).
     """
 
-    X: Floats
+    X: Matrix
     categorical: tuple[int, ...] = ()
+
+    @property
+    def numeric(self) -> Matrix:
+        """The input without its categorical columns."""
+        columns = list(self.categorical)
+        return self.X.without(columns) if isinstance(self.X, Sparse) else np.delete(self.X, columns, axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +156,8 @@ class Backend(Protocol):
 
     A backend that can grow one tree on several columns of a gradient (``Growth.shared``) says so by
     an attribute ``vector_leaf = True``. For one that does not, the caller combines the columns into
-    one.
+    one. A backend that reads a sparse table (`Table.X` may be `Sparse`) says so by ``sparse = True``;
+    others are never given one.
     """
 
     def bind(self, table: Table, growth: Growth) -> Grower:

@@ -14,6 +14,7 @@ from boostbp.backends import _lightgbm_params, _lightgbm_text
 from boostbp.backends._float32 import gradients
 from boostbp.backends.base import Floats, Gradient, Growth, LinearLeaves, Table
 from boostbp.extras import require
+from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree
 
 __all__ = ["LightGBM", "LightGBMGrower", "backend"]
@@ -62,7 +63,8 @@ class Bins:
 
 
 def _construct(table: Table, params: dict[str, Any]) -> Any:
-    return _library().Dataset(table.X, categorical_feature=list(table.categorical), params=params).construct()
+    X = table.X.entries if isinstance(table.X, Sparse) else table.X
+    return _library().Dataset(X, categorical_feature=list(table.categorical), params=params).construct()
 
 
 @dataclass(slots=True)
@@ -216,9 +218,12 @@ class LightGBM:
     ----------
     vector_leaf : bool
         Whether one tree can be grown on several columns of a gradient: no.
+    sparse : bool
+        Whether a table may be sparse: yes.
     """
 
     vector_leaf: bool = False
+    sparse: bool = True
 
     def bind(self, table: Table, growth: Growth) -> LightGBMGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.sparse as sp
 
 from boostbp.backends._float32 import largest_not_above, representable
 from boostbp.backends._nodes import Numbering
 from boostbp.backends.base import Floats, Growth, Table, refuse
 from boostbp.extras import require
+from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree
 
 __all__ = ["SKLearn", "SKLearnGrower", "backend", "read"]
@@ -40,7 +41,7 @@ class SKLearnGrower:
         The trees of the last round, as scikit-learn holds them.
     """
 
-    X: NDArray[np.float32]
+    X: Any
     growth: Growth
     params: dict[str, Any]
     models: list[Any] = field(default_factory=list)
@@ -86,9 +87,12 @@ class SKLearn:
     ----------
     vector_leaf : bool
         Whether one tree can be grown on several columns of a gradient: yes.
+    sparse : bool
+        Whether a table may be sparse: yes, without missing values.
     """
 
     vector_leaf: bool = True
+    sparse: bool = True
 
     def bind(self, table: Table, growth: Growth) -> SKLearnGrower:
         """Check the settings; see `boostbp.backends.base.Backend`.
@@ -103,7 +107,14 @@ class SKLearn:
                 f"backend='sklearn' takes numeric columns only, got categorical columns {table.categorical}: "
                 f"encode them (one-hot) or use backend='lightgbm'."
             )
-        return SKLearnGrower(representable(table.X), growth, _native(growth))
+        return SKLearnGrower(_float32(table.X), growth, _native(growth))
+
+
+def _float32(X: Matrix) -> Any:
+    if not isinstance(X, Sparse):
+        return representable(X)
+    indptr, indices, data = X.arrays
+    return sp.csc_matrix((representable(data), indices, indptr), X.shape)
 
 
 def read(tree: Any) -> Tree:

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from boostbp.backends import _xgboost_params, _xgboost_ubj
 from boostbp.backends._float32 import gradients, representable
 from boostbp.backends._nodes import without_small_leaves
+from boostbp.backends._xgboost_blocks import blocks
 from boostbp.backends.base import Floats, Growth, Table
 from boostbp.extras import require
+from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree
 
 __all__ = ["XGBoost", "XGBoostGrower", "backend"]
@@ -141,9 +143,13 @@ class XGBoost:
     ----------
     vector_leaf : bool
         Whether one tree can be grown on several columns of a gradient: yes, without categories.
+    sparse : bool
+        Whether a table may be sparse: yes, but XGBoost's bins are dense, two to three bytes for each cell, as zeros
+        are no missing values.
     """
 
     vector_leaf: bool = True
+    sparse: bool = True
 
     def bind(self, table: Table, growth: Growth) -> XGBoostGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""
@@ -152,10 +158,11 @@ class XGBoost:
         types = None
         if table.categorical:
             types = ["c" if j in table.categorical else "q" for j in range(table.X.shape[1])]
+        sparse = isinstance(table.X, Sparse)
         matrix = library.QuantileDMatrix(
-            representable(table.X),
+            blocks(library, table.X, types) if sparse else representable(table.X),
             max_bin=growth.max_bins,
-            feature_types=types,
+            feature_types=None if sparse else types,
             enable_categorical=types is not None,
             nthread=growth.n_threads,
         )

@@ -15,6 +15,7 @@ from boostbp.backends.base import Table
 from boostbp.inputs.categories import Category, categories_of, codes_of
 from boostbp.inputs.columns import ArrayColumn
 from boostbp.inputs.sources import Source, matrix_of, open_source
+from boostbp.trees.sparse import Matrix, Sparse
 
 __all__ = ["Schema"]
 
@@ -78,8 +79,9 @@ class Schema:
         Returns
         -------
         Table
-            A float64, C-contiguous array without categories is not copied. A category that was
-            not there at fit has the code ``len(categories[column])``.
+            A float64, C-contiguous array without categories is not copied. A sparse matrix stays sparse:
+            what it does not hold is 0, NaN that it holds is missing. A category that was not there at fit
+            has the code ``len(categories[column])``.
 
         Raises
         ------
@@ -105,23 +107,22 @@ class Schema:
         X = self._matrix(source)
         try:
             with np.errstate(invalid="ignore"):  # its first look is a sum
-                assert_all_finite(X, allow_nan=True, input_name="X")
+                assert_all_finite(X.entries if isinstance(X, Sparse) else X, allow_nan=True, input_name="X")
         except ValueError as error:
-            row, j = divmod(int(np.isinf(X).argmax()), X.shape[1])
+            row, j, value = _infinity(X)
             raise ValueError(
-                f"Input X contains infinity: {_column(source, j).label}, row {row} (counted from 0) holds {X[row, j]}. "
+                f"Input X contains infinity: {_column(source, j).label}, row {row} (counted from 0) holds {value}. "
                 "Clip it, or make it missing (NaN)."
             ) from error
         return Table(X, tuple(sorted(self.categories)))
 
-    def _matrix(self, source: Source) -> NDArray[np.float64]:
+    def _matrix(self, source: Source) -> Matrix:
         if source.block is None:
             return matrix_of([self._values(source, j) for j in range(self.n_features)])
         if sp.issparse(source.block):
-            X = source.block.toarray(order="C")
-        else:
-            with np.errstate(over="ignore"):  # wider floats than ours: infinity is refused below
-                X = check_array(source.block, dtype=np.float64, order="C", ensure_all_finite=False)
+            return Sparse.of(source.block).replaced({j: self._values(source, j) for j in self.categories})
+        with np.errstate(over="ignore"):  # wider floats than ours: infinity is refused below
+            X = check_array(source.block, dtype=np.float64, order="C", ensure_all_finite=False)
         if self.categories and np.may_share_memory(X, source.block):
             X = X.copy()
         for j in self.categories:
@@ -178,6 +179,16 @@ class Schema:
                 raise ValueError(f"column {j} of {self.n_features} has the categories {values}")
             if len(set(values)) != len(values):
                 raise ValueError(f"column {j} has a category twice")
+
+
+def _infinity(X: Matrix) -> tuple[int, int, float]:
+    """Row, column and value of an infinity."""
+    if isinstance(X, Sparse):
+        indptr, indices, data = X.arrays
+        at = int(np.isinf(data).argmax())
+        return int(indices[at]), int(np.searchsorted(indptr, at, "right")) - 1, float(data[at])
+    row, j = divmod(int(np.isinf(X).argmax()), X.shape[1])
+    return row, j, float(X[row, j])
 
 
 def _column(source: Source, j: int) -> Any:

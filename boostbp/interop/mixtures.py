@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -19,6 +20,7 @@ from boostbp.extras import require
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
 from boostbp.learning.watch import EvalSet
+from boostbp.trees.sparse import dense
 
 __all__ = ["GBDTNNClassifier", "GBDTNNRegressor", "NNGBDTClassifier", "NNGBDTRegressor"]
 
@@ -38,6 +40,10 @@ class _Mixture(BaseBoostBP):
     network_learning_rate: float
     network_steps: int
     batch_size: int | None
+
+    def _read(self, X: Any, *, reset: bool = False) -> Table:
+        table = super()._read(X, reset=reset)
+        return replace(table, X=dense(table.X))  # a neural network reads all numbers
 
     def _train(
         self,

@@ -14,6 +14,7 @@ from boostbp.backends.base import Table
 from boostbp.learning.metrics import Metric
 from boostbp.learning.settings import Settings
 from boostbp.learning.watch import EvalSet
+from boostbp.trees.sparse import Sparse
 
 __all__ = ["fingerprint"]
 
@@ -65,7 +66,9 @@ def fingerprint(
 def _digest(*parts: Any) -> str:
     digest = hashlib.sha256()
     for part in parts:
-        if isinstance(part, np.ndarray):
+        if isinstance(part, Sparse):
+            digest.update(_digest("sparse", part.shape, *part.arrays).encode())
+        elif isinstance(part, np.ndarray):
             digest.update(repr((part.shape, part.dtype.str)).encode())
             digest.update(np.ascontiguousarray(part).data)
         else:

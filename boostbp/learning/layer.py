@@ -13,6 +13,7 @@ from boostbp.learning.fitting import Rounds
 from boostbp.learning.objective import Objective, SquaredTo
 from boostbp.trees.basis import Elementwise
 from boostbp.trees.forest import Forest
+from boostbp.trees.sparse import Matrix, Sparse
 
 __all__ = ["BoundInput", "Fit", "Layer", "LayerSettings", "Objective", "SquaredTo", "Trace", "fit"]
 
@@ -26,7 +27,7 @@ class Trace:
     Attributes
     ----------
     forest : Forest
-    X : (rows, features) float64
+    X : (rows, features) float64, or Sparse
         The layer's input.
     leaf : (trees, rows), smallest integer type
         The leaf of each row under each tree.
@@ -34,7 +35,7 @@ class Trace:
     """
 
     forest: Forest
-    X: Floats
+    X: Matrix
     leaf: NDArray[Any]
     n_threads: int = 1
 
@@ -56,17 +57,17 @@ class Layer:
 
     forest: Forest
 
-    def forward(self, H: Floats, *, n_jobs: int = 1) -> tuple[Floats, Trace]:
+    def forward(self, H: Matrix, *, n_jobs: int = 1) -> tuple[Floats, Trace]:
         """Output, (rows, outputs), and the trace for the backward pass."""
         H = _input(self.forest, H)
         leaf = self.forest.route(H, n_jobs)
         return self.forest.evaluate(H, leaf, n_jobs), Trace(self.forest, H, leaf, n_jobs)
 
-    def predict(self, H: Floats, *, n_jobs: int = 1) -> Floats:
+    def predict(self, H: Matrix, *, n_jobs: int = 1) -> Floats:
         """Output, (rows, outputs), without a trace."""
         return self.forest.predict(_input(self.forest, H), n_jobs)
 
-    def jacobian(self, H: Floats, *, n_jobs: int = 1) -> Floats:
+    def jacobian(self, H: Matrix, *, n_jobs: int = 1) -> Floats:
         """Jacobian of each row, (rows, outputs, features)."""
         return self.forward(H, n_jobs=n_jobs)[1].jacobian()
 
@@ -126,8 +127,8 @@ def _check_native(settings: LayerSettings, objective: Objective) -> None:
         raise ValueError(f"leaves='native' is not supported {why}. Use leaves='refit'.")
 
 
-def _input(forest: Forest, H: Floats) -> Floats:
-    H = np.ascontiguousarray(H, np.float64)
-    if H.ndim != 2 or H.shape[1] != forest.n_features:
+def _input(forest: Forest, H: Matrix) -> Matrix:
+    H = H if isinstance(H, Sparse) else np.ascontiguousarray(H, np.float64)
+    if len(H.shape) != 2 or H.shape[1] != forest.n_features:
         raise ValueError(f"H has shape {H.shape}: this layer was fitted to (rows, {forest.n_features}).")
     return H

@@ -8,23 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.learning.steps import spread
+from boostbp.trees.columns import Standardised
+from boostbp.trees.sparse import Matrix
 
 __all__ = ["STARTS", "Start", "noise", "projection"]
 
 Floats = NDArray[np.float64]
-Start = Callable[[Floats, Floats, int, np.random.Generator], Floats]
+Start = Callable[[Matrix, Floats, int, np.random.Generator], Floats]
 
 
-def noise(h: Floats, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
+def noise(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
     """Gaussian noise, (rows, units): the paper's start."""
     return rng.standard_normal((len(h), units))
 
 
-def projection(h: Floats, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
+def projection(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
     """Random projections of the standardised layer below, each unit with spread 1, (rows, units)."""
-    U = standardised(h, weight)
-    out = U @ rng.standard_normal((U.shape[1], units))
-    return standardised(out, weight)
+    directions = rng.standard_normal((h.shape[1], units))
+    return standardised(Standardised.of(h, weight).project(directions), weight)
 
 
 def standardised(h: Floats, weight: Floats) -> Floats:

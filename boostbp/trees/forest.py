@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from boostbp.trees import kernels, threads
 from boostbp.trees.basis import Basis
 from boostbp.trees.ridge import LeafModel, Paths
+from boostbp.trees.sparse import Matrix, Sparse, dense, tiles
 from boostbp.trees.tree import Tree, joined
 
 __all__ = ["Forest", "Member"]
@@ -87,9 +88,16 @@ class Forest:
         most = int(np.diff(self.leaves.tree_leaf).max(initial=1)) - 1
         return np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.int32
 
-    def route(self, X: Floats, n_threads: int = 1) -> NDArray[Any]:
+    def route(self, X: Matrix, n_threads: int = 1) -> NDArray[Any]:
         """Leaf number of each row under each tree, (trees, rows)."""
         leaf = np.empty((self.n_trees, len(X)), self.leaf_dtype)
+        if isinstance(X, Sparse):
+
+            def tile(narrow: Forest, rows: slice, part: Floats) -> None:
+                leaf[:, rows] = narrow.route(part)
+
+            self._by_tiles(tile, X, n_threads)
+            return leaf
         threads.spread(
             lambda rows: kernels.route(self.nodes, self.tree_split, X, *rows, leaf),
             _parts(len(X), n_threads),
@@ -97,10 +105,17 @@ class Forest:
         )
         return leaf
 
-    def evaluate(self, X: Floats, leaf: NDArray[Any], n_threads: int = 1) -> Floats:
+    def evaluate(self, X: Matrix, leaf: NDArray[Any], n_threads: int = 1) -> Floats:
         """Outputs of rows whose leaves are known, (rows, outputs)."""
-        Z = self.basis.expand(X)
         out = np.zeros((len(X), self.n_outputs))
+        if isinstance(X, Sparse):
+
+            def tile(narrow: Forest, rows: slice, part: Floats) -> None:
+                out[rows] = narrow.evaluate(part, np.ascontiguousarray(leaf[:, rows]))
+
+            self._by_tiles(tile, X, n_threads)
+            return out
+        Z = self.basis.expand(X)
         threads.spread(
             lambda rows: kernels.evaluate(self.leaves, leaf, Z, self.clip, *rows, out),
             _parts(len(X), n_threads),
@@ -108,9 +123,16 @@ class Forest:
         )
         return out
 
-    def predict(self, X: Floats, n_threads: int = 1) -> Floats:
+    def predict(self, X: Matrix, n_threads: int = 1) -> Floats:
         """Outputs, (rows, outputs), in chunks: memory does not grow with rows x trees."""
         out = np.empty((len(X), self.n_outputs))
+        if isinstance(X, Sparse):
+
+            def tile(narrow: Forest, rows: slice, part: Floats) -> None:
+                out[rows] = narrow.predict(part)
+
+            self._by_tiles(tile, X, n_threads)
+            return out
 
         def chunk(first: int) -> None:
             part = X[first : first + CHUNK]
@@ -119,11 +141,28 @@ class Forest:
         threads.spread(chunk, range(0, len(X), CHUNK), n_threads)
         return out
 
-    def vjp(self, X: Floats, leaf: NDArray[Any], G: Floats, n_threads: int = 1) -> Floats:
+    def _by_tiles(self, tile: Callable[[Forest, slice, Floats], None], X: Sparse, n_threads: int) -> None:
+        """Call `tile` on pieces of a sparse input: dense rows of the features in use, and the forest on these."""
+        per_feature = max(1, self.basis.columns_per_feature)
+        feature, which = np.divmod(self.leaves.column, per_feature)
+        used = np.union1d(self.nodes.feature, feature)
+        place = np.searchsorted(used, feature) * per_feature + which
+        narrow = replace(
+            self,
+            n_features=len(used),
+            nodes=self.nodes._replace(feature=np.searchsorted(used, self.nodes.feature).astype(np.int32)),
+            leaves=self.leaves._replace(column=place.astype(np.int32)),
+        )
+        threads.spread(
+            lambda rows: tile(narrow, rows, X.dense(used, rows)), tiles(0, len(X), len(used) * per_feature), n_threads
+        )
+
+    def vjp(self, X: Matrix, leaf: NDArray[Any], G: Floats, n_threads: int = 1) -> Floats:
         """``J' g`` of each row: a gradient in the outputs, (rows, outputs), as one in the inputs, (rows, features).
 
         Equation (1) of the paper with the Jacobian of section *Gradient of GBDT Layer*.
         """
+        X = dense(X)
         Z = self.basis.expand(X)
         G = np.ascontiguousarray(G, np.float64)
         out = np.zeros_like(Z)
@@ -134,8 +173,9 @@ class Forest:
         )
         return self.basis.pull(X, out)
 
-    def jacobian(self, X: Floats, leaf: NDArray[Any], n_threads: int = 1) -> Floats:
+    def jacobian(self, X: Matrix, leaf: NDArray[Any], n_threads: int = 1) -> Floats:
         """Jacobian of each row, (rows, outputs, features)."""
+        X = dense(X)
         Z = self.basis.expand(X)
         out = np.zeros((len(X), self.n_outputs, Z.shape[1]))
         threads.spread(

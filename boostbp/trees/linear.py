@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
-from boostbp.trees.ridge import BLOCK_ROWS, LeafModel, LeafRanges, LeafRows, Paths
+from boostbp.trees.columns import Standardised
+from boostbp.trees.ridge import LeafModel, Paths
+from boostbp.trees.sparse import Matrix, tiles
 
 __all__ = ["RidgeBase"]
 
 Floats = NDArray[np.float64]
+MOST = 1000  # rows or columns that are decomposed: work grows with the cube
 STEPS = 50  # of the minimiser; a few dozen bring the loss of a ridge regression to its minimum
 
 
@@ -24,43 +25,42 @@ STEPS = 50  # of the minimiser; a few dozen bring the loss of a ridge regression
 class RidgeBase:
     """A ridge regression bound to one input: its spectrum is computed once, targets come and go.
 
+    Of an input with more than `MOST` rows and columns, only the `MOST` columns of largest variance, in units of
+    their range, take part.
+
     Attributes
     ----------
-    paths : Paths
-        One leaf over all columns.
-    frame : (columns, 4) float64
+    U : Standardised
+        The columns that take part.
     weight : (rows,) float64
         Row weights.
-    vectors : (columns, rank) float64
-        Directions of the standardised input.
+    vectors : (columns, rank) float64, or (rows, rank) where columns outnumber rows
+        Singular vectors of ``sqrt(weight) U`` on its shorter side.
     values : (rank,) float64
-        Weighted sum of squares along each direction.
+        Weighted sum of squares along each direction: the squared singular values.
     """
 
-    Z: Floats
-    paths: Paths
-    frame: Floats
+    U: Standardised
     weight: Floats
     vectors: Floats
     values: Floats
 
     @classmethod
-    def bind(cls, Z: Floats, columns: NDArray[np.int32], weight: Floats) -> RidgeBase:
+    def bind(cls, Z: Matrix, columns: NDArray[np.int32], weight: Floats) -> RidgeBase:
         """Standardise the columns of the input and decompose it.
 
         Parameters
         ----------
-        Z : (rows, all columns) float64, C-contiguous
+        Z : (rows, all columns) float64, C-contiguous, or Sparse
             NaN counts as the column's mean.
         columns : (columns,) int32
             The numeric ones.
         weight : (rows,) float64
         """
-        paths = Paths.everywhere(columns)
-        everyone = LeafRows.blocks(np.zeros(len(Z), np.int32), 1)
-        frame = reduce(add, (LeafRanges.of(rows, paths, Z, weight) for rows in everyone)).frame()
-        vectors, values = _spectrum(Z, paths, frame, weight)
-        return cls(Z, paths, frame, weight, vectors, values)
+        U = Standardised.of(Z, weight).take(columns)
+        if min(len(Z), len(columns)) > MOST:
+            U = U.take(np.sort(np.argsort(-U.variance, kind="stable")[:MOST]))
+        return cls(U, weight, *_spectrum(U, weight))
 
     def fit(self, target: Floats, reg_lambda: float | None = None) -> LeafModel:
         """Fit all outputs at once.
@@ -112,10 +112,7 @@ class RidgeBase:
 
         def objective(flat: Floats) -> tuple[float, Floats]:
             along = unit[:, None] * flat.reshape(-1, n_outputs)
-            fit = np.empty((n_rows, n_outputs))
-            for block, U in _standardised(self.Z, self.paths, self.frame):
-                fit[block] = along[0] + U @ (self.vectors @ along[1:])
-            value, grad = loss(fit)
+            value, grad = loss(along[0] + self.U.times(self._slopes(along[1:])))
             slope = np.concatenate([grad.sum(0)[None], self._moment(grad)]) + penalty[:, None] * along
             return value + float(penalty @ np.square(along).sum(1)) / 2, (unit[:, None] * slope).ravel()
 
@@ -126,10 +123,23 @@ class RidgeBase:
 
     def _moment(self, grad: Floats) -> Floats:
         """Moments of what is weighted already, along the directions, (rank, outputs)."""
-        moment = np.zeros((len(self.paths.column), grad.shape[1]))
-        for block, U in _standardised(self.Z, self.paths, self.frame):
-            moment += U.T @ grad[block]
-        return self.vectors.T @ moment
+        if self._wide:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                halves = np.where(self.weight[:, None] > 0, grad / np.sqrt(self.weight)[:, None], 0.0)
+            return np.sqrt(self.values)[:, None] * (self.vectors.T @ halves)
+        return self.vectors.T @ self.U.moment(grad)
+
+    def _slopes(self, along: Floats) -> Floats:
+        """Weights of the columns, (columns, outputs), from weights along the directions."""
+        if self._wide:
+            halves = self.vectors @ (along / np.sqrt(self.values)[:, None])
+            return self.U.moment(np.sqrt(self.weight)[:, None] * halves)
+        return self.vectors @ along
+
+    @property
+    def _wide(self) -> bool:
+        """Whether columns outnumber rows."""
+        return len(self.U.column) > len(self.weight)
 
     def _along(self, centred: Floats) -> Floats:
         """Weighted moments of centred targets along the directions, (rank, outputs)."""
@@ -143,33 +153,28 @@ class RidgeBase:
         return _by_gcv(self.values, np.square(along).sum(1), square, n_rows)
 
     def _model(self, constant: Floats, along: Floats) -> LeafModel:
-        weight = np.concatenate([constant[None], self.vectors @ along])
-        return LeafModel(self.paths, self.frame, weight.ravel(), len(constant), np.array([np.nan]))
+        weight = np.concatenate([constant[None], self._slopes(along)])
+        paths = Paths.everywhere(self.U.column)
+        return LeafModel(paths, self.U.frame, weight.ravel(), len(constant), np.array([np.nan]))
 
 
-def _standardised(Z: Floats, paths: Paths, frame: Floats) -> Iterator[tuple[slice, Floats]]:
-    for first in range(0, len(Z), BLOCK_ROWS):
-        block = slice(first, first + BLOCK_ROWS)
-        with np.errstate(over="ignore", invalid="ignore"):  # a column too wide for float64 has scale 0, and counts as 0
-            U = (Z[block, paths.column] - frame[:, 0]) * frame[:, 1]
-        yield block, np.where(np.isnan(U), 0.0, U)
-
-
-def _spectrum(Z: Floats, paths: Paths, frame: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Directions (columns, rank) and sums of squares (rank,) of the weighted, standardised input."""
-    if len(paths.column) == 0:
+def _spectrum(U: Standardised, weight: Floats) -> tuple[Floats, Floats]:
+    """Singular vectors, (shorter side, rank), and squared singular values, (rank,), of ``sqrt(weight) U``."""
+    n_rows, n_columns = len(weight), len(U.column)
+    if n_columns == 0:
         return np.empty((0, 0)), np.empty(0)
-    if len(paths.column) <= len(Z):
-        gram = np.zeros((len(paths.column),) * 2)
-        for block, U in _standardised(Z, paths, frame):
-            gram += U.T @ (weight[block, None] * U)
-        values, vectors = eigh(gram)
-        keep = values > 1e-12 * max(values[-1], 0.0)
-        return vectors[:, keep], values[keep]
-    U = np.concatenate([U for _, U in _standardised(Z, paths, frame)]) * np.sqrt(weight)[:, None]
-    values, left = eigh(U @ U.T)
+    gram = np.zeros((min(n_rows, n_columns),) * 2)
+    if n_columns > n_rows:
+        for columns in tiles(0, n_columns, n_rows):
+            part = U.take(np.arange(columns.start, columns.stop)).block(slice(0, n_rows)) * np.sqrt(weight)[:, None]
+            gram += part @ part.T
+    else:
+        for rows in tiles(0, n_rows, n_columns):
+            part = U.block(rows)
+            gram += part.T @ (weight[rows, None] * part)
+    values, vectors = eigh(gram)
     keep = values > 1e-12 * max(values[-1], 0.0)
-    return U.T @ (left[:, keep] / np.sqrt(values[keep])), values[keep]
+    return vectors[:, keep], values[keep]
 
 
 def _by_gcv(values: Floats, along: Floats, square: float, n_rows: float) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees import kernels
+from boostbp.trees.sparse import Matrix, Sparse, tiles
 
 __all__ = ["Tree", "joined"]
 
@@ -109,12 +110,12 @@ class Tree:
             self.categories,
         )
 
-    def leaf_of(self, X: NDArray[np.float64]) -> NDArray[np.int32]:
+    def leaf_of(self, X: Matrix) -> NDArray[np.int32]:
         """Leaf number of each row.
 
         Parameters
         ----------
-        X : (rows, features) float64, C-contiguous
+        X : (rows, features) float64, C-contiguous, or Sparse
             Categories as codes; NaN is missing.
 
         Returns
@@ -122,7 +123,13 @@ class Tree:
         (rows,) int32
         """
         leaf = np.empty(len(X), np.int32)
-        kernels.route_tree(self.nodes, X, leaf)
+        if not isinstance(X, Sparse):
+            kernels.route_tree(self.nodes, X, leaf)
+            return leaf
+        features, place = np.unique(self.feature, return_inverse=True)
+        nodes = self.nodes._replace(feature=place.astype(np.int32))
+        for rows in tiles(0, len(X), len(features)):
+            kernels.route_tree(nodes, X.dense(features, rows), leaf[rows])
         return leaf
 
     def path_features(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

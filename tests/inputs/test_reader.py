@@ -10,13 +10,14 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp.inputs import read_input, read_target, read_weight
+from boostbp.trees.sparse import dense
 
 
 class _Reads(BaseEstimator):
     """One tree on what was read."""
 
     def fit(self, X, y, sample_weight=None):
-        X = read_input(self, X, reset=True).X
+        X = dense(read_input(self, X, reset=True).X)
         y = read_target(y, len(X), estimator=self, labels=isinstance(self, ClassifierMixin))
         self.tree_ = self._tree(random_state=0, max_depth=8).fit(X, y, read_weight(sample_weight, len(X)))
         self.classes_ = getattr(self.tree_, "classes_", None)
@@ -24,7 +25,7 @@ class _Reads(BaseEstimator):
 
     def predict(self, X):
         check_is_fitted(self)
-        return self.tree_.predict(read_input(self, X, reset=False).X)
+        return self.tree_.predict(dense(read_input(self, X, reset=False).X))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

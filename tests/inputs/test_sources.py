@@ -75,17 +75,24 @@ def test_sparse_zeros_are_zeros(fit, make, dtype):
     X = make(dense)
     X.data[::3] = 0  # explicit zeros
     _, table = fit(X)
-    np.testing.assert_array_equal(table.X, X.toarray())
+    np.testing.assert_array_equal(table.X.toarray(), X.toarray())
     if dtype is np.float64:
         X.data[0] = NAN
-        np.testing.assert_array_equal(fit(X)[1].X, X.toarray())
+        np.testing.assert_array_equal(fit(X)[1].X.toarray(), X.toarray())
+
+
+def test_sparse_entries_that_come_twice_are_added_and_the_users_matrix_stays():
+    X = sp.csc_matrix((np.array([1.0, 2.0, 5.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), (2, 2))
+    table = read_input(BaseEstimator(), X, reset=True)
+    np.testing.assert_array_equal(table.X.toarray(), [[0, 5], [3, 0]])
+    assert X.nnz == 3
 
 
 def test_sparse_columns_may_be_categorical(fit):
     X = sp.csr_array([[0.0, 3.0], [5.0, 0.0], [0.0, 3.0]])
     estimator, table = fit(X, [1])
     assert estimator.schema_.categories == {1: (0.0, 3.0)}
-    np.testing.assert_array_equal(table.X, [[0, 1], [5, 0], [0, 1]])
+    np.testing.assert_array_equal(table.X.toarray(), [[0, 1], [5, 0], [0, 1]])
 
 
 def test_missing_values_of_objects_and_masks_are_nan(fit):

@@ -1,0 +1,112 @@
+"""Columns of an input, dense or sparse, brought to mean 0 and largest size 1: the same bits for both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.trees.kernels import columns as kernels
+from boostbp.trees.kernels import frames
+from boostbp.trees.sparse import Matrix, Sparse
+
+__all__ = ["Standardised"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Standardised:
+    """``U``, some columns of an input brought to mean 0 and largest size 1, without being written down.
+
+    Attributes
+    ----------
+    Z : (rows, all columns) float64, C-contiguous, or Sparse
+        A missing value has ``u = 0``.
+    column : (columns,) int32
+        Columns of `Z` that take part.
+    frame : (columns, 4) float64
+        See `LeafRanges.frame`.
+    zero : (columns,) float64
+        What becomes of a zero; 0 where there is none.
+    variance : (columns,) float64
+        Weighted mean of ``u^2``.
+    """
+
+    Z: Matrix
+    column: NDArray[np.int32]
+    frame: Floats
+    zero: Floats
+    variance: Floats
+
+    @classmethod
+    def of(cls, Z: Matrix, weight: Floats) -> Self:
+        """All columns, with row weights."""
+        n_columns = Z.shape[1]
+        sums = np.tile([np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0], (n_columns, 1))
+        square = np.zeros(n_columns)
+        if isinstance(Z, Sparse):
+            kernels.column_sums_sparse(*Z.arrays, weight, sums)
+        else:
+            kernels.column_sums(Z, weight, sums)
+        lower, upper, total, missing, held, number = sums.T
+        everything = np.cumsum(weight)[-1]  # row by row, as the kernels add
+        some_zero = number < len(Z)
+        lower, upper = (
+            np.where(some_zero, np.minimum(lower, 0.0), lower),
+            np.where(some_zero, np.maximum(upper, 0.0), upper),
+        )
+        frame = frames(np.column_stack([lower, upper, total, everything - missing]), 0.0)
+        zero = np.where(some_zero, -frame[:, 0] * frame[:, 1], 0.0)
+        if isinstance(Z, Sparse):
+            kernels.column_squares_sparse(*Z.arrays, weight, frame, square)
+        else:
+            kernels.column_squares(Z, weight, frame, square)
+        variance = (square + (everything - held) * np.square(zero)) / everything
+        return cls(Z, np.arange(n_columns, dtype=np.int32), frame, zero, variance)
+
+    def take(self, columns: NDArray[np.integer]) -> Self:
+        """Some of the columns."""
+        return replace(
+            self,
+            column=self.column[columns],
+            frame=self.frame[columns],
+            zero=self.zero[columns],
+            variance=self.variance[columns],
+        )
+
+    def block(self, rows: slice) -> Floats:
+        """Some rows of ``U``, (rows, columns)."""
+        Z, frame = self.Z, self.frame
+        part = Z.dense(self.column, rows) if isinstance(Z, Sparse) else Z[rows].take(self.column, axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):  # a column too wide for float64 has scale 0, and counts as 0
+            U = (part - frame[:, 0]) * frame[:, 1]
+        return np.where(np.isnan(U), 0.0, U)
+
+    def times(self, V: Floats) -> Floats:
+        """``U @ V``, (rows, outputs)."""
+        out = np.tile(self.zero @ V, (len(self.Z), 1))
+        rest = self.column, self.frame, self.zero, np.ascontiguousarray(V), out
+        if isinstance(self.Z, Sparse):
+            kernels.add_products_sparse(*self.Z.arrays, *rest)
+        else:
+            kernels.add_products(self.Z, *rest)
+        return out
+
+    def moment(self, G: Floats) -> Floats:
+        """``U' @ G``, (columns, outputs)."""
+        out = np.outer(self.zero, G.sum(axis=0))
+        rest = self.column, self.frame, self.zero, np.ascontiguousarray(G), out
+        if isinstance(self.Z, Sparse):
+            kernels.add_moments_sparse(*self.Z.arrays, *rest)
+        else:
+            kernels.add_moments(self.Z, *rest)
+        return out
+
+    def project(self, directions: Floats) -> Floats:
+        """Project the columns, brought to mean 0 and spread 1, on `directions`, (columns, units): (rows, units)."""
+        spread = np.sqrt(self.variance)
+        varies = spread > 1e-14 * (1.0 + np.abs(self.frame[:, 0]) * self.frame[:, 1])  # by more than rounding
+        return self.times(directions / np.where(varies, spread, np.inf)[:, None])

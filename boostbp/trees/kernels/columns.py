@@ -1,0 +1,141 @@
+"""Compiled sums over the columns of an input, the same bits for a dense and a sparse one.
+
+Zeros take no part in a sum: both kinds of input then add the same numbers in the same order, and the work grows with
+what a sparse input holds. A sparse input comes as its compressed columns `indptr`, `indices`, `data`.
+
+Standardised, a value is ``u = (z - center) * inv_scale``, 0 if missing; `zero` is what a zero becomes.
+"""
+
+from __future__ import annotations
+
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact
+
+__all__ = [
+    "add_moments",
+    "add_moments_sparse",
+    "add_products",
+    "add_products_sparse",
+    "column_squares",
+    "column_squares_sparse",
+    "column_sums",
+    "column_sums_sparse",
+    "fill",
+]
+
+
+@exact
+def _see(z, w, sums):
+    sums[4] += w
+    sums[5] += 1.0
+    if z != z:
+        sums[3] += w
+        return
+    sums[0] = min(sums[0], z)
+    sums[1] = max(sums[1], z)
+    sums[2] += w * z
+
+
+@exact
+def column_sums(Z, weight, sums):
+    """Add to the sums of each column, (columns, 6).
+
+    Smallest and largest value, ``sum(weight * z)``, weight of the missing values, weight and number of all but zeros.
+    """
+    for row in range(len(Z)):
+        for j in range(len(sums)):
+            if Z[row, j] != 0.0:
+                _see(Z[row, j], weight[row], sums[j])
+
+
+@exact
+def column_sums_sparse(indptr, indices, data, weight, sums):
+    """See `column_sums`."""
+    for j in range(len(sums)):
+        for k in range(indptr[j], indptr[j + 1]):
+            if data[k] != 0.0:
+                _see(data[k], weight[indices[k]], sums[j])
+
+
+@exact
+def _standardised(z, frame):
+    u = (z - frame[CENTER]) * frame[INV_SCALE]
+    return u if u == u else 0.0
+
+
+@exact
+def column_squares(Z, weight, frame, out):
+    """Add ``sum(weight * u^2)`` of each column."""
+    for row in range(len(Z)):
+        for j in range(len(out)):
+            if Z[row, j] != 0.0:
+                out[j] += weight[row] * _standardised(Z[row, j], frame[j]) ** 2
+
+
+@exact
+def column_squares_sparse(indptr, indices, data, weight, frame, out):
+    """See `column_squares`."""
+    for j in range(len(out)):
+        for k in range(indptr[j], indptr[j + 1]):
+            if data[k] != 0.0:
+                out[j] += weight[indices[k]] * _standardised(data[k], frame[j]) ** 2
+
+
+@exact
+def _add_times(factor, row, out):
+    for k in range(len(out)):
+        out[k] += factor * row[k]
+
+
+@exact
+def add_products(Z, column, frame, zero, V, out):
+    """Add ``(U - zero) @ V`` to `out`, (rows, outputs)."""
+    for row in range(len(Z)):
+        for j in range(len(column)):
+            z = Z[row, column[j]]
+            if z != 0.0:
+                _add_times(_standardised(z, frame[j]) - zero[j], V[j], out[row])
+
+
+@exact
+def add_products_sparse(indptr, indices, data, column, frame, zero, V, out):
+    """See `add_products`."""
+    for j in range(len(column)):
+        for k in range(indptr[column[j]], indptr[column[j] + 1]):
+            if data[k] != 0.0:
+                _add_times(_standardised(data[k], frame[j]) - zero[j], V[j], out[indices[k]])
+
+
+@exact
+def add_moments(Z, column, frame, zero, G, out):
+    """Add ``(U - zero)' @ G`` to `out`, (columns, outputs)."""
+    for row in range(len(Z)):
+        for j in range(len(column)):
+            z = Z[row, column[j]]
+            if z != 0.0:
+                _add_times(_standardised(z, frame[j]) - zero[j], G[row], out[j])
+
+
+@exact
+def add_moments_sparse(indptr, indices, data, column, frame, zero, G, out):
+    """See `add_moments`."""
+    for j in range(len(column)):
+        for k in range(indptr[column[j]], indptr[column[j] + 1]):
+            if data[k] != 0.0:
+                _add_times(_standardised(data[k], frame[j]) - zero[j], G[indices[k]], out[j])
+
+
+@exact
+def fill(indptr, indices, data, columns, begin, end, out):
+    """Write some columns of rows ``begin .. end - 1`` into `out`, (rows, columns), which is zero."""
+    for place in range(len(columns)):
+        last = indptr[columns[place] + 1]
+        k, behind = indptr[columns[place]], last
+        while k < behind:  # the first entry of these rows, by bisection
+            middle = (k + behind) // 2
+            if indices[middle] < begin:
+                k = middle + 1
+            else:
+                behind = middle
+        while k < last and indices[k] < end:
+            out[indices[k] - begin, place] = data[k]
+            k += 1

@@ -1,0 +1,104 @@
+"""Sparse: an input of which only the entries that are not zero are held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from boostbp.trees.kernels import columns as kernels
+
+__all__ = ["Matrix", "Sparse", "beside", "dense", "tiles"]
+
+Floats = NDArray[np.float64]
+Matrix = Any
+"""(rows, features) float64, C-contiguous, or `Sparse`."""
+CELLS = 1 << 20  # cells of a tile: 8 MB
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sparse:
+    """A sparse input, (rows, features): what is not held is 0, and a NaN that is held is missing.
+
+    Kernels read dense rows, of few columns: those that trees split on. `tiles` says how many rows go at once.
+
+    Attributes
+    ----------
+    entries : scipy.sparse.csc_matrix of float64
+        Rows ascend within a column, and none comes twice.
+    """
+
+    entries: Any
+
+    @classmethod
+    def of(cls, X: Any) -> Self:
+        """From a sparse matrix of any kind, which is not changed."""
+        entries = sp.csc_matrix(X, dtype=np.float64)
+        if not entries.has_canonical_format:
+            entries = entries.copy()
+            entries.sum_duplicates()
+        return cls(entries)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return int(self.entries.shape[0])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return self.entries.shape
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], Floats]:
+        """Compressed columns, for the kernels: ``indptr, indices, data``."""
+        return self.entries.indptr, self.entries.indices, self.entries.data
+
+    def __getitem__(self, rows: Any) -> Self:
+        """Some of the rows."""
+        return type(self).of(self.entries[rows])
+
+    def without(self, columns: Any) -> Self:
+        """All but some of the columns."""
+        return type(self).of(self.entries[:, np.delete(np.arange(self.shape[1]), columns)])
+
+    def replaced(self, columns: Mapping[int, Floats]) -> Self:
+        """With other values, (rows,), in some of the columns."""
+        if not columns:
+            return self
+        parts, done = [], 0
+        for j, values in sorted(columns.items()):
+            parts += [self.entries[:, done:j], sp.csc_matrix(values[:, None])]
+            done = j + 1
+        return type(self).of(sp.hstack([*parts, self.entries[:, done:]]))
+
+    def dense(self, columns: NDArray[np.integer], rows: slice) -> Floats:
+        """Some columns of some rows in a row, (rows, columns), C-contiguous."""
+        out = np.zeros((rows.stop - rows.start, len(columns)))
+        kernels.fill(*self.arrays, columns, rows.start, rows.stop, out)
+        return out
+
+    def toarray(self) -> Floats:
+        """All of it, (rows, features), C-contiguous."""
+        return self.entries.toarray(order="C")
+
+
+def dense(X: Matrix) -> Floats:
+    """The input as an array."""
+    return X.toarray() if isinstance(X, Sparse) else X
+
+
+def beside(left: Floats, right: Matrix) -> Matrix:
+    """Columns of two inputs in one; sparse if the right one is."""
+    if isinstance(right, Sparse):
+        return Sparse.of(sp.hstack([sp.csc_matrix(left), right.entries]))
+    return np.hstack([left, right])
+
+
+def tiles(begin: int, end: int, n_columns: int) -> list[slice]:
+    """Rows ``begin .. end - 1`` in pieces of at most `CELLS` cells."""
+    size = max(1, CELLS // max(1, n_columns))
+    return [slice(first, min(first + size, end)) for first in range(begin, end, size)]

@@ -1,0 +1,160 @@
+"""A sparse input says the same as the dense one, of which few cells are ever written down."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers import plain_leaf_of, random_tree
+from sklearn.linear_model import Ridge as SKRidge
+
+from boostbp.trees import linear, sparse
+from boostbp.trees.basis import Elementwise, Linear, Quadratic
+from boostbp.trees.columns import Standardised
+from boostbp.trees.forest import Forest, Member
+from boostbp.trees.linear import RidgeBase
+from boostbp.trees.ridge import Paths, Ridge, fit_leaves
+from boostbp.trees.sparse import Sparse
+
+
+def make(rows=300, columns=12, *, missing=True, seed=0):
+    """Mostly zeros; one column without zeros, one of nothing but zeros, one constant, one wide."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((rows, columns)) < 0.15, rng.standard_normal((rows, columns)), 0.0)
+    X[:, 1] = 5.0 + rng.standard_normal(rows)
+    X[:, 2], X[:, 3] = 0.0, 2.5
+    X[:, 4] *= 1e200
+    if missing:
+        X[rng.random(X.shape) < 0.04] = np.nan
+        X[:, 5] = np.where(X[:, 5] == 0.0, 0.0, np.nan)
+    return X, Sparse.of(sp.csr_array(X)), rng.uniform(0.5, 2.0, rows)
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    monkeypatch.setattr(sparse, "CELLS", 50)
+
+
+def test_rows_and_columns_are_those_of_the_dense_input():
+    X, S, _ = make()
+    assert (len(S), S.shape) == (300, (300, 12))
+    np.testing.assert_array_equal(S.toarray(), X)
+    np.testing.assert_array_equal(S.dense(np.array([7, 1, 1]), slice(40, 77)), X[40:77, [7, 1, 1]])
+    np.testing.assert_array_equal(S.without([0, 3]).toarray(), np.delete(X, [0, 3], axis=1))
+    for rows in (slice(3, 50), np.array([9, 2, 2, 299]), X[:, 0] > 0):
+        np.testing.assert_array_equal(S[rows].toarray(), X[rows])
+    expected = X.copy()
+    expected[:, 2], expected[:, 11] = 7.0, np.arange(300)
+    np.testing.assert_array_equal(S.replaced({11: expected[:, 11], 2: expected[:, 2]}).toarray(), expected)
+
+
+def test_zeros_that_are_held_are_zeros():
+    X, S, weight = make(missing=False)
+    S.entries.data[::3] = 0.0
+    X = S.toarray()
+    dense, held = Standardised.of(X, weight), Standardised.of(S, weight)
+    np.testing.assert_array_equal(dense.frame, held.frame)
+    np.testing.assert_array_equal(dense.times(np.ones((12, 2))), held.times(np.ones((12, 2))))
+
+
+def test_tiles_are_small_and_cover_all_rows(small_tiles):
+    parts = sparse.tiles(3, 40, 12)
+    assert [part.start for part in parts] == [3, *(part.stop for part in parts[:-1])]
+    assert parts[-1].stop == 40
+    assert max((part.stop - part.start) * 12 for part in parts) <= 50
+    assert len(sparse.tiles(0, 3, 1000)) == 3
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_standardised_columns_are_those_of_the_dense_input_to_the_bit(missing):
+    X, S, weight = make(missing=missing)
+    rng = np.random.default_rng(1)
+    V, G, chosen = rng.standard_normal((5, 3)), rng.standard_normal((300, 2)), np.array([0, 1, 4, 6, 11])
+    dense, held = (Standardised.of(Z, weight).take(chosen) for Z in (X, S))
+    for name in ("frame", "zero", "variance"):
+        np.testing.assert_array_equal(getattr(dense, name), getattr(held, name))
+    for name, argument in (("times", V), ("moment", G), ("project", V), ("block", slice(20, 60))):
+        np.testing.assert_array_equal(getattr(dense, name)(argument), getattr(held, name)(argument))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_standardised_columns_are_what_they_say(missing):
+    X, S, weight = make(missing=missing)
+    present = ~np.isnan(X)
+    with np.errstate(invalid="ignore"):
+        mean = (weight @ np.nan_to_num(X)) / (weight @ present)
+        U = np.nan_to_num(X - mean)
+        size = np.abs(U).max(0)
+        U = U / np.where(size > 1e-12, size, np.inf)
+    got = Standardised.of(S, weight)
+    np.testing.assert_allclose(got.block(slice(0, 300)), U, atol=1e-12)
+    np.testing.assert_allclose(got.variance, weight @ np.square(U) / weight.sum(), atol=1e-12)
+    rng = np.random.default_rng(1)
+    V, G = rng.standard_normal((12, 3)), rng.standard_normal((300, 2))
+    np.testing.assert_allclose(got.times(V), U @ V, atol=1e-11)
+    np.testing.assert_allclose(got.moment(G), U.T @ G, atol=1e-10)
+
+
+def test_leaves_of_a_tree(small_tiles):
+    rng = np.random.default_rng(3)
+    X, _, _ = make()
+    X[:, 8] = rng.integers(0, 40, 300)
+    S = Sparse.of(sp.csc_array(X))
+    for n_splits in (0, 1, 9):
+        tree = random_tree(rng, n_splits, features=12, categorical=(8,))
+        np.testing.assert_array_equal(tree.leaf_of(S), [plain_leaf_of(tree, x) for x in X])
+
+
+@pytest.mark.parametrize(
+    "basis", [Linear(), Quadratic(), Elementwise([np.cos, np.sin], [lambda x: -np.sin(x), np.cos])]
+)
+def test_a_forest_gives_the_same_bits(basis, small_tiles):
+    rng = np.random.default_rng(4)
+    X, S, weight = make()
+    X[:, 4] = np.sign(X[:, 4])
+    S = Sparse.of(sp.csr_array(X))
+    members = []
+    for first in (0, 1, 0):
+        tree = random_tree(rng, 5, features=12)
+        grad = rng.standard_normal((300, 2 if first == 0 else 1))
+        paths = Paths.of(tree, basis)
+        model = fit_leaves(tree.leaf_of(X), paths, basis.expand(X), grad, weight, Ridge(0.5))
+        members.append(Member(tree, model, first))
+    forest = Forest.pack(members, n_features=12, n_outputs=2, basis=basis)
+    leaf = forest.route(X)
+    np.testing.assert_array_equal(forest.route(S, 2), leaf)
+    np.testing.assert_array_equal(forest.evaluate(S, leaf), forest.evaluate(X, leaf))
+    np.testing.assert_array_equal(forest.predict(S, 2), forest.predict(X))
+    np.testing.assert_array_equal(forest.jacobian(S, leaf), forest.jacobian(X, leaf))
+    G = rng.standard_normal((300, 2))
+    np.testing.assert_array_equal(forest.vjp(S, leaf, G), forest.vjp(X, leaf, G))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(300, 12), (9, 12)])
+def test_a_ridge_base_gives_the_same_bits(rows, columns, small_tiles):
+    X, S, weight = make(rows, columns)
+    y = np.random.default_rng(5).standard_normal((rows, 2))
+    models = [RidgeBase.bind(Z, np.arange(columns, dtype=np.int32), weight).fit(y) for Z in (X, S)]
+    np.testing.assert_array_equal(models[0].weight, models[1].weight)
+    values = [np.zeros((rows, 2)) for _ in models]
+    for Z, model, out in zip((X, S), models, values, strict=True):
+        model.add_to(out, np.zeros(rows, np.int32), Z)
+    np.testing.assert_array_equal(*values)
+
+
+@pytest.mark.parametrize("sparsely", [False, True])
+def test_a_ridge_base_of_many_rows_and_columns_reads_those_of_largest_variance(sparsely, monkeypatch):
+    monkeypatch.setattr(linear, "MOST", 4)
+    X, S, weight = make(missing=False)
+    X = np.delete(X, 4, axis=1)
+    S = Sparse.of(sp.csr_array(X))
+    y = X[:, [0]] + np.random.default_rng(6).standard_normal((300, 1))
+    U = X - weight @ X / weight.sum()
+    variance = weight @ np.square(U / np.where(np.ptp(X, axis=0) > 0, np.abs(U).max(0), np.inf))
+    chosen = np.sort(np.argsort(variance)[-4:])
+    model = RidgeBase.bind(S if sparsely else X, np.arange(11, dtype=np.int32), weight).fit(y, 1e-9)
+    np.testing.assert_array_equal(model.paths.column, chosen)
+    out = np.zeros((300, 1))
+    model.add_to(out, np.zeros(300, np.int32), S)
+    expected = SKRidge(1e-9).fit(X[:, chosen], y[:, 0], weight).predict(X[:, chosen])
+    np.testing.assert_allclose(out[:, 0], expected, atol=1e-7)
