@@ -32,7 +32,7 @@ class Inspected:
     network_: Network
     history_: History
     schema_: Schema
-    summary_: Summary
+    feature_summary_: Summary
 
     @property
     def feature_importances_(self) -> Floats:
@@ -79,10 +79,10 @@ class Inspected:
             number = None if layer is None else Names.layer_number(layer, len(self.network_.layers))
             return inspection.importances(self.network_, kind, number)
         if X is None:
-            return getattr(self.summary_, kind).copy()
+            return getattr(self.feature_summary_, kind).copy()
         table = self._read(X)
         return inspection.importances_over(
-            self.network_, kind, table, self.summary_.center[None], n_threads=self._n_threads()
+            self.network_, kind, table, self.feature_summary_.center[None], n_threads=self._n_threads()
         )
 
     def attributions(
@@ -121,13 +121,13 @@ class Inspected:
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
             raise ValueError(f"steps={steps!r} is not a number of steps: give a whole number of at least 1.")
         table = self._read(X)
-        start = self.summary_.center[None] if baseline is None else self._read(baseline).X
+        start = self.feature_summary_.center[None] if baseline is None else dense(self._read(baseline).X)
         if len(start) not in (1, len(table.X)):
             raise ValueError(
                 f"baseline has {len(start)} rows: give one row, or one for each of the {len(table.X)} of X."
             )
         found = inspection.attribute(
-            self.network_, table.X, start, categorical=table.categorical, method=method, steps=steps,
+            self.network_, dense(table.X), start, categorical=table.categorical, method=method, steps=steps,
             n_threads=self._n_threads(),
         )  # fmt: skip
         names = self._names()

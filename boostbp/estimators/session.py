@@ -98,7 +98,7 @@ def _run(estimator: Any, training: Training, resume: State | None) -> None:
         bar.close()
     estimator.n_iter_ = len(estimator.history_) - 1
     if training.summarise is not None:
-        estimator.summary_ = training.summarise(estimator.network_)
+        estimator.feature_summary_ = training.summarise(estimator.network_)
     if estimator.warm_start:
         estimator._training = replace(training, state=states[-1] if states else resume)
     else:

@@ -39,7 +39,7 @@ def fitted_of(estimator: Any) -> tuple[dict[str, Any], Arrays]:
         "history": history_of(estimator.history_),
         "set_output": getattr(estimator, _OUTPUT_CONFIG, None),
     }
-    arrays |= {f"summary.{name}": getattr(estimator.summary_, name) for name in _SUMMARY}
+    arrays |= {f"summary.{name}": getattr(estimator.feature_summary_, name) for name in _SUMMARY}
     if hasattr(estimator, "feature_names_in_"):
         state["feature_names"] = [str(name) for name in estimator.feature_names_in_]
     if isinstance(estimator, BoostBPClassifier):
@@ -77,7 +77,7 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
         "history_": history,
         "n_iter_": len(history) - 1,
         "n_features_in_": schema.n_features,
-        "summary_": Summary(*(_numbers(arrays, f"summary.{name}", schema.n_features) for name in _SUMMARY)),
+        "feature_summary_": Summary(*(_numbers(arrays, f"summary.{name}", schema.n_features) for name in _SUMMARY)),
     }
     names = state["feature_names"]
     if names is not None:

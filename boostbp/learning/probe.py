@@ -9,6 +9,7 @@ from scipy.linalg import lstsq
 __all__ = ["evenly", "explained"]
 
 Floats = NDArray[np.float64]
+ROUNDING = 1e-12  # a column that varies by less than this share of its size is constant
 MOST_ROWS = 1000  # of either part: a probe must cost next to nothing
 
 
@@ -52,10 +53,11 @@ def explained(
 
 def _centred(values: Floats, weight: Floats, axis: int | None) -> tuple[Floats, Floats]:
     """Columns with mean 0 and largest size 1, of each (axis 0) or of all, and what they were divided by."""
+    largest = np.abs(values).max(axis=axis)
     values = values - weight @ values / weight.sum()
     size = np.abs(values).max(axis=axis)
-    size = np.where(size > 0, size, 1.0)
-    return values / size, size
+    varies = size > ROUNDING * largest
+    return np.where(varies, values, 0.0) / np.where(varies, size, 1.0), np.where(varies, size, 1.0)
 
 
 def _agreement(held: tuple[Floats, Floats, Floats], w: Floats, share: Floats) -> float:

@@ -44,7 +44,7 @@ def test_base_value_is_the_output_of_the_baseline(backend):
 
 def test_the_baseline_is_the_mean_or_the_most_frequent_category():
     model, frame = fitted("no base, no clip", "lightgbm")
-    center = model.summary_.center
+    center = model.feature_summary_.center
     np.testing.assert_allclose(center[[0, 2, 3]], frame.drop(columns="colour").mean())
     assert frame["colour"].cat.categories[int(center[1])] == frame["colour"].value_counts().idxmax()
 
@@ -130,7 +130,7 @@ def test_layers_without_trees_are_attributed_in_closed_form():
     frame = table()[0].dropna()[:50]
     X = np.column_stack([frame["size"], np.zeros(50), frame["weight"], frame["noise"]])
     slope = model.jacobian(frame)[:, 0]
-    expected = np.where([True, False, True, True], slope * (X - model.summary_.center), 0.0)
+    expected = np.where([True, False, True, True], slope * (X - model.feature_summary_.center), 0.0)
     for steps in (1, 5):
         np.testing.assert_allclose(model.attributions(frame, steps=steps).values[:, 0], expected, atol=1e-9)
 
@@ -172,7 +172,7 @@ def test_pushes_share_out_one_among_those_that_push_the_way_it_went():
 def test_gradient_times_input_is_the_jacobian_times_the_difference(backend):
     model, frame = fitted("regressor", backend)
     found = model.attributions(frame[:40], "gradient_x_input")
-    slope, center = model.jacobian(frame[:40])[:, 0], model.summary_.center
+    slope, center = model.jacobian(frame[:40])[:, 0], model.feature_summary_.center
     for j, column in enumerate(frame.columns):
         if column == "colour":
             assert not found.values[:, 0, j].any()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.inspection.models import CASES, FLOWERS, fitted
+from tests.inspection.models import CASES, FLOWERS, fitted, regressor
 
 
 @pytest.mark.parametrize(("kind", "backend"), CASES)
@@ -19,6 +19,14 @@ def test_all_layers_are_those_that_a_forward_pass_goes_through(kind, backend):
         np.testing.assert_array_equal(model.hidden_representation(X, number), expected)
         np.testing.assert_array_equal(model.transform(X, layer=number - len(hidden)), expected)
         assert model.hidden_names(number) == [f"h{number}_{k}" for k in range(found.shape[1])]
+
+
+def test_a_frame_of_another_layer_than_the_last_is_refused():
+    model, frame = regressor("lightgbm", epochs=0)
+    assert list(model.set_output(transform="pandas").transform(frame)) == list(model.get_feature_names_out())
+    with pytest.raises(ValueError, match=r"layer=0 with set_output is not supported.*Use hidden_representation"):
+        model.transform(frame, layer=0)
+    assert model.hidden_representation(frame, 0).shape == (len(frame), 4)
 
 
 def test_names():
