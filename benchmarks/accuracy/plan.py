@@ -47,7 +47,7 @@ class Budget:
     hours: float
 
 
-FULL = Budget(tuple(SETS), folds=3, trials=6, rows=10_000, seconds=60.0, hours=4.0)
+FULL = Budget(tuple(SETS), folds=3, trials=5, rows=4000, seconds=30.0, hours=4.0)
 QUICK = Budget(
     (
         *("network-glorot-0", "composition-0", "kin8nm", "friedman1", "diabetes", "california"),
@@ -55,7 +55,7 @@ QUICK = Budget(
     ),
     folds=2,
     trials=3,
-    rows=1500,
+    rows=1000,
     seconds=15.0,
     hours=0.33,
 )

@@ -12,6 +12,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from boostbp.report import tuning
 from boostbp.report.contenders import Contender, Split, deep, train, trees_of
 from boostbp.report.rivals import CONTROLS, RIVALS, average, rival
+from boostbp.report.trial import Data, Job, measure
 from boostbp.report.tuning import score_of, tune
 
 NEEDS_TORCH = {"mlp", "gbdt-nn", "nn-gbdt"}
@@ -135,3 +136,12 @@ def test_library_that_is_not_there_is_no_failed_candidate(monkeypatch):
     monkeypatch.setattr(tuning, "train", missing)
     with pytest.raises(ImportError, match="needs it"):
         tune(Contender("XGBoost", "xgboost"), NUMBERS, task="regression", trials=2, seed=0)
+
+
+def test_comparison_measures_what_a_search_finds():
+    found = tune(rival("linear_tree"), NUMBERS, task="regression", trials=3, seed=0)
+    job = Job(rival("linear_tree"), "regression", 1, 0, candidates=3)
+    outcome = measure(job, Data(NUMBERS, NUMBERS.X_valid, NUMBERS.y_valid, 0))
+    assert outcome["scores"]["rmse"] == pytest.approx(found.score)
+    assert outcome["length"] == found.length
+    assert found.params != {"linear_tree": True}
