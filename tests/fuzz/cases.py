@@ -189,10 +189,10 @@ def as_dtype(X: np.ndarray, dtype: str) -> Any:
 
 
 def _rows(number: int) -> int:
-    """Few rows mostly: 10^5 in one case of three hundred, 12,000 (more than 10^4 categories) in two."""
-    if number < 260:
-        return number % 65 + 1
-    return {281: 100_000, 282: 12_000, 283: 12_000}.get(number, 150 + 60 * (number - 260))
+    """Few rows mostly: 10^5 in one case of a thousand, 12,000 (more than 10^4 categories) in two."""
+    if number < 960:
+        return number % 64 + 1
+    return {981: 100_000, 982: 12_000, 983: 12_000}.get(number, 150 + 60 * (number - 960))
 
 
 @st.composite
@@ -207,7 +207,7 @@ def cases(draw: Any) -> Case:
     return Case(
         kind=kind,
         backend=draw(st.sampled_from(BACKENDS)),
-        rows=_rows(draw(st.integers(0, 299))),
+        rows=_rows(draw(st.integers(0, 999))),
         columns=tuple(draw(st.lists(st.sampled_from(columns), min_size=1, max_size=4))),
         target=draw(st.sampled_from(targets)),
         outputs=draw(st.sampled_from((1, 1, 2))) if regression else 1,

@@ -1,0 +1,87 @@
+"""Run the core of the tests on the oldest and the newest versions that are supported, and print a table.
+
+python .ci/versions.py [oldest] [newest]
+
+Oldest: every floor of pyproject.toml as it stands there. Newest: whatever the package index has. Each in a fresh
+environment of every Python from 3.11 on that is installed. Needs a package index.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+SHOWN = ("lightgbm", "xgboost", "numpy", "scikit-learn", "scipy", "numba", "narwhals", "pandas", "polars", "pyarrow")
+CORE = (
+    "tests/backends/test_conformance.py",
+    "tests/backends/test_leaf_of.py",
+    "tests/backends/test_params.py",
+    "tests/estimators/test_tables.py",
+    "tests/estimators/test_extremes.py",
+    "tests/inputs",
+    "tests/interop/test_storage.py",
+)
+
+
+def requirements(ages: str) -> list[str]:
+    """What to install: run-time packages, and those that the core tests need."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    tests = [one for one in extras["test"] if one.startswith(("hypothesis", "pytest>"))]
+    names = [*project["dependencies"], *extras["xgboost"], *extras["frames"], *tests]
+    return names if ages == "newest" else [re.sub(r">=([\w.]+)", r"==\1", name) for name in names]
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run a command quietly."""
+    return subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True)
+
+
+def check(python: str, ages: str) -> tuple[str, str]:
+    """Versions that were installed, and what the tests said."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = run(python, "-m", "venv", folder)
+        inside = Path(folder, "bin", "python")
+        pip = (inside, "-m", "pip", "--disable-pip-version-check")
+        # Together, or the resolver of a later line may undo an earlier one.
+        done = (
+            run(*pip, "install", "--quiet", "--only-binary", ":all:", *requirements(ages))
+            if not made.returncode
+            else made
+        )
+        if done.returncode:
+            return "", "not installed: " + " ".join(done.stderr.split())[-300:]
+        listed = dict(line.split("==") for line in run(*pip, "freeze").stdout.split() if "==" in line)
+        listed["xgboost"] = listed.get("xgboost", listed.get("xgboost-cpu", ""))
+        tests = run(inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CORE)
+        if tests.returncode:
+            print(tests.stdout[-5000:], tests.stderr[-2000:], file=sys.stderr)
+        last = (tests.stdout.splitlines() or ["no test ran"])[-1].strip("= ")
+        return ", ".join(f"{name} {listed.get(name, '-')}" for name in SHOWN), last
+
+
+def main() -> int:
+    """Check every pair of a Python and an age."""
+    failed = False
+    print("| Python | versions | core tests |\n|---|---|---|", flush=True)
+    for version in PYTHONS:
+        python = shutil.which(f"python{version}")
+        if python is None:
+            print(f"| {version} | | not installed on this machine |", flush=True)
+            continue
+        for ages in sys.argv[1:] or ["oldest", "newest"]:
+            versions, outcome = check(python, ages)
+            failed |= not re.match(r"\d+ passed", outcome)
+            print(f"| {version} | {ages}: {versions} | {outcome} |", flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""The same model, byte for byte, for any number of threads, in another process, and beside other fits."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import threading
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, save
+from boostbp.backends import available
+
+LIBRARIES = [name for name in available() if name != "sklearn"]
+X, CLASSES = load_iris(return_X_y=True)
+Y = X @ [[1.0, 0.0], [0.0, -2.0], [0.5, 1.0], [0.0, 3.0]] + np.sin(X[:, :2])
+SMALL = {"n_estimators": 4, "max_depth": 3, "epochs": 2, "random_state": 0, "min_samples_leaf": 5}
+KINDS = {"regressor": BoostBPRegressor, "classifier": BoostBPClassifier, "autoencoder": BoostBPAutoencoder}
+WAYS = {
+    "usual": {},
+    "shared": {"multi_strategy": "multi_output_tree"},
+    "sampled": {"backend_params": {"bagging_fraction": 0.7, "bagging_freq": 1}},
+    "native": {"leaves": "native"},
+}
+CASES = list(product(KINDS, LIBRARIES, ["usual", "shared"]))
+CASES += [("regressor", "lightgbm", "sampled"), ("regressor", "lightgbm", "native")]
+CASES = [case for case in CASES if case[1] in LIBRARIES]
+
+
+def fit(kind, backend, way, **changes):
+    model = KINDS[kind]((4,), backend=backend, **(SMALL | WAYS[way] | changes))
+    return model.fit(X, CLASSES if kind == "classifier" else Y)
+
+
+def digest(model, folder):
+    """Of the model's file, but for the times that its history holds."""
+    model.set_params(n_jobs=None)  # which the file holds too
+    for epoch in model.history_.epochs:
+        object.__setattr__(epoch, "seconds", 0.0)
+    path = folder / f"{threading.get_ident()}.boostbp"
+    save(model, path)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def digests(folder, **changes):
+    return {"-".join(case): digest(fit(*case, **changes), folder) for case in CASES}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    return digests(tmp_path_factory.mktemp("once"))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 4])
+def test_threads_change_no_byte(expected, tmp_path, n_jobs):
+    assert digests(tmp_path, n_jobs=n_jobs) == expected
+
+
+CHILD = """
+import json, sys
+from pathlib import Path
+from tests.estimators.test_same_bytes import digests
+print(json.dumps(digests(Path(sys.argv[1]), n_jobs=2)))
+"""
+
+
+def test_another_process_changes_no_byte(expected, tmp_path):
+    changed = {"PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "2", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, str(tmp_path)], capture_output=True, text=True, env=os.environ | changed
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(expected).replace("'", '"')
+
+
+def test_fits_side_by_side_change_no_byte(expected, tmp_path):
+    """LightGBM holds one number of threads for the process, XGBoost one random state for each thread."""
+    found, errors = {}, []
+    start = threading.Barrier(2)
+
+    def work(cases, n_jobs):
+        try:
+            start.wait(60)
+            for case in cases:
+                found["-".join(case)] = digest(fit(*case, n_jobs=n_jobs), tmp_path)
+        except BaseException as error:
+            errors.append(error)
+
+    halves = [
+        threading.Thread(target=work, args=(CASES[::2], 1)),
+        threading.Thread(target=work, args=(CASES[:0:-1][::2], 2)),
+    ]
+    for half in halves:
+        half.start()
+    for half in halves:
+        half.join()
+    assert not errors
+    assert found == {name: expected[name] for name in found}
+    assert len(found) >= len(CASES) - 1
