@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, Growth, Table
+from boostbp.learning.sketch import Sketch
 from boostbp.trees.basis import Basis, Elementwise, Quadratic
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
+from boostbp.trees.sparse import Sparse
 
 __all__ = ["BoundInput", "LayerSettings"]
 
@@ -40,6 +42,9 @@ class LayerSettings:
         Its penalty; None chooses by generalised cross-validation.
     leaves : {"refit", "native"}
         Leaf regressions by us on phi, or the library's own linear leaves.
+    sketch : Sketch or None
+        What one tree for all outputs is grown on. None: all gradients where the library has vector leaves, one
+        random projection where not.
     """
 
     n_estimators: int = 100
@@ -51,6 +56,7 @@ class LayerSettings:
     base: Literal["ridge"] | None = None
     base_lambda: float | None = None
     leaves: Literal["refit", "native"] = "refit"
+    sketch: Sketch | None = None
 
 
 class BoundInput:
@@ -70,6 +76,8 @@ class BoundInput:
         self.table = table
         self.weight = weight
         self.settings = settings
+        if isinstance(table.X, Sparse):
+            _check_sparse(backend, settings)
         self.Z = settings.basis.expand(table.X)
         if isinstance(settings.basis, Elementwise):
             settings.basis.check(table.X, self.Z, [j for j in range(table.X.shape[1]) if j not in table.categorical])
@@ -87,3 +95,15 @@ class BoundInput:
             numeric = ~np.isin(columns // per_feature, self.table.categorical)
             self._base = RidgeBase.bind(self.Z, columns[numeric], self.weight)
         return self._base
+
+
+def _check_sparse(backend: Backend, settings: LayerSettings) -> None:
+    why = ""
+    if isinstance(settings.basis, Elementwise):
+        why = f"with basis={settings.basis!r}: its functions need not be 0 at 0. Use 'linear' or 'quadratic'"
+    elif settings.leaves == "native":
+        why = "with leaves='native': the library would hold all numbers once more, dense. Use leaves='refit'"
+    elif not getattr(backend, "sparse", False):
+        why = f"by {backend!r}, which has no attribute sparse = True. Use another backend"
+    if why:
+        raise ValueError(f"X is sparse, which is not supported {why}, or pass X.toarray().")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Grower, LinearLeaves, NativeGrower
 from boostbp.learning.bound import BoundInput
 from boostbp.learning.objective import Objective
+from boostbp.learning.sketch import Sketch
 from boostbp.trees import kernels, threads
-from boostbp.trees.fitting import fit_trees
+from boostbp.trees.fitting import fit_trees, rows_by_leaf
 from boostbp.trees.forest import Member
-from boostbp.trees.ridge import LeafModel, LeafRanges, LeafRows, Paths, fit_leaves
+from boostbp.trees.ridge import LeafModel, LeafRanges, LeafRows, Paths, fit_rows
+from boostbp.trees.sparse import Matrix
 from boostbp.trees.tree import Tree
+from boostbp.trees.workspace import Workspace
 
-__all__ = ["Rounds"]
+__all__ = ["Rounds", "groups_of"]
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +47,7 @@ class Rounds:
     running: Floats
     members: list[Member | None]
     leaf: NDArray[Any]
+    space: Workspace = field(default_factory=Workspace)
 
     @classmethod
     def of(cls, bound: BoundInput, objective: Objective, n_threads: int, seed: int) -> Rounds:
@@ -60,7 +64,7 @@ class Rounds:
         """Number of the first tree of the first round."""
         return int(self.bound.settings.base == "ridge")
 
-    def fit_base(self) -> None:
+    def fit_base(self) -> LeafModel:
         """One ridge regression for all outputs; of a curved loss, its minimum: a Newton step would go too far."""
         everything = slice(0, self.objective.n_outputs)
         grad, hess = self.objective.gradient(self.running.T, everything)
@@ -72,8 +76,18 @@ class Rounds:
                 target = np.where(hess > 0, -grad / hess, 0.0)
             model = self.bound.base.fit(target, penalty)
         self.leaf[0] = 0
-        self._add(model, np.zeros(len(self.bound.Z), np.int32), slice(0, self.objective.n_outputs))
+        self._add(model, np.zeros(len(self.bound.Z), np.int32), self.bound.Z, slice(0, self.objective.n_outputs))
         self.members[0] = Member(Tree.stump(), model, 0)
+        return model
+
+    def _grower(self) -> Grower:
+        """The bound grower, on the rows that it draws by the gradients of the first round."""
+        grower = self.bound.grower
+        draw = getattr(grower, "draw", None)
+        if draw is None:
+            return grower
+        drawn: Grower = draw(*self.objective.gradient(self.running.T, slice(0, self.objective.n_outputs)), self.seed)
+        return drawn
 
     def refit(self) -> None:
         """All rounds with one tree per output.
@@ -82,9 +96,10 @@ class Rounds:
         grower of its own.
         """
         n_outputs, n_rounds = self.objective.n_outputs, self.bound.settings.n_estimators
-        pure = bool(getattr(self.bound.grower, "pure", False))
-        groups = _groups(n_outputs, self.n_threads if pure else n_outputs)
-        growers = [self.bound.grower.fork(self.seed + outputs.start) for outputs in groups]
+        grower = self._grower()
+        pure = bool(getattr(grower, "pure", False))
+        groups = groups_of(n_outputs, self.n_threads if pure else n_outputs)
+        growers = [grower.fork(self.seed + outputs.start) for outputs in groups]
 
         def alone(k: int) -> None:
             for number in range(n_rounds):
@@ -112,7 +127,7 @@ class Rounds:
         models = fit_trees(
             trees, self.bound.table.X, self.bound.Z, settings.basis, _by_output(grad), _by_output(hess), settings.ridge,
             learning_rate=settings.learning_rate, leaf=self.leaf[at], out=self.running[outputs],
-            n_threads=max(1, self.n_threads // min(n_outputs, self.n_threads)),
+            n_threads=max(1, self.n_threads // min(n_outputs, self.n_threads)), space=self.space,
         )  # fmt: skip
         outputs_of_trees = range(outputs.start, outputs.stop)
         self.members[at] = [Member(*each) for each in zip(trees, models, outputs_of_trees, strict=True)]
@@ -121,22 +136,30 @@ class Rounds:
         """All rounds with one tree for all outputs."""
         everything = slice(0, self.objective.n_outputs)
         settings = self.bound.settings
-        grower = self.bound.grower.fork(self.seed)
+        grower = self._grower().fork(self.seed)
         rng = np.random.default_rng(self.seed)
+        sketch = settings.sketch or (None if self.bound.vector_leaf else Sketch())
+        if sketch is not None and sketch.columns > 1 and not self.bound.vector_leaf:
+            raise ValueError(
+                f"sketch={(sketch.kind, sketch.columns)!r} needs a library that grows one tree on several columns, "
+                f"such as backend='xgboost' on numeric features: use sketch={sketch.kind!r}, one column."
+            )
         for number in range(self.first, self.first + settings.n_estimators):
             grad, hess = (np.ascontiguousarray(a) for a in self.objective.gradient(self.running.T, everything))
-            if self.bound.vector_leaf:
-                [tree] = grower.grow(grad, hess)
-            else:  # structure from one random projection of the gradients
-                sketch = grad @ rng.standard_normal((grad.shape[1], 1)) / np.sqrt(grad.shape[1])
-                [tree] = grower.grow(sketch, hess.mean(axis=1, keepdims=True))
-            self._check([tree])
-            leaf = tree.leaf_of(self.bound.table.X)
-            paths = Paths.of(tree, settings.basis)
             weight = hess.mean(axis=1)
-            model = fit_leaves(leaf, paths, self.bound.Z, grad, weight, settings.ridge, settings.learning_rate)
-            self._add(model, leaf, everything)
-            self.leaf[number] = leaf
+            if sketch is None:
+                [tree] = grower.grow(grad, hess)
+            else:
+                columns = sketch.of(grad, rng)
+                [tree] = grower.grow(columns, np.repeat(weight[:, None], columns.shape[1], axis=1))
+            self._check([tree])
+            paths, n_threads = Paths.of(tree, settings.basis), self.n_threads
+            X, Z, leaf = self.bound.table.X, self.bound.Z, self.leaf[number]
+            blocks = rows_by_leaf(tree, paths, X, Z, leaf, self.space, n_threads)
+            model = fit_rows(blocks, paths, _by_output(grad), weight, settings.ridge, settings.learning_rate, n_threads)
+            model.add_rows(blocks, self.running, n_threads)
+            for rows in blocks:
+                rows.give_back(self.space)
             self.members[number] = Member(tree, model, 0)
 
     def native(self) -> None:
@@ -167,7 +190,7 @@ class Rounds:
         for leaves in native:
             leaf = leaves.tree.leaf_of(table.X)
             model = _from_native(leaves, leaf, table.X, self.bound.weight)
-            self._add(model, leaf, outputs)
+            self._add(model, leaf, self.bound.Z, outputs)
             grown.append((Member(leaves.tree, model, output), leaf))
         return grown
 
@@ -180,13 +203,13 @@ class Rounds:
                 f"{self.bound.settings.growth.leaves}: a backend must keep to `Growth.leaves`."
             )
 
-    def _add(self, model: LeafModel, leaf: NDArray[np.int32], outputs: slice) -> None:
-        out = np.zeros((len(self.bound.Z), model.n_outputs))
-        model.add_to(out, leaf, self.bound.Z)
+    def _add(self, model: LeafModel, leaf: NDArray[np.int32], Z: Matrix, outputs: slice) -> None:
+        out = np.zeros((len(Z), model.n_outputs))
+        model.add_to(out, leaf, Z)
         self.running[outputs] += out.T
 
 
-def _groups(n_outputs: int, n_groups: int) -> list[slice]:
+def groups_of(n_outputs: int, n_groups: int) -> list[slice]:
     """Outputs in so many groups of nearly one size."""
     ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
     return [slice(*ends[k : k + 2]) for k in range(n_groups) if ends[k] < ends[k + 1]]
@@ -200,9 +223,8 @@ def _by_output(columns: Floats) -> Floats:
 
 def _from_native(leaves: LinearLeaves, leaf: NDArray[np.int32], X: Floats, weight: Floats) -> LeafModel:
     """The library's linear leaves in our frame: same function, training ranges added."""
-    n_leaves = leaves.tree.n_leaves
     paths = Paths(leaves.start, leaves.features, 1)
-    blocks = [LeafRanges.of(rows, paths, X, weight) for rows in LeafRows.blocks(leaf, n_leaves)]
+    blocks = [LeafRanges.of(rows, paths, weight) for rows in LeafRows.blocks(leaf, paths, X)]
     frame = sum(blocks[1:], start=blocks[0]).frame(flat_scale=1.0)
     w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
     kernels.move_to_frame(paths.start, 1, 1, frame, w)

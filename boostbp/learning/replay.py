@@ -30,11 +30,14 @@ class Replay:
     vector_leaf : bool
     seed : int
         The seed that the fit is called with: `fork` tells outputs apart by what is added to it.
+    pure : bool
+        Nothing is drawn: outputs may go together.
     """
 
     trees: tuple[tuple[Tree, ...], ...]
     vector_leaf: bool
     seed: int
+    pure: bool = True
 
     @classmethod
     def of(cls, forest: Forest, *, skip: int, shared: bool, vector_leaf: bool, seed: int) -> Replay:
@@ -49,8 +52,8 @@ class Replay:
         return self
 
     def fork(self, seed: int) -> _Replaying:
-        """The trees of one output, from the first round on."""
-        return _Replaying(self.trees[seed - self.seed])
+        """The trees of an output and those behind it, from the first round on."""
+        return _Replaying(self.trees[seed - self.seed :])
 
     def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
         """Never called: rounds are grown by forks."""
@@ -59,13 +62,13 @@ class Replay:
 
 @dataclass(slots=True)
 class _Replaying:
-    trees: Sequence[Tree]
+    trees: Sequence[Sequence[Tree]]
     round: int = field(default=0)
 
     def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
-        """The tree of the next round."""
+        """The trees of the next round, one for each column, or one that serves all."""
         self.round += 1
-        return [self.trees[self.round - 1]]
+        return [trees[self.round - 1] for trees in self.trees[: grad.shape[1]]]
 
     def fork(self, seed: int) -> _Replaying:
         """The same trees again."""

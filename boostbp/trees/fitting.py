@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
-from operator import add
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees import kernels, ridge, threads
 from boostbp.trees.basis import Basis
-from boostbp.trees.ridge import LeafModel, LeafRanges, LeafRows, LeafSums, Paths, Ridge, solve
+from boostbp.trees.ridge import LeafModel, LeafRows, Paths, Ridge, fit_rows
+from boostbp.trees.sparse import Matrix, Sparse, tiles
 from boostbp.trees.tree import Tree, joined
+from boostbp.trees.workspace import Workspace
 
-__all__ = ["fit_trees"]
+__all__ = ["fit_trees", "rows_by_leaf"]
 
 Floats = NDArray[np.float64]
+FAR = 1 << 19  # numbers: an input beyond this does not stay in cache from one use to the next
 
 
 def fit_trees(
     trees: Sequence[Tree],
-    X: Floats,
-    Z: Floats,
+    X: Matrix,
+    Z: Matrix,
     basis: Basis,
     grad: Floats,
     hess: Floats,
@@ -32,17 +33,18 @@ def fit_trees(
     leaf: NDArray[np.integer],
     out: Floats,
     n_threads: int = 1,
+    space: Workspace | None = None,
 ) -> list[LeafModel]:
     """Fit the leaves of each tree to ``-grad / hess`` of its output, and add its values to the running fit.
 
-    A single block of rows goes through one compiled call, leaf by leaf; more are summed block by
-    block, in the same order for any number of threads.
+    A single block of dense rows that stays in cache goes through one compiled call, leaf by leaf; more are summed
+    block by block, in the same order for any number of threads. Both give the same bits.
 
     Parameters
     ----------
     trees : sequence of Tree
     X : (rows, features), Z : (rows, columns) float64, C-contiguous
-        The input, and the columns that the basis makes of it.
+        The input, and the columns that the basis makes of it; or one sparse input for both.
     grad : (trees, rows) float64, C-contiguous
     hess : (trees, rows) or, if all are equal, (1, rows) float64, C-contiguous
     leaf : (trees, rows), any integer type
@@ -51,14 +53,20 @@ def fit_trees(
         Added to.
     n_threads : int
         Threads over blocks of rows.
+    space : Workspace
+        For fits of many trees.
     """
-    if len(X) > ridge.BLOCK_ROWS:
+    space = space or Workspace()
+    if len(X) > ridge.BLOCK_ROWS or isinstance(X, Sparse) or Z.size > FAR:
         models = []
         for k, tree in enumerate(trees):
+            paths, own = Paths.of(tree, basis), slice(k, k + 1)
+            blocks = rows_by_leaf(tree, paths, X, Z, leaf[k], space, n_threads)
             h = hess[k if len(hess) > 1 else 0]
-            models.append(
-                _by_blocks(tree, X, Z, basis, grad[k : k + 1], h, settings, learning_rate, leaf[k], out[k], n_threads)
-            )
+            models.append(fit_rows(blocks, paths, grad[own], h, settings, learning_rate, n_threads))
+            models[-1].add_rows(blocks, out[own], n_threads)
+            for rows in blocks:
+                rows.give_back(space)
         return models
     nodes, split = joined(trees)
     start, column, frame, weight = kernels.fit_trees(
@@ -89,53 +97,54 @@ def _models(
     return models
 
 
-def _by_blocks(
+def rows_by_leaf(
     tree: Tree,
-    X: Floats,
-    Z: Floats,
-    basis: Basis,
-    grad: Floats,
-    hess: Floats,
-    settings: Ridge,
-    learning_rate: float,
+    paths: Paths,
+    X: Matrix,
+    Z: Matrix,
     leaf: NDArray[np.integer],
-    out: Floats,
-    n_threads: int,
-) -> LeafModel:
-    """One tree, from sums over blocks of rows."""
-    paths = Paths.of(tree, basis)
-    nodes, n_splits = tree.nodes, len(tree.feature)
-    # Each row's path columns, side by side: three passes then read these few numbers and not the whole input.
-    sizes = np.diff(paths.start)
-    near = np.empty((len(X), max(1, int(sizes.max()))))
-    places = np.arange(len(paths.column), dtype=np.int32) - np.repeat(paths.start[:-1], sizes)
-    here = Paths(paths.start, places, paths.degree)
+    space: Workspace,
+    n_threads: int = 1,
+) -> list[LeafRows]:
+    """Route all rows and group them by leaf, block by block, with their path columns side by side.
+
+    What comes after reads these few numbers, in the order in which they lie, and not the whole input.
+
+    Parameters
+    ----------
+    X : (rows, features), Z : (rows, columns) float64, C-contiguous; or one sparse input for both
+    leaf : (rows,), any integer type
+        Written.
+    """
+    most = max(1, int(np.diff(paths.start).max()))
 
     def group(first: int) -> LeafRows:
-        block = slice(first, first + ridge.BLOCK_ROWS)
-        part = X[block], paths.start, 0, paths.column, Z[block], leaf[block], near[block]
-        kernels.route_near(nodes, 0, n_splits, *part)
-        return LeafRows(first, *kernels.group_rows(leaf[block], tree.n_leaves))
+        last = min(first + ridge.BLOCK_ROWS, len(X))
+        lent = space.take("near", (last - first) * most)
+        near = lent.reshape(-1, most)
+        for rows, nodes, column, part, part_Z in _pieces(tree, paths, X, Z, first, last):
+            kernels.route_near(
+                nodes, 0, len(tree.feature), part, paths.start, 0, column, part_Z,
+                leaf[rows], near[rows.start - first : rows.stop - first],
+            )  # fmt: skip
+        grouped = LeafRows.of(first, leaf[first:last], paths, near, space)
+        space.give("near", lent)
+        return grouped
 
-    def ranges_of(rows: LeafRows) -> LeafRanges:
-        return LeafRanges.of(rows, here, near, hess)
+    return threads.spread(group, range(0, len(X), ridge.BLOCK_ROWS), n_threads)
 
-    blocks = threads.spread(group, range(0, len(X), ridge.BLOCK_ROWS), n_threads)
-    frame = reduce(add, threads.spread(ranges_of, blocks, n_threads)).frame(flat_scale=settings.flat_scale)
-    units = settings.units(frame)
 
-    def sums_of(rows: LeafRows) -> LeafSums:
-        return LeafSums.of(rows, here, near, grad.T, hess, *units)
-
-    sums = reduce(add, threads.spread(sums_of, blocks, n_threads))
-    weight = solve(sums, paths, settings, learning_rate)
-    if not settings.standardize:
-        kernels.move_to_frame(paths.start, paths.degree, 1, frame, weight)
-
-    def values_of(rows: LeafRows) -> None:
-        kernels.add_values(
-            rows.start, rows.order, rows.first, here.start, here.column, near, here.degree, frame, weight, out
-        )
-
-    threads.spread(values_of, blocks, n_threads)
-    return LeafModel(paths, frame, weight, 1, np.full(tree.n_leaves, np.nan))
+def _pieces(
+    tree: Tree, paths: Paths, X: Matrix, Z: Matrix, first: int, last: int
+) -> Iterator[tuple[slice, kernels.Nodes, NDArray[np.int32], Floats, Floats]]:
+    """Dense rows, with splits and path columns as numbers of their columns; of a sparse input only columns in use."""
+    nodes = tree.nodes
+    if not isinstance(X, Sparse):
+        rows = slice(first, last)
+        yield rows, nodes, paths.column, X[rows], Z[rows]
+        return
+    features, place = np.unique(tree.feature, return_inverse=True)
+    nodes, column = nodes._replace(feature=place.astype(np.int32)), np.searchsorted(features, paths.column)
+    for rows in tiles(first, last, len(features)):
+        part = X.dense(features, rows)
+        yield rows, nodes, column.astype(np.int32), part, part

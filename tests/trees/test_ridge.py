@@ -14,6 +14,7 @@ from boostbp.trees import kernels, ridge
 from boostbp.trees.basis import Linear, Quadratic
 from boostbp.trees.ridge import LeafRanges, LeafRows, LeafSums, Paths, Ridge, fit_leaves, solve
 from boostbp.trees.tree import Tree
+from boostbp.trees.workspace import Workspace
 
 ridges = st.builds(Ridge, st.sampled_from([1e-2, 1.0, 30.0]), st.booleans(), st.booleans())
 
@@ -107,8 +108,10 @@ def test_sums_and_ranges_of_two_parts_add_up_to_those_of_the_whole(seed, basis, 
     unit = np.zeros(len(paths.column)), np.ones(len(paths.column)), np.full(len(paths.column), 0.5)
 
     def of(begin, end):
-        rows = LeafRows(begin, *kernels.group_rows(leaf[begin:end], tree.n_leaves))
-        return LeafRanges.of(rows, paths, Z, h), LeafSums.of(rows, paths, Z, grad, h, *unit)
+        near = np.empty((end - begin, 1 + len(paths.column)))
+        kernels.copy_paths(leaf[begin:end], 0, end - begin, paths.start, 0, paths.column, Z[begin:end], near)
+        rows = LeafRows.of(begin, leaf[begin:end], paths, near, Workspace())
+        return LeafRanges.of(rows, paths, h), LeafSums.of(rows, paths, np.ascontiguousarray(grad.T), h, *unit)
 
     (ranges, sums), first, second = of(0, 200), of(0, cut), of(cut, 200)
     np.testing.assert_allclose((first[0] + second[0]).values, ranges.values, rtol=1e-12, atol=1e-12)
@@ -122,8 +125,8 @@ def test_sums_are_the_normal_equations():
     rng = np.random.default_rng(4)
     Z, grad, h = rng.standard_normal((300, 2)), rng.standard_normal((300, 3)), rng.uniform(0.5, 2.0, 300)
     paths = replace(Paths.everywhere(np.arange(2, dtype=np.int32)), degree=2)
-    [rows] = LeafRows.blocks(np.zeros(300, np.int32), 1)
-    sums = LeafSums.of(rows, paths, Z, grad, h, np.zeros(2), np.ones(2), np.zeros(2))
+    [rows] = LeafRows.blocks(np.zeros(300, np.int32), paths, Z)
+    sums = LeafSums.of(rows, paths, np.ascontiguousarray(grad.T), h, np.zeros(2), np.ones(2), np.zeros(2))
     Phi = plain_terms(Z, 2)
     gram = Phi.T @ (h[:, None] * Phi)
     np.testing.assert_allclose(np.tril(sums.gram.reshape(5, 5)), np.tril(gram), rtol=1e-12, atol=1e-11)
@@ -141,7 +144,7 @@ def test_blocks_of_rows_change_nothing(size, monkeypatch):
     leaf, paths = tree.leaf_of(X), Paths.of(tree, Quadratic())
     whole = fit_leaves(leaf, paths, X, -y, np.ones(300), Ridge(0.5))
     monkeypatch.setattr(ridge, "BLOCK_ROWS", size)
-    assert len(LeafRows.blocks(leaf, 5)) == -(-300 // size)
+    assert len(list(LeafRows.blocks(leaf, paths, X))) == -(-300 // size)
     parts = fit_leaves(leaf, paths, X, -y, np.ones(300), Ridge(0.5))
     np.testing.assert_allclose(parts.frame, whole.frame, rtol=1e-12, atol=1e-12)
     assert_close(values(parts, leaf, X), values(whole, leaf, X), 1e-10)

@@ -9,8 +9,18 @@ from __future__ import annotations
 from boostbp.trees.kernels.changes import changes
 from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian, pull_back
 from boostbp.trees.kernels.fitting import fit_trees
+from boostbp.trees.kernels.kept import factor_trees, refit_trees
 from boostbp.trees.kernels.records import Leaves, Nodes
-from boostbp.trees.kernels.routing import group_rows, path_features, paths_of, route, route_near, route_tree
+from boostbp.trees.kernels.routing import (
+    copy_paths,
+    group_paths,
+    group_rows,
+    path_features,
+    paths_of,
+    route,
+    route_near,
+    route_tree,
+)
 from boostbp.trees.kernels.solving import move_to_frame, solve_leaves
 from boostbp.trees.kernels.sums import frames, leaf_ranges, leaf_sums
 
@@ -19,9 +29,12 @@ __all__ = [
     "Nodes",
     "add_values",
     "changes",
+    "copy_paths",
     "evaluate",
+    "factor_trees",
     "fit_trees",
     "frames",
+    "group_paths",
     "group_rows",
     "jacobian",
     "leaf_ranges",
@@ -30,6 +43,7 @@ __all__ = [
     "path_features",
     "paths_of",
     "pull_back",
+    "refit_trees",
     "route",
     "route_near",
     "route_tree",

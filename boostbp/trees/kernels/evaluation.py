@@ -8,14 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, TILE, UPPER, exact
-from boostbp.trees.kernels.sums import gather
 
 __all__ = ["add_leaf", "add_values", "evaluate", "jacobian", "pull_back"]
 
 
 @exact
-def add_leaf(values, at, n, path, k, degree, frame, weight, w0, total):
-    """Values of `n` rows of one leaf and output, whose path columns are ``values[:k, at:at + n]``, into `total`.
+def add_leaf(values, at, n, path, k, degree, frame, weight, w0, m, total):
+    """Values of `n` rows, with path columns ``values[:k, at:at + n]``, for one of `m` outputs of a leaf, into `total`.
 
     The same operations in the same order as in `evaluate`, for the same bits.
     """
@@ -25,8 +24,8 @@ def add_leaf(values, at, n, path, k, degree, frame, weight, w0, total):
         center, inverse = frame[path + j, CENTER], frame[path + j, INV_SCALE]
         if inverse == 0.0:
             continue
-        z, linear = values[j], weight[w0 + 1 + j]
-        square = weight[w0 + 1 + k + j] if degree == 2 else 0.0
+        z, linear = values[j], weight[w0 + (1 + j) * m]
+        square = weight[w0 + (1 + k + j) * m] if degree == 2 else 0.0
         for i in range(n):
             u = (z[at + i] - center) * inverse
             term = u * (linear + u * square) if degree == 2 else u * linear
@@ -34,21 +33,24 @@ def add_leaf(values, at, n, path, k, degree, frame, weight, w0, total):
 
 
 @exact
-def add_values(row_start, order, first_row, path_start, column, Z, degree, frame, weight, out):
-    """Add the values of training rows grouped by leaf, for one output, to `out`, (rows,)."""
-    values = np.empty((max(1, np.max(np.diff(path_start))), BLOCK))
+def add_values(row_start, order, first_row, path_start, grouped, degree, frame, weight, out):
+    """Add the values of training rows grouped by leaf to `out`, (outputs, rows)."""
+    m = len(out)
     total = np.empty(BLOCK)
     w0 = 0
+    at = 0
     for leaf in range(len(row_start) - 1):
-        path = path_start[leaf]
+        path, begin, end = path_start[leaf], row_start[leaf], row_start[leaf + 1]
         k = path_start[leaf + 1] - path
-        for block in range(row_start[leaf], row_start[leaf + 1], BLOCK):
-            n = min(BLOCK, row_start[leaf + 1] - block)
-            gather(Z, order, first_row, block, n, column, path, k, values, 0)
-            add_leaf(values, 0, n, path, k, degree, frame, weight, w0, total)
-            for i in range(n):
-                out[first_row + order[block + i]] += total[i]
-        w0 += 1 + degree * k
+        values = grouped[at : at + k * (end - begin)].reshape(k, end - begin)
+        at += values.size
+        for block in range(begin, end, BLOCK):
+            n = min(BLOCK, end - block)
+            for output in range(m):
+                add_leaf(values, block - begin, n, path, k, degree, frame, weight, w0 + output, m, total)
+                for i in range(n):
+                    out[output, first_row + order[block + i]] += total[i]
+        w0 += (1 + degree * k) * m
 
 
 @exact

@@ -1,8 +1,7 @@
 """Compiled fit of whole trees: route, sum, solve and evaluate in one call, leaf by leaf.
 
 The pieces are those of the additive path (`leaf_ranges`, `leaf_sums`, `solve_leaves`,
-`add_values`) in the same order, so both give the same bits on one block of rows. Here a leaf's path columns are
-gathered once and serve all of them.
+`add_values`) in the same order, so both give the same bits on one block of rows.
 """
 
 from __future__ import annotations
@@ -11,13 +10,11 @@ import numpy as np
 
 from boostbp.trees.kernels.evaluation import add_leaf
 from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, exact
-from boostbp.trees.kernels.routing import group_rows, paths_of, route_near, route_rows
+from boostbp.trees.kernels.routing import group_rows, paths_of, route_rows
 from boostbp.trees.kernels.solving import move_leaf, solve_leaf
 from boostbp.trees.kernels.sums import add_ranges, add_sums, frame_of, gather, scratch
 
 __all__ = ["fit_trees"]
-
-_FAR = 1 << 19  # numbers: an input beyond this does not stay in cache from one use to the next
 
 
 @exact
@@ -62,8 +59,7 @@ def fit_trees(
     gram, a = np.empty(p * p), np.empty((p, p))
     terms, weighted = scratch(p, 1)
     total, h = np.empty(BLOCK), np.ones(BLOCK)
-    far = Z.size > _FAR
-    near, places = np.empty((n_rows if far else 0, max(most, 1))), np.arange(most).astype(np.int32)
+    order = np.empty(n_rows, np.int32)
     values = np.empty((1, 1))
     flat_scale = 0.0 if standardize else 1.0
     unit = len(hess) == 1 and _is_one(hess[0])
@@ -71,11 +67,8 @@ def fit_trees(
     w0 = 0
     for tree in range(len(tree_split) - 1):
         first, last = tree_split[tree], tree_split[tree + 1]
-        if far:
-            route_near(nodes, first, last, X, start, first_leaf, column, Z, leaf[tree], near)
-        else:
-            route_rows(nodes, first, last, X, 0, n_rows, leaf[tree])
-        row_start, order = group_rows(leaf[tree], last - first + 1)
+        route_rows(nodes, first, last, X, 0, n_rows, leaf[tree])
+        row_start = group_rows(leaf[tree], last - first + 1, order)
         longest = np.max(np.diff(row_start))
         if longest > values.shape[1] or most > values.shape[0]:
             values = np.empty((max(most, 1), longest + longest // 4))
@@ -93,10 +86,7 @@ def fit_trees(
             gram[: p * p] = 0.0
             for block in range(begin, end, BLOCK):
                 n = min(BLOCK, end - block)
-                if far:
-                    gather(near, order, 0, block, n, places, 0, k, values, block - begin)
-                else:
-                    gather(Z, order, 0, block, n, column, path, k, values, block - begin)
+                gather(Z, order, 0, block, n, column, path, k, values, block - begin)
                 if not unit:
                     for i in range(n):
                         h[i] = hess_of[order[block + i]]
@@ -125,7 +115,7 @@ def fit_trees(
                 move_leaf(frame, path, k, degree, 1, weight, w0)
             for block in range(begin, end, BLOCK):
                 n = min(BLOCK, end - block)
-                add_leaf(values, block - begin, n, path, k, degree, frame, weight, w0, total)
+                add_leaf(values, block - begin, n, path, k, degree, frame, weight, w0, 1, total)
                 for i in range(n):
                     out[tree, order[block + i]] += total[i]
             w0 += p

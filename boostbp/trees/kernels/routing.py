@@ -9,6 +9,7 @@ from boostbp.trees.kernels.records import NEAR, TILE, exact
 __all__ = [
     "copy_paths",
     "goes_left",
+    "group_paths",
     "group_rows",
     "path_features",
     "paths_of",
@@ -49,12 +50,13 @@ def _flat_tree(nodes, first, last):
     """A numeric tree in which leaves are splits that lead to themselves, so that every row takes as many steps.
 
     Returns feature, threshold, missing_left and children (left, right, left, ...) of each node,
-    splits first, then leaves; and the number of steps to the deepest leaf.
+    splits first, then leaves; and the number of steps to the deepest leaf. Numbers without a sign
+    are indices that need no check whether they count from the end.
     """
     n_splits = last - first
     n_nodes = 2 * n_splits + 1
-    feature, threshold = np.zeros(n_nodes, np.int32), np.zeros(n_nodes)
-    missing_left, child = np.zeros(n_nodes, np.int32), np.empty(2 * n_nodes, np.int32)
+    feature, threshold = np.zeros(n_nodes, np.uint32), np.zeros(n_nodes)
+    missing_left, child = np.zeros(n_nodes, np.uint32), np.empty(2 * n_nodes, np.uint32)
     depth = np.zeros(n_nodes, np.int32)
     for i in range(n_splits):
         feature[i] = nodes.feature[first + i]
@@ -74,7 +76,7 @@ def _flat_tree(nodes, first, last):
         i = todo[n_todo]
         steps = max(steps, depth[i])
         if i < n_splits:
-            for c in (child[2 * i], child[2 * i + 1]):
+            for c in (np.int32(child[2 * i]), np.int32(child[2 * i + 1])):
                 depth[c] = depth[i] + 1
                 todo[n_todo] = c
                 n_todo += 1
@@ -88,8 +90,30 @@ def _step(flat, X, top, n, at):
     for i in range(n):
         node = at[i]
         value = X[top + i, feature[node]]
-        goes_left = np.int32(value <= threshold[node]) | (np.int32(value != value) & missing_left[node])
-        at[i] = child[2 * node + 1 - goes_left]
+        left = np.uint32(value <= threshold[node]) | (np.uint32(value != value) & missing_left[node])
+        at[i] = child[np.uint32(2) * node + np.uint32(1) - left]
+
+
+@exact
+def _walk(flat, X, begin, end, leaf):
+    """Write the leaves of rows ``begin .. end - 1`` into `leaf`."""
+    n_splits = len(flat[0]) // 2
+    at = np.empty(TILE, np.uint32)
+    for top in range(begin, end, TILE):
+        n = min(TILE, end - top)
+        at[:n] = 0
+        for _ in range(flat[4]):
+            _step(flat, X, top, n, at)
+        for i in range(n):
+            leaf[top + i] = at[i] - n_splits
+
+
+@exact
+def _is_numeric(nodes, first, last):
+    for i in range(first, last):
+        if nodes.cat_start[i] >= 0:
+            return False
+    return last > first
 
 
 @exact
@@ -97,23 +121,11 @@ def route_rows(nodes, first, last, X, begin, end, leaf):
     """Write the leaf of rows ``begin .. end - 1`` under the tree of splits ``first .. last - 1`` into `leaf`."""
     if first == last:
         leaf[begin:end] = 0
-        return
-    numeric = True
-    for i in range(first, last):
-        numeric &= nodes.cat_start[i] < 0
-    if not numeric:
+    elif _is_numeric(nodes, first, last):
+        _walk(_flat_tree(nodes, first, last), X, begin, end, leaf)
+    else:
         for row in range(begin, end):
             leaf[row] = _leaf_of_row(nodes, first, X[row])
-        return
-    flat = _flat_tree(nodes, first, last)
-    at = np.empty(TILE, np.int32)
-    for top in range(begin, end, TILE):
-        n = min(TILE, end - top)
-        at[:n] = 0
-        for _ in range(flat[4]):
-            _step(flat, X, top, n, at)
-        for i in range(n):
-            leaf[top + i] = at[i] - (last - first)
 
 
 @exact
@@ -133,9 +145,14 @@ def copy_paths(leaf, begin, end, path_start, first_leaf, column, Z, near):
 @exact
 def route_near(nodes, first, last, X, path_start, first_leaf, column, Z, leaf, near):
     """Route all rows of `X` under one tree, and copy their path columns while the rows are in cache."""
+    numeric = _is_numeric(nodes, first, last)
+    flat = _flat_tree(nodes, first, last)
     for top in range(0, len(X), NEAR):
         stop = min(top + NEAR, len(X))
-        route_rows(nodes, first, last, X, top, stop, leaf)
+        if numeric:
+            _walk(flat, X, top, stop, leaf)
+        else:
+            route_rows(nodes, first, last, X, top, stop, leaf)
         copy_paths(leaf, top, stop, path_start, first_leaf, column, Z, near)
 
 
@@ -148,8 +165,8 @@ def route_tree(nodes, X, leaf):
 @exact
 def route(nodes, tree_split, X, begin, end, leaf):
     """Write the leaf of rows ``begin .. end - 1`` under each tree of a forest into `leaf`, (trees, rows)."""
-    for top in range(begin, end, 8 * TILE):
-        stop = min(top + 8 * TILE, end)
+    for top in range(begin, end, 32 * TILE):
+        stop = min(top + 32 * TILE, end)
         for tree in range(len(tree_split) - 1):
             route_rows(nodes, tree_split[tree], tree_split[tree + 1], X, top, stop, leaf[tree])
 
@@ -221,17 +238,42 @@ def path_features(nodes):
 
 
 @exact
-def group_rows(leaf, n_leaves):
-    """Rows sorted by leaf, in row order within a leaf: ``(start, order)``."""
+def group_paths(leaf, row_start, path_start, near, values):
+    """Path columns of rows sorted by leaf: of each leaf its columns one after the other, each (rows of the leaf,).
+
+    Parameters
+    ----------
+    row_start : from `group_rows`
+    near : (rows, most path columns of a leaf)
+        From `copy_paths`. It is read once, row by row; what comes after reads memory as it lies.
+    values : (at least rows x most path columns,) float64
+        Written.
+    """
+    n_leaves = len(row_start) - 1
+    at = np.zeros(n_leaves + 1, np.int64)
+    for number in range(n_leaves):
+        k = path_start[number + 1] - path_start[number]
+        at[number + 1] = at[number] + k * (row_start[number + 1] - row_start[number])
+    for row in range(len(leaf)):
+        number = np.int64(leaf[row])
+        n = row_start[number + 1] - row_start[number]
+        to = at[number]
+        for j in range(path_start[number + 1] - path_start[number]):
+            values[to + j * n] = near[row, j]
+        at[number] = to + 1
+
+
+@exact
+def group_rows(leaf, n_leaves, order):
+    """Write rows sorted by leaf, in row order within a leaf, into `order`; the first place of each leaf."""
     start = np.zeros(n_leaves + 1, np.int64)
     for row in range(len(leaf)):
         start[np.int64(leaf[row]) + 1] += 1
     for i in range(n_leaves):
         start[i + 1] += start[i]
     at = start[:-1].copy()
-    order = np.empty(len(leaf), np.int32)
     for row in range(len(leaf)):
         number = np.int64(leaf[row])
         order[at[number]] = row
         at[number] += 1
-    return start, order
+    return start

@@ -6,7 +6,7 @@ import numpy as np
 
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact
 
-__all__ = ["move_leaf", "move_to_frame", "solve_leaf", "solve_leaves"]
+__all__ = ["factor", "move_leaf", "move_to_frame", "solve_factored", "solve_leaf", "solve_leaves"]
 
 
 @exact
@@ -37,17 +37,19 @@ def _factor(a, p, floor):
 
 
 @exact
-def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a):
-    """Turn the moments of one leaf, ``weight[w0:w0 + p * m]``, into its ridge weights.
-
-    `a`, (p, p), is scratch.
-    """
+def factor(gram, g0, p, penalty, penalize_constant, a):
+    """Cholesky factor of one leaf's penalised Gram matrix, into the lower triangle of `a`, (p, p) or larger."""
     for i in range(p):
         for j in range(i + 1):
             a[i, j] = gram[g0 + i * p + j]
         if i > 0 or penalize_constant:
             a[i, i] += penalty
     _factor(a, p, 1e-12)
+
+
+@exact
+def solve_factored(a, weight, w0, p, m, scale):
+    """Turn the moments of one leaf, ``weight[w0:w0 + p * m]``, into its ridge weights, given its `factor`."""
     w = weight[w0 : w0 + p * m].reshape(p, m)
     for i in range(p):
         for j in range(i):
@@ -64,6 +66,13 @@ def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a)
     for i in range(p):
         for output in range(m):
             w[i, output] *= scale
+
+
+@exact
+def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a):
+    """Factor and solve; `a`, (p, p), is scratch."""
+    factor(gram, g0, p, penalty, penalize_constant, a)
+    solve_factored(a, weight, w0, p, m, scale)
 
 
 @exact

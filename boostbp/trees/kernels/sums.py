@@ -5,8 +5,8 @@ Terms of a leaf with ``k`` path columns, in this order: ``1, u_1 .. u_k`` and, f
 ``(center, inv_scale, lower, upper)`` for each path column of a leaf; ``lower`` and ``upper`` bound
 ``u`` at evaluation.
 
-The rows of a leaf are taken `BLOCK` at a time: their path columns are gathered into rows of a small
-matrix, (columns, rows), that stays in cache, and every sum runs along these rows.
+The rows of a leaf are taken `BLOCK` at a time: their path columns lie in rows of a matrix, (columns, rows), and
+every sum runs along these rows.
 """
 
 from __future__ import annotations
@@ -97,26 +97,30 @@ def add_ranges(values, at, n, k, h, unit, path, out):
 
 
 @exact
-def leaf_ranges(row_start, order, first_row, path_start, column, Z, hess):
+def leaf_ranges(row_start, order, first_row, path_start, grouped, hess):
     """Smallest and largest value, weighted sum and weight of each path column of each leaf.
 
-    `order` indexes rows of a block that begins at `first_row` of `Z` and `hess`.
+    `order` indexes rows of a block that begins at `first_row` of `hess`; `grouped` is from `group_paths`. An empty
+    `hess` stands for ones.
     Returns (path columns, 4): lower, upper, sum of ``hess * z``, sum of `hess`; NaN left out.
     """
     n_leaves = len(row_start) - 1
     out = np.empty((path_start[n_leaves], 4))
     out[:] = np.array([np.inf, -np.inf, 0.0, 0.0])
-    values = np.empty((max(1, np.max(np.diff(path_start))), BLOCK))
-    h = np.empty(BLOCK)
+    h = np.ones(BLOCK)
+    unit = len(hess) == 0
+    at = 0
     for leaf in range(n_leaves):
-        path = path_start[leaf]
+        path, begin, end = path_start[leaf], row_start[leaf], row_start[leaf + 1]
         k = path_start[leaf + 1] - path
-        for block in range(row_start[leaf], row_start[leaf + 1], BLOCK):
-            n = min(BLOCK, row_start[leaf + 1] - block)
-            gather(Z, order, first_row, block, n, column, path, k, values, 0)
-            for i in range(n):
-                h[i] = hess[first_row + order[block + i]]
-            add_ranges(values, 0, n, k, h, False, path, out)
+        values = grouped[at : at + k * (end - begin)].reshape(k, end - begin)
+        at += values.size
+        for block in range(begin, end, BLOCK):
+            n = min(BLOCK, end - block)
+            if not unit:
+                for i in range(n):
+                    h[i] = hess[first_row + order[block + i]]
+            add_ranges(values, block - begin, n, k, h, unit, path, out)
     return out
 
 
@@ -234,8 +238,8 @@ def add_sums(values, at, n, path, k, degree, center, scale, fill, h, unit, terms
 
 
 @exact
-def leaf_sums(row_start, order, first_row, path_start, column, Z, center, scale, fill, degree, grad, hess):
-    """Sums over the rows of each leaf; `grad` is (outputs, rows).
+def leaf_sums(row_start, order, first_row, path_start, grouped, center, scale, fill, degree, grad, hess):
+    """Sums over the rows of each leaf; `grad` is (outputs, rows), the rest as in `leaf_ranges`.
 
     Returns
     -------
@@ -255,27 +259,30 @@ def leaf_sums(row_start, order, first_row, path_start, column, Z, center, scale,
     gram = np.zeros(size_gram)
     moment = np.zeros(size_moment)
     terms, weighted = scratch(1 + degree * most, m)
-    values = np.empty((max(most, 1), BLOCK))
-    h = np.empty(BLOCK)
+    h = np.ones(BLOCK)
     g0 = 0
     m0 = 0
+    at = 0
     for leaf in range(n_leaves):
-        path = path_start[leaf]
+        path, begin, end = path_start[leaf], row_start[leaf], row_start[leaf + 1]
         k = path_start[leaf + 1] - path
         p = 1 + degree * k
-        for block in range(row_start[leaf], row_start[leaf + 1], BLOCK):
-            n = min(BLOCK, row_start[leaf + 1] - block)
-            gather(Z, order, first_row, block, n, column, path, k, values, 0)
+        values = grouped[at : at + k * (end - begin)].reshape(k, end - begin)
+        at += values.size
+        for block in range(begin, end, BLOCK):
+            n = min(BLOCK, end - block)
             unit = True
-            for i in range(n):
-                h[i] = hess[first_row + order[block + i]]
-                unit &= h[i] == 1.0
+            if len(hess) > 0:
+                for i in range(n):
+                    h[i] = hess[first_row + order[block + i]]
+                    unit &= h[i] == 1.0
             for output in range(m):
                 for i in range(n):
                     terms[p + output, i] = -grad[output, first_row + order[block + i]]
             add_sums(
-                values, 0, n, path, k, degree, center, scale, fill, h, unit, terms, weighted, m, gram, g0, moment, m0
-            )
+                values, block - begin, n, path, k, degree, center, scale, fill, h, unit, terms, weighted, m,
+                gram, g0, moment, m0,
+            )  # fmt: skip
         g0 += p * p
         m0 += p * m
     return gram, moment

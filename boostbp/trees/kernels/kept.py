@@ -1,0 +1,176 @@
+"""Compiled fit of trees whose rows, weights and structures stay: only the moments are summed again.
+
+Terms, frames and the order of operations are those of `boostbp.trees.kernels.fitting`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from boostbp.trees.kernels.evaluation import add_leaf
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, exact, fast
+from boostbp.trees.kernels.routing import group_rows
+from boostbp.trees.kernels.solving import factor, move_leaf, solve_factored
+from boostbp.trees.kernels.sums import add_sums, gather, scratch
+
+__all__ = ["factor_trees", "refit_trees"]
+
+ROWS = 1 << 14  # rows that are grouped at once, so that what is read of them stays in cache
+
+
+@exact
+def _units(frame, path, k, standardize, center, scale, fill):
+    for j in range(k):
+        center[j] = frame[path + j, CENTER] if standardize else 0.0
+        scale[j] = frame[path + j, INV_SCALE] if standardize else 1.0
+        fill[j] = 0.0 if standardize else frame[path + j, CENTER]
+
+
+@exact
+def factor_trees(leaf, tree_leaf, start, column, Z, degree, hess, frame, penalty, penalize_constant, standardize):
+    """Cholesky factor of each leaf's ``sum(hess phi phi') + penalty``, leaf after leaf, each (terms, terms).
+
+    Parameters
+    ----------
+    leaf : (trees, rows), any integer type
+    tree_leaf : (trees + 1,) first leaf of each tree
+    start, column, frame : path columns of the leaves of all trees
+    hess : (rows,) float64; empty: ones
+    """
+    most = np.max(np.diff(start))
+    size = 0
+    for number in range(len(start) - 1):
+        size += (1 + degree * (start[number + 1] - start[number])) ** 2
+    out = np.zeros(size)
+    p = 1 + degree * most
+    a, unused = np.empty((p, p)), np.empty(0)
+    center, scale, fill = np.empty(most), np.empty(most), np.empty(most)
+    terms, weighted = scratch(p, 0)
+    h, values = np.ones(BLOCK), np.empty((max(most, 1), BLOCK))
+    order = np.empty(ROWS, np.int32)
+    g0 = 0
+    for tree in range(len(tree_leaf) - 1):
+        tree_g0 = g0
+        for top in range(0, len(Z), ROWS):
+            rows = leaf[tree, top : top + ROWS]
+            row_start = group_rows(rows, tree_leaf[tree + 1] - tree_leaf[tree], order)
+            g0 = tree_g0
+            for number in range(tree_leaf[tree], tree_leaf[tree + 1]):
+                path, own = start[number], number - tree_leaf[tree]
+                k = start[number + 1] - path
+                _units(frame, path, k, standardize, center, scale, fill)
+                for block in range(row_start[own], row_start[own + 1], BLOCK):
+                    n = min(BLOCK, row_start[own + 1] - block)
+                    gather(Z, order, top, block, n, column, path, k, values, 0)
+                    unit = True
+                    if len(hess) > 0:
+                        for i in range(n):
+                            h[i] = hess[top + order[block + i]]
+                            unit &= h[i] == 1.0
+                    add_sums(
+                        values, 0, n, 0, k, degree, center, scale, fill, h, unit, terms, weighted, 0, out, g0, unused, 0
+                    )
+                g0 += (1 + degree * k) ** 2
+        g0 = tree_g0
+        for number in range(tree_leaf[tree], tree_leaf[tree + 1]):
+            p = 1 + degree * (start[number + 1] - start[number])
+            factor(out, g0, p, penalty, penalize_constant, a)
+            for i in range(p):
+                for j in range(p):
+                    out[g0 + i * p + j] = a[i, j]
+            g0 += p * p
+    return out
+
+
+@fast
+def _moment(t, u, n):
+    total = 0.0
+    square = 0.0
+    for i in range(n):
+        total += t[i] * u[i]
+        square += t[i] * u[i] * u[i]
+    return total, square
+
+
+@fast
+def _sum(t, n):
+    total = 0.0
+    for i in range(n):
+        total += t[i]
+    return total
+
+
+@exact
+def refit_trees(
+    leaf, tree_leaf, start, column, Z, degree, grad, frame, factors, standardize, learning_rate, out
+):  # fmt: skip
+    """Fit the leaves of trees that serve one output each from their moments, and add their values to the running fit.
+
+    Parameters
+    ----------
+    grad, out : (trees, rows) float64
+    factors : from `factor_trees`
+
+    Returns
+    -------
+    weight : (terms of all leaves,) float64
+    """
+    most = np.max(np.diff(start))
+    weight = np.zeros(len(start) - 1 + degree * start[-1])
+    p = 1 + degree * most
+    center, scale, fill = np.empty(most), np.empty(most), np.empty(most)
+    values, t, u, total = np.empty((max(most, 1), BLOCK)), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    order = np.empty(ROWS, np.int32)
+    once = len(Z) <= ROWS
+    g0 = 0
+    w0 = 0
+    for tree in range(len(tree_leaf) - 1):
+        first, last = tree_leaf[tree], tree_leaf[tree + 1]
+        row_start = np.zeros(last - first + 1, np.int64)
+        tree_w0 = w0
+        for top in range(0, len(Z), ROWS):
+            row_start = group_rows(leaf[tree, top : top + ROWS], last - first, order)
+            w0 = tree_w0
+            for number in range(first, last):
+                path, own = start[number], number - first
+                k = start[number + 1] - path
+                _units(frame, path, k, standardize, center, scale, fill)
+                for block in range(row_start[own], row_start[own + 1], BLOCK):
+                    n = min(BLOCK, row_start[own + 1] - block)
+                    gather(Z, order, top, block, n, column, path, k, values, 0)
+                    for i in range(n):
+                        t[i] = -grad[tree, top + order[block + i]]
+                    weight[w0] += _sum(t, n)
+                    for j in range(k):
+                        for i in range(n):
+                            z = values[j, i]
+                            u[i] = (z - center[j]) * scale[j] if z == z else fill[j]
+                        linear, square = _moment(t, u, n)
+                        weight[w0 + 1 + j] += linear
+                        if degree == 2:
+                            weight[w0 + 1 + k + j] += square
+                w0 += 1 + degree * k
+        w0 = tree_w0
+        for number in range(first, last):
+            k = start[number + 1] - start[number]
+            p = 1 + degree * k
+            solve_factored(factors[g0 : g0 + p * p].reshape(p, p), weight, w0, p, 1, learning_rate)
+            if not standardize:
+                move_leaf(frame, start[number], k, degree, 1, weight, w0)
+            g0 += p * p
+            w0 += p
+        for top in range(0, len(Z), ROWS):
+            if not once:
+                row_start = group_rows(leaf[tree, top : top + ROWS], last - first, order)
+            w0 = tree_w0
+            for number in range(first, last):
+                path, own = start[number], number - first
+                k = start[number + 1] - path
+                for block in range(row_start[own], row_start[own + 1], BLOCK):
+                    n = min(BLOCK, row_start[own + 1] - block)
+                    gather(Z, order, top, block, n, column, path, k, values, 0)
+                    add_leaf(values, 0, n, path, k, degree, frame, weight, w0, 1, total)
+                    for i in range(n):
+                        out[tree, top + order[block + i]] += total[i]
+                w0 += 1 + degree * k
+    return weight

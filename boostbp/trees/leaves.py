@@ -1,0 +1,131 @@
+"""What the leaves of a tree predict: which columns they read, and their regressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.trees import kernels, threads
+from boostbp.trees.basis import Basis
+from boostbp.trees.sparse import Matrix, Sparse, tiles
+from boostbp.trees.tree import Tree
+
+if TYPE_CHECKING:
+    from boostbp.trees.ridge import LeafRows
+
+__all__ = ["LeafModel", "Paths"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Which columns the regression of each leaf of a tree reads.
+
+    Attributes
+    ----------
+    start : (leaves + 1,) int32
+    column : (start[-1],) int32
+        Leaf ``l`` reads ``column[start[l]:start[l + 1]]``.
+    degree : int
+        1 or 2: the highest power of a column.
+    """
+
+    start: NDArray[np.int32]
+    column: NDArray[np.int32]
+    degree: int
+
+    @classmethod
+    def of(cls, tree: Tree, basis: Basis) -> Paths:
+        """The numeric path features of each leaf, expanded by the basis."""
+        start, features = tree.path_features()
+        per_feature = basis.columns_per_feature
+        if per_feature != 1:
+            start = start * np.int32(per_feature)
+            features = (features[:, None] * per_feature + np.arange(per_feature)).ravel().astype(np.int32)
+        return cls(start, features, basis.degree)
+
+    @classmethod
+    def everywhere(cls, columns: NDArray[np.int32]) -> Paths:
+        """One leaf that reads all of `columns`: a plain linear regression."""
+        return cls(np.array([0, len(columns)], np.int32), np.ascontiguousarray(columns, np.int32), 1)
+
+    @property
+    def n_terms(self) -> NDArray[np.int64]:
+        """Number of terms of each leaf, (leaves,)."""
+        return 1 + self.degree * np.diff(self.start).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class LeafModel:
+    """The regressions of all leaves of one tree.
+
+    Attributes
+    ----------
+    paths : Paths
+    frame : (path columns, 4) float64
+        See `LeafRanges.frame`.
+    weight : (sum of terms * outputs,) float64
+        Per leaf (terms, outputs), in units of ``u``; shrinkage included.
+    n_outputs : int
+    fallback : (leaves,) float64
+        Value of a row that misses a path column; NaN where such a column counts as the leaf's mean.
+    """
+
+    paths: Paths
+    frame: Floats
+    weight: Floats
+    n_outputs: int
+    fallback: Floats
+
+    def leaves(self, first_output: int = 0) -> kernels.Leaves:
+        """The regressions as a forest of one tree, for the kernels."""
+        n_leaves = len(self.paths.start) - 1
+        weight_start = np.zeros(n_leaves + 1, np.int64)
+        np.cumsum(self.paths.n_terms * self.n_outputs, out=weight_start[1:])
+        return kernels.Leaves(
+            np.array([0, n_leaves]), np.array([[first_output, self.n_outputs]]), np.array([self.paths.degree]),
+            self.paths.start.astype(np.int64), self.paths.column, self.frame, weight_start, self.weight, self.fallback,
+        )  # fmt: skip
+
+    def add_to(self, out: Floats, leaf: NDArray[np.int32], Z: Matrix) -> None:
+        """Add the values of training rows, whose leaves are known, to `out`, (rows, outputs)."""
+        leaves = self.leaves()
+        if not isinstance(Z, Sparse):
+            kernels.evaluate(leaves, leaf[None], Z, False, 0, len(Z), out)
+            return
+        columns, place = np.unique(leaves.column, return_inverse=True)
+        leaves = leaves._replace(column=place.astype(np.int32))
+        for rows in tiles(0, len(Z), len(columns)):
+            part = Z.dense(columns, rows)
+            kernels.evaluate(leaves, leaf[None, rows], part, False, 0, len(part), out[rows])
+
+    def add_rows(self, blocks: Sequence[LeafRows], out: Floats, n_threads: int = 1) -> None:
+        """Add the values of training rows, grouped by leaf, to `out`, (outputs, rows)."""
+
+        def add_block(rows: LeafRows) -> None:
+            kernels.add_values(
+                rows.start, rows.order, rows.first, self.paths.start, rows.values, self.paths.degree, self.frame,
+                self.weight, out,
+            )  # fmt: skip
+
+        threads.spread(add_block, blocks, n_threads)
+
+    def coefficients(self, leaf: int) -> Floats:
+        """Weights of one leaf in the user's units, (terms, outputs): constant, columns, squares of columns."""
+        begin, end = self.paths.start[leaf], self.paths.start[leaf + 1]
+        terms = self.paths.n_terms
+        first = int((terms[:leaf] * self.n_outputs).sum())
+        w = self.weight[first : first + terms[leaf] * self.n_outputs].reshape(-1, self.n_outputs)
+        center, scale = self.frame[begin:end, 0][:, None], self.frame[begin:end, 1][:, None]
+        k = end - begin
+        shift = center * scale
+        with np.errstate(over="ignore"):  # a weight may exceed float64 in the user's units
+            linear, square = w[1 : 1 + k], w[1 + k :] if self.paths.degree == 2 else np.zeros((k, self.n_outputs))
+            constant = w[0] - (linear * shift).sum(0) + (square * shift**2).sum(0)
+            parts = [constant[None], (linear - 2 * square * shift) * scale, square * scale * scale]
+        return np.concatenate(parts[: 1 + self.paths.degree])
