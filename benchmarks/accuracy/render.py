@@ -61,7 +61,7 @@ def picture(found: Scores, path: Path) -> None:
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set_xticks([], minor=True)
     ax.set_yticks(range(len(sets)), sets)
-    ax.invert_yaxis()
+    ax.set_ylim(len(sets) - 0.5, -0.5)
     ax.set_xlabel("RMSE or log-loss over that of the rival that validation likes best (left is better)")
     if ax.get_legend_handles_labels()[0]:
         ax.legend(fontsize="small")

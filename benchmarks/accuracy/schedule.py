@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -47,21 +48,28 @@ def run_all(
     """
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"  # workers inherit it before they load a library
+    stop = threading.Event()
     with ThreadPoolExecutor(workers) as threads:
-        running: list[Future[None]] = [threads.submit(_group, group, results, data_dir, until, say) for group in groups]
-        for each in running:
-            each.result()
+        running: list[Future[None]] = [
+            threads.submit(_group, group, results, data_dir, lambda: stop.is_set() or time.monotonic() >= until, say)
+            for group in groups
+        ]
+        try:
+            for each in running:
+                each.result()
+        finally:  # an interruption ends with the cells that are running
+            stop.set()
 
 
 def _group(
-    group: Sequence[Cell], results: Results, data_dir: Path | None, until: float, say: Callable[..., None]
+    group: Sequence[Cell], results: Results, data_dir: Path | None, over: Callable[[], bool], say: Callable[..., None]
 ) -> None:
     """Run the cells of one data set and fold in one process, and in another one if that dies."""
     pool: ProcessPoolExecutor | None = None
     for cell in group:
         if results.of(cell) is not None:
             continue
-        if time.monotonic() >= until:
+        if over():
             break
         pool = pool or ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
         done = [found for each in group if each.model in _DEFAULTS and (found := results.of(each))]

@@ -95,14 +95,15 @@ def test_command_goes_on_where_it_ended(tmp_path, capsys):
     assert "kin8nm.txt.gz" in capsys.readouterr().out
 
 
+class Dies:
+    def __init__(self, *args):
+        pass
+
+    def submit(self, *args):
+        raise BrokenProcessPool
+
+
 def test_cell_whose_process_dies_is_noted_and_run_again_next_time(tmp_path, monkeypatch):
-    class Dies:
-        def __init__(self, *args):
-            pass
-
-        def submit(self, *args):
-            raise BrokenProcessPool
-
     monkeypatch.setattr(schedule, "ProcessPoolExecutor", Dies)
     results = Results(tmp_path / "some.jsonl")
     schedule.run_all([[CELL]], results, None, workers=1, until=np.inf, say=lambda *told: None)
@@ -110,6 +111,18 @@ def test_cell_whose_process_dies_is_noted_and_run_again_next_time(tmp_path, monk
     assert Results(tmp_path / "some.jsonl").of(CELL) is None
     results.add(CELL, RAN)
     assert Results(tmp_path / "some.jsonl").of(CELL)["score"] == 0.5
+
+
+def test_interruption_is_passed_on_and_keeps_no_half_cell(tmp_path, monkeypatch):
+    class Interrupted(Dies):
+        def submit(self, *args):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(schedule, "ProcessPoolExecutor", Interrupted)
+    results = Results(tmp_path / "some.jsonl")
+    with pytest.raises(KeyboardInterrupt):
+        schedule.run_all([[CELL]] * 50, results, None, workers=1, until=np.inf, say=lambda *told: None)
+    assert results.lines == []
 
 
 def test_nothing_is_begun_after_the_hours_are_over(tmp_path):
