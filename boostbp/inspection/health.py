@@ -123,8 +123,8 @@ def health_of(history: History) -> Health:
         sentences.append(history.stop.value)
     if history.metric and moved and history.best_epoch == 0:
         sentences.append(
-            f"No epoch of back-propagation was better than the start by {history.metric}: the hidden layers are those of "
-            "the start. Try another step_size, or keep them as they are."
+            f"No epoch of back-propagation was better than the start by {history.metric}: the hidden layers are those "
+            "of the start. Try another step_size, or keep them as they are."
         )
     return Health(history.best_epoch, layers, tuple(sentences))
 
