@@ -49,6 +49,10 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     multi_strategy : {"one_output_per_tree", "multi_output_tree"}
         Whether each unit of a hidden layer has trees of its own, or all units share the structure of
         each tree (vector leaves of XGBoost; otherwise grown on a projection of the gradients).
+    sketch : {"projection", "singular", "outputs"}, tuple of it and a number of columns, or None
+        With ``"multi_output_tree"``, what a tree is grown on in place of the gradients of all units: random
+        directions, leading singular directions, or units drawn by the size of their gradients. More than one column
+        needs XGBoost. None: all gradients with XGBoost, one projection otherwise.
     leaves : {"refit", "native"}
         Leaf regressions on `basis`, or the library's own linear leaves (LightGBM).
     basis : {"linear", "quadratic"} or Elementwise
@@ -60,7 +64,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     clip : bool
         Clip the inputs of a leaf regression to the range the leaf saw in training.
     base : {"ridge", None}
-        Start each layer with a ridge regression on all its inputs.
+        Start each layer with a ridge regression on all its inputs; with more than 1,000 rows and inputs, on the 1,000
+        inputs of largest variance in units of their range.
     base_lambda : float or None
         Its penalty; None: by generalised cross-validation.
     epochs : int
@@ -82,11 +87,15 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         single layers, just the network. Needs an evaluation set, or rows to hold out, and dense input.
     skip : bool
         Layers above the first see the features beside the hidden layer below them.
+    moves : int
+        Moves of the hidden variables in each epoch; before all but the last, the output layer is not fitted again.
     structure_epochs : int
         Epochs for which tree structures are kept while their leaves are fitted again; 1: grown every epoch.
     structure_samples : int, float or None
         Rows (a number, or a share of them) that tree structures are grown on; leaves are fitted on all rows.
         Not with ``leaves="native"``.
+    structure_sampling : {"uniform", "gradient"}
+        How these rows are drawn: once, uniformly; or for each layer fit, half of them those with the largest gradients.
     best_rounds : bool
         Keep as many rounds of the output layer as the first evaluation set likes best.
     eval_metric : str, callable or None
@@ -125,6 +134,10 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     history_ : History
     n_iter_ : int
         Epochs that were run.
+    feature_importances_ : (features,) ndarray
+        Mean absolute attributions, as shares.
+    feature_summary_ : Summary
+        Of the training rows: means, and what importances need.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         If the input had names.
@@ -159,6 +172,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix, (rows, features)
+            What a sparse matrix does not hold is 0, as in scikit-learn; a NaN that it holds is missing. It is never
+            made dense, and gives the model that the same numbers give as an array.
         y : array-like, (rows,) or (rows, outputs)
         sample_weight : array-like, (rows,), optional
         eval_set : list of (X, y) or (X, y, sample_weight), optional
