@@ -53,6 +53,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         min_samples_leaf: int | Sequence[int] = 20,
         max_bins: int = 255,
         multi_strategy: str = "one_output_per_tree",
+        sketch: Any = None,
         leaves: str = "refit",
         basis: Any = "quadratic",
         reg_lambda: float | Sequence[float] | None = None,
@@ -70,8 +71,10 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         output: str = "boost",
         deep: str | bool = "auto",
         skip: bool = False,
+        moves: int = 1,
         structure_epochs: int = 1,
         structure_samples: int | float | None = None,
+        structure_sampling: str = "uniform",
         best_rounds: bool = True,
         eval_metric: Any = None,
         early_stopping: bool | str = "auto",
@@ -97,6 +100,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.min_samples_leaf = min_samples_leaf
         self.max_bins = max_bins
         self.multi_strategy = multi_strategy
+        self.sketch = sketch
         self.leaves = leaves
         self.basis = basis
         self.reg_lambda = reg_lambda
@@ -114,8 +118,10 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.output = output
         self.deep = deep
         self.skip = skip
+        self.moves = moves
         self.structure_epochs = structure_epochs
         self.structure_samples = structure_samples
+        self.structure_sampling = structure_sampling
         self.best_rounds = best_rounds
         self.eval_metric = eval_metric
         self.early_stopping = early_stopping
@@ -188,6 +194,11 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         check_is_fitted(self)
         session.more(self, epochs)
         return self
+
+    def summary(self) -> str:
+        """What training did and what depth added, in a few sentences."""
+        check_is_fitted(self)
+        return self.history_.summary()
 
     @property
     def _n_features_out(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from boostbp.backends.base import Growth
+from boostbp.learning import sketch as sketches
 from boostbp.learning.layer import LayerSettings
 from boostbp.learning.settings import Settings
 from boostbp.learning.starts import STARTS
@@ -34,6 +35,7 @@ LEAST = {
 }
 ONE_OF = {
     "multi_strategy": ("one_output_per_tree", "multi_output_tree"),
+    "structure_sampling": ("uniform", "gradient"),
     "leaves": ("refit", "native"),
     "base": ("ridge", None),
     "start": tuple(STARTS),
@@ -67,7 +69,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
             raise ValueError(
                 f"{name}={getattr(estimator, name)!r} is not known: use one of {', '.join(map(repr, allowed))}."
             )
-    for name, least in {"epochs": 0, "structure_epochs": 1, "n_iter_no_change": 1, "base_lambda": 0}.items():
+    for name, least in {"epochs": 0, "structure_epochs": 1, "moves": 1, "n_iter_no_change": 1, "base_lambda": 0}.items():
         if getattr(estimator, name) is not None:
             _at_least(name, getattr(estimator, name), least)
     if not 0 < estimator.validation_fraction < 1:
@@ -89,8 +91,10 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         output=estimator.output,
         deep=estimator.deep if estimator._fewest_hidden == 0 else True,  # a single layer must be able to stand in
         skip=bool(estimator.skip),
+        moves=_moves(estimator),
         structure_epochs=estimator.structure_epochs,
         structure_samples=_samples(estimator, n_rows),
+        structure_sampling=estimator.structure_sampling,
         best_rounds=estimator.best_rounds,
         n_iter_no_change=None if estimator.early_stopping is False else estimator.n_iter_no_change,
         tol=estimator.tol,
@@ -128,9 +132,19 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
             base=estimator.base,
             base_lambda=estimator.base_lambda,
             leaves=estimator.leaves,
+            sketch=sketches.load(estimator.sketch),
         )
         built.append(settings)
     return tuple(built)
+
+
+def _moves(estimator: Any) -> int:
+    if estimator.moves > 1 and (estimator.output, estimator.refit_order) != ("boost", "upward"):
+        raise ValueError(
+            f"moves={estimator.moves!r} is not supported with output={estimator.output!r} and "
+            f"refit_order={estimator.refit_order!r}: use output='boost' and refit_order='upward', or moves=1."
+        )
+    return int(estimator.moves)
 
 
 def _samples(estimator: Any, n_rows: int) -> int | None:

@@ -111,7 +111,7 @@ class Run:
     ) -> None:
         self.y, self.loss, self.settings, self.weight = y, loss, settings, weight
         sampled = settings.structure_samples
-        self.backend = backend if sampled is None else Sampled(backend, sampled)
+        self.backend = backend if sampled is None else Sampled(backend, sampled, settings.structure_sampling)
         self.rng = np.random.default_rng(settings.seed)
         self.L = len(settings.layers)
         if settings.skip and self.L > 1 and isinstance(table.X, Sparse):
@@ -161,9 +161,12 @@ class Run:
         self.epoch += 1
         if self.epoch == 0:
             self._start()
+            self.losses.append(self._loss())
             return
-        old, self.before = self.h, self.T
-        self.T = list(self.T)
+        old = self.h
+        for _ in range(self.settings.moves - 1):
+            self._glide()
+        self.before, self.T = self.T, list(self.T)
         targets = self._move()
         if self.settings.refit_order == "downward":
             for i in range(self.L, 0, -1):
@@ -180,6 +183,23 @@ class Run:
         )
         self.drift = tuple(_drift(old[i], self.h[i], self.weight) for i in range(1, self.L))
         self._backward()
+        self.losses.append(self._loss())
+
+    def _glide(self) -> None:
+        """Move the hidden variables under an output layer that stays as it is; hidden layers keep their structures."""
+        self.before, top = self.T, self.T[-1]
+        targets = self._move()
+        self.h, self.T = [self.h[0]], []
+        for i in range(1, self.L):
+            self._append(i - 1, targets[i], keep=True)
+        output, trace = top.layer.forward(seen(self.h, skip=self.settings.skip), n_jobs=self.settings.n_threads)
+        self.T.append(top._replace(output=output, trace=trace))
+        self.h.append(output + self.baseline)
+        self._backward()
+
+    def _loss(self) -> float:
+        """Weighted mean training loss."""
+        return float(self.weight @ self.loss.value(self.h[-1], self.y) / self.weight.sum())
 
     def record(self, held: EvalSet | None = None) -> Epoch:
         """Numbers of the epoch; metrics and seconds are the watcher's."""
@@ -227,7 +247,6 @@ class Run:
 
     def _backward(self) -> None:
         """g_L = dL/dh_L, then g_{i-1} = (dh_i/dh_{i-1})' g_i down to the first hidden layer."""
-        self.losses.append(float(self.weight @ self.loss.value(self.h[-1], self.y) / self.weight.sum()))
         g = self.loss.gradient(self.h[self.L], self.y)
         self.g = [g]
         for i in range(self.L, 1, -1):
@@ -247,13 +266,13 @@ class Run:
             targets.append(self.h[i] + pace * (target - self.h[i]))
         return targets
 
-    def _append(self, i: int, target: Floats) -> None:
+    def _append(self, i: int, target: Floats, *, keep: bool = False) -> None:
         """Fit T_i on the h_i of now and go forward through it."""
-        fitted = self._fit(i, seen(self.h, skip=self.settings.skip), target)
+        fitted = self._fit(i, seen(self.h, skip=self.settings.skip), target, keep=keep)
         self.T.append(fitted)
         self.h.append(fitted.output + self.baseline if i == self.L - 1 else fitted.output)
 
-    def _fit(self, i: int, h: Floats, target: Floats) -> layers.Fit:
+    def _fit(self, i: int, h: Floats, target: Floats, *, keep: bool = False) -> layers.Fit:
         """Fit T_i from scratch: h -> target, by squared error, or by boosting if it is the output layer."""
         settings = self.settings
         last = i == self.L - 1
@@ -263,14 +282,15 @@ class Run:
         else:
             objective = SquaredTo(target - self.baseline if last else target, self.weight)
         seed = int(self.rng.integers(2**30))
-        if i == 0 and not self._keeps(0):
+        keep = keep or self._keeps(i)
+        if i == 0 and not keep:
             self.kept = None
         elif i == 0 and isinstance(objective, SquaredTo) and Kept.allows(self._bind(0, h)):
             # the input of T_0 is constant: with kept structures only the target differs
             self.kept = self.kept or Kept(self._bind(0, h), self.before[0], settings.n_threads)
             if self.kept.fits:
                 return self.kept.fit(self._bind(0, h), objective, settings.n_threads)
-        bound = self._bind_kept(i, h, seed) if self._keeps(i) else self._bind(i, h)
+        bound = self._bind_kept(i, h, seed) if keep else self._bind(i, h)
         return layers.fit(bound, objective, n_threads=settings.n_threads, seed=seed)
 
     def _keeps(self, i: int) -> bool:

@@ -99,6 +99,20 @@ class Choice:
     gain: float
     error: float
 
+    def __str__(self) -> str:
+        """Sentences: what each candidate lost, what depth added, what the model is made of."""
+        made_of = " + ".join(f"{one.weight:.2f} {one.name}" for one in self.candidates if one.weight)
+        deep = any(one.weight and one.name.startswith("network") for one in self.candidates)
+        verdict = "the network is part of the model" if deep else "the network was left out"
+        return "\n".join(
+            [
+                "Loss on held-out rows:",
+                *(f"  {one.loss:.6g}  {one.name}" for one in self.candidates),
+                f"Depth lowered it by {self.gain:.3g}, standard error {self.error:.3g}: {verdict}.",
+                f"The model is {made_of}.",
+            ]
+        )
+
 
 @dataclass(slots=True)
 class History:
@@ -136,3 +150,14 @@ class History:
     def metrics(self, name: str) -> list[float]:
         """Metric of one evaluation set, by epoch."""
         return [epoch.metrics[name] for epoch in self.epochs]
+
+    def summary(self) -> str:
+        """What training did, in a few sentences; what depth added, if that was weighed."""
+        best = self.epochs[self.best_epoch]
+        scores = ", ".join(f"{self.metric} {value:.6g} on {name}" for name, value in best.metrics.items())
+        lines = [
+            f"{len(self.epochs) - 1} epochs in {sum(epoch.seconds for epoch in self.epochs):.1f} s. {self.stop.value}",
+            f"Best epoch {self.best_epoch}: training loss {best.loss:.6g}{', ' if scores else ''}{scores}; "
+            f"epoch 0, before any back-propagation: {self.epochs[0].loss:.6g}.",
+        ]
+        return "\n".join(lines if self.choice is None else [*lines, str(self.choice)])

@@ -43,10 +43,14 @@ class Settings:
         Layers above the first see the input beside the hidden layer below them.
     best_rounds : bool
         Keep as many rounds of a boosted output layer as the first evaluation set likes best.
+    moves : int
+        Moves of the hidden variables in each epoch; before all but the last one the output layer is not fitted again.
     structure_epochs : int
         Epochs for which tree structures are kept, while leaves are fitted again every epoch; 1: grown every epoch.
     structure_samples : int or None
-        Grow tree structures on so many rows (drawn uniformly), and fit leaves on all; None: on all rows.
+        Grow tree structures on so many rows, and fit leaves on all; None: on all rows.
+    structure_sampling : {"uniform", "gradient"}
+        How these rows are drawn: once, or for each fit by the size of their gradients; see `Sampled`.
     max_time : float or None
         Seconds after which no new epoch begins.
     n_threads : int
@@ -66,8 +70,10 @@ class Settings:
     least_gain: float = 0.5
     skip: bool = False
     best_rounds: bool = True
+    moves: int = 1
     structure_epochs: int = 1
     structure_samples: int | None = None
+    structure_sampling: Literal["uniform", "gradient"] = "uniform"
     max_time: float | None = None
     n_threads: int = 1
     seed: int = 0

@@ -107,3 +107,13 @@ def test_choice_does_not_depend_on_threads(n_jobs):
     one = BoostBPRegressor((3,), **FAST).fit(X, Y)
     many = BoostBPRegressor((3,), n_jobs=n_jobs, **FAST).fit(X, Y)
     np.testing.assert_array_equal(many.predict(X), one.predict(X))
+
+
+def test_summary_says_what_depth_added():
+    model = BoostBPRegressor((4,), **FAST).fit(X, Y, eval_set=[HELD])
+    text, choice = model.summary(), model.history_.choice
+    assert text.startswith("2 epochs in ")
+    assert f"Depth lowered it by {choice.gain:.3g}, standard error {choice.error:.3g}" in text
+    for one in choice.candidates:
+        assert f"  {one.loss:.6g}  {one.name}" in text
+    assert "Depth" not in BoostBPRegressor((4,), deep=True, **FAST).fit(X, Y, eval_set=[HELD]).summary()
