@@ -64,6 +64,11 @@ def _parts(facts: dict[str, Any], most: int) -> Iterator[str | Group]:
     heads = tuple(facts["layers"][0])
     layers = ((str(number), *(f"{layer[head]:,}" for head in heads)) for number, layer in enumerate(facts["layers"]))
     yield _table("Layers, the output layer last", ("layer", *heads), layers)
+    if training["choice"] is not None:
+        weighed = training["choice"]["candidates"]
+        candidates = ((each["name"], f"{each['loss']:.6g}", f"{each['weight']:.2f}") for each in weighed)
+        yield _table("Candidates for the model, on held-out rows", ("candidate", "loss", "weight"), candidates)
+        yield f"Depth lowers the held-out loss by {training['choice']['gain']:.3g} ± {training['choice']['error']:.2g}."
     hidden = facts["health"]["layers"]
     if hidden:
         health = ((str(layer["layer"]), *(_short(layer[name]) for name in _HEALTH)) for layer in hidden)
@@ -74,12 +79,12 @@ def _parts(facts: dict[str, Any], most: int) -> Iterator[str | Group]:
 
 
 def _table(title: str, heads: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> Group:
-    table = Table(title=title, title_justify="left")
+    table = Table()
     for number, head in enumerate(heads):
         table.add_column(head, justify="right" if number and head not in ("value", "") else "left")
     for row in rows:
         table.add_row(*(Text(str(cell)) for cell in row))
-    return Group("", table)
+    return Group("", title, table)
 
 
 def _listed(names: list[str]) -> str:

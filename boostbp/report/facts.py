@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -69,4 +70,5 @@ def _training(history: Any) -> dict[str, Any]:
         "metrics": kept.metrics,
         "seconds": math.fsum(epoch.seconds for epoch in history.epochs),
         "stop": history.stop.value,
+        "choice": None if history.choice is None else asdict(history.choice),
     }

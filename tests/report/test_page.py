@@ -18,7 +18,7 @@ from boostbp.report.result import Result, joined
 from boostbp.report.splits import splits
 from boostbp.report.trial import Job, measure
 
-TINY = {"epochs": 2, "hidden_layer_sizes": (2,), "n_estimators": 3}
+TINY = {"epochs": 2, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
 OUTSIDE = {"src", "srcset", "href", "action", "data", "poster"}
 
 
