@@ -22,7 +22,7 @@ __all__ = ["settings_of"]
 DEFAULTS: dict[str, tuple[Any, Any]] = {
     "n_estimators": (20, 100),
     "max_depth": (3, 4),
-    "reg_lambda": (1.0, 10.0),
+    "reg_lambda": (1.0, 1.0),
     "max_leaves": (None, None),
 }
 LEAST = {
@@ -69,7 +69,8 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
             raise ValueError(
                 f"{name}={getattr(estimator, name)!r} is not known: use one of {', '.join(map(repr, allowed))}."
             )
-    for name, least in {"epochs": 0, "structure_epochs": 1, "moves": 1, "n_iter_no_change": 1, "base_lambda": 0}.items():
+    leasts = {"epochs": 0, "structure_epochs": 1, "moves": 1, "n_iter_no_change": 1, "base_lambda": 0}
+    for name, least in leasts.items():
         if getattr(estimator, name) is not None:
             _at_least(name, getattr(estimator, name), least)
     if not 0 < estimator.validation_fraction < 1:

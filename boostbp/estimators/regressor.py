@@ -82,9 +82,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     output : {"boost", "move"}
         The output layer is boosted on the loss, or fitted to its moved target as in the paper.
     deep : {"auto", True}
-        On held-out rows, weigh the deep network against single layers of the same library: the model is the sum of
-        them that does best, and the network is left out where it adds nothing (``history_.choice``). True: no
-        single layers, just the network. Needs an evaluation set, or rows to hold out, and dense input.
+        On held-out rows, weigh the deep network, and one with linear hidden layers, against single layers of the
+        same library: the model is the sum of them that does best, without networks where they add nothing
+        (``history_.choice``, ``summary()``). True: just the network. Needs an evaluation set, or rows to hold out.
     skip : bool
         Layers above the first see the features beside the hidden layer below them.
     moves : int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,27 +18,12 @@ from boostbp.learning.objective import BoostTo
 from boostbp.trees.forest import Forest
 from boostbp.trees.merging import Part, merged
 
-__all__ = ["Head", "boost"]
+__all__ = ["boost"]
 
 Floats = NDArray[np.float64]
 PIECE = 25  # rounds between looks at the held-out rows
 PATIENCE = 3  # pieces without gain before the end
 MOST = 100  # pieces
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """A boosted output layer.
-
-    Attributes
-    ----------
-    layer : Layer
-    held : (held-out rows, outputs) float64
-        Its raw output there, baseline included.
-    """
-
-    layer: Layer
-    held: Floats
 
 
 def boost(
@@ -54,7 +39,7 @@ def boost(
     score: Callable[[Floats], float],
     n_threads: int = 1,
     seed: int = 0,
-) -> Head:
+) -> tuple[Layer, Floats]:
     """Boost an output layer until `score`, the held-out loss of a raw output, stops falling.
 
     Parameters
@@ -68,6 +53,12 @@ def boost(
         Raw output that boosting starts from.
     held_X : (held-out rows, features) float64
         What the layer sees of them.
+
+    Returns
+    -------
+    layer : Layer
+    held : (held-out rows, outputs) float64
+        Its raw output there, baseline included.
     """
     bound = BoundInput(backend, table, replace(settings, n_estimators=PIECE), weight)
     fit, raw = np.broadcast_to(baseline, y.shape), np.broadcast_to(baseline, (len(held_X), len(baseline)))
@@ -85,4 +76,4 @@ def boost(
         bound.settings = replace(bound.settings, base=None)
     everything = np.arange(held_X.shape[1])
     parts = [Part(forest, everything) for forest in pieces[:best]]
-    return Head(Layer(merged(parts, n_features=held_X.shape[1], n_outputs=y.shape[1])), held)
+    return Layer(merged(parts, n_features=held_X.shape[1], n_outputs=y.shape[1])), held

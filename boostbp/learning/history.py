@@ -102,8 +102,8 @@ class Choice:
     def __str__(self) -> str:
         """Sentences: what each candidate lost, what depth added, what the model is made of."""
         made_of = " + ".join(f"{one.weight:.2f} {one.name}" for one in self.candidates if one.weight)
-        deep = any(one.weight and one.name.startswith("network") for one in self.candidates)
-        verdict = "the network is part of the model" if deep else "the network was left out"
+        deep = any(one.weight and "network" in one.name for one in self.candidates)
+        verdict = "networks are part of the model" if deep else "no network is part of it"
         return "\n".join(
             [
                 "Loss on held-out rows:",

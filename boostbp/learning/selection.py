@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from boostbp.learning.history import Candidate, Choice, History, Stop
 from boostbp.learning.layer import Layer
 from boostbp.learning.losses import Loss
 from boostbp.learning.merging import weighted_sum
+from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network, seen
 from boostbp.learning.settings import Settings
 from boostbp.learning.watch import EvalSet
@@ -28,7 +31,8 @@ __all__ = ["train"]
 Floats = NDArray[np.float64]
 RATE = 0.04  # shrinkage of heads: slower than in an epoch, as they are grown once
 PICKS = 20  # steps of the search for weights, which are multiples of one over the picks made
-PLAIN = {"max_depth": 8, "max_leaves": 48}  # of trees with constant leaves, which need more of them than regressions do
+# of trees with constant leaves, which must be more of them and larger than those with regressions
+PLAIN_DEPTH, PLAIN_LEAVES = 8, 48
 PLAIN_LAMBDA = 1.0
 
 
@@ -50,14 +54,17 @@ def train(
     weight: Floats,
     eval_sets: Sequence[EvalSet] = (),
     to_target: Callable[[Floats], Floats],
+    metric: Metric | None = None,
+    outcome: Callable[[Floats], Floats] | None = None,
     **rest: Any,
 ) -> tuple[Network, History]:
     """Train a network by back-propagation, then weigh it against single layers of the same library.
 
-    With ``settings.deep == "auto"`` and an evaluation set, the model is the sum of single layers, the network, and
-    the network with its output layer boosted anew to its end, with the weights that the first evaluation set likes
-    best (forward selection with replacement: Caruana and others 2004). Where no sum with the network in it is better
-    than the best without by more than `settings.least_gain` standard errors, the network is left out.
+    With ``settings.deep == "auto"`` and an evaluation set, the model is a sum of single layers and networks: the one
+    that was trained, one whose hidden layers are linear, and both with their output layers boosted anew to the end.
+    Weights are those that the first evaluation set likes best (forward selection with replacement: Caruana and
+    others 2004). Where no sum with a network in it is better than the best without by more than
+    `settings.least_gain` standard errors, networks are left out.
 
     Parameters are those of `backprop.train`, and:
 
@@ -66,77 +73,105 @@ def train(
     to_target : callable
         Targets of an evaluation set as the loss takes them.
     """
-    network, history = backprop.train(
-        table, y, backend=backend, loss=loss, settings=settings, weight=weight, eval_sets=eval_sets, **rest
-    )
-    undecided = settings.deep == "auto" and settings.units and eval_sets and history.stop is not Stop.INTERRUPTED
-    if not undecided:
+    begun = time.perf_counter()
+    again = partial(backprop.train, table, y, backend=backend, loss=loss, weight=weight, eval_sets=eval_sets)
+    again = partial(again, metric=metric, outcome=outcome)
+    network, history = again(settings=settings, **rest)
+    if settings.deep != "auto" or not settings.units or not eval_sets or history.stop is Stop.INTERRUPTED:
         return network, history
     held = eval_sets[0]
-    target = to_target(held.y)
-
-    def row_losses(raw: Floats) -> Floats:
-        return loss.value(raw, target)
-
-    def score(raw: Floats) -> float:
-        return float(held.weight @ row_losses(raw) / held.weight.sum())
-
-    def head(X: Floats, held_X: Floats, categorical: tuple[int, ...], layer: LayerSettings) -> tuple[Layer, Floats]:
-        grown = boost(
-            Table(X, categorical), y, weight, backend=backend, settings=layer, loss=loss, baseline=network.baseline,
-            held_X=held_X, score=score, n_threads=settings.n_threads, seed=settings.seed,
-        )  # fmt: skip
-        return grown.layer, grown.held
-
-    options = list(_options(table, network, held, settings, head))
-    picks, gain, error = _picks(options, row_losses, held.weight, settings.least_gain)
+    pool = _Pool(table, y, weight, backend, loss, settings, network.baseline, held, to_target(held.y))
+    try:
+        options = [*pool.singles(), *pool.under("network", network)]
+        straight = _linear(settings, time.perf_counter() - begun)
+        if straight is not None:
+            options += pool.under("linear network", again(settings=straight)[0])
+        picks, gain, error = _picks(options, pool.row_losses, held.weight, settings.least_gain)
+    except KeyboardInterrupt:
+        history.stop = Stop.INTERRUPTED
+        return network, history
     weights = np.bincount(picks, minlength=len(options)) / len(picks)
-    history.choice = Choice(
-        tuple(Candidate(o.name, score(o.held), float(w)) for o, w in zip(options, weights, strict=True)), gain, error
-    )
-    chosen = [(o.network, float(w)) for o, w in zip(options, weights, strict=True) if w > 0 or o.network is network]
-    alone = len(chosen) == 1
-    return (network if alone else weighted_sum(*zip(*chosen, strict=True))), history
+    shares = list(zip(options, map(float, weights), strict=True))
+    history.choice = Choice(tuple(Candidate(o.name, pool.score(o.held), w) for o, w in shares), gain, error)
+    chosen = [(option.network, w) for option, w in shares if w > 0]
+    if not any(option.deep and w for option, w in shares):  # its hidden layers are what `transform` gives
+        chosen.append((network, 0.0))
+    return weighted_sum(*zip(*chosen, strict=True)), history
 
 
-def _options(
-    table: Table,
-    network: Network,
-    held: EvalSet,
-    settings: Settings,
-    head: Callable[[Floats, Floats, tuple[int, ...], LayerSettings], tuple[Layer, Floats]],
-) -> Iterator[_Option]:
-    """Single layers, the network, and the network's hidden layers under heads of their own."""
-    n_threads = settings.n_threads
-    smooth = replace(settings.layers[-1], learning_rate=RATE)
-    refitted = smooth.leaves == "refit"
-    plain = replace(
-        smooth,
-        basis=Constant(),
-        base=None,
-        ridge=Ridge(PLAIN_LAMBDA, True, True),
-        growth=replace(smooth.growth, **PLAIN),
-    )
+def _linear(settings: Settings, spent: float) -> Settings | None:
+    """Settings of a network with linear hidden layers; None if the network has them, or if its time is up."""
+    left = None if settings.max_time is None else settings.max_time - spent
+    hidden = settings.layers[:-1]
+    if not any(layer.n_estimators for layer in hidden) or (left is not None and left <= 0):
+        return None
+    layers = (*(replace(layer, n_estimators=0, base="ridge") for layer in hidden), settings.layers[-1])
+    return replace(settings, layers=layers, max_time=left)
 
-    def single(name: str, layer: LayerSettings) -> _Option:
-        fitted, raw = head(table.X, held.X, table.categorical, layer)
-        return _Option(name, False, Network((fitted,), network.baseline), raw)
 
-    def topped(name: str, skip: bool, layer: LayerSettings) -> _Option:
-        below, held_below = (seen([x, h], skip=skip) for x, h in zip(raws, hidden, strict=True))
-        categorical = tuple(hidden[0].shape[1] + j for j in table.categorical) if skip else ()
-        fitted, raw = head(below, held_below, categorical, layer)
-        return _Option(name, True, Network((*network.layers[:-1], fitted), network.baseline, skip), raw)
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """What options are grown from and scored on."""
 
-    yield single("single layer", smooth)
-    if refitted:
-        yield single("single layer, constant leaves", plain)
-    yield _Option("network", True, network, network.predict(held.X, n_jobs=n_threads))
-    raws = (table.X, held.X)
-    hidden = tuple(network.representation(X, -2, n_jobs=n_threads) for X in raws)
-    yield topped("network, final output layer", network.skip, smooth)
-    if refitted and len(network.layers) == 2:
-        yield topped("network, final output layer with constant leaves on hidden units and features", True, plain)
+    table: Table
+    y: Floats
+    weight: Floats
+    backend: Backend
+    loss: Loss
+    settings: Settings
+    baseline: Floats
+    held: EvalSet
+    target: Floats
+
+    def row_losses(self, raw: Floats) -> Floats:
+        return self.loss.value(raw, self.target)
+
+    def score(self, raw: Floats) -> float:
+        return float(self.held.weight @ self.row_losses(raw) / self.held.weight.sum())
+
+    @property
+    def smooth(self) -> LayerSettings:
+        """The output layer, grown more slowly."""
+        return replace(self.settings.layers[-1], learning_rate=RATE)
+
+    @property
+    def plain(self) -> LayerSettings:
+        """An output layer of trees with constant leaves."""
+        growth = replace(self.smooth.growth, max_depth=PLAIN_DEPTH, max_leaves=PLAIN_LEAVES)
+        return replace(self.smooth, basis=Constant(), base=None, ridge=Ridge(PLAIN_LAMBDA, True, True), growth=growth)
+
+    @property
+    def refitted(self) -> bool:
+        """Whether leaves are fitted by us: libraries' own are never constant."""
+        return self.settings.layers[-1].leaves == "refit"
+
+    def singles(self) -> Iterator[_Option]:
+        """Single layers."""
+        kinds = {"single layer": self.smooth} | ({"single layer, constant leaves": self.plain} if self.refitted else {})
+        for name, layer in kinds.items():
+            fitted, raw = self._head(self.table, self.held.X, layer)
+            yield _Option(name, False, Network((fitted,), self.baseline), raw)
+
+    def under(self, name: str, network: Network) -> Iterator[_Option]:
+        """A network, and its hidden layers under output layers grown to their end."""
+        n_threads = self.settings.n_threads
+        yield _Option(name, True, network, network.predict(self.held.X, n_jobs=n_threads))
+        inputs = self.table.X, self.held.X
+        hidden = tuple(network.representation(X, -2, n_jobs=n_threads) for X in inputs)
+        kinds = [("final output layer", network.skip, self.smooth)]
+        if self.refitted and len(network.layers) == 2:  # with more, the layers between would see the features too
+            kinds.append(("constant leaves on hidden units and features", True, self.plain))
+        for kind, skip, layer in kinds:
+            below, held_below = (seen([X, h], skip=skip) for X, h in zip(inputs, hidden, strict=True))
+            categorical = tuple(hidden[0].shape[1] + j for j in self.table.categorical) if skip else ()
+            fitted, raw = self._head(Table(below, categorical), held_below, layer)
+            yield _Option(f"{name}, {kind}", True, Network((*network.layers[:-1], fitted), self.baseline, skip), raw)
+
+    def _head(self, table: Table, held_X: Floats, layer: LayerSettings) -> tuple[Layer, Floats]:
+        return boost(
+            table, self.y, self.weight, backend=self.backend, settings=layer, loss=self.loss, baseline=self.baseline,
+            held_X=held_X, score=self.score, n_threads=self.settings.n_threads, seed=self.settings.seed,
+        )  # fmt: skip
 
 
 def _picks(
