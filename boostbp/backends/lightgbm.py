@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from threading import Lock
+from threading import Condition, Lock
 from typing import Any
 
 import numpy as np
@@ -64,7 +67,8 @@ class Bins:
 
 def _construct(table: Table, params: dict[str, Any]) -> Any:
     X = table.X.entries if isinstance(table.X, Sparse) else table.X
-    return _library().Dataset(X, categorical_feature=list(table.categorical), params=params).construct()
+    with _with_threads(params["num_threads"]):
+        return _library().Dataset(X, categorical_feature=list(table.categorical), params=params).construct()
 
 
 @dataclass(slots=True)
@@ -105,10 +109,10 @@ class LightGBMGrower:
             )
         if not self._may_split():
             return [Tree.stump() for _ in range(grad.shape[1])]
-        _hold_threads(self.growth.n_threads)
-        if self.pure:
-            return self._grow_together(grad, hess)
-        return [tree for j in range(grad.shape[1]) for tree in self._grow_together(grad[:, [j]], hess[:, [j]])]
+        with _with_threads(self.growth.n_threads):
+            if self.pure:
+                return self._grow_together(grad, hess)
+            return [tree for j in range(grad.shape[1]) for tree in self._grow_together(grad[:, [j]], hess[:, [j]])]
 
     def fork(self, seed: int) -> LightGBMGrower:
         """A sibling with a booster of its own on the same Dataset."""
@@ -119,8 +123,6 @@ class LightGBMGrower:
         """Train linear trees natively; see `boostbp.backends.base.NativeGrower`.
 
         Rounds in which LightGBM finds no split give no tree, so the list may be shorter than `n_rounds`.
-        Growers of different ``n_threads`` must not do this at the same time: the number is process-wide
-        in LightGBM, and linear trees rely on it.
 
         Raises
         ------
@@ -130,10 +132,12 @@ class LightGBMGrower:
         if not self._may_split():
             return []
         params = self.params | {"linear_tree": True, "linear_lambda": reg_lambda, "learning_rate": learning_rate}
-        booster = _library().Booster(params, self.bins.linear(params))
-        # LightGBM's first linear tree is always constant, so a tree of value 0 goes first.
-        ones = np.ones(len(self.bins.table.X), np.float32)
-        booster.update(fobj=lambda prediction, data: (np.zeros_like(ones), ones))
+        dataset = self.bins.linear(params)
+        with _with_threads(self.growth.n_threads):
+            booster = _library().Booster(params, dataset)
+            # LightGBM's first linear tree is always constant, so a tree of value 0 goes first.
+            ones = np.ones(len(self.bins.table.X), np.float32)
+            booster.update(fobj=lambda prediction, data: (np.zeros_like(ones), ones))
 
         def derivatives(prediction: Floats, data: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
             grad, hess = _float32(*gradient(prediction.copy()))
@@ -141,7 +145,8 @@ class LightGBMGrower:
             return grad, hess
 
         for _ in range(n_rounds):
-            booster.update(fobj=derivatives)
+            with _with_threads(self.growth.n_threads):
+                booster.update(fobj=derivatives)
         return _lightgbm_text.linear_leaves(booster.model_to_string(num_iteration=-1))[1:]
 
     def _may_split(self) -> bool:
@@ -187,6 +192,27 @@ def _check_range(table: Table) -> None:
 def _other_booster(library: Any) -> Any:
     params = {"verbosity": -1, "num_threads": 1, "objective": "none", "min_data_in_bin": 1, "feature_pre_filter": False}
     return library.Booster(params, library.Dataset(np.array([[0.0], [1.0]]), params=params))
+
+
+_calls: Counter[int] = Counter()  # now inside LightGBM, by their number of threads
+_turn = Condition()
+
+
+@contextmanager
+def _with_threads(n_threads: int) -> Iterator[None]:
+    """Call LightGBM with so many threads; calls with another number wait, for the number is process-wide."""
+    with _turn:
+        _turn.wait_for(lambda: _calls.keys() <= {n_threads})
+        _calls[n_threads] += 1
+    try:
+        _hold_threads(n_threads)
+        yield
+    finally:
+        with _turn:
+            _calls[n_threads] -= 1
+            if not _calls[n_threads]:
+                del _calls[n_threads]
+                _turn.notify_all()
 
 
 def _hold_threads(n_threads: int) -> None:

@@ -156,3 +156,40 @@ print(len(load("lightgbm").bind(Table(X), Growth(n_threads=1)).boost(gradient, 3
 def test_a_prediction_by_another_model_between_rounds_does_no_harm() -> None:
     found = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout.strip()) == (0, "30"), found.stderr
+
+
+BESIDE = """
+import threading
+import numpy as np
+from boostbp.backends import load
+from boostbp.backends.base import Growth, Table
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((3000, 5))
+y = X[:, 0] * X[:, 1]
+done = threading.Event()
+
+def linear():
+    grower = load("lightgbm").bind(Table(X), Growth(n_threads=1))
+    for seed in range(5):
+        grower.fork(seed).boost(lambda fit: (fit - y, np.ones_like(y)), 30, 0.1, 1.0)
+    done.set()
+
+def many():
+    while not done.is_set():
+        grower = load("lightgbm").bind(Table(X), Growth(n_threads=4))
+        for _ in range(10):
+            grower.grow(-y[:, None], np.ones((len(y), 1)))
+
+both = [threading.Thread(target=linear), threading.Thread(target=many)]
+for thread in both:
+    thread.start()
+for thread in both:
+    thread.join()
+print("alive")
+"""
+
+
+def test_linear_trees_beside_growers_of_more_threads_do_not_crash() -> None:
+    done = subprocess.run([sys.executable, "-c", BESIDE], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
