@@ -70,8 +70,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Its penalty; None: by generalised cross-validation.
     epochs : int
         Largest number of epochs of back-propagation.
-    start : {"projection", "noise"}
-        Hidden variables before the first epoch: random projections of the input, or the paper's noise.
+    start : {"projection", "principal", "identity", "noise"}
+        Hidden variables before the first epoch: random projections of the input, its principal components, copies
+        of its first columns, or the paper's noise.
     step : {"normalised", "plain"}
         Whether `step_size` counts in spreads of the hidden units, or multiplies the gradient as in the paper.
     step_size, momentum : float

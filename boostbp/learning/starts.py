@@ -11,9 +11,11 @@ from boostbp.learning.steps import spread
 from boostbp.trees.columns import Standardised
 from boostbp.trees.sparse import Matrix
 
-__all__ = ["STARTS", "Start", "noise", "projection"]
+__all__ = ["STARTS", "Start", "identity", "noise", "principal", "projection"]
 
 Floats = NDArray[np.float64]
+OVERSAMPLED = 8  # directions beyond the components asked for
+POWERS = 4  # power iterations
 Start = Callable[[Matrix, Floats, int, np.random.Generator], Floats]
 
 
@@ -26,6 +28,33 @@ def projection(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) 
     """Random projections of the standardised layer below, each unit with spread 1, (rows, units)."""
     directions = rng.standard_normal((h.shape[1], units))
     return standardised(Standardised.of(h, weight).project(directions), weight)
+
+
+def identity(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
+    """The first columns of the standardised layer below, and random projections for units beyond, (rows, units)."""
+    below = Standardised.of(h, weight)
+    directions = rng.standard_normal((h.shape[1], units))
+    copied = min(directions.shape)
+    directions[:, :copied] = np.eye(h.shape[1], copied)
+    return standardised(below.project(directions), weight)
+
+
+def principal(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
+    """Principal components of the standardised layer below, and random projections for units beyond, (rows, units).
+
+    The components are those of a random sketch with a few more directions than units, after some power iterations
+    (Halko, Martinsson and Tropp 2011): no matrix of columns by columns is made.
+    """
+    below = Standardised.of(h, weight)
+    directions = rng.standard_normal((h.shape[1], units))
+    found = min(*h.shape, units)
+    basis = rng.standard_normal((h.shape[1], min(*h.shape, units + OVERSAMPLED)))
+    for _ in range(POWERS):
+        basis, _ = np.linalg.qr(below.pull(weight[:, None] * below.project(basis)))
+    scores = below.project(basis)
+    _, rotation = np.linalg.eigh(scores.T @ (weight[:, None] * scores))
+    directions[:, :found] = basis @ rotation[:, ::-1][:, :found]
+    return standardised(below.project(directions), weight)
 
 
 def standardised(h: Floats, weight: Floats) -> Floats:
@@ -41,4 +70,9 @@ def standardised(h: Floats, weight: Floats) -> Floats:
     return centred / np.where(deviation > 1e-14, deviation, np.inf)
 
 
-STARTS: dict[str, Start] = {"noise": noise, "projection": projection}
+STARTS: dict[str, Start] = {
+    "identity": identity,
+    "noise": noise,
+    "principal": principal,
+    "projection": projection,
+}

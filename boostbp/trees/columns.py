@@ -107,6 +107,14 @@ class Standardised:
 
     def project(self, directions: Floats) -> Floats:
         """Project the columns, brought to mean 0 and spread 1, on `directions`, (columns, units): (rows, units)."""
+        return self.times(directions / self._spread[:, None])
+
+    def pull(self, G: Floats) -> Floats:
+        """The transpose of `project`: (rows, units) -> (columns, units)."""
+        return self.moment(G) / self._spread[:, None]
+
+    @property
+    def _spread(self) -> Floats:
+        """Spread of each column, infinite where it is no more than rounding, (columns,)."""
         spread = np.sqrt(self.variance)
-        varies = spread > 1e-14 * (1.0 + np.abs(self.frame[:, 0]) * self.frame[:, 1])  # by more than rounding
-        return self.times(directions / np.where(varies, spread, np.inf)[:, None])
+        return np.where(spread > 1e-14 * (1.0 + np.abs(self.frame[:, 0]) * self.frame[:, 1]), spread, np.inf)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.decomposition import PCA
 
-from boostbp.learning.starts import STARTS, noise, projection, standardised
+from boostbp.learning.starts import STARTS, identity, noise, principal, projection, standardised
 from boostbp.learning.steps import spread
 
 seeds = st.integers(0, 2**20)
@@ -28,7 +29,7 @@ def test_shape_and_seed(name, units):
     assert first.shape == (50, units)
     assert first.dtype == np.float64
     np.testing.assert_array_equal(first, again)
-    assert not np.isclose(first, other).any()
+    assert name in ("identity", "principal") or not np.isclose(first, other).any()  # what is copied is no draw
 
 
 def test_noise_is_standard_normal_whatever_the_input():
@@ -95,3 +96,22 @@ def test_weights_of_a_projection_are_repeated_rows():
     weighted = projection(h, times.astype(float), 3, np.random.default_rng(0))
     repeated = projection(np.repeat(h, times, 0), np.ones(times.sum()), 3, np.random.default_rng(0))
     np.testing.assert_allclose(np.repeat(weighted, times, 0), repeated, atol=1e-9)
+
+
+def test_identity_copies_the_first_columns_and_projects_for_the_rest():
+    h, weight = make(3)
+    out = identity(h, weight, 6, np.random.default_rng(0))
+    np.testing.assert_allclose(out[:, :4], standardised(h, weight), atol=1e-9)
+    np.testing.assert_allclose(spread(out[:, 4:], weight), 1.0, rtol=1e-10)
+    np.testing.assert_allclose(identity(h, weight, 2, np.random.default_rng(0)), out[:, :2], atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [60, 400])
+def test_principal_units_are_the_components_that_scikit_learn_finds(rows):
+    rng = np.random.default_rng(0)
+    h = rng.standard_normal((rows, 3)) @ rng.standard_normal((3, 12)) + 0.3 * rng.standard_normal((rows, 12))
+    h *= np.logspace(-3, 3, 12)
+    out = principal(h, np.ones(rows), 3, np.random.default_rng(1))
+    U = (h - h.mean(0)) / h.std(0)
+    scores = PCA(3, svd_solver="full").fit_transform(U)
+    assert np.abs(np.corrcoef(out.T, scores.T)[:3, 3:]).diagonal() == pytest.approx(np.ones(3), abs=1e-6)
