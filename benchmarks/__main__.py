@@ -1,4 +1,7 @@
-"""Run the speed suites: medians and ratios measured side by side, as a table and as JSON."""
+"""Run the speed suites: medians and ratios measured side by side, as a table and as JSON.
+
+A run that is given the JSON file of an interrupted one goes on from there.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,19 @@ import argparse
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import overhead, prediction, scaling, shares, startup
+from benchmarks import cheaper, modes, overhead, prediction, reference, scaling, shares, startup
 from benchmarks.cases import CASES
 from boostbp.backends import available
 from boostbp.report.machine import machine
 
-SUITES = ("overhead", "native", "prediction", "vjp", "threads", "growth", "memory", "profile", "startup")
+SUITES = (
+    "overhead", "native", "prediction", "vjp", "threads", "growth", "memory", "profile", "startup",
+    "kept", "shared", "sampled", "reference", "modes",
+)  # fmt: skip
 
 
 def main(argv: list[str] | None = None) -> dict[str, Any]:
@@ -26,20 +33,29 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--case", action="append", choices=tuple(CASES), help="again for several")
     parser.add_argument("--cores", type=int, default=None, help="cores for overhead; all if not given")
     parser.add_argument("--repeats", type=int, default=None)
-    parser.add_argument("--json", type=Path, default=None, help="file to write")
+    parser.add_argument("--json", type=Path, default=None, help="file to write, and to go on from")
+    parser.add_argument("--data-dir", type=Path, default=None, help="files of adult and california, for modes")
     options = parser.parse_args(argv)
     if unknown := set(options.suites) - set(SUITES):
         parser.error(f"unknown suite {sorted(unknown)}: choose from {', '.join(SUITES)}")
     found: dict[str, Any] = {"machine": machine(), "quick": options.quick, "results": []}
+    if options.json is not None and options.json.exists():
+        earlier = json.loads(options.json.read_text(encoding="utf-8"))
+        if {**earlier, "results": []} == found:
+            found = earlier
+    done = {(result["suite"], result["of"]) for result in found["results"]}
     print(" ".join(f"{key}={value}" for key, value in found["machine"].items()), flush=True)
     for suite, label, work in _jobs(options):
+        if (suite, label) in done:
+            continue
         result = {"suite": suite, "of": label} | work()
         found["results"].append(result)
-        print(
-            f"{suite:<11}{label:<20}" + "  ".join(f"{k}: {_text(v)}" for k, v in list(result.items())[2:]), flush=True
-        )
-    if options.json is not None:
-        options.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
+        shown = [f"{key}: {_text(value)}" for key, value in list(result.items())[2:] if not isinstance(value, list)]
+        print(f"{suite:<11}{label:<20}" + "  ".join(shown), flush=True)
+        if options.json is not None:
+            aside = options.json.with_suffix(".aside")
+            aside.write_text(json.dumps(found, indent=2), encoding="utf-8")
+            aside.replace(options.json)
     return found
 
 
@@ -54,6 +70,9 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, Callable[[], dict
         "threads": lambda case, name: overhead.two_threads(case, name, repeats=repeats),
         "memory": scaling.memory,
         "profile": shares.profile,
+        "kept": lambda case, name: cheaper.kept(case, name, repeats=repeats),
+        "shared": lambda case, name: cheaper.shared(case, name, repeats=repeats),
+        "sampled": lambda case, name: cheaper.sampled(case, name, repeats=repeats),
     }
     top = 30_000 if options.quick else 1_000_000
     rows = tuple(n for n in (10_000, 30_000, 100_000, 300_000, 1_000_000) if n <= top)
@@ -73,6 +92,18 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, Callable[[], dict
         elif suite == "growth":
             for name in names:
                 jobs.append((suite, name, lambda n=name: scaling.growth(largest, n, rows=rows, repeats=1)))
+        elif suite == "reference":
+            jobs.append(
+                (suite, "paper", lambda: reference.reference(CASES["paper"], rounds=2 if options.quick else 10))
+            )
+        elif suite == "modes":
+            size, epochs = (3000, 3) if options.quick else (40_000, 20)
+            for task in modes.tasks(options.data_dir):
+                jobs.append((suite, f"{task}: single layers", partial(modes.peers, task, options.data_dir, size)))
+                for name in modes.MODES:
+                    if modes.MODES[name].get("backend", "lightgbm") in names:
+                        work = partial(modes.mode, task, name, options.data_dir, rows=size, epochs=epochs)
+                        jobs.append((suite, f"{task}: {name}", work))
         else:
             jobs.append((suite, "", lambda: startup.startup(repeats=repeats)))
     return jobs

@@ -29,7 +29,7 @@ _OUTER = {
     "leaves": [("kernels/fitting.py", "fit_trees")],
 }
 _INNER = {
-    "route": [("kernels/routing.py", "route_near"), ("kernels/routing.py", "group_rows")],
+    "route": [("kernels/routing.py", name) for name in ("route_near", "group_rows", "group_paths")],
     "sums": [("kernels/sums.py", "leaf_ranges"), ("kernels/sums.py", "leaf_sums"), ("kernels/sums.py", "frames")],
     "solve": [("kernels/solving.py", "solve_leaves")],
     "evaluate": [("kernels/evaluation.py", "add_values")],
@@ -55,7 +55,7 @@ def profile(case: Case, backend: str) -> dict[str, Any]:
         ridge.BLOCK_ROWS = block
     total, leaves = whole.pop("total"), whole.pop("leaves")
     pieces.pop("total")
-    if leaves == 0.0:  # more rows than a block: the pieces are what ran
+    if leaves == 0.0:  # more rows than a block, or more numbers than stay in cache: the pieces are what ran
         leaves = sum(pieces.values())
     scale = leaves / sum(pieces.values())
     shares = {name: spent / total for name, spent in whole.items()}

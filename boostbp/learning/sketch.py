@@ -12,6 +12,8 @@ __all__ = ["Sketch", "load"]
 
 Floats = NDArray[np.float64]
 Kind = Literal["projection", "singular", "outputs"]
+ROWS = 2048
+SQUARINGS = 12  # the 4,096th power of the matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +23,8 @@ class Sketch:
     Attributes
     ----------
     kind : {"projection", "singular", "outputs"}
-        Random directions, drawn anew each round; the leading singular directions of the gradients; or
-        outputs drawn by the size of their gradients.
+        Random directions, drawn anew each round; the leading singular directions of the gradients, of at most
+        `ROWS` rows; or outputs drawn by the size of their gradients.
     columns : int
         Their number; more than one needs a library with vector leaves.
     """
@@ -35,13 +37,39 @@ class Sketch:
         n_outputs = grad.shape[1]
         columns = min(self.columns, n_outputs)
         if self.kind == "projection":
-            return grad @ rng.standard_normal((n_outputs, columns)) / np.sqrt(n_outputs)
+            return _times(grad, rng.standard_normal((n_outputs, columns)) / np.sqrt(n_outputs))
         if self.kind == "singular":
-            directions = np.linalg.eigh(grad.T @ grad)[1][:, : -columns - 1 : -1]
-            return np.ascontiguousarray(grad @ directions)
+            some = grad[:: -(-len(grad) // ROWS)]
+            return _times(grad, _leading(np.einsum("ni,nj->ij", some, some), columns))
         size = np.square(grad).sum(axis=0)
         order = np.log(rng.random(n_outputs)) / np.maximum(size, 1e-300)  # drawn without replacement, by size
         return np.ascontiguousarray(grad[:, np.sort(np.argsort(-order)[:columns])])
+
+
+def _leading(gram: Floats, columns: int) -> Floats:
+    """Leading eigenvectors, (outputs, columns), one after the other, by squaring the matrix again and again.
+
+    Without LAPACK: in each round, threads of it would wait for each other longer than they work.
+    """
+    found = np.zeros((len(gram), columns))
+    for column in range(columns):
+        power = gram
+        for _ in range(SQUARINGS):
+            size = np.trace(power)
+            if not size > 0.0:
+                return found
+            power = np.einsum("ij,jk->ik", power / size, power / size)
+        leading = power[np.argmax(np.diag(power))]
+        found[:, column] = leading / np.sqrt(np.square(leading).sum())
+        along = np.einsum("ij,j->i", gram, found[:, column])
+        gram = gram - np.outer(along, found[:, column])
+    return found
+
+
+def _times(grad: Floats, directions: Floats) -> Floats:
+    """Their product; without BLAS, whose sums may depend on its number of threads."""
+    product: Floats = np.einsum("ni,ij->nj", grad, directions)
+    return product
 
 
 def load(sketch: Any) -> Sketch | None:

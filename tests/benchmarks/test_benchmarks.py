@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks import __main__ as suites
-from benchmarks import cases, overhead, scaling, shares
+from benchmarks import cases, modes, overhead, scaling, shares
 from benchmarks.cases import Case
 from boostbp.backends import available
 
@@ -63,6 +63,33 @@ def test_growth_is_the_slope_of_the_logarithms():
     found = scaling.growth(TINY, LIBRARIES[0], rows=(200, 400), repeats=1)
     low, high = found["seconds by rows"].values()
     assert found["exponent"] == pytest.approx(np.log2(high / low))
+
+
+@pytest.mark.parametrize("backend", LIBRARIES)
+def test_suites_of_cheaper_modes_run(tiny, backend):
+    found = suites.main(["kept", "shared", "sampled", "--backend", backend, "--case", "small", "--repeats", "1"])
+    kept, shared, sampled = found["results"]
+    assert kept["megabytes of factors"] > 0
+    assert set(shared["training MSE"]) >= {"each", "projection 1", "singular 1", "outputs 1"}
+    assert set(sampled["MSE on fresh rows"]) == {"all", "uniform", "gradient"}
+
+
+def test_an_interrupted_run_goes_on(tiny, tmp_path, monkeypatch):
+    file = tmp_path / "out.json"
+    suites.main(["kept", "--case", "small", "--repeats", "1", "--json", str(file)])
+    before = json.loads(file.read_text())["results"]
+    found = suites.main(["kept", "vjp", "--case", "small", "--repeats", "1", "--json", str(file)])
+    assert found["results"][: len(before)] == before
+    assert {result["suite"] for result in found["results"]} == {"kept", "vjp"}
+
+
+def test_modes_are_told_by_epochs():
+    [task] = [name for name in modes.tasks(None) if name == "digits"]
+    found = modes.mode(task, "shared trees, singular", None, rows=300, epochs=1)
+    seconds, scores = zip(*found["curve"], strict=True)
+    assert len(found["curve"]) == 2
+    assert 0 < seconds[0] < seconds[1] <= found["seconds"] * (1 + 1e-9)
+    assert found["best score"] == min(scores)
 
 
 def test_unknown_suite_is_refused(capsys):

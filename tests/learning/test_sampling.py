@@ -32,7 +32,14 @@ def test_structure_is_that_of_the_sampled_rows_alone(name):
 
 @pytest.mark.parametrize("name", available())
 def test_a_sample_as_large_as_the_table_changes_nothing(name):
-    model = {"backend": name, "hidden_layer_sizes": (3,), "epochs": 2, "n_estimators": 5, "random_state": 0}
+    model = {
+        "backend": name,
+        "hidden_layer_sizes": (3,),
+        "epochs": 2,
+        "n_estimators": 5,
+        "deep": True,
+        "random_state": 0,
+    }
     whole = BoostBPRegressor(**model).fit(X, y).predict(X)
     np.testing.assert_array_equal(BoostBPRegressor(**model, structure_samples=1.0).fit(X, y).predict(X), whole)
     assert not np.array_equal(BoostBPRegressor(**model, structure_samples=0.5).fit(X, y).predict(X), whole)
@@ -73,7 +80,14 @@ def test_rows_with_large_gradients_are_always_drawn(name):
     assert len(rows) == 60
     assert {tuple(row) for row in X[::20]} <= {tuple(row) for row in rows}
     np.testing.assert_allclose(np.sort(hess[:, 0]), [1.0] * 30 + [19.0] * 30)
-    model = {"backend": name, "hidden_layer_sizes": (3,), "epochs": 1, "n_estimators": 5, "random_state": 0}
+    model = {
+        "backend": name,
+        "hidden_layer_sizes": (3,),
+        "epochs": 1,
+        "n_estimators": 5,
+        "deep": True,
+        "random_state": 0,
+    }
     drawn = {"structure_samples": 0.5, "structure_sampling": "gradient"}
     one, two = (BoostBPRegressor(**model, **drawn, n_jobs=n).fit(X, y).predict(X) for n in (1, 2))
     np.testing.assert_array_equal(one, two)

@@ -41,7 +41,14 @@ def test_outputs_are_drawn_by_the_size_of_their_gradients():
 @pytest.mark.parametrize("kind", ["projection", "singular", "outputs"])
 def test_one_tree_grown_on_a_sketch_serves_all_units(backend, kind):
     model = BoostBPRegressor(
-        (5,), backend=backend, multi_strategy="multi_output_tree", sketch=kind, epochs=1, n_estimators=4, random_state=0
+        (5,),
+        backend=backend,
+        multi_strategy="multi_output_tree",
+        sketch=kind,
+        epochs=1,
+        n_estimators=4,
+        deep=True,
+        random_state=0,
     ).fit(X, y)
     forest = model.network_.layers[0].forest
     np.testing.assert_array_equal(forest.leaves.tree_output[1:], [[0, 5]] * 4)
@@ -55,14 +62,14 @@ def test_unknown_sketches_are_refused(wrong):
 
 
 def test_several_columns_need_vector_leaves():
-    model = BoostBPRegressor((5,), multi_strategy="multi_output_tree", sketch=("singular", 2), epochs=1)
+    model = BoostBPRegressor((5,), multi_strategy="multi_output_tree", sketch=("singular", 2), epochs=1, deep=True)
     with pytest.raises(ValueError, match=r"sketch=\('singular', 2\) needs a library that grows one tree"):
         model.fit(X, y)
 
 
 @pytest.mark.skipif("xgboost" not in available(), reason="needs vector leaves")
 def test_several_columns_with_vector_leaves():
-    settings = {"multi_strategy": "multi_output_tree", "epochs": 1, "n_estimators": 4, "random_state": 0}
+    settings = {"multi_strategy": "multi_output_tree", "epochs": 1, "n_estimators": 4, "deep": True, "random_state": 0}
     one, two, whole = (
         BoostBPRegressor((5,), backend="xgboost", sketch=sketch, **settings).fit(X, y).transform(X)
         for sketch in ("singular", ("singular", 2), None)
