@@ -74,6 +74,19 @@ def test_random_network_has_the_spread_of_the_paper(scripts):
     assert abs(y.std() - 0.045) < 0.0005
 
 
+def test_validation_rows_are_training_rows(scripts):
+    import models
+    import tasks
+
+    rows = np.arange(100)
+    task = tasks.Task(rows[:, None].astype(float), rows % 4, [(rows[:80], rows[80:])], "classification")
+    found = list(models.splits(task, 0, 3, seed=0))
+    assert len({tuple(split.X_valid.ravel()) for split in found}) == 3
+    for split in found:
+        assert sorted([*split.X.ravel(), *split.X_valid.ravel()]) == rows[:80].tolist()
+        assert np.bincount(split.y_valid).tolist() == [3, 3, 3, 3]
+
+
 def test_finished_cells_are_not_run_again_and_a_torn_line_is(scripts, tmp_path):
     from common import Cell, Experiment, Options, Row, complaints
     from common import run as run_cells
@@ -125,6 +138,17 @@ def test_table_says_what_was_reached(scripts):
     ]
 
 
+def test_sheet_holds_all_pictures_at_one_width(scripts, tmp_path):
+    from matplotlib.image import imread, imsave
+
+    everything = importlib.import_module("all")
+    for name, shape in (("a", (10, 40, 3)), ("b", (20, 20, 3))):
+        imsave(tmp_path / f"{name}.png", np.zeros(shape))
+    everything.sheet([tmp_path / "a.png", tmp_path / "b.png"], tmp_path / "sheet.png")
+    height, width = imread(tmp_path / "sheet.png").shape[:2]
+    assert abs(height / width - (10 / 40 + 1)) < 0.01
+
+
 def test_quick_circle_ends_separated(tmp_path):
     done = run("circle.py", "--quick", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
@@ -143,3 +167,25 @@ def test_all_holds_every_experiment_and_its_options(scripts):
         cells = experiment.cells(built)
         assert len({cell.key for cell in cells}) == len(cells)
         assert {cell.about.get("backend", "xgboost") for cell in cells} == {"xgboost"}
+
+
+@pytest.mark.parametrize("state", ["scored", "failed"])
+def test_tables_and_pictures_come_of_any_outcome(scripts, state):
+    """Made-up outcomes of full runs: every experiment has its rows, and aims are judged by what there is."""
+    from common import picture
+
+    everything = importlib.import_module("all")
+    outcomes = {
+        "circle": {"accuracy": 0.9, "threshold": 0.8, "points": {"0": [[0, 1], [2, 3]]}, "colours": [0, 1]},
+        "curve": {"error": 0.1, "stop": "EPOCHS", "points": {"0": [[0, 1, 2], [2, 3, 4]]}, "colours": [0, 1]},
+        "tsne": {"neighbours": 0.5, "silhouette": 0.1, "training silhouette": 0.2},
+        "fragile": {"exploded": False, "epochs": 2, "loss": [1.0, 0.5], "accuracy": [0.5, 0.6], "score": 0.02},
+    }
+    for experiment in everything.EXPERIMENTS:
+        outcome = outcomes.get(experiment.name, {"score": 0.5}) if state == "scored" else {state: "reason"}
+        found = [(cell.about, outcome) for cell in experiment.cells(everything.Options())]
+        rows = experiment.rows(found)
+        assert all(bool(row.values) == (state == "scored") for row in rows), experiment.name
+        assert ("yes" in everything.markdown(rows)) <= (state == "scored")
+        drawn = [ax for ax in picture(experiment, found).axes if ax.lines or ax.collections]
+        assert drawn or state == "failed" or experiment.name == "tsne"

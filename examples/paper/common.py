@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from boostbp.report.machine import machine
 
-__all__ = ["Cell", "Experiment", "Options", "Row", "complaints", "main", "markdown", "parser", "read", "run"]
+__all__ = ["Cell", "Experiment", "Options", "Row", "complaints", "main", "markdown", "parser", "picture", "read", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,6 @@ def _work(cell: Cell, data_dir: Path | None) -> tuple[str, dict]:
 
 
 def _report(experiment: Experiment, options: Options, found: list[tuple[dict, dict]]) -> None:
-    from matplotlib.figure import Figure
-
     rows = experiment.rows(found)
     content = {
         "experiment": experiment.title,
@@ -160,13 +158,20 @@ def _report(experiment: Experiment, options: Options, found: list[tuple[dict, di
     aside = target.with_suffix(".part")
     aside.write_text(json.dumps(content, indent=1), encoding="utf-8")
     os.replace(aside, target)
+    picture(experiment, found).savefig(options.out / f"{experiment.name}.png", dpi=110)
+
+
+def picture(experiment: Experiment, found: list[tuple[dict, dict]]) -> Any:
+    """Draw the outcomes: a figure of matplotlib."""
+    from matplotlib.figure import Figure
+
     down, across = experiment.panels
     width, height = experiment.size
     figure = Figure(figsize=(width * across, height * down), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False, subplot_kw={"projection": experiment.projection})
     experiment.draw(axes, found)
     figure.suptitle(experiment.title)
-    figure.savefig(options.out / f"{experiment.name}.png", dpi=110)
+    return figure
 
 
 def complaints(found: list[tuple[dict, dict]]) -> list[str]:

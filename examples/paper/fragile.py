@@ -100,7 +100,8 @@ def draw(axes: Any, found: list[tuple[dict, dict]]) -> None:
         ax.set_title(f"Curve, refitted {order}; X: exploded", fontsize=9)
         ax.set_xlabel("epoch")
         ax.set_ylabel("training loss")
-        ax.legend(fontsize=7)
+        if ax.lines:
+            ax.legend(fontsize=7)
 
 
 EXPERIMENT = Experiment("fragile", "Fragile statements", cells, rows, draw, panels=(1, 2), size=(4.5, 3.2))
