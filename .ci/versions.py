@@ -26,7 +26,7 @@ CORE = (
     "tests/estimators/test_tables.py",
     "tests/estimators/test_extremes.py",
     "tests/inputs",
-    "tests/interop/test_storage.py",
+    "tests/test_archive.py",
 )
 
 
