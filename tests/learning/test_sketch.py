@@ -69,7 +69,13 @@ def test_several_columns_need_vector_leaves():
 
 @pytest.mark.skipif("xgboost" not in available(), reason="needs vector leaves")
 def test_several_columns_with_vector_leaves():
-    settings = {"multi_strategy": "multi_output_tree", "epochs": 1, "n_estimators": 4, "deep": True, "random_state": 0}
+    settings = {
+        "multi_strategy": "multi_output_tree",
+        "epochs": 1,
+        "n_estimators": 4,
+        "early_stopping": False,
+        "random_state": 0,
+    }
     one, two, whole = (
         BoostBPRegressor((5,), backend="xgboost", sketch=sketch, **settings).fit(X, y).transform(X)
         for sketch in ("singular", ("singular", 2), None)
