@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from boostbp import BoostBPRegressor
-from boostbp.backends import available
+from boostbp.backends import available, load
+from boostbp.backends.base import Growth, Table
 from boostbp.learning import sketch as sketches
+from boostbp.learning.layer import BoundInput, LayerSettings, SquaredTo, fit
 from boostbp.learning.sketch import Sketch
 
 rng = np.random.default_rng(0)
@@ -69,16 +71,12 @@ def test_several_columns_need_vector_leaves():
 
 @pytest.mark.skipif("xgboost" not in available(), reason="needs vector leaves")
 def test_several_columns_with_vector_leaves():
-    settings = {
-        "multi_strategy": "multi_output_tree",
-        "epochs": 1,
-        "n_estimators": 4,
-        "early_stopping": False,
-        "random_state": 0,
-    }
-    one, two, whole = (
-        BoostBPRegressor((5,), backend="xgboost", sketch=sketch, **settings).fit(X, y).transform(X)
-        for sketch in ("singular", ("singular", 2), None)
-    )
+    target, weight = rng.standard_normal((400, 5)) + 3 * X[:, [0]], np.ones(400)
+
+    def fitted(sketch):
+        settings = LayerSettings(n_estimators=4, growth=Growth(max_depth=3, shared=True), sketch=sketch)
+        return fit(BoundInput(load("xgboost"), Table(X), settings, weight), SquaredTo(target, weight)).output
+
+    one, two, whole = (fitted(sketch) for sketch in (Sketch("singular"), Sketch("singular", 2), None))
     assert not np.array_equal(one, two)
     assert not np.array_equal(two, whole)
