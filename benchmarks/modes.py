@@ -15,7 +15,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.report.contenders import SINGLE_LAYER, Split, train
 from boostbp.report.tuning import score_of
 
-__all__ = ["MODES", "TASKS", "mode", "peers", "tasks"]
+__all__ = ["MODES", "TASKS", "applies", "mode", "peers", "tasks"]
 
 TASKS = {"random network": "network-glorot-0", "adult": "adult", "california": "california", "digits": "digits"}
 SHARED = {"multi_strategy": "multi_output_tree"}
@@ -42,6 +42,11 @@ def tasks(data_dir: Path | None) -> list[str]:
 def peers(task: str, data_dir: Path | None, rows: int) -> dict[str, Any]:
     """Seconds and validation score (log-loss, or RMSE over the target's spread) of single layers."""
     return {name: dict(each) for name, each in _peers(task, data_dir, rows).items()}
+
+
+def applies(task: str, name: str) -> bool:
+    """Whether a mode can be used: no library grows one tree on several columns of a gradient with categories."""
+    return not (task == "adult" and isinstance(MODES[name].get("sketch"), tuple))
 
 
 def mode(task: str, name: str, data_dir: Path | None, *, rows: int, epochs: int) -> dict[str, Any]:
