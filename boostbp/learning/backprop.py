@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
-from boostbp.learning import layer as layers
 from boostbp.learning.fingerprint import fingerprint
-from boostbp.learning.history import Epoch, History, Stop
-from boostbp.learning.kept import Kept
-from boostbp.learning.layer import BoundInput
+from boostbp.learning.history import History, Stop
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
-from boostbp.learning.network import Network, seen
-from boostbp.learning.objective import BoostTo, Objective, SquaredTo
-from boostbp.learning.probe import evenly, explained
-from boostbp.learning.replay import Replay
-from boostbp.learning.sampling import Sampled
+from boostbp.learning.network import Network
+from boostbp.learning.resume import capture, restore
+from boostbp.learning.run import Run
 from boostbp.learning.settings import Settings
-from boostbp.learning.state import State, capture, restore
-from boostbp.learning.steps import pace_after, spread
+from boostbp.learning.state import State
 from boostbp.learning.watch import Callback, EvalSet, Progress, Watch
-from boostbp.trees.sparse import Sparse
 
 __all__ = ["Callback", "EvalSet", "Progress", "Settings", "train"]
 
 Floats = NDArray[np.float64]
-FAR = 1e8  # a hidden variable this large has exploded: starts have spread 1
 
 
 def train(
@@ -81,7 +71,8 @@ def train(
         partial(fingerprint, table, y, weight, eval_sets, settings=settings, backend=backend, loss=loss, metric=metric)
     )
     watch.state = lambda: capture(run, watch, of_what())
-    probed = _some_rows(eval_sets[0], len(y)) if eval_sets else None
+    # so many held-out rows can be looked at beside the training rows without its showing in the time
+    probed = eval_sets[0].some(max(100, min(1000, len(y) // 10))) if eval_sets else None
     try:
         stop = None
         if resume is not None:
@@ -101,247 +92,3 @@ def train(
     if watch.best is None:
         raise FloatingPointError(Stop.NOT_FINITE.value)
     return watch.best, history
-
-
-class Run:
-    """The moving parts of Algorithm 1: T_i, h_i, traces, momenta."""
-
-    def __init__(
-        self, table: Table, y: Floats, backend: Backend, loss: Loss, settings: Settings, weight: Floats
-    ) -> None:
-        self.y, self.loss, self.settings, self.weight = y, loss, settings, weight
-        sampled = settings.structure_samples
-        self.backend = backend if sampled is None else Sampled(backend, sampled, settings.structure_sampling)
-        self.rng = np.random.default_rng(settings.seed)
-        self.L = len(settings.layers)
-        if settings.skip and self.L > 1 and isinstance(table.X, Sparse):
-            raise ValueError(
-                "X is sparse, which is not supported with skip=True: layers above the first would see it beside "
-                "hidden units, dense. Use skip=False, or pass X.toarray()."
-            )
-        self.table = table
-        self.input: BoundInput | None = None  # h_0 never changes: binned once
-        # Algorithm 1 fits the output from 0; a boosted output starts from the best constant
-        self.baseline = loss.baseline(y, weight) if settings.output == "boost" else np.zeros(y.shape[1])
-        self.epoch = -1  # 0 is the stack before any back-propagation
-        self.h: list[Floats] = [table.X]
-        self.g: list[Floats] = []
-        self.m: list[Floats] = []
-        self.losses: list[float] = []  # of training, by epoch
-        self.T: list[layers.Fit] = []
-        self.before: list[layers.Fit] = []
-        self.kept: Kept | None = None  # T_0 between two epochs that grow its trees
-        self.drift: tuple[float, ...] = ()
-        self.r2: tuple[float, ...] = ()
-
-    @property
-    def network(self) -> Network:
-        """The network as it stands."""
-        return Network(tuple(fitted.layer for fitted in self.T), self.baseline, self.settings.skip)
-
-    @property
-    def finite(self) -> bool:
-        """Whether every hidden variable is still finite and within bounds."""
-        return all(np.isfinite(h).all() and np.abs(h).max(initial=0.0) < FAR for h in self.h[1:])
-
-    def _start(self) -> None:
-        """Start the hidden variables and fit each layer to them, from the input up."""
-        for i, units in enumerate(self.settings.units):
-            target = self.settings.start(self._numeric(i), self.weight, units, self.rng)
-            self._append(i, target)
-        baseline = np.broadcast_to(self.baseline, self.y.shape)
-        step = self.settings.step
-        self._append(self.L - 1, baseline - step.alpha * self.loss.gradient(baseline, self.y))
-        self.m = [np.empty((0, 0)), *map(np.zeros_like, self.h[1:])]  # h_0 does not move
-        self.drift = (0.0,) * (self.L - 1)
-        self._backward()
-
-    def step(self) -> None:
-        """One epoch: move the hidden variables and fit every layer again; the first one starts them."""
-        self.epoch += 1
-        if self.epoch == 0:
-            self._start()
-            self.losses.append(self._loss())
-            return
-        old = self.h
-        for _ in range(self.settings.moves - 1):
-            self._glide()
-        self.before, self.T = self.T, list(self.T)
-        targets = self._move()
-        if self.settings.refit_order == "downward":
-            for i in range(self.L, 0, -1):
-                self.T[i - 1] = self._fit(i - 1, seen(old[:i], skip=self.settings.skip), targets[i])
-            self._forward()
-        else:
-            self.h, self.T = [old[0]], []
-            for i in range(1, self.L + 1):
-                self._append(i - 1, targets[i])
-        fitted = [fit.output for fit in self.T[:-1]] + [self.T[-1].output + self.baseline]
-        self.r2 = tuple(
-            float("nan") if i == self.L and self.settings.output == "boost" else _r2(targets[i], fit, self.weight)
-            for i, fit in enumerate(fitted, start=1)
-        )
-        self.drift = tuple(_drift(old[i], self.h[i], self.weight) for i in range(1, self.L))
-        self._backward()
-        self.losses.append(self._loss())
-
-    def _glide(self) -> None:
-        """Move the hidden variables under an output layer that stays as it is; hidden layers keep their structures."""
-        self.before, top = self.T, self.T[-1]
-        targets = self._move()
-        self.h, self.T = [self.h[0]], []
-        for i in range(1, self.L):
-            self._append(i - 1, targets[i], keep=True)
-        output, trace = top.layer.forward(seen(self.h, skip=self.settings.skip), n_jobs=self.settings.n_threads)
-        self.T.append(top._replace(output=output, trace=trace))
-        self.h.append(output + self.baseline)
-        self._backward()
-
-    def _loss(self) -> float:
-        """Weighted mean training loss."""
-        return float(self.weight @ self.loss.value(self.h[-1], self.y) / self.weight.sum())
-
-    def record(self, held: EvalSet | None = None) -> Epoch:
-        """Numbers of the epoch; metrics and seconds are the watcher's."""
-        hidden = self.g[1:-1]
-        learning = self.g[-1].any(axis=1)
-        probes = self._probes(held)
-        return Epoch(
-            self.epoch,
-            self.losses[-1],
-            {},
-            0.0,
-            tuple(float(np.sqrt(np.mean(np.square(g)))) for g in hidden),
-            tuple(float(np.mean(~g[learning].any(axis=1))) if learning.any() else 0.0 for g in hidden),
-            self.drift,
-            tuple(float(spread(h, self.weight).mean()) for h in self.h[1:-1]),
-            self.r2,
-            tuple(training for training, _ in probes),
-            tuple(held_out for _, held_out in probes),
-        )
-
-    def _probes(self, held: EvalSet | None) -> list[tuple[float, float]]:
-        """What a linear regression on each hidden layer explains, on some training rows and on held-out ones."""
-        rows = evenly(len(self.y))
-        parts: list[Any] = [None] * (self.L - 1)
-        if held is not None and self.L > 1:
-            hidden = self.network.hidden(held.X, n_jobs=self.settings.n_threads)
-            parts = [(h, held.y, held.weight) for h in hidden]
-        return [
-            explained(h[rows], self.y[rows], self.weight[rows], part)
-            for h, part in zip(self.h[1:-1], parts, strict=True)
-        ]
-
-    def _forward(self) -> None:
-        """h_{i+1} = T_i(h_i)."""
-        self.h = [self.h[0]]
-        for i in range(self.L):
-            if i == 0:
-                output = self.T[0].output  # fitted on h_0 just now
-            else:
-                h = seen(self.h, skip=self.settings.skip)
-                output, trace = self.T[i].layer.forward(h, n_jobs=self.settings.n_threads)
-                self.T[i] = self.T[i]._replace(trace=trace)
-            self.h.append(output)
-        self.h[-1] = self.h[-1] + self.baseline
-
-    def _backward(self) -> None:
-        """g_L = dL/dh_L, then g_{i-1} = (dh_i/dh_{i-1})' g_i down to the first hidden layer."""
-        g = self.loss.gradient(self.h[self.L], self.y)
-        self.g = [g]
-        for i in range(self.L, 1, -1):
-            g = self.T[i - 1].trace.vjp(g)[:, : self.h[i - 1].shape[1]]  # h_0, seen beside it, does not move
-            self.g.insert(0, g)
-        self.g.insert(0, np.empty((0, 0)))  # h_0 does not move
-
-    def _move(self) -> list[Floats]:
-        """Targets h_i - alpha m_i; entry 0 is a placeholder, as h_0 does not move."""
-        targets = [self.h[0]]
-        pace = pace_after(self.losses, self.settings.step.decay)
-        for i in range(1, self.L + 1):
-            if i == self.L and self.settings.output == "boost":
-                targets.append(self.h[i])
-                continue
-            target, self.m[i] = self.settings.step.move(self.h[i], self.m[i], self.g[i], self.weight)
-            targets.append(self.h[i] + pace * (target - self.h[i]))
-        return targets
-
-    def _append(self, i: int, target: Floats, *, keep: bool = False) -> None:
-        """Fit T_i on the h_i of now and go forward through it."""
-        fitted = self._fit(i, seen(self.h, skip=self.settings.skip), target, keep=keep)
-        self.T.append(fitted)
-        self.h.append(fitted.output + self.baseline if i == self.L - 1 else fitted.output)
-
-    def _fit(self, i: int, h: Floats, target: Floats, *, keep: bool = False) -> layers.Fit:
-        """Fit T_i from scratch: h -> target, by squared error, or by boosting if it is the output layer."""
-        settings = self.settings
-        last = i == self.L - 1
-        objective: Objective
-        if last and settings.output == "boost":
-            objective = BoostTo(self.loss, self.y, self.weight, self.baseline)
-        else:
-            objective = SquaredTo(target - self.baseline if last else target, self.weight)
-        seed = int(self.rng.integers(2**30))
-        keep = keep or self._keeps(i)
-        if i == 0 and not keep:
-            self.kept = None
-        elif i == 0 and isinstance(objective, SquaredTo) and Kept.allows(self._bind(0, h)):
-            # the input of T_0 is constant: with kept structures only the target differs
-            self.kept = self.kept or Kept(self._bind(0, h), self.before[0], settings.n_threads)
-            if self.kept.fits:
-                return self.kept.fit(self._bind(0, h), objective, settings.n_threads)
-        bound = self._bind_kept(i, h, seed) if keep else self._bind(i, h)
-        return layers.fit(bound, objective, n_threads=settings.n_threads, seed=seed)
-
-    def _keeps(self, i: int) -> bool:
-        """Whether T_i keeps its tree structures in this epoch."""
-        return i < len(self.before) and self.epoch % self.settings.structure_epochs != 0
-
-    def _bind_kept(self, i: int, h: Floats, seed: int) -> BoundInput:
-        """The input of T_i with the tree structures that T_i had; nothing is binned for them."""
-        layer = self.settings.layers[i]
-        replay = Replay.of(
-            self.before[i].layer.forest,
-            skip=int(layer.base is not None),
-            shared=layer.growth.shared,
-            vector_leaf=self._bind(0, h).vector_leaf,
-            seed=seed,
-        )
-        if i > 0:
-            return BoundInput(replay, self._table(i, h), layer, self.weight)
-        kept = copy.copy(self._bind(0, h))
-        kept.grower = replay
-        return kept
-
-    def _bind(self, i: int, h: Floats) -> BoundInput:
-        if i > 0:
-            return BoundInput(self.backend, self._table(i, h), self.settings.layers[i], self.weight)
-        if self.input is None:
-            self.input = BoundInput(self.backend, self.table, self.settings.layers[0], self.weight)
-        return self.input
-
-    def _table(self, i: int, h: Floats) -> Table:
-        """What T_i sees, i > 0; the categories of h_0 stand behind the hidden units."""
-        units = self.settings.units[i - 1]
-        return Table(h, tuple(units + j for j in self.table.categorical) if self.settings.skip else ())
-
-    def _numeric(self, i: int) -> Floats:
-        """h_i without categorical columns."""
-        return self.table.numeric if i == 0 else self.h[i]
-
-
-def _some_rows(part: EvalSet, n_rows: int) -> EvalSet:
-    """Rows of an evaluation set that are looked at beside `n_rows` training rows without its showing in the time."""
-    rows = evenly(len(part.X), max(100, min(1000, n_rows // 10)))
-    return EvalSet(part.name, part.X[rows], part.y[rows], part.weight[rows])
-
-
-def _r2(target: Floats, fit: Floats, weight: Floats) -> float:
-    total = float(weight @ np.square(target - weight @ target / weight.sum()).sum(1))
-    return 1.0 - float(weight @ np.square(target - fit).sum(1)) / total if total > 0 else float("nan")
-
-
-def _drift(old: Floats, new: Floats, weight: Floats) -> float:
-    moved = np.sqrt(weight @ np.square(new - old) / weight.sum())
-    before = spread(old, weight)
-    return float(np.mean(np.divide(moved, before, out=np.zeros_like(moved), where=before > 0)))

@@ -14,6 +14,7 @@ from boostbp.learning.history import Epoch, History, Stop
 from boostbp.learning.layer import Layer
 from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network
+from boostbp.learning.probe import evenly
 from boostbp.learning.settings import Settings
 from boostbp.learning.state import State
 
@@ -30,6 +31,11 @@ class EvalSet:
     X: Floats
     y: Floats
     weight: Floats
+
+    def some(self, most: int) -> EvalSet:
+        """At most so many of the rows, evenly spaced."""
+        rows = evenly(len(self.X), most)
+        return EvalSet(self.name, self.X[rows], self.y[rows], self.weight[rows])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from boostbp import BoostBPRegressor, load, save
 from boostbp.backends import available
-from boostbp.learning import backprop
+from boostbp.learning import run
 from boostbp.learning.history import Stop
 
 LIBRARIES = [name for name in available() if name != "sklearn"]
@@ -27,7 +27,7 @@ def interrupted(monkeypatch):
     """Ctrl-C in the fit of a layer: the output layer of an epoch, the hidden one already moved."""
 
     def at(epoch):
-        fit, calls = backprop.layers.fit, []
+        fit, calls = run.layers.fit, []
 
         def fit_layer(*args, **options):
             calls.append(1)
@@ -36,7 +36,7 @@ def interrupted(monkeypatch):
                 raise KeyboardInterrupt
             return fit(*args, **options)
 
-        monkeypatch.setattr(backprop.layers, "fit", fit_layer)
+        monkeypatch.setattr(run.layers, "fit", fit_layer)
 
     return at
 

@@ -138,7 +138,7 @@ def test_upward_refits_leave_hidden_variables_that_the_network_reproduces():
 def test_best_epoch_is_restored_and_is_the_best_of_the_history():
     X, Y = data()
     Xv, Yv = data(1)
-    model = small(epochs=12, n_iter_no_change=3).fit(X, Y.ravel(), eval_set=[(Xv, Yv.ravel())])
+    model = small(epochs=12, n_iter_no_change=3, deep=True).fit(X, Y.ravel(), eval_set=[(Xv, Yv.ravel())])
     history = model.history_
     values = history.metrics("valid_0")
     assert history.best_epoch == int(np.argmin(values))

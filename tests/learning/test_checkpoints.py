@@ -108,7 +108,7 @@ PRELUDE = """
 import os, signal, sys
 from sklearn.datasets import load_diabetes
 from boostbp import BoostBPRegressor
-from boostbp.learning import layer, backprop
+from boostbp.learning import layer, run
 
 X, Y = load_diabetes(return_X_y=True)
 X, Y = X[:220], Y[:220]
@@ -136,10 +136,10 @@ model = BoostBPRegressor(
 # Where the process dies -> the last epoch that its file holds.
 DEATHS = {
     "before the file is written": ("model.callbacks = after_epoch(3)", 2),
-    "while a layer is fitted": ("backprop.layers.fit = at_call(3 * 3 + 2, layer.fit)", 2),
+    "while a layer is fitted": ("run.layers.fit = at_call(3 * 3 + 2, layer.fit)", 2),
     "while the file is written": ("os.fsync = at_call(4, os.fsync)", 2),
     "before the file is renamed": ("os.replace = at_call(5, os.replace)", 3),
-    "in the first epoch": ("backprop.layers.fit = at_call(2, layer.fit)", None),
+    "in the first epoch": ("run.layers.fit = at_call(2, layer.fit)", None),
 }
 
 

@@ -12,7 +12,7 @@ from boostbp import backends as libraries
 from boostbp.backends.base import Table
 from boostbp.estimators.parameters import settings_of
 from boostbp.learning import losses
-from boostbp.learning.backprop import Run
+from boostbp.learning.run import Run
 
 X, Y = make_friedman1(300, n_features=5, random_state=0)
 TARGET = ((Y - Y.mean()) / Y.std()).reshape(-1, 1)

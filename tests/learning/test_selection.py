@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers import BACKENDS
@@ -9,6 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.metrics import log_loss
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
+from boostbp.estimators import parameters
 from boostbp.learning.history import Candidate
 from boostbp.learning.selection import _forward, _Option, _picks
 
@@ -71,14 +74,12 @@ def test_classifier_is_chosen_by_its_loss():
     assert log_loss(y[400:], model.predict_proba(X[400:])) <= min(losses) + 1e-9
 
 
-def test_depth_that_adds_nothing_is_left_out_and_still_transforms():
-    rng = np.random.default_rng(0)
-    y = np.where(X[:, 0] > 0.5, 1.0, -1.0) * np.where(X[:, 1] > 0.3, 2.0, 1.0)  # steps: what constant leaves are for
-    y_held = np.where(HELD[0][:, 0] > 0.5, 1.0, -1.0) * np.where(HELD[0][:, 1] > 0.3, 2.0, 1.0)
-    noisy = y + 0.01 * rng.standard_normal(len(y))
-    model = BoostBPRegressor((3,), **FAST).fit(X, noisy, eval_set=[(HELD[0], y_held)])
-    deep = [one for one in model.history_.choice.candidates if "network" in one.name]
-    assert not any(one.weight for one in deep)
+def test_networks_that_add_too_little_are_left_out_and_still_transform(monkeypatch):
+    original = parameters.settings_of
+    monkeypatch.setattr(parameters, "settings_of", lambda *args: replace(original(*args), least_gain=1e9))
+    model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
+    assert not any(one.weight for one in model.history_.choice.candidates if "network" in one.name)
+    assert "no network is part of it" in model.summary()
     assert model.transform(X).shape == (400, 3)
     assert np.isfinite(model.jacobian(X)).all()
     network = model.network_

@@ -13,7 +13,7 @@ from boostbp import backends as libraries
 from boostbp.backends.base import Table
 from boostbp.estimators.parameters import settings_of
 from boostbp.learning import losses
-from boostbp.learning.backprop import Run
+from boostbp.learning.run import Run
 
 X, Y = make_friedman1(300, n_features=5, random_state=0)
 backends = pytest.mark.parametrize("backend", BACKENDS)
@@ -96,7 +96,7 @@ def test_resumed_and_stored_networks_are_the_same(backend, changes, tmp_path):
 
 
 def test_output_rounds_are_chosen_with_the_features():
-    model = regressor("lightgbm", early_stopping=True, n_estimators=[5, 5, 60]).fit(
+    model = regressor("lightgbm", early_stopping=True, deep=True, n_estimators=[5, 5, 60]).fit(
         X[:200], Y[:200], eval_set=[(X[200:], Y[200:])]
     )
     score = np.sqrt(np.mean(np.square(model.predict(X[200:]) - Y[200:])))
