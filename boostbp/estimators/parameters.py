@@ -23,6 +23,7 @@ DEFAULTS: dict[str, tuple[Any, Any]] = {
     "n_estimators": (20, 100),
     "max_depth": (3, 4),
     "reg_lambda": (1.0, 1.0),
+    "base_lambda": ("gcv", "gcv"),
     "max_leaves": (None, None),
 }
 LEAST = {
@@ -32,6 +33,7 @@ LEAST = {
     "max_leaves": 2,
     "min_samples_leaf": 1,
     "reg_lambda": 0,
+    "base_lambda": 0,
 }
 ONE_OF = {
     "multi_strategy": ("one_output_per_tree", "multi_output_tree"),
@@ -69,7 +71,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
             raise ValueError(
                 f"{name}={getattr(estimator, name)!r} is not known: use one of {', '.join(map(repr, allowed))}."
             )
-    leasts = {"epochs": 0, "structure_epochs": 1, "moves": 1, "n_iter_no_change": 1, "base_lambda": 0}
+    leasts = {"epochs": 0, "structure_epochs": 1, "moves": 1, "n_iter_no_change": 1}
     for name, least in leasts.items():
         if getattr(estimator, name) is not None:
             _at_least(name, getattr(estimator, name), least)
@@ -131,7 +133,7 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
             ridge=Ridge(chosen["reg_lambda"][i], estimator.penalize_constant, estimator.standardize),
             clip=estimator.clip,
             base=estimator.base,
-            base_lambda=estimator.base_lambda,
+            base_lambda=None if chosen["base_lambda"][i] == "gcv" else chosen["base_lambda"][i],
             leaves=estimator.leaves,
             sketch=sketches.load(estimator.sketch),
         )
@@ -188,7 +190,7 @@ def _per_layer(name: str, value: Any, defaults: list[Any]) -> list[Any]:
         )
     values = [default if one is None else one for one, default in zip(values, defaults, strict=True)]
     for one in values:
-        if not (one is None and name == "max_leaves"):
+        if (name, one) not in (("max_leaves", None), ("base_lambda", "gcv")):
             _at_least(name, one, LEAST[name])
     return values
 
