@@ -1,13 +1,14 @@
 """Run the core of the tests on the oldest and the newest versions that are supported, and print a table.
 
-python .ci/versions.py [oldest] [newest]
+python .ci/versions.py [oldest] [newest] [--python PATH ...]
 
 Oldest: every floor of pyproject.toml as it stands there. Newest: whatever the package index has. Each in a fresh
-environment of every Python from 3.11 on that is installed. Needs a package index.
+environment of each Python: those from 3.11 on that are found, or those that are given. Needs a package index.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")
 SHOWN = ("lightgbm", "xgboost", "numpy", "scikit-learn", "scipy", "numba", "narwhals", "pandas", "polars", "pyarrow")
 CORE = (
     "tests/backends/test_conformance.py",
@@ -30,13 +31,13 @@ CORE = (
 )
 
 
-def requirements(ages: str) -> list[str]:
+def requirements(age: str) -> list[str]:
     """What to install: run-time packages, and those that the core tests need."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     tests = [one for one in extras["test"] if one.startswith(("hypothesis", "pytest>"))]
     names = [*project["dependencies"], *extras["xgboost"], *extras["frames"], *tests]
-    return names if ages == "newest" else [re.sub(r">=([\w.]+)", r"==\1", name) for name in names]
+    return names if age == "newest" else [re.sub(r">=([\w.]+)", r"==\1", name) for name in names]
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -44,20 +45,20 @@ def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[s
     return subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True)
 
 
-def check(python: str, ages: str) -> tuple[str, str]:
+def check(python: str, age: str) -> tuple[str, str]:
     """Versions that were installed, and what the tests said."""
     with tempfile.TemporaryDirectory() as folder:
-        made = run(python, "-m", "venv", folder)
         inside = Path(folder, "bin", "python")
         pip = (inside, "-m", "pip", "--disable-pip-version-check")
         # Together, or the resolver of a later line may undo an earlier one.
-        done = (
-            run(*pip, "install", "--quiet", "--only-binary", ":all:", *requirements(ages))
-            if not made.returncode
-            else made
-        )
-        if done.returncode:
-            return "", "not installed: " + " ".join(done.stderr.split())[-300:]
+        for step in (
+            (python, "-m", "venv", folder),
+            (*pip, "install", "--quiet", "--only-binary", ":all:", *requirements(age)),
+            (*pip, "install", "--quiet", "--no-deps", ROOT),
+        ):
+            done = run(*step)
+            if done.returncode:
+                return "", "not installed: " + " ".join(done.stderr.split())[-300:]
         listed = dict(line.split("==") for line in run(*pip, "freeze").stdout.split() if "==" in line)
         listed["xgboost"] = listed.get("xgboost", listed.get("xgboost-cpu", ""))
         tests = run(inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CORE)
@@ -69,17 +70,21 @@ def check(python: str, ages: str) -> tuple[str, str]:
 
 def main() -> int:
     """Check every pair of a Python and an age."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ages", nargs="*", metavar="age", help="oldest, newest; both if none is given")
+    parser.add_argument("--python", nargs="+", default=PYTHONS, metavar="PATH")
+    options = parser.parse_args()
     failed = False
     print("| Python | versions | core tests |\n|---|---|---|", flush=True)
-    for version in PYTHONS:
-        python = shutil.which(f"python{version}")
-        if python is None:
-            print(f"| {version} | | not installed on this machine |", flush=True)
+    for python in options.python:
+        found = run(python, "--version") if shutil.which(python) else None
+        if found is None or found.returncode:
+            print(f"| {python} | | not installed on this machine |", flush=True)
             continue
-        for ages in sys.argv[1:] or ["oldest", "newest"]:
-            versions, outcome = check(python, ages)
+        for age in options.ages or ("oldest", "newest"):
+            versions, outcome = check(python, age)
             failed |= not re.match(r"\d+ passed", outcome)
-            print(f"| {version} | {ages}: {versions} | {outcome} |", flush=True)
+            print(f"| {found.stdout.split()[-1]} | {age}: {versions} | {outcome} |", flush=True)
     return int(failed)
 
 

@@ -136,7 +136,7 @@ class FrameColumn:
                 return Factors(native.cat.codes.to_numpy(), native.cat.categories.tolist(), ordered=True)
             try:
                 place, values = native.factorize()
-            except TypeError as error:
+            except (TypeError, OverflowError) as error:  # not hashable; or, in pandas 2, an integer beyond float64
                 raise ValueError(f"{self.label} holds objects that cannot be categories: {error}.") from error
             return Factors(place, values.tolist())
         if self.dtype in _NO_NUMBER or self.dtype == "Object":

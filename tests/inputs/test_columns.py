@@ -91,7 +91,10 @@ def test_rare_dtypes_of_numbers_are_numbers(fit):
             pd.Series([dt.date(2020, 1, 1), 1], dtype=object),
             "Column 'c' has dtype Object, which holds no numbers",
         ),
-        (pd.Series([10**400, 1], dtype=object), "Column 'c' has dtype Object, which holds no numbers"),
+        (
+            pd.Series([10**400, 1], dtype=object),  # pandas 2 cannot tell its distinct values
+            "Column 'c' (has dtype Object, which holds no numbers|holds objects that cannot be categories)",
+        ),
         (pl.Series([[1], [2]]), "Column 'c' has dtype List"),
         (pl.Series([dt.date(2020, 1, 1)] * 2), "Column 'c' has dtype Date"),
         (pl.Series([b"a", b"b"]), "Column 'c' has dtype Binary"),

@@ -30,6 +30,7 @@ LABELS = ["b", "a", "b"]
     )
 )
 def test_arrays_of_numbers_read_as_float64(y):
+    y[y < 1e-100] = 0  # which are refused
     for given_y in (y, np.asfortranarray(y), y.astype(object), y.tolist()):
         target = read_target(given_y, len(y))
         np.testing.assert_array_equal(target, y.astype(np.float64))

@@ -1,0 +1,45 @@
+"""Fits leave nothing behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from boostbp.backends import available
+
+# Resident memory is read after each fit, on Linux from the kernel: what a process once had says nothing of now.
+SCRIPT = """
+import gc, json, os, sys
+import numpy as np
+from boostbp import BoostBPRegressor
+
+def resident():
+    gc.collect()
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((2000, 40))
+y = X[:, 0] * X[:, 1]
+seen = []
+for number in range(60):
+    small = {"n_estimators": 2, "max_depth": 2, "epochs": 1, "base": None, "early_stopping": False}
+    BoostBPRegressor((2,), backend=sys.argv[1], random_state=number, **small).fit(X, y)
+    seen.append(resident())
+print(json.dumps({"seen": seen, "data": X.nbytes}))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the memory of the process from /proc")
+@pytest.mark.parametrize("backend", [name for name in available() if name != "sklearn"])
+def test_memory_does_not_grow(backend):
+    done = subprocess.run([sys.executable, "-c", SCRIPT, backend], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    seen = found["seen"][10:]  # 50 fits, after those that compile and fill the allocator
+    growth = min(seen[-10:]) - min(seen[:10])
+    # 640 kB of data are bound again by each fit: if a fit kept as much as a tenth of it, 40 fits would show.
+    assert growth < 4 * found["data"], f"{growth / 40:.0f} bytes a fit"
