@@ -129,7 +129,7 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
             n_estimators=chosen["n_estimators"][i],
             learning_rate=chosen["learning_rate"][i],
             growth=growth,
-            basis=bases.load(estimator.basis),
+            basis=_basis(estimator, len(outputs) - 1),
             ridge=Ridge(chosen["reg_lambda"][i], estimator.penalize_constant, estimator.standardize),
             clip=estimator.clip,
             base=estimator.base,
@@ -139,6 +139,16 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
         )
         built.append(settings)
     return tuple(built)
+
+
+def _basis(estimator: Any, hidden: int) -> bases.Basis:
+    basis = bases.load(estimator.basis)
+    if isinstance(basis, bases.Constant) and hidden and estimator.base is None:
+        raise ValueError(
+            "basis='constant' with base=None: hidden layers would have no derivative to learn by. Use base='ridge', "
+            "another basis, or hidden_layer_sizes=()."
+        )
+    return basis
 
 
 def _moves(estimator: Any) -> int:

@@ -55,10 +55,10 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         needs XGBoost. None: all gradients with XGBoost, one projection otherwise.
     leaves : {"refit", "native"}
         Leaf regressions on `basis`, or the library's own linear leaves (LightGBM).
-    basis : {"linear", "quadratic"} or Elementwise
+    basis : {"constant", "linear", "quadratic"} or Elementwise
         phi, the terms of a leaf regression.
     reg_lambda : float, sequence of float or None
-        Ridge penalty of leaf regressions. None: 1 in hidden layers, 10 in the output layer.
+        Ridge penalty of leaf regressions. None: 1.
     penalize_constant, standardize : bool
         Whether the constant is penalised, and whether weights are penalised in units of the leaf.
     clip : bool
@@ -110,7 +110,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     tol : float
         Smallest change of the metric that counts as an improvement.
     max_time : float or None
-        Seconds after which no new epoch begins.
+        Seconds after which no new epoch begins, nor any further rounds of what the network is weighed against.
     categorical_features : "from_dtype", sequence or None
         Columns with categories.
     callbacks : sequence of callable or None

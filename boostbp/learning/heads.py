@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -39,6 +40,7 @@ def boost(
     score: Callable[[Floats], float],
     n_threads: int = 1,
     seed: int = 0,
+    until: float = np.inf,
 ) -> tuple[Layer, Floats]:
     """Boost an output layer until `score`, the held-out loss of a raw output, stops falling.
 
@@ -53,6 +55,8 @@ def boost(
         Raw output that boosting starts from.
     held_X : (held-out rows, features) float64
         What the layer sees of them.
+    until : float
+        Reading of `time.perf_counter` after which no new piece is begun.
 
     Returns
     -------
@@ -64,7 +68,7 @@ def boost(
     fit, raw = np.broadcast_to(baseline, y.shape), np.broadcast_to(baseline, (len(held_X), len(baseline)))
     pieces: list[Forest] = []
     best, best_score, held = 1, np.inf, raw
-    while len(pieces) < MOST and len(pieces) < best + PATIENCE:
+    while not pieces or (len(pieces) < min(MOST, best + PATIENCE) and time.perf_counter() < until):
         fitted = layers.fit(bound, BoostTo(loss, y, weight, fit), n_threads=n_threads, seed=seed + len(pieces))
         pieces.append(fitted.layer.forest)
         fit = fit + fitted.output

@@ -80,10 +80,11 @@ def train(
     if settings.deep != "auto" or not settings.units or not eval_sets or history.stop is Stop.INTERRUPTED:
         return network, history
     held = eval_sets[0]
-    pool = _Pool(table, y, weight, backend, loss, settings, network.baseline, held, to_target(held.y))
+    until = np.inf if settings.max_time is None else begun + settings.max_time
+    pool = _Pool(table, y, weight, backend, loss, settings, network.baseline, held, to_target(held.y), until)
     try:
         options = [*pool.singles(), *pool.under("network", network)]
-        straight = _linear(settings, time.perf_counter() - begun)
+        straight = _linear(settings, until - time.perf_counter())
         if straight is not None:
             options += pool.under("linear network", again(settings=straight)[0])
         picks, gain, error = _picks(options, pool.row_losses, held.weight, settings.least_gain)
@@ -99,14 +100,13 @@ def train(
     return weighted_sum(*zip(*chosen, strict=True)), history
 
 
-def _linear(settings: Settings, spent: float) -> Settings | None:
+def _linear(settings: Settings, left: float) -> Settings | None:
     """Settings of a network with linear hidden layers; None if the network has them, or if its time is up."""
-    left = None if settings.max_time is None else settings.max_time - spent
     hidden = settings.layers[:-1]
-    if not any(layer.n_estimators for layer in hidden) or (left is not None and left <= 0):
+    if not any(layer.n_estimators for layer in hidden) or left <= 0:
         return None
     layers = (*(replace(layer, n_estimators=0, base="ridge") for layer in hidden), settings.layers[-1])
-    return replace(settings, layers=layers, max_time=left)
+    return replace(settings, layers=layers, max_time=None if settings.max_time is None else left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +122,7 @@ class _Pool:
     baseline: Floats
     held: EvalSet
     target: Floats
+    until: float
 
     def row_losses(self, raw: Floats) -> Floats:
         return self.loss.value(raw, self.target)
@@ -171,6 +172,7 @@ class _Pool:
         return boost(
             table, self.y, self.weight, backend=self.backend, settings=layer, loss=self.loss, baseline=self.baseline,
             held_X=held_X, score=self.score, n_threads=self.settings.n_threads, seed=self.settings.seed,
+            until=self.until,
         )  # fmt: skip
 
 

@@ -170,3 +170,8 @@ def test_layer_that_does_not_exist():
 def test_fit_layer(H, targets, message):
     with pytest.raises(ValueError, match=message):
         fit_layer(H, targets)
+
+
+def test_hidden_layers_without_a_derivative_are_refused():
+    with pytest.raises(ValueError, match="basis='constant' with base=None"):
+        fit(basis="constant", base=None)

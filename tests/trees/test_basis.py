@@ -20,7 +20,7 @@ def test_names_give_the_bases():
 
 @pytest.mark.parametrize("basis", ["cubic", None, 3])
 def test_unknown_basis_is_refused(basis):
-    with pytest.raises(ValueError, match=r"basis=.* is not known: give 'linear', 'quadratic'"):
+    with pytest.raises(ValueError, match=r"basis=.* is not known: give 'constant', 'linear', 'quadratic'"):
         bases.load(basis)
 
 
