@@ -58,21 +58,15 @@ _SMOOTH: Params = {
 }
 LINEAR_HIDDEN: list[Params] = [{**_SMOOTH, "n_estimators": [0, 200], "max_depth": [1, 5]}]
 
-_TABLE: Params = {"multi_strategy": "multi_output_tree", "structure_epochs": 3}
-
-
 def layers(units: list[int]) -> list[Params]:
-    """What is tried on an ordinary table, for given sizes of the hidden layers."""
+    """What is tried on an ordinary table, for given sizes of the hidden layers; the package's defaults come first."""
     n = len(units)
     return [
-        {**_TABLE, "hidden_layer_sizes": units, **each}
+        {"hidden_layer_sizes": units, **each}
         for each in (
-            {"n_estimators": [20] * n + [100]},
-            {"n_estimators": [20] * n + [100], "skip": True},
-            {"n_estimators": [0] * n + [100]},
-            {"n_estimators": [60] * n + [100], "max_depth": [4] * n + [4]},
+            {},
             {"n_estimators": [20] * n + [200], "max_depth": [3] * n + [2], "skip": True},
-            {"n_estimators": [20] * n + [200], "max_depth": [3] * n + [3], "basis": "linear", "skip": True},
+            {"n_estimators": [60] * n + [100], "max_depth": [4] * n + [4], "multi_strategy": "multi_output_tree"},
         )
     ]
 
