@@ -127,6 +127,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "refit_order": ("upward", "downward"),
     "output": ("boost", "move"),
     "skip": (False, True),
+    "deep": (True, "auto"),  # weighing against single layers grows up to thousands of rounds: now and then
     "structure_epochs": (1, 2),
     "structure_samples": (None, 0.5, 2),
     "best_rounds": (True, False),
@@ -135,6 +136,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
 }
 ESTIMATORS_ONLY = {
     *("hidden_layer_sizes", "epochs", "start", "step", "step_size", "momentum", "refit_order", "output", "skip"),
+    "deep",
     *("structure_epochs", "structure_samples", "best_rounds", "early_stopping"),
 }
 LAYER_PARAMETERS = [name for name in PARAMETERS if name not in ESTIMATORS_ONLY]

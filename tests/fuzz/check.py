@@ -59,7 +59,7 @@ def clear(error: Exception) -> str:
 def settings_of(case: Case) -> dict[str, Any]:
     """Parameters of the estimator or of `fit_layer`."""
     names = "n_estimators max_depth min_samples_leaf" if case.kind == "layer" else ""
-    names = names or "hidden_layer_sizes n_estimators max_depth min_samples_leaf epochs"
+    names = names or "hidden_layer_sizes n_estimators max_depth min_samples_leaf epochs deep"
     settings = {name: PARAMETERS[name][0] for name in names.split()} | dict(case.parameters)
     if case.kind == "layer":
         rounds = settings["n_estimators"]
