@@ -24,7 +24,8 @@ __all__ = ["boost"]
 Floats = NDArray[np.float64]
 PIECE = 25  # rounds between looks at the held-out rows
 PATIENCE = 3  # pieces without gain before the end
-MOST = 100  # pieces
+LEAST = 1e-4  # share of the loss of the baseline that counts as a gain
+MOST = 40  # pieces
 
 
 def boost(
@@ -68,13 +69,14 @@ def boost(
     fit, raw = np.broadcast_to(baseline, y.shape), np.broadcast_to(baseline, (len(held_X), len(baseline)))
     pieces: list[Forest] = []
     best, best_score, held = 1, np.inf, raw
+    least = LEAST * score(raw)
     while not pieces or (len(pieces) < min(MOST, best + PATIENCE) and time.perf_counter() < until):
         fitted = layers.fit(bound, BoostTo(loss, y, weight, fit), n_threads=n_threads, seed=seed + len(pieces))
         pieces.append(fitted.layer.forest)
         fit = fit + fitted.output
         raw = raw + fitted.layer.predict(held_X, n_jobs=n_threads)
         now = score(raw)
-        if now < best_score or len(pieces) == 1:
+        if now < best_score - least or len(pieces) == 1:
             best, best_score, held = len(pieces), now, raw
         bound = copy.copy(bound)
         bound.settings = replace(bound.settings, base=None)

@@ -53,7 +53,8 @@ class Kept:
     def allows(bound: BoundInput) -> bool:
         """Whether a layer on this input can be kept."""
         settings = bound.settings
-        return settings.leaves == "refit" and not settings.growth.shared and not isinstance(bound.table.X, Sparse)
+        grown = settings.n_estimators > 0 and not settings.growth.shared
+        return grown and settings.leaves == "refit" and not isinstance(bound.table.X, Sparse)
 
     def fit(self, bound: BoundInput, objective: SquaredTo, n_threads: int) -> Fit:
         """The layer with the same trees, fitted to another target."""

@@ -58,6 +58,7 @@ _SMOOTH: Params = {
 }
 LINEAR_HIDDEN: list[Params] = [{**_SMOOTH, "n_estimators": [0, 200], "max_depth": [1, 5]}]
 
+
 def layers(units: list[int]) -> list[Params]:
     """What is tried on an ordinary table, for given sizes of the hidden layers; the package's defaults come first."""
     n = len(units)

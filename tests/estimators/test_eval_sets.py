@@ -44,8 +44,8 @@ def test_a_set_may_be_called_train():
 
 
 def test_the_first_set_chooses_the_epoch_whatever_its_name():
-    model = fit(epochs=15, eval_metric="mae", n_iter_no_change=3)
-    turned = fit(sets=SETS[::-1], names=NAMES[::-1], epochs=15, eval_metric="mae", n_iter_no_change=3)
+    model = fit(deep=True, epochs=15, eval_metric="mae", n_iter_no_change=3)
+    turned = fit(sets=SETS[::-1], names=NAMES[::-1], deep=True, epochs=15, eval_metric="mae", n_iter_no_change=3)
     for each, name in ((model, "calib"), (turned, "late")):
         history = each.history_
         assert history.best_epoch == int(np.argmin(history.metrics(name)))

@@ -95,9 +95,10 @@ def press(progress):
     if progress.epoch.epoch == 2:
         threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
 
+settings = {"n_estimators": 20, "n_jobs": 2, "early_stopping": False, "random_state": 0}
+BoostBPRegressor((8,), backend=sys.argv[1], epochs=2, **settings).fit(X, Y)  # loads all that is compiled
 model = BoostBPRegressor(
-    (8,), backend=sys.argv[1], n_estimators=20, epochs=10**9, n_jobs=2, callbacks=[press], early_stopping=False,
-    random_state=0, verbose=1,
+    (8,), backend=sys.argv[1], epochs=10**9, callbacks=[press], verbose=1, **settings
 ).fit(X, Y)
 assert np.isfinite(model.predict(X)).all()
 assert model.n_iter_ >= 2

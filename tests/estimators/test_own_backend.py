@@ -40,7 +40,7 @@ class MedianStumpGrower:
 
 def test_estimators_train_on_an_own_backend():
     own = MedianStumps()
-    model = BoostBPRegressor((4,), backend=own, epochs=3, max_depth=7, random_state=0).fit(X, y)
+    model = BoostBPRegressor((4,), backend=own, deep=True, epochs=3, max_depth=7, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.9
     assert own.bound[1].max_depth == 7
     nodes = model.network_.layers[0].forest.nodes

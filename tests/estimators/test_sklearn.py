@@ -32,7 +32,7 @@ def test_scikit_learn_check(estimator, check):
 
 @pytest.mark.parametrize("backend", LIBRARIES)
 @pytest.mark.parametrize("kind", [BoostBPRegressor, BoostBPClassifier])
-def test_default_parameters_pass_the_learning_checks(kind, backend):
-    for estimator, check in estimator_checks_generator(kind(backend=backend, n_jobs=2)):
+def test_default_parameters_but_fewer_epochs_pass_the_learning_checks(kind, backend):
+    for estimator, check in estimator_checks_generator(kind(backend=backend, n_jobs=2, epochs=3)):
         if check.func.__name__ in {"check_classifiers_train", "check_regressors_train"}:
             check(estimator)

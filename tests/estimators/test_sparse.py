@@ -56,7 +56,7 @@ def test_a_classifier_is_that_of_the_dense_table(backend, make_sparse):
     S, X, y = make()
     S, label, weight = make_sparse(S), np.digitize(y, [0.0, 3.0]), np.arange(500) % 3
     held, dense = (
-        BoostBPClassifier(**SMALL, backend=backend, deep=True, n_jobs=2, structure_epochs=2, structure_samples=0.6).fit(
+        BoostBPClassifier(**SMALL, backend=backend, deep=True, n_jobs=2, structure_samples=0.6).fit(
             Z, label, weight, eval_set=[(Z[:100], label[:100])]
         )
         for Z in (S, X)

@@ -94,7 +94,7 @@ def test_class_weight_is_a_sample_weight():
 def test_several_outputs_and_evaluation_sets(backend):
     both = np.column_stack([Y, -3 * Y + 100])
     sets = [(FRAME.tail(100), both[-100:]), (FRAME.head(50), both[:50], np.ones(50))]
-    model = BoostBPRegressor(**SMALL, backend=backend, eval_metric="mae").fit(
+    model = BoostBPRegressor(**SMALL, backend=backend, deep=True, eval_metric="mae").fit(
         FRAME.head(400), both[:400], eval_set=sets
     )
     assert model.predict(FRAME).shape == (ROWS, 2)

@@ -67,7 +67,7 @@ def test_early_stopping_waits_for_an_improvement(values, rounds, min_delta):
 
 
 def test_early_stopping_restores_the_best_epoch():
-    model = fit(callbacks.early_stopping(1), epochs=50, eval_metric="r2", n_iter_no_change=None)
+    model = fit(callbacks.early_stopping(1), deep=True, epochs=50, eval_metric="r2", n_iter_no_change=None)
     values = model.history_.metrics("valid_0")
     assert model.n_iter_ == waiting(values, 1, 0.0) < 50
     assert model.history_.best_epoch == int(np.argmax(values))
@@ -133,7 +133,7 @@ def test_ones_own_callback_stops_by_true_alone():
 
 def test_network_of_a_callback_predicts():
     seen = []
-    model = fit(lambda progress: seen.append(progress.network.predict(X)), best_rounds=False)
+    model = fit(lambda progress: seen.append(progress.network.predict(X)), best_rounds=False, deep=True)
     best = seen[model.history_.best_epoch]
     np.testing.assert_array_equal(model.predict(X), (best * model._spread + model._shift).ravel())
 
