@@ -33,6 +33,7 @@ def main() -> None:
             n_estimators=[10, 30],
             max_depth=3,
             epochs=3 if args.quick else 8,
+            deep=True,  # just the network, not weighed against single layers
             random_state=0,
             n_jobs=-1,
         )
