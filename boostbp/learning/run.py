@@ -18,7 +18,7 @@ from boostbp.learning.network import Network, seen
 from boostbp.learning.objective import BoostTo, Objective, SquaredTo
 from boostbp.learning.probe import evenly, explained
 from boostbp.learning.replay import Replay
-from boostbp.learning.sampling import Sampled
+from boostbp.learning.sampling import growing
 from boostbp.learning.settings import Settings
 from boostbp.learning.steps import pace_after, spread
 from boostbp.learning.watch import EvalSet
@@ -37,8 +37,7 @@ class Run:
         self, table: Table, y: Floats, backend: Backend, loss: Loss, settings: Settings, weight: Floats
     ) -> None:
         self.y, self.loss, self.settings, self.weight = y, loss, settings, weight
-        sampled = settings.structure_samples
-        self.backend = backend if sampled is None else Sampled(backend, sampled, settings.structure_sampling)
+        self.backend = growing(backend, settings)
         self.rng = np.random.default_rng(settings.seed)
         self.L = len(settings.layers)
         if settings.skip and self.L > 1 and isinstance(table.X, Sparse):

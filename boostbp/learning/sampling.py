@@ -9,11 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, Growth, Table
+from boostbp.learning.settings import Settings
 from boostbp.trees.tree import Tree
 
-__all__ = ["Sampled"]
+__all__ = ["Sampled", "growing"]
 
 Floats = NDArray[np.float64]
+
+
+def growing(backend: Backend, settings: Settings) -> Backend:
+    """The backend that grows the trees of all layers: on a sample, if the settings ask for one."""
+    if settings.structure_samples is None:
+        return backend
+    return Sampled(backend, settings.structure_samples, settings.structure_sampling)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from boostbp.learning.losses import Loss
 from boostbp.learning.merging import weighted_sum
 from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network, seen
+from boostbp.learning.sampling import growing
 from boostbp.learning.settings import Settings
 from boostbp.learning.watch import EvalSet
 from boostbp.trees.basis import Constant
@@ -81,7 +82,8 @@ def train(
         return network, history
     held = eval_sets[0]
     until = np.inf if settings.max_time is None else begun + settings.max_time
-    pool = _Pool(table, y, weight, backend, loss, settings, network.baseline, held, to_target(held.y), until)
+    grown_by = growing(backend, settings)
+    pool = _Pool(table, y, weight, grown_by, loss, settings, network.baseline, held, to_target(held.y), until)
     try:
         options = [*pool.singles(), *pool.under("network", network)]
         straight = _linear(settings, until - time.perf_counter())

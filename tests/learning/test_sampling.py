@@ -45,6 +45,22 @@ def test_a_sample_as_large_as_the_table_changes_nothing(name):
     assert not np.array_equal(BoostBPRegressor(**model, structure_samples=0.5).fit(X, y).predict(X), whole)
 
 
+@pytest.mark.parametrize("deep", ["auto", True])
+def test_all_trees_of_a_model_grow_on_the_sample(deep):
+    backend, bound = load("lightgbm"), []
+
+    class Watched:
+        sparse = True
+
+        def bind(self, table, growth):
+            bound.append(len(table.X))
+            return backend.bind(table, growth)
+
+    model = {"epochs": 1, "n_estimators": 3, "deep": deep, "random_state": 0}
+    BoostBPRegressor((3,), backend=Watched(), structure_samples=100, **model).fit(X, y)
+    assert set(bound) == {100}
+
+
 def test_leaves_see_all_rows():
     """A leaf's training range reaches the extremes of the whole table, not of the sample."""
     model = BoostBPRegressor(
