@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from scipy import sparse
 
 from boostbp.backends import available
 
@@ -100,7 +101,7 @@ WEIGHTS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "wide": lambda rng, n: 10.0 ** rng.uniform(-300, 25, n),
     "extreme": lambda rng, n: np.full(n, rng.choice([1e300, 1e-300])),
 }
-DTYPES = ("float64", "float64", "float32", "int64", "fortran", "frame")
+DTYPES = ("float64", "float64", "float32", "int64", "fortran", "frame", "csr", "csc")
 
 PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "hidden_layer_sizes": ((2,), (1,), (5,), (2, 2), ()),
@@ -112,15 +113,16 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "learning_rate": (None, 0.0, 0.5, 1.0),
     "multi_strategy": ("one_output_per_tree", "multi_output_tree"),
     "leaves": ("refit", "refit", "native"),
-    "basis": ("quadratic", "linear"),
+    "sketch": (None, "projection", "singular", ("outputs", 2)),
+    "basis": ("quadratic", "linear", "constant"),
     "reg_lambda": (None, 0.0, 1e-12, 1e12),
     "penalize_constant": (True, False),
     "standardize": (True, False),
     "clip": (True, False),
     "base": ("ridge", None),
-    "base_lambda": (None, 0.0, 1.0),
+    "base_lambda": (None, 0.0, 1.0, "gcv"),
     "epochs": (1, 0, 3),
-    "start": ("projection", "noise"),
+    "start": ("projection", "noise", "identity", "principal"),
     "step": ("normalised", "plain"),
     "step_size": (0.8, 0.1, 5.0),
     "momentum": (0.8, 0.0),
@@ -130,14 +132,16 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "deep": (True, "auto"),  # weighing against single layers grows up to thousands of rounds: now and then
     "structure_epochs": (1, 2),
     "structure_samples": (None, 0.5, 2),
+    "structure_sampling": ("uniform", "gradient"),
+    "moves": (1, 2),
     "best_rounds": (True, False),
     "early_stopping": ("auto", True, False),
     "n_jobs": (1, 2),
 }
 ESTIMATORS_ONLY = {
     *("hidden_layer_sizes", "epochs", "start", "step", "step_size", "momentum", "refit_order", "output", "skip"),
-    "deep",
-    *("structure_epochs", "structure_samples", "best_rounds", "early_stopping"),
+    *("deep", "sketch", "moves", "structure_epochs", "structure_samples", "structure_sampling"),
+    *("best_rounds", "early_stopping"),
 }
 LAYER_PARAMETERS = [name for name in PARAMETERS if name not in ESTIMATORS_ONLY]
 LOSSES = ("squared_error", "squared_error", "absolute_error", "huber", "quantile", "poisson")
@@ -178,6 +182,11 @@ class Case:
         return X, y, WEIGHTS[self.weight](rng, self.rows)
 
 
+def cells_of(X: Any) -> np.ndarray:
+    """A copy of the input's cells, (rows, columns), whatever holds it."""
+    return X.toarray() if sparse.issparse(X) else np.array(X)
+
+
 def as_dtype(X: np.ndarray, dtype: str) -> Any:
     """The input as its user may hold it."""
     if dtype == "frame":
@@ -185,16 +194,18 @@ def as_dtype(X: np.ndarray, dtype: str) -> Any:
 
         return pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        if dtype in ("csr", "csc"):
+            return sparse.csr_array(X).asformat(dtype)
         if dtype == "int64":
             return np.nan_to_num(np.clip(X, -(2.0**63), 2.0**62)).astype(np.int64)
         return np.asfortranarray(X) if dtype == "fortran" else X.astype(dtype)
 
 
 def _rows(number: int) -> int:
-    """Few rows mostly: 10^5 in one case of a thousand, 12,000 (more than 10^4 categories) in two."""
-    if number < 960:
+    """Few rows mostly, some thousands at times, 10^5 in one of a thousand, more than 10^4 categories in two."""
+    if number < 900:
         return number % 64 + 1
-    return {981: 100_000, 982: 12_000, 983: 12_000}.get(number, 150 + 60 * (number - 960))
+    return {981: 100_000, 982: 12_000, 983: 12_000}.get(number, 150 + 30 * (number - 900))
 
 
 @st.composite

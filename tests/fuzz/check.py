@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
-from tests.fuzz.cases import PARAMETERS, Case, as_dtype
+from tests.fuzz.cases import PARAMETERS, Case, as_dtype, cells_of
 
 ESTIMATORS = {"regressor": BoostBPRegressor, "classifier": BoostBPClassifier, "autoencoder": BoostBPAutoencoder}
 ARGUMENTS = re.compile(
@@ -33,7 +33,7 @@ def outcome_of(case: Case) -> str:
         If the model is not finite, or changed its input, or the error names no argument.
     """
     X, y, weight = case.data()
-    before = np.array(X)
+    before = cells_of(X)
     check = check_layer if case.kind == "layer" else check_estimator
     refusal = None
     try:
@@ -44,7 +44,7 @@ def outcome_of(case: Case) -> str:
             check(case, X, y, weight)
     except (ValueError, TypeError, FloatingPointError) as error:
         refusal = error
-    np.testing.assert_array_equal(np.array(X), before, err_msg="the input was changed")
+    np.testing.assert_array_equal(cells_of(X), before, err_msg="the input was changed")
     return "model" if refusal is None else clear(refusal)
 
 
@@ -64,6 +64,7 @@ def settings_of(case: Case) -> dict[str, Any]:
     if case.kind == "layer":
         rounds = settings["n_estimators"]
         settings["n_estimators"] = rounds[-1] if isinstance(rounds, list) else rounds
+        settings["base_lambda"] = None if settings.get("base_lambda") == "gcv" else settings.get("base_lambda")
         usual = {"learning_rate": 0.3, "reg_lambda": 1.0}
         settings |= {name: usual[name] for name in usual if settings.get(name) is None}
     return settings
@@ -95,7 +96,7 @@ def check_estimator(case: Case, X: Any, y: Any, weight: Any) -> None:
     epochs = model.history_.epochs
     assert np.isfinite([epoch.loss for epoch in epochs]).all(), "loss is not finite"
     for rows in (X, *others(case, clip=model.clip)):
-        if case.kind == "autoencoder" and np.isnan(np.asarray(rows, float)).any():
+        if case.kind == "autoencoder" and np.isnan(cells_of(rows).astype(float)).any():
             continue
         if model.hidden_layer_sizes:
             assert_finite("hidden representation", model.transform(rows), rows)
@@ -114,13 +115,14 @@ def others(case: Case, *, clip: bool) -> list[Any]:
 
     Without `clip` a model extrapolates, beyond float64 too: only missing cells then.
     """
-    fresh = np.asarray(case.data(seed=case.seed + 1)[0], float)[:50]
+    fresh = cells_of(case.data(seed=case.seed + 1)[0]).astype(float)[:50]
     fresh = np.where(np.isinf(fresh), 0.0, fresh)
     missing = np.full((1, len(case.columns)), np.nan)
     wild = np.full((2, len(case.columns)), 1e100 if case.kind == "autoencoder" else 1e300) * [[1.0], [-1.0]]
     wild[:, case.categorical] = 1e6
     rows = [fresh, missing, wild] if clip else [missing]
-    return [as_dtype(part, "frame") if case.dtype == "frame" else part for part in rows]
+    held = case.dtype if case.dtype in ("frame", "csr", "csc") else "float64"
+    return [as_dtype(part, held) for part in rows]
 
 
 def assert_finite(what: str, values: np.ndarray, rows: Any) -> None:
@@ -128,4 +130,4 @@ def assert_finite(what: str, values: np.ndarray, rows: Any) -> None:
     wrong = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise AssertionError(f"{what} of {wrong.sum()} rows is not finite: {values[row]} at {np.asarray(rows)[row]}")
+        raise AssertionError(f"{what} of {wrong.sum()} rows is not finite: {values[row]} at {cells_of(rows)[row]}")
