@@ -39,6 +39,10 @@ class Table:
         columns = list(self.categorical)
         return self.X.without(columns) if isinstance(self.X, Sparse) else np.delete(self.X, columns, axis=1)
 
+    def take(self, rows: NDArray[Any]) -> Table:
+        """Some of the rows, by number or by mask."""
+        return Table(self.X[rows], self.categorical)
+
 
 @dataclass(frozen=True, slots=True)
 class Growth:

@@ -28,7 +28,7 @@ from boostbp.learning.metrics import Metric
 from boostbp.learning.steps import spread
 from boostbp.trees import threads
 
-__all__ = ["BaseBoostBP", "all_or_nothing", "names_of", "standard_units"]
+__all__ = ["BaseBoostBP", "all_or_nothing", "counted", "names_of", "standard_units"]
 
 Floats = NDArray[np.float64]
 P = ParamSpec("P")
@@ -245,7 +245,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         train.sort()
         held.sort()
         held_out = EvalSet("held_out", table.X[held], y[held], weight[held])
-        return Table(table.X[train], table.categorical), y[train], weight[train], [held_out]
+        return table.take(train), y[train], weight[train], [held_out]
 
     def _metric(self, loss: Loss, eval_sets: Sequence[EvalSet]) -> Metric | None:
         """What evaluation sets are scored by; None where there are none."""
@@ -265,9 +265,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     ) -> Self:
         random = check_random_state(self.random_state)
         settings = parameters.settings_of(self, len(table.X), y.shape[1], int(random.randint(2**31 - 1)))
-        used = weight > 0  # a row without weight is no row: it must not count in min_samples_leaf either
-        if not used.all():
-            table, y, weight = Table(table.X[used], table.categorical), y[used], weight[used]
+        table, y, weight = counted(table, y, weight)
         train = partial(
             selection.train,
             table,
@@ -304,6 +302,12 @@ def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
             raise
 
     return whole
+
+
+def counted(table: Table, y: Floats, weight: Floats) -> tuple[Table, Floats, Floats]:
+    """Leave out the rows without weight: they are no rows, and must not count in `min_samples_leaf` either."""
+    used = weight > 0
+    return (table, y, weight) if used.all() else (table.take(used), y[used], weight[used])
 
 
 def names_of(eval_set: Sequence[Any], eval_names: Sequence[str] | None) -> list[str]:

@@ -12,7 +12,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 
-from boostbp.backends.base import Table
 from boostbp.estimators.base import all_or_nothing
 from boostbp.estimators.supervised import Supervised
 from boostbp.inputs import read_target, read_weight
@@ -88,7 +87,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
             )
         keep = np.isin(labels, self.classes_)
         if not keep.all():
-            table, labels, weight = Table(table.X[keep], table.categorical), labels[keep], weight[keep]
+            table, labels, weight = table.take(keep), labels[keep], weight[keep]
         target = self._one_hot(labels)
         sets = self._eval_sets(eval_set, eval_names)
         loss = losses.load(self.loss, n_outputs=target.shape[1])

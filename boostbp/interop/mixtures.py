@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from boostbp import backends
 from boostbp.backends.base import Table
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, session
-from boostbp.estimators.base import BaseBoostBP
+from boostbp.estimators.base import BaseBoostBP, counted
 from boostbp.estimators.parameters import settings_of
 from boostbp.extras import require
 from boostbp.learning.losses import Loss
@@ -61,9 +61,7 @@ class _Mixture(BaseBoostBP):
         self._check_network()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         settings = settings_of(self, len(table.X), y.shape[1], seed)
-        used = weight > 0  # a row without weight is no row
-        if not used.all():
-            table, y, weight = Table(table.X[used], table.categorical), y[used], weight[used]
+        table, y, weight = counted(table, y, weight)
         plan = NetworkPlan(
             self._trees,
             self.activation,

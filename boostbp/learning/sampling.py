@@ -70,7 +70,7 @@ class Sampled:
 
     def on(self, table: Table, growth: Growth, rows: NDArray[np.intp], factor: Floats | None = None) -> _SampledGrower:
         """Bin some of the rows; each stands for `factor` rows."""
-        part = Table(table.X[rows], table.categorical)
+        part = table.take(rows)
         return _SampledGrower(self.backend.bind(part, growth), rows, factor)
 
 
