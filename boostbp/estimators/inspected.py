@@ -191,7 +191,9 @@ class Inspected:
     def health(self) -> Health:
         """Health of the hidden layers, by the records of training, with sentences on what is wrong.
 
-        ``print(model.health())`` shows a table.
+        ``print(model.health())`` shows a table. Of the network that back-propagation trained: a network with linear
+        hidden layers that stands beside it in the model (``deep="auto"``) is not told of. In `transform` the units of
+        the first come before those of the second.
         """
         check_is_fitted(self)
         return inspection.health_of(self.history_)

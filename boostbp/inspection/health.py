@@ -68,18 +68,21 @@ class LayerHealth:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Health of all hidden layers.
+    """Health of all hidden layers of the network that back-propagation trained.
 
     Attributes
     ----------
     epoch : int
-        That the model was taken from.
+        That the network was taken from.
+    weight : float
+        Weight in the model of what stands on these layers: less than 1 if the network was weighed against others.
     layers : tuple of LayerHealth
     warnings : tuple of str
         Sentences with a cure each; none if all is well.
     """
 
     epoch: int
+    weight: float
     layers: tuple[LayerHealth, ...]
     warnings: tuple[str, ...]
 
@@ -89,7 +92,7 @@ class Health:
             {name: _plain(value) for name, value in (asdict(layer) | {"gap": layer.gap}).items()}
             for layer in self.layers
         ]
-        return {"epoch": self.epoch, "layers": layers, "warnings": list(self.warnings)}
+        return {"epoch": self.epoch, "weight": self.weight, "layers": layers, "warnings": list(self.warnings)}
 
     def __str__(self) -> str:
         columns = ("dead", "drift", "spread_start", "spread", "r2", "explained", "explained_held", "gap")
@@ -97,7 +100,8 @@ class Health:
         rows += [[str(layer.layer), *(f"{getattr(layer, name):.3g}" for name in columns)] for layer in self.layers]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         table = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        return "\n".join([f"Hidden layers at epoch {self.epoch}:", *table, *self.warnings])
+        share = "" if self.weight == 1.0 else f", {self.weight:.0%} of the model"
+        return "\n".join([f"Hidden layers at epoch {self.epoch}{share}:", *table, *self.warnings])
 
 
 def health_of(history: History) -> Health:
@@ -126,7 +130,7 @@ def health_of(history: History) -> Health:
             f"No epoch of back-propagation was better than the start by {history.metric}: the hidden layers are those "
             "of the start. Try another step_size, or keep them as they are."
         )
-    return Health(history.best_epoch, layers, tuple(sentences))
+    return Health(history.best_epoch, _weight(history), layers, tuple(sentences))
 
 
 def warn_if_ill(history: History, *, stacklevel: int = 2) -> None:
@@ -139,6 +143,12 @@ def warn_if_ill(history: History, *, stacklevel: int = 2) -> None:
             warnings.warn(_dead(layer), HealthWarning, stacklevel=stacklevel)
         elif _has_collapsed(layer):
             warnings.warn(_collapsed(layer), HealthWarning, stacklevel=stacklevel)
+
+
+def _weight(history: History) -> float:
+    if history.choice is None:
+        return 1.0
+    return math.fsum(one.weight for one in history.choice.candidates if one.name.startswith("network"))
 
 
 def _sentences(layer: LayerHealth, *, back_propagated: bool) -> list[str]:

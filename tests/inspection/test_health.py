@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_friedman1
 from sklearn.linear_model import LinearRegression
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
@@ -132,3 +133,19 @@ def test_layers_are_probed_on_training_and_held_out_rows():
         line = LinearRegression().fit(h[:300], y[:300])
         assert best.explained[layer] == pytest.approx(line.score(h[:300], y[:300]))
         assert best.explained_held[layer] == pytest.approx(np.corrcoef(line.predict(h[300:]), y[300:])[0, 1] ** 2)
+
+
+@pytest.mark.parametrize("backend", LIBRARIES)
+def test_of_a_weighed_model_it_is_the_network_that_back_propagation_trained(backend):
+    X, y = make_friedman1(500, n_features=5, random_state=0)
+    settings = {"backend": backend, "n_estimators": 4, "epochs": 2, "random_state": 0}
+    weighed, alone = (BoostBPRegressor((3,), deep=deep, **settings).fit(X, y) for deep in ("auto", True))
+    health = weighed.health()
+    weights = {one.name: one.weight for one in weighed.history_.choice.candidates}
+    assert health.weight == pytest.approx(1.0 - sum(weights[n] for n in weights if n.startswith(("single", "linear"))))
+    assert f", {health.weight:.0%} of the model:" in str(health)
+    assert health.layers == alone.health().layers
+    if health.weight:
+        np.testing.assert_array_equal(weighed.transform(X)[:, :3], alone.transform(X))
+    assert alone.health().weight == 1.0
+    assert "of the model" not in str(alone.health())
