@@ -39,7 +39,9 @@ def representation(
     if model == "features":
         hidden = lambda rows: rows  # noqa: E731
     elif model == "NN":
-        network = make_pipeline(StandardScaler(), MLPClassifier((32,), max_iter=2000, alpha=1e-3, random_state=seed))
+        network = make_pipeline(
+            StandardScaler(), MLPClassifier((32,), max_iter=2000, early_stopping=True, random_state=seed)
+        )
         network.fit(X, y)
         scaler, mlp = network[0], network[-1]
         hidden = lambda rows: np.maximum(scaler.transform(rows) @ mlp.coefs_[0] + mlp.intercepts_[0], 0)  # noqa: E731
