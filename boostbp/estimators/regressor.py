@@ -35,7 +35,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Who grows the trees.
     n_estimators : int, sequence of int or None
         Boosting rounds: one number, or one per layer (output layer last). None: 20 for hidden layers,
-        100 for the output layer. One number or one per layer also holds for `learning_rate`, `max_depth`,
+        100 for the output layer; fewer above hidden layers where five or more classes are told apart, 400 trees in
+        all but at least 20 rounds. One number or one per layer also holds for `learning_rate`, `max_depth`,
         `max_leaves`, `min_samples_leaf` and `reg_lambda`. None for one layer, as in ``[None, 300]``, is its default.
     learning_rate : float, sequence of float or None
         Shrinkage of each tree (the paper's beta). None: 0.1 in a boosted output layer, and in any other
