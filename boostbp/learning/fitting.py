@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from boostbp.trees.workspace import Workspace
 __all__ = ["Rounds", "groups_of"]
 
 Floats = NDArray[np.float64]
+LEAST_SHARE = 1e-6  # of a round: smaller steps than these are none
 
 
 @dataclass(slots=True)
@@ -93,7 +94,7 @@ class Rounds:
         """All rounds with one tree per output.
 
         Outputs go together as far as the threads allow, which saves calls, unless the library draws: then each has a
-        grower of its own.
+        grower of its own. Those of a curved loss wait for each other after each round, to be settled.
         """
         n_outputs, n_rounds = self.objective.n_outputs, self.bound.settings.n_estimators
         grower = self._grower()
@@ -106,16 +107,41 @@ class Rounds:
                 grad, hess = self.objective.gradient(self.running[groups[k]].T, groups[k])
                 self._round(number, growers[k], groups[k], grad, hess)
 
-        if self.objective.separable:
+        curved = self.objective.curved
+        if self.objective.separable and not curved:
             threads.spread(alone, range(len(groups)), self.n_threads)
             return
+        loss = self._loss() if curved else 0.0
         for number in range(n_rounds):
             grad, hess = self.objective.gradient(self.running.T, slice(0, n_outputs))
+            before = self.running.copy() if curved else self.running
 
             def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> None:
                 self._round(number, growers[k], groups[k], grad[:, groups[k]], hess[:, groups[k]])
 
             threads.spread(part, range(len(groups)), self.n_threads)
+            if curved:
+                loss = self._settle(number, before, loss)
+
+    def _loss(self) -> float:
+        return self.objective.value_and_gradient(self.running.T)[0]
+
+    def _settle(self, number: int, before: Floats, lowest: float) -> float:
+        """Halve a round of Newton steps until it does not raise a curved loss; the loss after it."""
+        loss = self._loss()
+        if loss <= lowest:
+            return loss
+        step, share = self.running - before, 1.0
+        while not loss <= lowest:
+            share = share / 2 if share > LEAST_SHARE else 0.0
+            np.add(before, share * step, out=self.running)
+            loss = self._loss()
+        first, n_outputs = self.first + number * self.objective.n_outputs, self.objective.n_outputs
+        for tree in range(first, first + n_outputs):
+            member = self.members[tree]
+            assert member is not None
+            self.members[tree] = member._replace(model=replace(member.model, weight=share * member.model.weight))
+        return loss
 
     def _round(self, number: int, grower: Grower, outputs: slice, grad: Floats, hess: Floats) -> None:
         """One round of some outputs."""

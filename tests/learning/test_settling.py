@@ -1,0 +1,65 @@
+"""Rounds of Newton steps on a curved loss never raise it, however long the steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers import BACKENDS
+from scipy.special import log_softmax
+
+from boostbp import BoostBPClassifier
+from boostbp import backends as libraries
+from boostbp.backends.base import Growth, Table
+from boostbp.learning import layer as layers
+from boostbp.learning import losses, rounds
+from boostbp.learning.objective import BoostTo
+from boostbp.trees.ridge import Ridge
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((200, 3))
+LABELS = rng.integers(0, 2, 200) * (np.abs(X[:, 0]) + 0.5 * rng.standard_normal(200) > 0.7).astype(int) + (
+    X[:, 1] > 0.5
+)
+N_ROUNDS = 12
+
+
+def fitted(backend, loss, Y, learning_rate, reg_lambda):
+    """Losses after each number of rounds, computed from the trees, and that of the running fit."""
+    settings = layers.LayerSettings(
+        n_estimators=N_ROUNDS,
+        learning_rate=learning_rate,
+        growth=Growth(max_depth=3, min_samples_leaf=1),
+        ridge=Ridge(reg_lambda, penalize_constant=False),
+    )
+    bound = layers.BoundInput(libraries.load(backend), Table(X), settings, np.ones(200))
+    baseline = loss.baseline(Y, np.ones(200))
+    fit = layers.fit(bound, BoostTo(loss, Y, np.ones(200), baseline))
+    raws = [raw for _, raw in rounds.staged(fit.layer.forest, X, range(1, N_ROUNDS + 1), base=False)]
+    np.testing.assert_allclose(raws[-1], fit.output, rtol=1e-9, atol=1e-9)
+    return [baseline + np.zeros_like(Y), *(raw + baseline for raw in raws)]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_softmax_rounds_never_raise_the_loss(backend):
+    Y = np.eye(3)[LABELS]
+    raws = fitted(backend, losses.Softmax(), Y, 1.0, 0.0)
+    values = [-(Y * log_softmax(raw, axis=1)).sum() for raw in raws]
+    assert (np.diff(values) <= 1e-9).all(), values
+    assert values[-1] < 0.2 * values[0]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_poisson_rounds_never_raise_the_loss(backend, outputs):
+    Y = rng.poisson(np.exp(X[:, :outputs])).astype(float)
+    raws = fitted(backend, losses.Poisson(), Y, 1.0, 1e-6)
+    values = [(np.exp(raw) - Y * raw).sum() for raw in raws]
+    assert (np.diff(values) <= 1e-9 * np.abs(values[0])).all(), values
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_unpenalised_full_steps_give_a_bounded_classifier(backend):
+    way = {"reg_lambda": 0.0, "learning_rate": 1.0, "min_samples_leaf": 1, "max_depth": 3, "clip": False}
+    way |= {"n_estimators": [5, 30], "epochs": 1, "early_stopping": False, "random_state": 0, "n_jobs": 1}
+    model = BoostBPClassifier((4,), backend=backend, **way).fit(X, LABELS > 0)
+    assert max(model.history_.loss) < np.log(2)
