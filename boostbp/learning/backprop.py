@@ -81,7 +81,7 @@ def train(
         while stop is None and run.epoch < settings.epochs:
             begun = time.perf_counter()
             run.step()
-            stop = watch.see(run.network, run.record(probed), begun) if run.finite else Stop.NOT_FINITE
+            stop = watch.see(run.network, run.record(probed), begun) if run.bounded else Stop.NOT_FINITE
         history.stop = stop or Stop.EPOCHS
         if stop is Stop.NOT_FINITE:
             watch.retreat()

@@ -14,7 +14,7 @@ class Stop(Enum):
     EPOCHS = "All epochs were run."
     PATIENCE = "The evaluation metric did not improve for n_iter_no_change epochs; the best epoch was restored."
     NOT_FINITE = (
-        "A hidden variable left every bound; the best epoch before it was restored. "
+        "A hidden variable or the training loss left every bound; the best epoch before it was restored. "
         "Try a smaller step_size, a larger reg_lambda, clip=True or refit_order='upward'."
     )
     TIME = "max_time was used up; the best epoch was restored."

@@ -28,6 +28,7 @@ __all__ = ["Run"]
 
 Floats = NDArray[np.float64]
 FAR = 1e8  # a hidden variable this large has exploded: starts have spread 1
+WORSE = 100.0  # a training loss so many times that of the best constant has exploded
 
 
 class Run:
@@ -49,6 +50,7 @@ class Run:
         self.input: BoundInput | None = None  # h_0 never changes: binned once
         # Algorithm 1 fits the output from 0; a boosted output starts from the best constant
         self.baseline = loss.baseline(y, weight) if settings.output == "boost" else np.zeros(y.shape[1])
+        self.constant = self._loss(np.broadcast_to(self.baseline, y.shape))
         self.epoch = -1  # 0 is the stack before any back-propagation
         self.h: list[Floats] = [table.X]
         self.g: list[Floats] = []
@@ -66,9 +68,16 @@ class Run:
         return Network(tuple(fitted.layer for fitted in self.T), self.baseline, self.settings.skip)
 
     @property
-    def finite(self) -> bool:
-        """Whether every hidden variable is still finite and within bounds."""
-        return all(np.isfinite(h).all() and np.abs(h).max(initial=0.0) < FAR for h in self.h[1:])
+    def bounded(self) -> bool:
+        """Whether all variables are finite, and hidden ones and the training loss within bounds."""
+        hidden = all(np.abs(h).max(initial=0.0) < FAR for h in self.h[1:-1])
+        return hidden and bool(np.isfinite(self.h[-1]).all() and np.isfinite(self.losses[-1])) and not self._far_worse
+
+    @property
+    def _far_worse(self) -> bool:
+        """Whether the training loss is far above that of the constant; losses need not be above 0."""
+        scale = max(abs(self.constant), self.constant - min(self.losses), np.finfo(np.float64).eps)
+        return self.epoch > 0 and self.losses[-1] - self.constant > WORSE * scale
 
     def _start(self) -> None:
         """Start the hidden variables and fit each layer to them, from the input up."""
@@ -87,7 +96,7 @@ class Run:
         self.epoch += 1
         if self.epoch == 0:
             self._start()
-            self.losses.append(self._loss())
+            self.losses.append(self._loss(self.h[-1]))
             return
         old = self.h
         for _ in range(self.settings.moves - 1):
@@ -109,7 +118,7 @@ class Run:
         )
         self.drift = tuple(_drift(old[i], self.h[i], self.weight) for i in range(1, self.L))
         self._backward()
-        self.losses.append(self._loss())
+        self.losses.append(self._loss(self.h[-1]))
 
     def _glide(self) -> None:
         """Move the hidden variables under an output layer that stays as it is; hidden layers keep their structures."""
@@ -123,9 +132,9 @@ class Run:
         self.h.append(output + self.baseline)
         self._backward()
 
-    def _loss(self) -> float:
+    def _loss(self, output: Floats) -> float:
         """Weighted mean training loss."""
-        return float(self.weight @ self.loss.value(self.h[-1], self.y) / self.weight.sum())
+        return float(self.weight @ self.loss.value(output, self.y) / self.weight.sum())
 
     def record(self, held: EvalSet | None = None) -> Epoch:
         """Numbers of the epoch; metrics and seconds are the watcher's."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_friedman1
+from sklearn.datasets import load_diabetes, make_friedman1
 
 from boostbp import BoostBPRegressor, backends, paper_settings
 from boostbp.backends.base import Growth, Table
@@ -181,6 +181,25 @@ def test_an_explosion_stops_with_its_reason_and_a_finite_model():
     assert "step_size" in model.history_.stop.value
     assert np.isfinite(model.predict(X)).all()
     assert model.history_.best_epoch == int(np.argmin(model.history_.loss))
+
+
+def test_a_training_loss_far_above_that_of_the_constant_is_an_explosion():
+    X, Y = load_diabetes(return_X_y=True)
+    way = {"hidden_layer_sizes": (2, 3), "n_estimators": 2, "epochs": 5, "early_stopping": False, "random_state": 0}
+    way |= {"refit_order": "downward", "step": "plain"}
+    history = BoostBPRegressor(**way).fit(X[:220], Y[:220]).history_
+    assert history.stop is Stop.NOT_FINITE
+    assert "training loss" in history.stop.value
+    assert 0 < history.best_epoch == int(np.argmin(history.loss))
+    assert max(history.loss) < 0.5  # that of the mean of a standardised target
+    calm = BoostBPRegressor(**way, base_lambda=1.0).fit(X[:220], Y[:220]).history_
+    assert (calm.stop, len(calm)) == (Stop.EPOCHS, 6)
+
+
+def test_a_loss_of_rounding_alone_is_no_explosion():
+    X, _ = data()
+    model = small(early_stopping=False, refit_order="downward", step="plain").fit(X, np.full(len(X), 3.7))
+    assert model.history_.stop is Stop.EPOCHS
 
 
 def test_a_weight_is_as_good_as_repeated_rows():

@@ -27,7 +27,7 @@ TINY = {"hidden_layer_sizes": (2, 3), "n_estimators": 2, "epochs": 5, "random_st
 
 WAYS = {
     **{
-        f"{order}-{output}-{step}": {"refit_order": order, "output": output, "step": step}
+        f"{order}-{output}-{step}": {"refit_order": order, "output": output, "step": step, "base_lambda": 1.0}
         for order, output, step in product(["upward", "downward"], ["boost", "move"], ["normalised", "plain"])
     },
     **{backend: {"backend": backend} for backend in BACKENDS},
