@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from boostbp.backends.base import Growth
 from boostbp.learning import sketch as sketches
@@ -47,6 +48,8 @@ ONE_OF = {
     "deep": ("auto", True),
 }
 OUTPUT_RATE = 0.1
+# Trees that an epoch grows for the output layer of a classifier: more learn by heart what hidden layers should learn.
+OUTPUT_TREES = 400
 KEPT = 0.95  # share of its target that a hidden layer can reach in one refit; less makes it shrink epoch by epoch
 NATIVE_ROWS = 20_000  # from here on a library's own threads beat the cost of starting them
 
@@ -95,7 +98,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         deep=estimator.deep if estimator._fewest_hidden == 0 else True,  # a single layer must be able to stand in
         skip=bool(estimator.skip),
         moves=_moves(estimator),
-        structure_epochs=estimator.structure_epochs,
+        structure_epochs=_structure_epochs(estimator),
         structure_samples=_samples(estimator, n_rows),
         structure_sampling=estimator.structure_sampling,
         best_rounds=estimator.best_rounds,
@@ -110,7 +113,10 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
 def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) -> tuple[LayerSettings, ...]:
     n_threads = threads.count(estimator.n_jobs)
     names = [name for name in LEAST if name != "learning_rate"]
-    chosen = {name: _per_layer(name, getattr(estimator, name), _defaults(name, len(outputs))) for name in names}
+    defaults = {name: _defaults(name, len(outputs)) for name in names}
+    if len(outputs) > 1 and is_classifier(estimator):
+        defaults["n_estimators"][-1] = min(defaults["n_estimators"][-1], max(20, OUTPUT_TREES // outputs[-1]))
+    chosen = {name: _per_layer(name, getattr(estimator, name), defaults[name]) for name in names}
     chosen["learning_rate"] = _rates(estimator.learning_rate, chosen["n_estimators"], estimator.output == "boost")
     built = []
     for i, size in enumerate(outputs):
@@ -157,7 +163,23 @@ def _moves(estimator: Any) -> int:
             f"moves={estimator.moves!r} is not supported with output={estimator.output!r} and "
             f"refit_order={estimator.refit_order!r}: use output='boost' and refit_order='upward', or moves=1."
         )
+    _not_native(estimator, "moves")
     return int(estimator.moves)
+
+
+def _structure_epochs(estimator: Any) -> int:
+    _not_native(estimator, "structure_epochs")
+    return int(estimator.structure_epochs)
+
+
+def _not_native(estimator: Any, name: str) -> None:
+    """Refuse to keep structures under the library's own leaves, which it fits as it grows."""
+    value = getattr(estimator, name)
+    if estimator.leaves == "native" and value > 1:
+        raise ValueError(
+            f"{name}={value!r} is not supported with leaves='native': the library fits its leaves only to trees that "
+            f"it grows. Use leaves='refit', or {name}=1."
+        )
 
 
 def _samples(estimator: Any, n_rows: int) -> int | None:

@@ -175,3 +175,9 @@ def test_fit_layer(H, targets, message):
 def test_hidden_layers_without_a_derivative_are_refused():
     with pytest.raises(ValueError, match="basis='constant' with base=None"):
         fit(basis="constant", base=None)
+
+
+@pytest.mark.parametrize("name", ["moves", "structure_epochs"])
+def test_structures_are_not_kept_under_native_leaves(name):
+    with pytest.raises(ValueError, match=rf"{name}=3 is not supported with leaves='native'.*Use leaves='refit'"):
+        fit(leaves="native", **{name: 3})
