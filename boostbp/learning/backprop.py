@@ -16,7 +16,7 @@ from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network
 from boostbp.learning.resume import capture, restore
-from boostbp.learning.run import Run
+from boostbp.learning.run import ExplosionError, Run
 from boostbp.learning.settings import Settings
 from boostbp.learning.state import State
 from boostbp.learning.watch import Callback, EvalSet, Progress, Watch
@@ -80,8 +80,12 @@ def train(
             stop = watch.again(run.network) if resume.since < resume.epoch else None
         while stop is None and run.epoch < settings.epochs:
             begun = time.perf_counter()
-            run.step()
-            stop = watch.see(run.network, run.record(probed), begun) if run.bounded else Stop.NOT_FINITE
+            try:
+                run.step()
+            except ExplosionError:
+                stop = Stop.NOT_FINITE
+            else:
+                stop = watch.see(run.network, run.record(probed), begun) if run.bounded else Stop.NOT_FINITE
         history.stop = stop or Stop.EPOCHS
         if stop is Stop.NOT_FINITE:
             watch.retreat()

@@ -24,11 +24,15 @@ from boostbp.learning.steps import pace_after, spread
 from boostbp.learning.watch import EvalSet
 from boostbp.trees.sparse import Sparse
 
-__all__ = ["Run"]
+__all__ = ["ExplosionError", "Run"]
 
 Floats = NDArray[np.float64]
 FAR = 1e8  # a hidden variable this large has exploded: starts have spread 1
 WORSE = 100.0  # a training loss so many times that of the best constant has exploded
+
+
+class ExplosionError(ArithmeticError):
+    """A hidden variable was asked to move where no library can follow."""
 
 
 class Run:
@@ -190,7 +194,13 @@ class Run:
         self.g.insert(0, np.empty((0, 0)))  # h_0 does not move
 
     def _move(self) -> list[Floats]:
-        """Targets h_i - alpha m_i; entry 0 is a placeholder, as h_0 does not move."""
+        """Targets h_i - alpha m_i; entry 0 is a placeholder, as h_0 does not move.
+
+        Raises
+        ------
+        ExplosionError
+            If a target is out of bounds.
+        """
         targets = [self.h[0]]
         pace = pace_after(self.losses, self.settings.step.decay)
         for i in range(1, self.L + 1):
@@ -199,6 +209,8 @@ class Run:
                 continue
             target, self.m[i] = self.settings.step.move(self.h[i], self.m[i], self.g[i], self.weight)
             targets.append(self.h[i] + pace * (target - self.h[i]))
+        if not all(np.abs(target).max(initial=0.0) < FAR for target in targets[1:-1]):
+            raise ExplosionError
         return targets
 
     def _append(self, i: int, target: Floats, *, keep: bool = False) -> None:

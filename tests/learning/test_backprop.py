@@ -196,6 +196,14 @@ def test_a_training_loss_far_above_that_of_the_constant_is_an_explosion():
     assert (calm.stop, len(calm)) == (Stop.EPOCHS, 6)
 
 
+def test_targets_that_no_library_holds_are_an_explosion():
+    X, Y = data()
+    way = {"clip": False, "base": None, "step": "plain", "step_size": 1e60, "early_stopping": False}
+    model = small(**way).fit(X, Y.ravel())
+    assert (model.history_.stop, model.history_.best_epoch) == (Stop.NOT_FINITE, 0)
+    assert np.isfinite(model.predict(X)).all()
+
+
 def test_a_loss_of_rounding_alone_is_no_explosion():
     X, _ = data()
     model = small(early_stopping=False, refit_order="downward", step="plain").fit(X, np.full(len(X), 3.7))
