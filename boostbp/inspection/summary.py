@@ -56,14 +56,10 @@ def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int
 def _center(table: Table, weight: Floats) -> Floats:
     X = table.X
     if isinstance(X, Sparse):
-        missing = X.entries.copy()
-        missing.data = np.isnan(missing.data).astype(np.float64)
-        held = X.entries.copy()
-        held.data = np.nan_to_num(held.data)
-        with np.errstate(invalid="ignore"):
-            center: Floats = (weight @ held) / (weight.sum() - weight @ missing)
-        for j in table.categorical:
-            center[j] = _most_frequent(X.dense(np.array([j]), slice(0, len(X)))[:, 0], weight)
+        center: Floats = (weight / weight.sum()) @ X.entries
+        for j in {*np.flatnonzero(np.isnan(center)), *table.categorical}:
+            x = X.dense(np.array([j]), slice(0, len(X)))[:, 0]
+            center[j] = _most_frequent(x, weight) if j in table.categorical else _mean(x, weight)
         return center
     return np.array(
         [_most_frequent(x, weight) if j in table.categorical else _mean(x, weight) for j, x in enumerate(X.T)]

@@ -94,6 +94,16 @@ def test_slopes_beyond_float64_are_infinite():
 
 
 @pytest.mark.parametrize("backend", LIBRARIES)
+def test_slopes_beyond_float64_that_nothing_depends_on_are_zero(backend):
+    """The units move by more than float64 holds in a tiny feature, and the output does not look at them."""
+    x = np.array([[-1.2, -4.3e-301], [2.4, -3.8e-301]])
+    model = BoostBPRegressor((2,), backend=backend, n_estimators=3, epochs=1, random_state=0)
+    model.fit(x, [-2.5, -2.5], sample_weight=[4e-20, 5e-5])
+    assert np.isinf(model.network_.layers[0].jacobian(x)).any()
+    np.testing.assert_array_equal(model.jacobian(x), 0.0)
+
+
+@pytest.mark.parametrize("backend", LIBRARIES)
 @pytest.mark.parametrize("code", [-1.0, 0.5, 2.0**24, 1e300])
 def test_codes_of_categories(backend, code):
     codes = np.where(X[:, 0] > 0, code, np.nan)

@@ -7,6 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from boostbp import BoostBPRegressor
+from boostbp.backends.base import Table
+from boostbp.inspection.summary import _center
+from boostbp.trees.sparse import Sparse
 from tests.inspection.models import LIBRARIES, SMALL
 
 
@@ -33,3 +36,11 @@ def test_sparse_and_dense_rows_are_told_apart_alike(backend):
         np.testing.assert_array_equal(model.importance(kind, X=rows), model.importance(kind, X=same))
     assert model.leaf_report(rows[:2]) == model.leaf_report(same[:2])
     np.testing.assert_allclose(model.hidden_representation(rows, 0), model.hidden_representation(same, 0))
+
+
+def test_center_of_a_column_missing_wherever_weights_are_large():
+    X = np.array([[np.nan, 1e300, np.nan], [2.0, 1e300, np.nan], [0.0, -1e300, np.nan]])
+    weight = np.array([1e25, 3.0, 1.0])
+    expected = [1.5, 1e300, np.nan]
+    for held in (X, Sparse.of(sp.csr_array(X))):
+        np.testing.assert_allclose(_center(Table(held), weight), expected, rtol=1e-12)
