@@ -75,7 +75,8 @@ def check_layer(case: Case, X: Any, y: Any, weight: Any) -> None:
     layer = fit_layer(
         X, y, backend=case.backend, sample_weight=weight, categorical=tuple(case.categorical), **settings_of(case)
     )
-    for rows in (X, *others(case, clip=settings_of(case).get("clip", True))):
+    clip = settings_of(case).get("clip", True)
+    for rows in (seen(X, weight, clip=clip), *others(case, clip=clip)):
         output, trace = layer.forward(rows)
         assert_finite("output", output, rows)
         assert not np.isnan(trace.vjp(np.ones_like(output))).any(), "a derivative is not a number"
@@ -95,7 +96,7 @@ def check_estimator(case: Case, X: Any, y: Any, weight: Any) -> None:
     model.fit(X, y, **options)
     epochs = model.history_.epochs
     assert np.isfinite([epoch.loss for epoch in epochs]).all(), "loss is not finite"
-    for rows in (X, *others(case, clip=model.clip)):
+    for rows in (seen(X, weight, clip=model.clip), *others(case, clip=model.clip)):
         if case.kind == "autoencoder" and np.isnan(cells_of(rows).astype(float)).any():
             continue
         if model.hidden_layer_sizes:
@@ -108,6 +109,11 @@ def check_estimator(case: Case, X: Any, y: Any, weight: Any) -> None:
             assert np.isin(model.predict(rows), y).all()
         else:
             assert_finite("prediction", model.predict(rows), rows)
+
+
+def seen(X: Any, weight: Any, *, clip: bool) -> Any:
+    """Rows that must get finite numbers: without `clip` those of positive weight, as the others were not trained on."""
+    return X if clip or weight is None else X[weight > 0]
 
 
 def others(case: Case, *, clip: bool) -> list[Any]:
