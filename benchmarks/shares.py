@@ -7,9 +7,15 @@ import pstats
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from benchmarks.cases import Case, bound, data, objective
 from boostbp.learning import layer as layers
-from boostbp.trees import ridge
+from boostbp.learning.bound import BoundInput
+from boostbp.trees.fitting import rows_by_leaf
+from boostbp.trees.ridge import Paths, fit_rows
+from boostbp.trees.workspace import Workspace
 
 __all__ = ["profile"]
 
@@ -29,7 +35,7 @@ _OUTER = {
     "leaves": [("kernels/fitting.py", "fit_trees")],
 }
 _INNER = {
-    "route": [("kernels/routing.py", name) for name in ("route_near", "group_rows", "group_paths")],
+    "route": [("kernels/grouping.py", "group_block")],
     "sums": [("kernels/sums.py", "leaf_ranges"), ("kernels/sums.py", "leaf_sums"), ("kernels/sums.py", "frames")],
     "solve": [("kernels/solving.py", "solve_leaves")],
     "evaluate": [("kernels/evaluation.py", "add_values")],
@@ -40,30 +46,42 @@ def profile(case: Case, backend: str) -> dict[str, Any]:
     """Shares of the time of binning, one fit and one backward pass, one core.
 
     The compiled fit of the leaves is one call; it is divided as the time of its pieces is, when the
-    same layer is fitted by the additive path, in two blocks of rows.
+    trees of the first round are fitted by the additive path.
     """
     X, Y = data(case)
 
-    def epoch() -> None:
-        layers.fit(bound(case, X, backend), objective(Y)).trace.vjp(Y)
+    def epoch() -> layers.Fit:
+        fit = layers.fit(bound(case, X, backend), objective(Y))
+        fit.trace.vjp(Y)
+        return fit
 
     whole = _seconds(epoch, _OUTER)
-    block, ridge.BLOCK_ROWS = ridge.BLOCK_ROWS, min(ridge.BLOCK_ROWS, case.rows // 2 + 1)
-    try:
-        pieces = _seconds(epoch, _INNER)
-    finally:
-        ridge.BLOCK_ROWS = block
+    pieces = _seconds(_additive(bound(case, X, backend), epoch(), np.ascontiguousarray(Y.T)), _INNER)
     total, leaves = whole.pop("total"), whole.pop("leaves")
     pieces.pop("total")
-    if leaves == 0.0:  # more rows than a block, or more numbers than stay in cache: the pieces are what ran
-        leaves = sum(pieces.values())
     scale = leaves / sum(pieces.values())
     shares = {name: spent / total for name, spent in whole.items()}
     shares |= {name: spent * scale / total for name, spent in pieces.items()}
     return shares | {"Python": 1.0 - sum(shares.values()), "seconds": total}
 
 
-def _seconds(work: Callable[[], None], functions: dict[str, list[tuple[str, str]]]) -> dict[str, float]:
+def _additive(inputs: BoundInput, fit: layers.Fit, grad: NDArray[np.float64]) -> Callable[[], None]:
+    """The leaves of the first round, fitted block by block."""
+    trees = [fit.layer.forest.member(number).tree for number in range(len(grad))]
+    settings, leaf, out, space = inputs.settings, fit.trace.leaf, np.zeros_like(grad), Workspace()
+
+    def work() -> None:
+        for k, tree in enumerate(trees):
+            paths, own = Paths.of(tree, settings.basis), slice(k, k + 1)
+            blocks = rows_by_leaf(tree, paths, inputs.table.X, inputs.Z, inputs.codes, leaf[k], space)
+            fit_rows(blocks, paths, grad[own], inputs.weight, settings.ridge).add_rows(blocks, out[own])
+            for rows in blocks:
+                rows.give_back(space)
+
+    return work
+
+
+def _seconds(work: Callable[[], object], functions: dict[str, list[tuple[str, str]]]) -> dict[str, float]:
     work()
     profiler = cProfile.Profile()
     profiler.runcall(work)

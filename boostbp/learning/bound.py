@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Backend, Grower, Growth, Table
 from boostbp.learning.sketch import Sketch
 from boostbp.trees.basis import Basis, Elementwise, Quadratic
+from boostbp.trees.codes import Codes
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse
@@ -85,6 +87,18 @@ class BoundInput:
         self.vector_leaf = bool(getattr(backend, "vector_leaf", False)) and not table.categorical
         self.grower: Grower = backend.bind(table, settings.growth)
         self._base: RidgeBase | None = None
+        self._codes: Codes | None = None
+        self._lock = Lock()
+
+    @property
+    def codes(self) -> Codes | None:
+        """The order codes of a dense input, by which rows are routed, made on first use."""
+        if isinstance(self.table.X, Sparse):
+            return None
+        with self._lock:
+            if self._codes is None:
+                self._codes = Codes.of(self.table.X)
+            return self._codes
 
     @property
     def base(self) -> RidgeBase:

@@ -150,9 +150,10 @@ class Rounds:
         self._check(trees)
         first = self.first + number * n_outputs
         at = slice(first + outputs.start, first + outputs.stop)
+        bound = self.bound
         models = fit_trees(
-            trees, self.bound.table.X, self.bound.Z, settings.basis, _by_output(grad), _by_output(hess), settings.ridge,
-            learning_rate=settings.learning_rate, leaf=self.leaf[at], out=self.running[outputs],
+            trees, bound.table.X, bound.Z, bound.codes, settings.basis, _by_output(grad), _by_output(hess),
+            settings.ridge, learning_rate=settings.learning_rate, leaf=self.leaf[at], out=self.running[outputs],
             n_threads=max(1, self.n_threads // min(n_outputs, self.n_threads)), space=self.space,
         )  # fmt: skip
         outputs_of_trees = range(outputs.start, outputs.stop)
@@ -181,7 +182,7 @@ class Rounds:
             self._check([tree])
             paths, n_threads = Paths.of(tree, settings.basis), self.n_threads
             X, Z, leaf = self.bound.table.X, self.bound.Z, self.leaf[number]
-            blocks = rows_by_leaf(tree, paths, X, Z, leaf, self.space, n_threads)
+            blocks = rows_by_leaf(tree, paths, X, Z, self.bound.codes, leaf, self.space, n_threads)
             model = fit_rows(blocks, paths, _by_output(grad), weight, settings.ridge, settings.learning_rate, n_threads)
             model.add_rows(blocks, self.running, n_threads)
             for rows in blocks:

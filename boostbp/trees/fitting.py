@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees import kernels, ridge, threads
 from boostbp.trees.basis import Basis
+from boostbp.trees.codes import Codes
 from boostbp.trees.ridge import LeafModel, LeafRows, Paths, Ridge, fit_rows
 from boostbp.trees.sparse import Matrix, Sparse, tiles
 from boostbp.trees.tree import Tree, joined
@@ -17,13 +18,13 @@ from boostbp.trees.workspace import Workspace
 __all__ = ["fit_trees", "rows_by_leaf"]
 
 Floats = NDArray[np.float64]
-FAR = 1 << 19  # numbers: an input beyond this does not stay in cache from one use to the next
 
 
 def fit_trees(
     trees: Sequence[Tree],
     X: Matrix,
     Z: Matrix,
+    codes: Codes | None,
     basis: Basis,
     grad: Floats,
     hess: Floats,
@@ -37,14 +38,16 @@ def fit_trees(
 ) -> list[LeafModel]:
     """Fit the leaves of each tree to ``-grad / hess`` of its output, and add its values to the running fit.
 
-    A single block of dense rows that stays in cache goes through one compiled call, leaf by leaf; more are summed
-    block by block, in the same order for any number of threads. Both give the same bits.
+    On one thread, dense rows go through one compiled call. A sparse input, or blocks of rows for several threads, are
+    summed block by block, in the same order for any number of threads. Both give the same bits.
 
     Parameters
     ----------
     trees : sequence of Tree
     X : (rows, features), Z : (rows, columns) float64, C-contiguous
         The input, and the columns that the basis makes of it; or one sparse input for both.
+    codes : Codes or None
+        Of a dense input.
     grad : (trees, rows) float64, C-contiguous
     hess : (trees, rows) or, if all are equal, (1, rows) float64, C-contiguous
     leaf : (trees, rows), any integer type
@@ -57,11 +60,11 @@ def fit_trees(
         For fits of many trees.
     """
     space = space or Workspace()
-    if len(X) > ridge.BLOCK_ROWS or isinstance(X, Sparse) or Z.size > FAR:
+    if codes is None or (n_threads > 1 and len(X) > ridge.BLOCK_ROWS):
         models = []
         for k, tree in enumerate(trees):
             paths, own = Paths.of(tree, basis), slice(k, k + 1)
-            blocks = rows_by_leaf(tree, paths, X, Z, leaf[k], space, n_threads)
+            blocks = rows_by_leaf(tree, paths, X, Z, codes, leaf[k], space, n_threads)
             h = hess[k if len(hess) > 1 else 0]
             models.append(fit_rows(blocks, paths, grad[own], h, settings, learning_rate, n_threads))
             models[-1].add_rows(blocks, out[own], n_threads)
@@ -69,10 +72,16 @@ def fit_trees(
                 rows.give_back(space)
         return models
     nodes, split = joined(trees)
-    start, column, frame, weight = kernels.fit_trees(
-        nodes, split, X, Z, basis.columns_per_feature, basis.degree, grad, hess, settings.reg_lambda,
-        settings.penalize_constant, settings.standardize, learning_rate, leaf, out,
+    start, column = kernels.paths_of(nodes, split, basis.columns_per_feature)
+    order = space.take("order", len(X), np.uint16)
+    values = space.take("values", len(X) * int(np.diff(start).max()))
+    frame, weight = kernels.fit_trees(
+        nodes, split, start, column, codes.codes, codes.lower, codes.upper, X, Z, basis.degree, grad, hess,
+        settings.reg_lambda, settings.penalize_constant, settings.standardize, learning_rate, ridge.BLOCK_ROWS,
+        order, values, leaf, out,
     )  # fmt: skip
+    space.give("order", order)
+    space.give("values", values)
     return _models(trees, start, column, frame, weight, basis.degree)
 
 
@@ -102,6 +111,7 @@ def rows_by_leaf(
     paths: Paths,
     X: Matrix,
     Z: Matrix,
+    codes: Codes | None,
     leaf: NDArray[np.integer],
     space: Workspace,
     n_threads: int = 1,
@@ -113,38 +123,42 @@ def rows_by_leaf(
     Parameters
     ----------
     X : (rows, features), Z : (rows, columns) float64, C-contiguous; or one sparse input for both
+    codes : Codes or None
+        Of a dense input.
     leaf : (rows,), any integer type
         Written.
     """
-    most = max(1, int(np.diff(paths.start).max()))
 
     def group(first: int) -> LeafRows:
-        last = min(first + ridge.BLOCK_ROWS, len(X))
-        lent = space.take("near", (last - first) * most)
-        near = lent.reshape(-1, most)
-        for rows, nodes, column, part, part_Z in _pieces(tree, paths, X, Z, first, last):
-            kernels.route_near(
-                nodes, 0, len(tree.feature), part, paths.start, 0, column, part_Z,
-                leaf[rows], near[rows.start - first : rows.stop - first],
-            )  # fmt: skip
-        grouped = LeafRows.of(first, leaf[first:last], paths, near, space)
-        space.give("near", lent)
-        return grouped
+        rows = slice(first, min(first + ridge.BLOCK_ROWS, len(X)))
+        if codes is None:
+            return _sparse_rows(tree, paths, X, rows, leaf[rows], space)
+        order, values = LeafRows.lent(rows.stop - first, paths, space)
+        start = kernels.group_block(
+            tree.nodes, codes.codes, codes.lower, codes.upper, X, Z, first, paths.start, paths.column, leaf[rows],
+            order, values,
+        )  # fmt: skip
+        return LeafRows(first, start, order, values)
 
     return threads.spread(group, range(0, len(X), ridge.BLOCK_ROWS), n_threads)
 
 
-def _pieces(
-    tree: Tree, paths: Paths, X: Matrix, Z: Matrix, first: int, last: int
-) -> Iterator[tuple[slice, kernels.Nodes, NDArray[np.int32], Floats, Floats]]:
-    """Dense rows, with splits and path columns as numbers of their columns; of a sparse input only columns in use."""
-    nodes = tree.nodes
-    if not isinstance(X, Sparse):
-        rows = slice(first, last)
-        yield rows, nodes, paths.column, X[rows], Z[rows]
-        return
+def _sparse_rows(
+    tree: Tree, paths: Paths, X: Sparse, block: slice, leaf: NDArray[np.integer], space: Workspace
+) -> LeafRows:
+    """One block of a sparse input; only the columns that the tree splits on are made dense."""
     features, place = np.unique(tree.feature, return_inverse=True)
-    nodes, column = nodes._replace(feature=place.astype(np.int32)), np.searchsorted(features, paths.column)
-    for rows in tiles(first, last, len(features)):
+    nodes, column = tree.nodes._replace(feature=place.astype(np.int32)), np.searchsorted(features, paths.column)
+    order, values = LeafRows.lent(len(leaf), paths, space)
+    parts = tiles(block.start, block.stop, len(features))
+    part = np.empty((0, 0))
+    for rows in parts:
         part = X.dense(features, rows)
-        yield rows, nodes, column.astype(np.int32), part, part
+        kernels.route_tree(nodes, part, leaf[rows.start - block.start : rows.stop - block.start])
+    start = kernels.group_rows(leaf, tree.n_leaves, order)
+    at = start[:-1].copy()
+    for rows in parts:
+        part = X.dense(features, rows) if len(parts) > 1 else part
+        begin, end = rows.start - block.start, rows.stop - block.start
+        kernels.group_paths(order, start, paths.start, column.astype(np.int32), part, begin, end, at, values)
+    return LeafRows(block.start, start, order, values)

@@ -17,8 +17,8 @@ from boostbp.trees.workspace import Workspace
 __all__ = ["LeafModel", "LeafRanges", "LeafRows", "LeafSums", "Paths", "Ridge", "fit_leaves", "fit_rows", "solve"]
 
 Floats = NDArray[np.float64]
-# Rows per block; fixed, so that sums do not depend on the number of threads. What is read out of order, leaf by leaf
-# (gradients, running fit), stays in cache.
+# Rows per block, at most 2^16; fixed, so that sums do not depend on the number of threads. What is read out of order,
+# leaf by leaf (gradients, running fit), stays in cache.
 BLOCK_ROWS = 1 << 14
 
 
@@ -68,7 +68,7 @@ class LeafRows:
     first : int
         First row of the block.
     start : (leaves + 1,) int64
-    order : (rows of the block,) int32
+    order : (rows of the block,) uint16
         Leaf ``l`` has rows ``first + order[start[l]:start[l + 1]]``.
     values : (at least rows of each leaf x its path columns,) float64
         See `kernels.group_paths`.
@@ -79,12 +79,18 @@ class LeafRows:
     order: NDArray[np.int32]
     values: Floats
 
+    @staticmethod
+    def lent(n_rows: int, paths: Paths, space: Workspace) -> tuple[NDArray[np.uint16], Floats]:
+        """Arrays for `order` and `values` of so many rows."""
+        most = int(np.diff(paths.start).max())
+        return space.take("order", n_rows, np.uint16), space.take("values", n_rows * most)
+
     @classmethod
-    def of(cls, first: int, leaf: NDArray[np.integer], paths: Paths, near: Floats, space: Workspace) -> LeafRows:
-        """Group the rows of a block by `leaf`; `near` is from `kernels.copy_paths`."""
-        order, values = space.take("order", len(leaf), np.int32), space.take("values", near.size)
+    def of(cls, first: int, leaf: NDArray[np.integer], paths: Paths, Z: Floats) -> LeafRows:
+        """Group the rows of a block, whose leaves are known; `leaf` and `Z` are those of the block."""
+        order, values = cls.lent(len(leaf), paths, Workspace())
         start = kernels.group_rows(leaf, len(paths.start) - 1, order)
-        kernels.group_paths(leaf, start, paths.start, near, values)
+        kernels.group_paths(order, start, paths.start, paths.column, Z, 0, len(Z), start[:-1].copy(), values)
         return cls(first, start, order, values)
 
     def give_back(self, space: Workspace) -> None:
@@ -95,12 +101,9 @@ class LeafRows:
     @classmethod
     def blocks(cls, leaf: NDArray[np.integer], paths: Paths, Z: Floats) -> Iterator[LeafRows]:
         """Group all rows, in blocks of `BLOCK_ROWS`."""
-        most = max(1, int(np.diff(paths.start).max()))
         for first in range(0, len(leaf), BLOCK_ROWS):
             block = slice(first, min(first + BLOCK_ROWS, len(leaf)))
-            near = np.empty((block.stop - first, most))
-            kernels.copy_paths(leaf[block], 0, len(near), paths.start, 0, paths.column, Z[block], near)
-            yield cls.of(first, leaf[block], paths, near, Workspace())
+            yield cls.of(first, leaf[block], paths, Z[block])
 
 
 @dataclass(frozen=True, slots=True)

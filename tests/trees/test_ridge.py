@@ -10,11 +10,10 @@ from helpers import BASES, assert_close, at, one_leaf, plain_leaf, plain_terms, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.trees import kernels, ridge
+from boostbp.trees import ridge
 from boostbp.trees.basis import Linear, Quadratic
 from boostbp.trees.ridge import LeafRanges, LeafRows, LeafSums, Paths, Ridge, fit_leaves, solve
 from boostbp.trees.tree import Tree
-from boostbp.trees.workspace import Workspace
 
 ridges = st.builds(Ridge, st.sampled_from([1e-2, 1.0, 30.0]), st.booleans(), st.booleans())
 
@@ -108,9 +107,7 @@ def test_sums_and_ranges_of_two_parts_add_up_to_those_of_the_whole(seed, basis, 
     unit = np.zeros(len(paths.column)), np.ones(len(paths.column)), np.full(len(paths.column), 0.5)
 
     def of(begin, end):
-        near = np.empty((end - begin, 1 + len(paths.column)))
-        kernels.copy_paths(leaf[begin:end], 0, end - begin, paths.start, 0, paths.column, Z[begin:end], near)
-        rows = LeafRows.of(begin, leaf[begin:end], paths, near, Workspace())
+        rows = LeafRows.of(begin, leaf[begin:end], paths, Z[begin:end])
         return LeafRanges.of(rows, paths, h), LeafSums.of(rows, paths, np.ascontiguousarray(grad.T), h, *unit)
 
     (ranges, sums), first, second = of(0, 200), of(0, cut), of(cut, 200)

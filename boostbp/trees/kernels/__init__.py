@@ -9,18 +9,10 @@ from __future__ import annotations
 from boostbp.trees.kernels.changes import changes
 from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian, pull_back
 from boostbp.trees.kernels.fitting import fit_trees
+from boostbp.trees.kernels.grouping import encode, group_block, group_paths, group_rows
 from boostbp.trees.kernels.kept import factor_trees, refit_trees
 from boostbp.trees.kernels.records import Leaves, Nodes
-from boostbp.trees.kernels.routing import (
-    copy_paths,
-    group_paths,
-    group_rows,
-    path_features,
-    paths_of,
-    route,
-    route_near,
-    route_tree,
-)
+from boostbp.trees.kernels.routing import path_features, paths_of, route, route_tree
 from boostbp.trees.kernels.solving import move_to_frame, solve_leaves
 from boostbp.trees.kernels.sums import frames, leaf_ranges, leaf_sums
 
@@ -29,11 +21,12 @@ __all__ = [
     "Nodes",
     "add_values",
     "changes",
-    "copy_paths",
+    "encode",
     "evaluate",
     "factor_trees",
     "fit_trees",
     "frames",
+    "group_block",
     "group_paths",
     "group_rows",
     "jacobian",
@@ -45,7 +38,6 @@ __all__ = [
     "pull_back",
     "refit_trees",
     "route",
-    "route_near",
     "route_tree",
     "solve_leaves",
 ]

@@ -24,10 +24,10 @@ def add_leaf(values, at, n, path, k, degree, frame, weight, w0, m, total):
         center, inverse = frame[path + j, CENTER], frame[path + j, INV_SCALE]
         if inverse == 0.0:
             continue
-        z, linear = values[j], weight[w0 + (1 + j) * m]
+        z, linear = values[j][at : at + n], weight[w0 + (1 + j) * m]
         square = weight[w0 + (1 + k + j) * m] if degree == 2 else 0.0
         for i in range(n):
-            u = (z[at + i] - center) * inverse
+            u = (z[i] - center) * inverse
             term = u * (linear + u * square) if degree == 2 else u * linear
             total[i] += term if u == u else 0.0
 
@@ -48,8 +48,9 @@ def add_values(row_start, order, first_row, path_start, grouped, degree, frame, 
             n = min(BLOCK, end - block)
             for output in range(m):
                 add_leaf(values, block - begin, n, path, k, degree, frame, weight, w0 + output, m, total)
+                of_block, rows = out[output][first_row:], order[block : block + n]
                 for i in range(n):
-                    out[output, first_row + order[block + i]] += total[i]
+                    of_block[rows[i]] += total[i]
         w0 += (1 + degree * k) * m
 
 
@@ -172,19 +173,14 @@ def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
                     d_linear, d_square = _slope_scales(Z[row, column], leaves.frame[path + j], clip)
                     if d_linear == 0.0:
                         continue
-                    # Gradients times weights first: a slope may be beyond float64 where the gradient is 0.
                     linear = w + (1 + j) * n_outputs
                     total = 0.0
                     for output in range(n_outputs):
-                        total += leaves.weight[linear + output] * G[row, first + output]
-                    total *= d_linear
+                        total += d_linear * leaves.weight[linear + output] * G[row, first + output]
                     if degree == 2:
                         square = w + (1 + k + j) * n_outputs
-                        curved = 0.0
                         for output in range(n_outputs):
-                            curved += leaves.weight[square + output] * G[row, first + output]
-                        if curved != 0.0:
-                            total += d_square * curved
+                            total += d_square * leaves.weight[square + output] * G[row, first + output]
                     out[row, column] += total
 
 

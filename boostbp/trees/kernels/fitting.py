@@ -1,18 +1,18 @@
-"""Compiled fit of whole trees: route, sum, solve and evaluate in one call, leaf by leaf.
+"""Compiled fit of whole trees: route, sum, solve and evaluate in one call, block of rows after block.
 
-The pieces are those of the additive path (`leaf_ranges`, `leaf_sums`, `solve_leaves`,
-`add_values`) in the same order, so both give the same bits on one block of rows.
+The pieces are those of the additive path (`leaf_ranges`, `leaf_sums`, `solve_leaves`, `add_values`), and blocks are
+added in the same order, so both give the same bits.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.evaluation import add_leaf
-from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, exact
-from boostbp.trees.kernels.routing import group_rows, paths_of, route_rows
-from boostbp.trees.kernels.solving import move_leaf, solve_leaf
-from boostbp.trees.kernels.sums import add_ranges, add_sums, frame_of, gather, scratch
+from boostbp.trees.kernels.evaluation import add_values
+from boostbp.trees.kernels.grouping import group, sides
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact
+from boostbp.trees.kernels.solving import move_to_frame, solve_leaves
+from boostbp.trees.kernels.sums import frames, leaf_ranges, leaf_sums
 
 __all__ = ["fit_trees"]
 
@@ -26,98 +26,101 @@ def _is_one(h):
 
 
 @exact
+def _add_ranges(ranges, others):
+    for i in range(len(ranges)):
+        ranges[i, 0] = min(ranges[i, 0], others[i, 0])
+        ranges[i, 1] = max(ranges[i, 1], others[i, 1])
+        ranges[i, 2] += others[i, 2]
+        ranges[i, 3] += others[i, 3]
+
+
+@exact
 def fit_trees(
-    nodes, tree_split, X, Z, per_feature, degree, grad, hess,
-    penalty, penalize_constant, standardize, learning_rate, leaf, out,
+    nodes, tree_split, start, column, codes, lower, upper, X, Z, degree, grad, hess,
+    penalty, penalize_constant, standardize, learning_rate, block_rows, order, values, leaf, out,
 ):  # fmt: skip
     """Fit the leaves of trees that serve one output each, and add their values to the running fit.
 
     Parameters
     ----------
     nodes, tree_split : splits of all trees, and the first of each
+    start, column : from `paths_of`
+    codes, lower, upper : from `encode`
     grad : (trees, rows) float64
     hess : (trees, rows) or (1, rows) float64
+    block_rows : int
+        Rows whose sums are taken together, at most 2^16.
+    order : (rows,) uint16
+        Scratch.
+    values : (at least rows x most path columns of a leaf,) float64
+        Scratch.
     leaf : (trees, rows), any integer type, written
     out : (trees, rows) float64, added to
 
     Returns
     -------
-    start : (leaves of all trees + 1,) int32
-    column : (path columns,) int32
     frame : (path columns, 4) float64
     weight : (terms of all leaves,) float64
     """
-    n_rows = len(X)
-    start, column = paths_of(nodes, tree_split, per_feature)
-    n_leaves = len(start) - 1
-    most = np.max(np.diff(start))
-    frame = np.empty((len(column), 4))
-    ranges = np.empty((most, 4))
-    weight = np.zeros(n_leaves + degree * len(column))
-    center, scale, fill = np.empty(most), np.empty(most), np.empty(most)
-    p = 1 + degree * most
-    gram, a = np.empty(p * p), np.empty((p, p))
-    terms, weighted = scratch(p, 1)
-    total, h = np.empty(BLOCK), np.ones(BLOCK)
-    order = np.empty(n_rows, np.int32)
-    values = np.empty((1, 1))
+    n_rows, most = len(X), np.max(np.diff(start))
+    frame, weight = np.empty((len(column), 4)), np.empty(len(start) - 1 + degree * len(column))
+    n_blocks = (n_rows + block_rows - 1) // block_rows
+    scratch = np.empty((2, block_rows), np.uint16)
     flat_scale = 0.0 if standardize else 1.0
     unit = len(hess) == 1 and _is_one(hess[0])
     first_leaf = 0
     w0 = 0
     for tree in range(len(tree_split) - 1):
         first, last = tree_split[tree], tree_split[tree + 1]
-        route_rows(nodes, first, last, X, 0, n_rows, leaf[tree])
-        row_start = group_rows(leaf[tree], last - first + 1, order)
-        longest = np.max(np.diff(row_start))
-        if longest > values.shape[1] or most > values.shape[0]:
-            values = np.empty((max(most, 1), longest + longest // 4))
-        hess_of = hess[tree if len(hess) > 1 else 0]
+        n_leaves = last - first + 1
+        p0 = start[first_leaf]
+        paths, columns = start[first_leaf : first_leaf + n_leaves + 1] - p0, column[p0 : start[first_leaf + n_leaves]]
+        own = frame[p0 : p0 + len(columns)]
+        w = weight[w0 : w0 + n_leaves + degree * len(columns)]
         if len(hess) > 1:
-            unit = _is_one(hess_of)
-        for number in range(last - first + 1):
-            path = start[first_leaf + number]
-            k = start[first_leaf + number + 1] - path
-            p = 1 + degree * k
-            begin, end = row_start[number], row_start[number + 1]
-            ranges[:, 0] = np.inf
-            ranges[:, 1] = -np.inf
-            ranges[:, 2:] = 0.0
-            gram[: p * p] = 0.0
-            for block in range(begin, end, BLOCK):
-                n = min(BLOCK, end - block)
-                gather(Z, order, 0, block, n, column, path, k, values, block - begin)
-                if not unit:
-                    for i in range(n):
-                        h[i] = hess_of[order[block + i]]
-                add_ranges(values, block - begin, n, k, h, unit, 0, ranges)
-            for j in range(k):
-                frame_of(ranges[j], flat_scale, frame[path + j])
-                # The paper's penalty: sums in the user's units, weights then moved into the frame.
-                center[j] = frame[path + j, CENTER] if standardize else 0.0
-                scale[j] = frame[path + j, INV_SCALE] if standardize else 1.0
-                fill[j] = 0.0 if standardize else frame[path + j, CENTER]
-            for block in range(begin, end, BLOCK):
-                n = min(BLOCK, end - block)
-                block_is_unit = True
-                if not unit:
-                    for i in range(n):
-                        h[i] = hess_of[order[block + i]]
-                        block_is_unit &= h[i] == 1.0
-                for i in range(n):
-                    terms[p, i] = -grad[tree, order[block + i]]
-                add_sums(
-                    values, block - begin, n, 0, k, degree, center, scale, fill, h, block_is_unit,
-                    terms, weighted, 1, gram, 0, weight, w0,
-                )  # fmt: skip
-            solve_leaf(gram, 0, weight, w0, p, 1, penalty, penalize_constant, learning_rate, a)
-            if not standardize:
-                move_leaf(frame, path, k, degree, 1, weight, w0)
-            for block in range(begin, end, BLOCK):
-                n = min(BLOCK, end - block)
-                add_leaf(values, block - begin, n, path, k, degree, frame, weight, w0, 1, total)
-                for i in range(n):
-                    out[tree, order[block + i]] += total[i]
-            w0 += p
-        first_leaf += last - first + 1
-    return start, column, frame, weight
+            unit = _is_one(hess[tree])
+        h = hess[tree if len(hess) > 1 else 0][: 0 if unit else n_rows]
+        to = sides(nodes, first, last, lower, upper)
+        row_start = np.empty((n_blocks, n_leaves + 1), np.int64)
+        ranges = np.empty((0, 4))
+        for block in range(n_blocks):
+            top = block * block_rows
+            stop = min(top + block_rows, n_rows)
+            rows, near = order[top:stop], values[top * most : stop * most]
+            row_start[block] = group(
+                nodes, first, to, codes, X, Z, top, paths, columns, scratch, leaf[tree, top:stop], rows, near
+            )
+            of_block = leaf_ranges(row_start[block], rows, top, paths, near, h)
+            if block == 0:
+                ranges = of_block
+            else:
+                _add_ranges(ranges, of_block)
+        own[:] = frames(ranges, flat_scale)
+        # The paper's penalty: sums in the user's units, weights then moved into the frame.
+        center, scale, fill = np.zeros(len(columns)), np.ones(len(columns)), np.zeros(len(columns))
+        if standardize:
+            center[:], scale[:] = own[:, CENTER], own[:, INV_SCALE]
+        else:
+            fill[:] = own[:, CENTER]
+        gram = moment = np.empty(0)
+        for block in range(n_blocks):
+            top = block * block_rows
+            rows, near = order[top : top + block_rows], values[top * most : (top + block_rows) * most]
+            a, b = leaf_sums(
+                row_start[block], rows, top, paths, near, center, scale, fill, degree, grad[tree : tree + 1], h
+            )
+            if block == 0:
+                gram, moment = a, b
+            else:
+                gram += a
+                moment += b
+        w[:] = solve_leaves(paths, degree, 1, gram, moment, penalty, penalize_constant, learning_rate)
+        if not standardize:
+            move_to_frame(paths, degree, 1, own, w)
+        for block in range(n_blocks):
+            top = block * block_rows
+            rows, near = order[top : top + block_rows], values[top * most : (top + block_rows) * most]
+            add_values(row_start[block], rows, top, paths, near, degree, own, w, out[tree : tree + 1])
+        first_leaf += n_leaves
+        w0 += len(w)
+    return frame, weight

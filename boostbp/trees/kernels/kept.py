@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from boostbp.trees.kernels.evaluation import add_leaf
+from boostbp.trees.kernels.grouping import group_rows
 from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, exact, fast
-from boostbp.trees.kernels.routing import group_rows
 from boostbp.trees.kernels.solving import factor, move_leaf, solve_factored
 from boostbp.trees.kernels.sums import add_sums, gather, scratch
 
@@ -47,7 +47,7 @@ def factor_trees(leaf, tree_leaf, start, column, Z, degree, hess, frame, penalty
     center, scale, fill = np.empty(most), np.empty(most), np.empty(most)
     terms, weighted = scratch(p, 0)
     h, values = np.ones(BLOCK), np.empty((max(most, 1), BLOCK))
-    order = np.empty(ROWS, np.int32)
+    order = np.empty(ROWS, np.uint16)
     g0 = 0
     for tree in range(len(tree_leaf) - 1):
         tree_g0 = g0
@@ -120,7 +120,7 @@ def refit_trees(
     p = 1 + degree * most
     center, scale, fill = np.empty(most), np.empty(most), np.empty(most)
     values, t, u, total = np.empty((max(most, 1), BLOCK)), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    order = np.empty(ROWS, np.int32)
+    order = np.empty(ROWS, np.uint16)
     once = len(Z) <= ROWS
     g0 = 0
     w0 = 0
@@ -138,12 +138,14 @@ def refit_trees(
                 for block in range(row_start[own], row_start[own + 1], BLOCK):
                     n = min(BLOCK, row_start[own + 1] - block)
                     gather(Z, order, top, block, n, column, path, k, values, 0)
+                    of_block, rows = grad[tree, top:], order[block : block + n]
                     for i in range(n):
-                        t[i] = -grad[tree, top + order[block + i]]
+                        t[i] = -of_block[rows[i]]
                     weight[w0] += _sum(t, n)
                     for j in range(k):
+                        near = values[j]
                         for i in range(n):
-                            z = values[j, i]
+                            z = near[i]
                             u[i] = (z - center[j]) * scale[j] if z == z else fill[j]
                         linear, square = _moment(t, u, n)
                         weight[w0 + 1 + j] += linear
@@ -170,7 +172,8 @@ def refit_trees(
                     n = min(BLOCK, row_start[own + 1] - block)
                     gather(Z, order, top, block, n, column, path, k, values, 0)
                     add_leaf(values, 0, n, path, k, degree, frame, weight, w0, 1, total)
+                    of_block, rows = out[tree, top:], order[block : block + n]
                     for i in range(n):
-                        out[tree, top + order[block + i]] += total[i]
+                        of_block[rows[i]] += total[i]
                 w0 += 1 + degree * k
     return weight

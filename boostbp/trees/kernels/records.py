@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 
 from numba import njit
 
-__all__ = ["BLOCK", "CENTER", "INV_SCALE", "LOWER", "NEAR", "TILE", "UPPER", "Leaves", "Nodes", "exact", "fast"]
+__all__ = ["BLOCK", "CENTER", "INV_SCALE", "LOWER", "TILE", "UPPER", "Leaves", "Nodes", "exact", "fast"]
 
 CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3
 BLOCK = 256  # rows whose terms are held at once while summing
 TILE = 128  # rows that pass all trees before the next rows come, so that they stay in cache
-NEAR = 1024  # rows that are routed and then copied from while they are in cache
 
 # Every loop releases the interpreter lock, so that callers run row blocks or outputs in threads of their own.
 exact = njit(nogil=True, cache=True, error_model="numpy")

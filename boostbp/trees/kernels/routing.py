@@ -1,29 +1,25 @@
-"""Compiled loops over splits: which leaf a row reaches, which features lie on the way, rows by leaf."""
+"""Compiled loops over splits: which leaf a row reaches, which features lie on the way."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import NEAR, TILE, exact
+from boostbp.trees.kernels.records import TILE, exact
 
 __all__ = [
-    "copy_paths",
     "goes_left",
-    "group_paths",
-    "group_rows",
     "path_features",
     "paths_of",
     "route",
-    "route_near",
     "route_rows",
     "route_tree",
+    "sends_left",
 ]
 
 
 @exact
-def goes_left(nodes, split, x):
-    """Whether a split sends a row left."""
-    value = x[nodes.feature[split]]
+def sends_left(nodes, split, value):
+    """Whether a split sends a value left."""
     if value != value:
         return nodes.missing_left[split]
     if nodes.cat_start[split] < 0:
@@ -33,6 +29,12 @@ def goes_left(nodes, split, x):
         word = nodes.categories[nodes.cat_start[split] + (code >> 5)]
         return (word >> np.uint32(code & 31)) & np.uint32(1) == 1
     return False
+
+
+@exact
+def goes_left(nodes, split, x):
+    """Whether a split sends a row left."""
+    return sends_left(nodes, split, x[nodes.feature[split]])
 
 
 @exact
@@ -129,34 +131,6 @@ def route_rows(nodes, first, last, X, begin, end, leaf):
 
 
 @exact
-def copy_paths(leaf, begin, end, path_start, first_leaf, column, Z, near):
-    """Copy the path columns of rows ``begin .. end - 1``, which routing has just read, side by side into `near`.
-
-    `near` is (rows, most path columns of a leaf): what a leaf needs of a row is then one line of memory, not one
-    for each column.
-    """
-    for row in range(begin, end):
-        path = path_start[first_leaf + np.int64(leaf[row])]
-        k = path_start[first_leaf + np.int64(leaf[row]) + 1] - path
-        for j in range(k):
-            near[row, j] = Z[row, column[path + j]]
-
-
-@exact
-def route_near(nodes, first, last, X, path_start, first_leaf, column, Z, leaf, near):
-    """Route all rows of `X` under one tree, and copy their path columns while the rows are in cache."""
-    numeric = _is_numeric(nodes, first, last)
-    flat = _flat_tree(nodes, first, last)
-    for top in range(0, len(X), NEAR):
-        stop = min(top + NEAR, len(X))
-        if numeric:
-            _walk(flat, X, top, stop, leaf)
-        else:
-            route_rows(nodes, first, last, X, top, stop, leaf)
-        copy_paths(leaf, top, stop, path_start, first_leaf, column, Z, near)
-
-
-@exact
 def route_tree(nodes, X, leaf):
     """Write the leaf of each row of `X` under one tree into `leaf`."""
     route_rows(nodes, 0, len(nodes.feature), X, 0, len(X), leaf)
@@ -235,45 +209,3 @@ def _ascending(nodes, first, parent, split, found):
 def path_features(nodes):
     """Numeric path features of each leaf of one tree, ascending: ``(start, features)``."""
     return paths_of(nodes, np.array([0, len(nodes.feature)]), 1)
-
-
-@exact
-def group_paths(leaf, row_start, path_start, near, values):
-    """Path columns of rows sorted by leaf: of each leaf its columns one after the other, each (rows of the leaf,).
-
-    Parameters
-    ----------
-    row_start : from `group_rows`
-    near : (rows, most path columns of a leaf)
-        From `copy_paths`. It is read once, row by row; what comes after reads memory as it lies.
-    values : (at least rows x most path columns,) float64
-        Written.
-    """
-    n_leaves = len(row_start) - 1
-    at = np.zeros(n_leaves + 1, np.int64)
-    for number in range(n_leaves):
-        k = path_start[number + 1] - path_start[number]
-        at[number + 1] = at[number] + k * (row_start[number + 1] - row_start[number])
-    for row in range(len(leaf)):
-        number = np.int64(leaf[row])
-        n = row_start[number + 1] - row_start[number]
-        to = at[number]
-        for j in range(path_start[number + 1] - path_start[number]):
-            values[to + j * n] = near[row, j]
-        at[number] = to + 1
-
-
-@exact
-def group_rows(leaf, n_leaves, order):
-    """Write rows sorted by leaf, in row order within a leaf, into `order`; the first place of each leaf."""
-    start = np.zeros(n_leaves + 1, np.int64)
-    for row in range(len(leaf)):
-        start[np.int64(leaf[row]) + 1] += 1
-    for i in range(n_leaves):
-        start[i + 1] += start[i]
-    at = start[:-1].copy()
-    for row in range(len(leaf)):
-        number = np.int64(leaf[row])
-        order[at[number]] = row
-        at[number] += 1
-    return start

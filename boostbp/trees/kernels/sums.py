@@ -12,88 +12,67 @@ every sum runs along these rows.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, exact, fast
 
-__all__ = ["add_ranges", "add_sums", "frame_of", "frames", "gather", "leaf_ranges", "leaf_sums", "scratch"]
-
-_without_nan = njit(
-    nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nnan", "nsz"}, forceinline=True
-)
+__all__ = ["add_sums", "frame_of", "frames", "gather", "leaf_ranges", "leaf_sums", "scratch"]
 
 
 @exact
 def gather(Z, order, first, begin, n, column, path, k, values, at):
     """Path columns of `n` rows of a leaf, into ``values[:k, at:at + n]``."""
+    rows, block = order[begin : begin + n], Z[first:]
     for j in range(k):
-        c = column[path + j]
-        to = values[j]
+        c, to = np.uint64(column[path + j]), values[j][at : at + n]
         for i in range(n):
-            to[at + i] = Z[first + order[begin + i], c]
+            to[i] = block[rows[i], c]
 
 
 # ---------------------------------------------------------------------------- ranges
 
 
+@exact
+def _key(bits):
+    """The bits of a float64 as an integer of the same order, and back: integers have vector minima and maxima."""
+    return bits ^ ((bits >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
+
+
 @fast
-def _total(a, at, n):
+def _total(z):
     total = 0.0
-    for i in range(at, at + n):
-        total += a[i]
+    for i in range(len(z)):
+        total += z[i]
+    return total
+
+
+@fast
+def _weighted_total(z, h):
+    total = 0.0
+    for i in range(len(z)):
+        total += h[i] * z[i]
     return total
 
 
 @exact
-def _n_missing(z, at, n):
-    missing = 0
-    for i in range(at, at + n):
-        missing += z[i] != z[i]
-    return missing
-
-
-@_without_nan
-def _range(z, at, n, h, unit):
-    lower, upper, total = np.inf, -np.inf, 0.0
-    for i in range(at, at + n):
-        lower = min(lower, z[i])
-        upper = max(upper, z[i])
-    if unit:
-        for i in range(n):
-            total += z[at + i]
-    else:
-        for i in range(n):
-            total += h[i] * z[at + i]
-    return lower, upper, total
+def _ends(keys):
+    lower, upper = np.int64(0x7FFFFFFFFFFFFFFF), np.int64(-0x7FFFFFFFFFFFFFFF)
+    for i in range(len(keys)):
+        key = _key(keys[i])
+        lower = min(lower, key)
+        upper = max(upper, key)
+    return lower, upper
 
 
 @exact
-def _range_of_some(z, at, n, h):
-    lower, upper, total, weight = np.inf, -np.inf, 0.0, 0.0
-    for i in range(n):
-        value = z[at + i]
-        if value == value:
-            lower = min(lower, value)
-            upper = max(upper, value)
-            total += h[i] * value
-            weight += h[i]
-    return lower, upper, total, weight
-
-
-@exact
-def add_ranges(values, at, n, k, h, unit, path, out):
-    """Add the ranges of the path columns of `n` rows to ``out[path:path + k]``; `h` begins at 0."""
-    whole = float(n) if unit else _total(h, 0, n)
-    for j in range(k):
-        weight = whole
-        if _n_missing(values[j], at, n) == 0:
-            lower, upper, total = _range(values[j], at, n, h, unit)
-        else:
-            lower, upper, total, weight = _range_of_some(values[j], at, n, h)
-        out[path + j, 0] = min(out[path + j, 0], lower)
-        out[path + j, 1] = max(out[path + j, 1], upper)
-        out[path + j, 2] += total
-        out[path + j, 3] += weight
+def _add_some(z, h, out, keys):
+    """Add what `add_ranges` adds of a column with missing values."""
+    for i in range(len(z)):
+        if z[i] == z[i]:
+            key = _key(z[i : i + 1].view(np.int64)[0])
+            keys[0] = min(keys[0], key)
+            keys[1] = max(keys[1], key)
+            out[2] += h[i] * z[i]
+            out[3] += h[i]
 
 
 @exact
@@ -107,7 +86,11 @@ def leaf_ranges(row_start, order, first_row, path_start, grouped, hess):
     n_leaves = len(row_start) - 1
     out = np.empty((path_start[n_leaves], 4))
     out[:] = np.array([np.inf, -np.inf, 0.0, 0.0])
-    h = np.ones(BLOCK)
+    keys = out.view(np.int64)
+    for path in range(len(out)):
+        keys[path, 0] = _key(keys[path, 0])
+        keys[path, 1] = _key(keys[path, 1])
+    all_h = np.ones(BLOCK)
     unit = len(hess) == 0
     at = 0
     for leaf in range(n_leaves):
@@ -117,10 +100,26 @@ def leaf_ranges(row_start, order, first_row, path_start, grouped, hess):
         at += values.size
         for block in range(begin, end, BLOCK):
             n = min(BLOCK, end - block)
+            h, rows = all_h[:n], order[block : block + n]
             if not unit:
+                of_block = hess[first_row:]
                 for i in range(n):
-                    h[i] = hess[first_row + order[block + i]]
-            add_ranges(values, block - begin, n, k, h, unit, path, out)
+                    h[i] = of_block[rows[i]]
+            whole = float(n) if unit else _total(h)
+            for j in range(k):
+                z = values[j][block - begin : block - begin + n]
+                total = _total(z) if unit else _weighted_total(z, h)
+                if total != total:
+                    _add_some(z, h, out[path + j], keys[path + j])
+                    continue
+                lower, upper = _ends(z.view(np.int64))
+                keys[path + j, 0] = min(keys[path + j, 0], lower)
+                keys[path + j, 1] = max(keys[path + j, 1], upper)
+                out[path + j, 2] += total
+                out[path + j, 3] += whole
+    for path in range(len(out)):
+        keys[path, 0] = _key(keys[path, 0])
+        keys[path, 1] = _key(keys[path, 1])
     return out
 
 
@@ -211,10 +210,10 @@ def add_sums(values, at, n, path, k, degree, center, scale, fill, h, unit, terms
     for i in range(n):
         terms[0, i] = 1.0
     for j in range(k):
-        z, u = values[j], terms[1 + j]
+        z, u = values[j][at : at + n], terms[1 + j]
         c, s, missing = center[path + j], scale[path + j], fill[path + j]
         for i in range(n):
-            value = z[at + i]
+            value = z[i]
             u[i] = (value - c) * s if value == value else missing
         if degree == 2:
             square = terms[1 + k + j]
@@ -271,14 +270,16 @@ def leaf_sums(row_start, order, first_row, path_start, grouped, center, scale, f
         at += values.size
         for block in range(begin, end, BLOCK):
             n = min(BLOCK, end - block)
-            unit = True
+            unit, rows = True, order[block : block + n]
             if len(hess) > 0:
+                of_block = hess[first_row:]
                 for i in range(n):
-                    h[i] = hess[first_row + order[block + i]]
+                    h[i] = of_block[rows[i]]
                     unit &= h[i] == 1.0
             for output in range(m):
+                of_block, target = grad[output][first_row:], terms[p + output]
                 for i in range(n):
-                    terms[p + output, i] = -grad[output, first_row + order[block + i]]
+                    target[i] = -of_block[rows[i]]
             add_sums(
                 values, block - begin, n, path, k, degree, center, scale, fill, h, unit, terms, weighted, m,
                 gram, g0, moment, m0,

@@ -1,0 +1,193 @@
+"""Compiled grouping of rows by leaf: order codes of the input, partition of rows, path columns side by side.
+
+A *code* of a value is the number of its bucket among at most 255 buckets of its column, in order; `MISSING` stands for
+NaN. `lower` and `upper`, (features, 256), are the ends of the values in each bucket. Most splits are decided by codes,
+one byte each; the few rows whose bucket a threshold divides are asked for their value, so routing is exact.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from boostbp.trees.kernels.records import exact
+from boostbp.trees.kernels.routing import goes_left, sends_left
+
+__all__ = ["encode", "group", "group_block", "group_paths", "group_rows", "partition", "sides"]
+
+MISSING = 255
+RIGHT, LEFT, ASK = 0, 1, 2
+ENCODED = 512  # rows that are encoded at once, column by column
+
+
+@exact
+def encode(X, cuts, codes, lower, upper):
+    """Write the codes of `X`, (features, rows), and the ends of each bucket.
+
+    Parameters
+    ----------
+    cuts : (features, 255) float64
+        Ascending, the last one infinite: the code of a value is the number of cuts below it.
+    """
+    lower[:] = np.inf
+    upper[:] = -np.inf
+    for top in range(0, len(X), ENCODED):
+        for j in range(len(cuts)):
+            of_column = cuts[j]
+            for row in range(top, min(top + ENCODED, len(X))):
+                value = X[row, j]
+                if value != value:
+                    codes[j, row] = MISSING
+                    continue
+                code, step = np.uint32(0), np.uint32(128)
+                while step > 0:
+                    code += step if of_column[code + step - np.uint32(1)] < value else np.uint32(0)
+                    step >>= np.uint32(1)
+                codes[j, row] = code
+                lower[j, code] = min(lower[j, code], value)
+                upper[j, code] = max(upper[j, code], value)
+
+
+@exact
+def sides(nodes, first, last, lower, upper):
+    """Where splits ``first .. last - 1`` send each code, (splits, 256): `RIGHT`, `LEFT`, or `ASK` for the value."""
+    out = np.empty((last - first, 256), np.uint8)
+    for split in range(first, last):
+        of_split, low, high = out[split - first], lower[nodes.feature[split]], upper[nodes.feature[split]]
+        if nodes.cat_start[split] < 0:
+            threshold = nodes.threshold[split]
+            for code in range(MISSING):
+                of_split[code] = LEFT if high[code] <= threshold else RIGHT if low[code] > threshold else ASK
+        else:
+            for code in range(MISSING):
+                of_split[code] = sends_left(nodes, split, low[code]) if low[code] == high[code] else ASK
+        of_split[MISSING] = nodes.missing_left[split]
+    return out
+
+
+@exact
+def partition(nodes, first, to, codes, X, top, scratch, leaf, order, row_start):
+    """Group the rows from `top` on by leaf, split by split.
+
+    Parameters
+    ----------
+    first : int
+        First split of the tree in `nodes`.
+    to : (splits, 256) uint8
+        From `sides`.
+    scratch : (2, at least rows) uint16
+    leaf : (rows,), any integer type, written
+    order : (rows,) uint16, written
+        Leaf ``l`` has rows ``top + order[row_start[l]:row_start[l + 1]]``, in their order.
+    row_start : (leaves + 1,) int64, written
+    """
+    n_rows, n_splits = len(order), len(to)
+    sorted_rows, aside = scratch[0, :n_rows], scratch[1, :n_rows]
+    for i in range(n_rows):
+        sorted_rows[i] = i
+    begin_of = np.empty(n_splits + 1, np.int64)
+    todo = np.empty((n_splits + 2, 3), np.int64)  # child, its first row, behind its last row
+    todo[0, 0] = 0 if n_splits > 0 else ~0
+    todo[0, 1] = 0
+    todo[0, 2] = n_rows
+    n_todo = 1
+    while n_todo > 0:
+        n_todo -= 1
+        split, begin, end = todo[n_todo, 0], todo[n_todo, 1], todo[n_todo, 2]
+        if split < 0:
+            begin_of[~split] = begin
+            row_start[~split + 1] = end - begin
+            continue
+        of_split, code_of = to[split], codes[nodes.feature[first + split], top : top + n_rows]
+        rows = sorted_rows[begin:end]
+        n_left, n_right = np.uint64(0), np.uint64(0)
+        for i in range(len(rows)):
+            row = rows[i]
+            side = np.uint64(of_split[code_of[row]])
+            if side == ASK:
+                side = np.uint64(goes_left(nodes, first + split, X[top + np.int64(row)]))
+            rows[n_left] = row
+            aside[n_right] = row
+            n_left += side
+            n_right += np.uint64(1) - side
+        middle = begin + np.int64(n_left)
+        sorted_rows[middle:end] = aside[: end - middle]
+        todo[n_todo, 0] = nodes.right[first + split]
+        todo[n_todo, 1] = middle
+        todo[n_todo, 2] = end
+        todo[n_todo + 1, 0] = nodes.left[first + split]
+        todo[n_todo + 1, 1] = begin
+        todo[n_todo + 1, 2] = middle
+        n_todo += 2
+    row_start[0] = 0
+    for number in range(n_splits + 1):
+        n = row_start[number + 1]
+        rows, to_leaf = sorted_rows[begin_of[number] : begin_of[number] + n], order[row_start[number] :]
+        for i in range(n):
+            to_leaf[i] = rows[i]
+            leaf[rows[i]] = number
+        row_start[number + 1] += row_start[number]
+
+
+@exact
+def group_rows(leaf, n_leaves, order):
+    """Write rows sorted by leaf, in row order within a leaf, into `order`; the first place of each leaf."""
+    start = np.zeros(n_leaves + 1, np.int64)
+    for row in range(len(leaf)):
+        start[np.int64(leaf[row]) + 1] += 1
+    for i in range(n_leaves):
+        start[i + 1] += start[i]
+    at = start[:-1].copy()
+    for row in range(len(leaf)):
+        number = np.int64(leaf[row])
+        order[at[number]] = row
+        at[number] += 1
+    return start
+
+
+@exact
+def group_paths(order, row_start, path_start, column, Z, begin, end, at, values):
+    """Copy path columns of rows sorted by leaf: of each leaf its columns one after the other, each (rows of the leaf,).
+
+    Parameters
+    ----------
+    order, row_start : from `partition` or `group_rows`
+    Z : (end - begin, columns)
+        Rows ``begin .. end - 1`` of the block; the parts of a block come in order.
+    at : (leaves,) int64
+        The place in `order` that each leaf has reached, at first ``row_start[:-1]``; moved.
+    values : (at least rows x path columns of each leaf,) float64, written
+    """
+    place = 0
+    for leaf in range(len(at)):
+        first, last = at[leaf], row_start[leaf + 1]
+        if end < len(order):
+            while at[leaf] < last and order[at[leaf]] < end:
+                at[leaf] += 1
+        else:
+            at[leaf] = last
+        rows = order[first : at[leaf]]
+        to, n = place + first - row_start[leaf], last - row_start[leaf]
+        for j in range(path_start[leaf], path_start[leaf + 1]):
+            near, c = values[to : to + len(rows)], np.uint64(column[j])
+            for i in range(len(rows)):
+                near[i] = Z[np.uint64(rows[i]) - np.uint64(begin), c]
+            to += n
+        place += n * (path_start[leaf + 1] - path_start[leaf])
+
+
+@exact
+def group(nodes, first, to, codes, X, Z, top, path_start, column, scratch, leaf, order, values):
+    """`partition` and `group_paths` of one block; the first place of each leaf in `order`."""
+    row_start = np.empty(len(to) + 2, np.int64)
+    partition(nodes, first, to, codes, X, top, scratch, leaf, order, row_start)
+    at = row_start[:-1].copy()
+    group_paths(order, row_start, path_start, column, Z[top : top + len(order)], 0, len(order), at, values)
+    return row_start
+
+
+@exact
+def group_block(nodes, codes, lower, upper, X, Z, top, path_start, column, leaf, order, values):
+    """Group one block of rows by the leaves of one tree; see `group`."""
+    to = sides(nodes, 0, len(nodes.feature), lower, upper)
+    scratch = np.empty((2, len(order)), np.uint16)
+    return group(nodes, 0, to, codes, X, Z, top, path_start, column, scratch, leaf, order, values)
