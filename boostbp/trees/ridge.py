@@ -76,7 +76,7 @@ class LeafRows:
 
     first: int
     start: NDArray[np.int64]
-    order: NDArray[np.int32]
+    order: NDArray[np.integer]
     values: Floats
 
     @staticmethod
