@@ -72,6 +72,7 @@ _REGRESSION = {
     **_called("mse l2 mean_squared_error", False, partial(scores.by_sklearn, "mean_squared_error")),
     **_called("mae l1 mean_absolute_error", False, partial(scores.by_sklearn, "mean_absolute_error")),
     **_called("mape", False, partial(scores.by_sklearn, "mean_absolute_percentage_error")),
+    **_called("rmsle", False, scores.rmsle),
     **_called("r2", True, scores.r2),
     **_called("poisson", False, scores.poisson),
     **_called("poisson-nloglik", False, scores.poisson_nloglik),
@@ -81,6 +82,7 @@ _CLASSES = {
     **_called("error binary_error multi_error merror", False, scores.error),
     **_called("accuracy", True, scores.accuracy),
     **_called("auc roc_auc", True, scores.auc),
+    **_called("average_precision", True, scores.average_precision),
 }
 _WITH_PARAMETER = ("huber", "quantile")  # delta and alpha come from the loss
 _DEFAULTS = {

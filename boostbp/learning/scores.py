@@ -11,6 +11,7 @@ from boostbp.learning.losses import Loss
 __all__ = [
     "accuracy",
     "auc",
+    "average_precision",
     "by_sklearn",
     "error",
     "labels",
@@ -19,6 +20,7 @@ __all__ = [
     "poisson",
     "poisson_nloglik",
     "r2",
+    "rmsle",
 ]
 
 Floats = NDArray[np.float64]
@@ -39,6 +41,16 @@ def r2(prediction: Floats, y: Floats, weight: Floats) -> float:
     if len(y) < 2:
         raise ValueError("eval_metric='r2' needs at least 2 rows, got 1. Use eval_metric='rmse'.")
     return by_sklearn("r2_score", prediction, y, weight)
+
+
+def rmsle(prediction: Floats, y: Floats, weight: Floats) -> float:
+    """Root mean squared error of ``log(1 + y)``; infinite where a prediction is -1 or less."""
+    if not (y[weight > 0] > -1.0).all():
+        raise ValueError("eval_metric='rmsle' needs y above -1: use eval_metric='rmse'.")
+    if not (prediction[weight > 0] > -1.0).all():
+        return float("inf")
+    counted = weight > 0
+    return by_sklearn("root_mean_squared_error", np.log1p(prediction[counted]), np.log1p(y[counted]), weight[counted])
 
 
 def mean_value(loss: Loss, prediction: Floats, y: Floats, weight: Floats) -> float:
@@ -86,12 +98,21 @@ def error(prediction: Floats, y: Floats, weight: Floats) -> float:
 
 def auc(prediction: Floats, y: Floats, weight: Floats) -> float:
     """Area under the ROC curve; of several classes each against the rest, by the weight of the class."""
-    from sklearn.metrics import roc_auc_score
+    return _of_classes("auc", "roc_auc_score", prediction, y, weight)
+
+
+def average_precision(prediction: Floats, y: Floats, weight: Floats) -> float:
+    """Precision averaged over recall; of several classes each against the rest, by the weight of the class."""
+    return _of_classes("average_precision", "average_precision_score", prediction, y, weight)
+
+
+def _of_classes(name: str, function: str, prediction: Floats, y: Floats, weight: Floats) -> float:
+    from sklearn import metrics
 
     counted = weight > 0
     prediction, y, weight = prediction[counted], y[counted], weight[counted]
     present = y.any(axis=0)
     y, prediction = y[:, present], prediction[:, present]
     if y.all():
-        raise ValueError("eval_metric='auc' needs rows of two classes, got one. Use eval_metric='logloss'.")
-    return float(roc_auc_score(y, prediction, average="weighted", sample_weight=weight))
+        raise ValueError(f"eval_metric={name!r} needs rows of two classes, got one. Use eval_metric='logloss'.")
+    return float(getattr(metrics, function)(y, prediction, average="weighted", sample_weight=weight))

@@ -65,6 +65,7 @@ LOSS_OF = {
         ("binary", "binary", "binary_logloss", None),
         ("binary", "binary", "binary_error", None),
         ("binary", "binary", "auc", None),
+        ("binary", "binary", "average_precision", None),
         ("classes", "multiclass", "multi_logloss", None),
         ("classes", "multiclass", "multi_error", None),
     ],
@@ -90,6 +91,7 @@ def test_value_is_what_lightgbm_reports(kind, objective, name, loss):
         ("regression", "reg:squarederror", "mape", None),
         ("regression", "reg:quantileerror", "quantile", losses.Quantile(alpha=0.8)),
         ("counts", "count:poisson", "poisson-nloglik", None),
+        ("counts", "count:poisson", "rmsle", None),
         ("binary", "binary:logistic", "logloss", None),
         ("binary", "binary:logistic", "error", None),
         ("binary", "binary:logistic", "auc", None),
@@ -368,3 +370,12 @@ def test_rows_that_do_not_determine_a_metric_are_refused(name, loss, y, weight, 
     y = np.array(y)
     with pytest.raises(ValueError, match=message):
         load(name, loss)(np.full_like(y, 0.5), y, np.array(weight))
+
+
+def test_rmsle_of_what_has_no_logarithm():
+    metric, weight = load("rmsle", losses.SquaredError()), np.array([1.0, 1.0, 0.0])
+    y, prediction = np.array([[1.0], [2.0], [-5.0]]), np.array([[1.0], [2.0], [-9.0]])
+    assert metric(prediction, y, weight) == 0.0
+    assert metric(prediction - 4.0, y, weight) == np.inf
+    with pytest.raises(ValueError, match="eval_metric='rmsle' needs y above -1"):
+        metric(prediction, y - 4.0, weight)
