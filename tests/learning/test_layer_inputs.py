@@ -21,6 +21,7 @@ class Coupled:
     """A loss whose outputs depend on each other: half the squared distance after a mixing of the outputs."""
 
     separable = False
+    curved = False
     n_outputs = 3
 
     def __init__(self, Y):

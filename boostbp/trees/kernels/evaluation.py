@@ -173,14 +173,19 @@ def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
                     d_linear, d_square = _slope_scales(Z[row, column], leaves.frame[path + j], clip)
                     if d_linear == 0.0:
                         continue
+                    # Gradients times weights first: a slope may be beyond float64 where the gradient is 0.
                     linear = w + (1 + j) * n_outputs
                     total = 0.0
                     for output in range(n_outputs):
-                        total += d_linear * leaves.weight[linear + output] * G[row, first + output]
+                        total += leaves.weight[linear + output] * G[row, first + output]
+                    total *= d_linear
                     if degree == 2:
                         square = w + (1 + k + j) * n_outputs
+                        curved = 0.0
                         for output in range(n_outputs):
-                            total += d_square * leaves.weight[square + output] * G[row, first + output]
+                            curved += leaves.weight[square + output] * G[row, first + output]
+                        if curved != 0.0:
+                            total += d_square * curved
                     out[row, column] += total
 
 
