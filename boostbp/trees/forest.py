@@ -165,7 +165,7 @@ class Forest:
         X = dense(X)
         Z = self.basis.expand(X)
         G = np.ascontiguousarray(G, np.float64)
-        out = np.zeros_like(Z)
+        out = np.empty_like(Z)
         threads.spread(
             lambda rows: kernels.pull_back(self.leaves, leaf, Z, self.clip, G, *rows, out),
             _parts(len(X), n_threads),

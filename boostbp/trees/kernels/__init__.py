@@ -6,8 +6,9 @@ interpreter lock, so callers run row blocks or outputs in threads of their own.
 
 from __future__ import annotations
 
+from boostbp.trees.kernels.backward import pull_back
 from boostbp.trees.kernels.changes import changes
-from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian, pull_back
+from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian
 from boostbp.trees.kernels.fitting import fit_trees
 from boostbp.trees.kernels.grouping import encode, group_block, group_paths, group_rows
 from boostbp.trees.kernels.kept import factor_trees, refit_trees

@@ -1,4 +1,4 @@
-"""Compiled values and slopes of a forest: evaluate, pull back, Jacobian.
+"""Compiled values and slopes of a forest: evaluate, Jacobian.
 
 Missing values have ``u = 0``, the leaf's training mean; see `boostbp.trees.kernels.sums` for the terms.
 """
@@ -9,7 +9,7 @@ import numpy as np
 
 from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, TILE, UPPER, exact
 
-__all__ = ["add_leaf", "add_values", "evaluate", "jacobian", "pull_back"]
+__all__ = ["add_leaf", "add_values", "evaluate", "jacobian"]
 
 
 @exact
@@ -134,59 +134,6 @@ def _slope_scales(z, frame, clip):
     if not inside:
         return 0.0, 0.0
     return frame[INV_SCALE], 2.0 * u * frame[INV_SCALE]
-
-
-@exact
-def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
-    """Add ``J' G`` to `out`, (rows, columns), for `G`, (rows, outputs)."""
-    n_trees = len(leaves.tree_degree)
-    for top in range(begin, end, TILE):
-        last = min(top + TILE, end)
-        for tree in range(n_trees):
-            first = leaves.tree_output[tree, 0]
-            n_outputs = leaves.tree_output[tree, 1]
-            degree = leaves.tree_degree[tree]
-            for row in range(top, last):
-                number = leaves.tree_leaf[tree] + np.int64(leaf[tree, row])
-                if _falls_back(leaves, number, Z, row):
-                    continue
-                path = leaves.start[number]
-                k = leaves.start[number + 1] - path
-                w = leaves.weight_start[number]
-                if n_outputs == 1:
-                    g = G[row, first]
-                    for j in range(k):
-                        column = leaves.column[path + j]
-                        inverse = leaves.frame[path + j, INV_SCALE]
-                        u = (Z[row, column] - leaves.frame[path + j, CENTER]) * inverse
-                        slope = leaves.weight[w + 1 + j]
-                        if degree == 2:
-                            slope += 2.0 * u * leaves.weight[w + 1 + k + j]
-                        inside = u == u
-                        if clip:
-                            lower, upper = leaves.frame[path + j, LOWER], leaves.frame[path + j, UPPER]
-                            inside = (u >= lower) & (u <= upper) & (lower < upper)
-                        out[row, column] += g * slope * inverse if inside & (inverse > 0.0) else 0.0
-                    continue
-                for j in range(k):
-                    column = leaves.column[path + j]
-                    d_linear, d_square = _slope_scales(Z[row, column], leaves.frame[path + j], clip)
-                    if d_linear == 0.0:
-                        continue
-                    # Gradients times weights first: a slope may be beyond float64 where the gradient is 0.
-                    linear = w + (1 + j) * n_outputs
-                    total = 0.0
-                    for output in range(n_outputs):
-                        total += leaves.weight[linear + output] * G[row, first + output]
-                    total *= d_linear
-                    if degree == 2:
-                        square = w + (1 + k + j) * n_outputs
-                        curved = 0.0
-                        for output in range(n_outputs):
-                            curved += leaves.weight[square + output] * G[row, first + output]
-                        if curved != 0.0:
-                            total += d_square * curved
-                    out[row, column] += total
 
 
 @exact

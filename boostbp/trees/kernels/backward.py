@@ -1,0 +1,137 @@
+"""Compiled backward pass: a gradient in the outputs of a forest, pulled back to its columns.
+
+Rows pass tree by tree in blocks that are held column by column, grouped by leaf: then the numbers of a leaf's
+regression stay in registers, and the loop over its rows has no branch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from boostbp.trees.kernels.evaluation import _falls_back
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, exact
+
+__all__ = ["pull_back"]
+
+MOST, LEAST = 2048, 256  # rows of a block; fewer where columns are many
+CELLS = 1 << 20  # of a block
+
+
+@exact
+def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
+    """Write ``J' G`` of rows ``begin .. end - 1`` to `out`, (rows, columns), for `G`, (rows, outputs)."""
+    n_columns, n_trees = Z.shape[1], len(leaves.tree_degree)
+    most = min(end - begin, max(LEAST, min(MOST, CELLS // max(1, n_columns))))
+    z, total = np.empty((n_columns, most)), np.empty((n_columns, most))
+    order, rows_g = np.empty(most, np.uint16), np.empty(most)
+    most_leaves = 0
+    for tree in range(n_trees):
+        most_leaves = max(most_leaves, leaves.tree_leaf[tree + 1] - leaves.tree_leaf[tree])
+    row_start = np.empty(most_leaves + 1, np.int64)
+    for top in range(begin, end, most):
+        n_rows = min(most, end - top)
+        z[:, :n_rows] = Z[top : top + n_rows].T
+        total[:, :n_rows] = 0.0
+        for tree in range(n_trees):
+            first, n_outputs = leaves.tree_output[tree, 0], leaves.tree_output[tree, 1]
+            n_leaves = leaves.tree_leaf[tree + 1] - leaves.tree_leaf[tree]
+            _group(leaf[tree, top : top + n_rows], n_leaves, row_start, order)
+            g = G[top : top + n_rows, first : first + n_outputs]
+            for number in range(n_leaves):
+                rows = order[row_start[number] : row_start[number + 1]]
+                if n_outputs == 1:
+                    _pull_one(leaves, tree, number, rows, z, clip, g[:, 0], rows_g, total)
+                else:
+                    _pull_several(leaves, tree, number, rows, z, clip, g, total)
+        out[top : top + n_rows] = total[:, :n_rows].T
+
+
+@exact
+def _group(leaf, n_leaves, row_start, order):
+    """Sort rows by leaf: leaf ``l`` has rows ``order[row_start[l]:row_start[l + 1]]``, in their order."""
+    row_start[: n_leaves + 1] = 0
+    for row in range(len(leaf)):
+        row_start[np.uint64(leaf[row])] += 1
+    before = 0
+    for number in range(n_leaves + 1):
+        before += row_start[number]
+        row_start[number] = before
+    for row in range(len(leaf) - 1, -1, -1):
+        number = np.uint64(leaf[row])
+        row_start[number] -= 1
+        order[np.uint64(row_start[number])] = row
+
+
+@exact
+def _range(frame, clip):
+    """The range of ``u`` in which an input moves its leaf's value; empty, with its ends exchanged, if in none."""
+    if frame[INV_SCALE] == 0.0 or (clip and not frame[LOWER] < frame[UPPER]):
+        return np.inf, -np.inf
+    if clip:
+        return frame[LOWER], frame[UPPER]
+    return -np.inf, np.inf
+
+
+@exact
+def _pull_one(leaves, tree, number, rows, z, clip, g, rows_g, total):
+    """Add what rows of one leaf pull back where a tree serves one output."""
+    degree = leaves.tree_degree[tree]
+    number += leaves.tree_leaf[tree]
+    path = leaves.start[number]
+    k = leaves.start[number + 1] - path
+    w = leaves.weight_start[number]
+    fallback = leaves.fallback[number] == leaves.fallback[number]
+    for i in range(len(rows)):
+        rows_g[i] = 0.0 if fallback and _falls_back(leaves, number, z.T, rows[i]) else g[rows[i]]
+    for j in range(k):
+        frame, column = leaves.frame[path + j], leaves.column[path + j]
+        lower, upper = _range(frame, clip)
+        if lower > upper:
+            continue
+        center, inverse, linear = frame[CENTER], frame[INV_SCALE], leaves.weight[w + 1 + j]
+        square = 2.0 * leaves.weight[w + 1 + k + j] if degree == 2 else 0.0
+        of_column, to = z[column], total[column]
+        for i in range(len(rows)):
+            row = np.uint64(rows[i])
+            u = (of_column[row] - center) * inverse
+            slope = linear + u * square if degree == 2 else linear
+            pulled = rows_g[i] * slope * inverse
+            to[row] += pulled if (u >= lower) & (u <= upper) else 0.0
+
+
+@exact
+def _pull_several(leaves, tree, number, rows, z, clip, g, total):
+    """Add what rows of one leaf pull back where a tree serves several outputs.
+
+    Gradients times weights first: a slope may be beyond float64 where the gradient is 0.
+    """
+    degree, n_outputs = leaves.tree_degree[tree], g.shape[1]
+    number += leaves.tree_leaf[tree]
+    path = leaves.start[number]
+    k = leaves.start[number + 1] - path
+    w = leaves.weight_start[number]
+    fallback = leaves.fallback[number] == leaves.fallback[number]
+    for j in range(k):
+        frame, column = leaves.frame[path + j], leaves.column[path + j]
+        lower, upper = _range(frame, clip)
+        if lower > upper:
+            continue
+        center, inverse = frame[CENTER], frame[INV_SCALE]
+        linear = leaves.weight[w + (1 + j) * n_outputs : w + (2 + j) * n_outputs]
+        square = leaves.weight[w + (1 + k + j) * n_outputs : w + (2 + k + j) * n_outputs]
+        of_column, to = z[column], total[column]
+        for row in rows:
+            u = (of_column[row] - center) * inverse
+            if not ((u >= lower) & (u <= upper)) or (fallback and _falls_back(leaves, number, z.T, row)):
+                continue
+            pulled = 0.0
+            for output in range(n_outputs):
+                pulled += linear[output] * g[row, output]
+            pulled *= inverse
+            if degree == 2:
+                curved = 0.0
+                for output in range(n_outputs):
+                    curved += square[output] * g[row, output]
+                if curved != 0.0:
+                    pulled += 2.0 * u * inverse * curved
+            to[row] += pulled
