@@ -1,4 +1,8 @@
-"""The bare libraries: constant-leaf trees by their own Python interface, on the bins that our layer uses."""
+"""The bare libraries: constant-leaf trees by their own Python interface, on the bins that our layer uses.
+
+They are driven by the gradients that our fit of the layer had, so they grow the trees that we grow: driven by residuals
+of their own constant leaves, which stay coarser, they grow other trees, smaller by up to an eighth.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +13,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.learning.layer import BoundInput
+from boostbp.learning import layer as layers
+from boostbp.learning.layer import BoundInput, SquaredTo
 
-__all__ = ["arrangements"]
+__all__ = ["Gradients", "arrangements", "gradients_of"]
 
 Floats = NDArray[np.float64]
-Grow = Callable[[BoundInput, Floats, int], None]
+Gradients = NDArray[np.float32]  # (rounds, outputs, rows)
 
 
-def arrangements(bound: BoundInput, Y: Floats, backend: str, cores: int) -> dict[str, Callable[[], None]]:
+def gradients_of(bound: BoundInput, goal: SquaredTo) -> Gradients:
+    """The gradients of every round of our fit."""
+    shape = bound.settings.n_estimators, goal.n_outputs, len(goal.target)
+    found, rounds = np.empty(shape, np.float32), [0] * goal.n_outputs
+
+    class Listening(SquaredTo):
+        def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
+            grad, hess = SquaredTo.gradient(self, fit, outputs)
+            found[rounds[outputs.start], outputs] = grad.T
+            rounds[outputs.start] += 1
+            return grad, hess
+
+    layers.fit(bound, Listening(goal.target, goal.weight))
+    return found
+
+
+def arrangements(bound: BoundInput, gradients: Gradients, backend: str, cores: int) -> dict[str, Callable[[], None]]:
     """Ways to grow all trees on so many cores: one booster with native threads, or one booster per core."""
-    grow: Grow = {"lightgbm": _lightgbm, "xgboost": _xgboost}[backend]
-    found = {f"one booster, {cores} native threads": lambda: grow(bound, Y, cores)}
+    grow = {"lightgbm": _lightgbm, "xgboost": _xgboost}[backend]
+    found = {f"one booster, {cores} native threads": lambda: grow(bound, gradients, cores)}
     if cores > 1:
-        parts = [np.ascontiguousarray(Y[:, k::cores]) for k in range(min(cores, Y.shape[1]))]
+        parts = [np.ascontiguousarray(gradients[:, k::cores]) for k in range(min(cores, gradients.shape[1]))]
 
         def beside() -> None:
             with ThreadPoolExecutor(len(parts)) as pool:
@@ -32,34 +53,35 @@ def arrangements(bound: BoundInput, Y: Floats, backend: str, cores: int) -> dict
     return found
 
 
-def _lightgbm(bound: BoundInput, Y: Floats, n_threads: int) -> None:
+def _lightgbm(bound: BoundInput, gradients: Gradients, n_threads: int) -> Any:
     import lightgbm
 
     grower: Any = bound.grower
-    settings, columns = bound.settings, Y.shape[1]
-    params = grower.params | {"learning_rate": settings.learning_rate, "num_threads": n_threads}
+    columns = gradients.shape[1]
+    params = grower.params | {"learning_rate": bound.settings.learning_rate, "num_threads": n_threads}
     booster = lightgbm.Booster(params | ({"num_class": columns} if columns > 1 else {}), grower.bins.dataset)
-    target = Y if columns > 1 else Y[:, 0]
-    hess = np.ones(target.shape, np.float32)
-    for _ in range(settings.n_estimators):
-        booster.update(fobj=lambda fit, _: ((fit - target).astype(np.float32), hess))
+    hess = np.ones_like(gradients[0])
+    for grad in gradients:
+        pair = (grad.T, hess.T) if columns > 1 else (grad[0], hess[0])
+        booster.update(fobj=lambda fit, _, pair=pair: pair)
+    return booster
 
 
-def _xgboost(bound: BoundInput, Y: Floats, n_threads: int) -> None:
+def _xgboost(bound: BoundInput, gradients: Gradients, n_threads: int) -> Any:
     import xgboost
 
     grower: Any = bound.grower
     settings = bound.settings
     params = {
-        "num_target": Y.shape[1],
+        "num_target": gradients.shape[1],
         "nthread": n_threads,
         "eta": settings.learning_rate,
         "min_child_weight": float(settings.growth.min_samples_leaf),
         "base_score": 0.0,
     }
     booster = xgboost.Booster(grower.params | params, [grower.matrix])
-    target = Y.astype(np.float32)
-    hess = np.ones_like(target)
-    for number in range(settings.n_estimators):
-        fit = booster.predict(grower.matrix, output_margin=True) if number else np.zeros_like(target)
-        booster.boost(grower.matrix, number, grad=fit.reshape(target.shape) - target, hess=hess)
+    hess = np.ones_like(gradients[0].T)
+    for number, grad in enumerate(gradients):
+        # A custom objective is shown the prediction so far, needed or not.
+        booster.update(grower.matrix, number, fobj=lambda fit, _, grad=grad: (grad.T, hess))
+    return booster

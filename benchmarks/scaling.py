@@ -36,8 +36,10 @@ def memory(case: Case, backend: str) -> dict[str, Any]:
     layers.fit(inputs, objective(Y))  # compiles
     X, Y = data(case)
 
+    gradients = bare.gradients_of(bound(case, X, backend), objective(Y))
+
     def alone() -> None:
-        [grow] = bare.arrangements(bound(case, X, backend), Y, backend, 1).values()
+        [grow] = bare.arrangements(bound(case, X, backend), gradients, backend, 1).values()
         grow()
 
     def ours() -> None:

@@ -1,0 +1,39 @@
+"""The speed suites measure the libraries alone on the trees that our layer has."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks import bare
+from benchmarks.cases import CASES, bound, data, objective
+from boostbp.backends import _lightgbm_text, _xgboost_ubj
+from boostbp.learning import layer as layers
+
+
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+def test_bare_library_grows_the_trees_of_our_layer(backend, monkeypatch):
+    pytest.importorskip(backend)
+    case = replace(CASES["small"], rounds=6, outputs=3)
+    X, Y = data(case)
+    inputs, goal = bound(case, X, backend), objective(Y)
+    ours = layers.fit(inputs, goal).layer.forest
+    grown = []
+    grow = getattr(bare, f"_{backend}")
+    monkeypatch.setattr(bare, f"_{backend}", lambda *given: grown.append(grow(*given)))
+    for work in bare.arrangements(inputs, bare.gradients_of(inputs, goal), backend, 1).values():
+        work()
+    [booster] = grown
+    trees = (
+        _lightgbm_text.trees(booster.model_to_string(num_iteration=-1))
+        if backend == "lightgbm"
+        else _xgboost_ubj.trees(booster.save_raw("ubj"))
+    )
+    assert len(trees) == ours.n_trees == 18
+    np.testing.assert_array_equal(np.concatenate([tree.threshold for tree in trees]), ours.nodes.threshold)
