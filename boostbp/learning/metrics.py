@@ -4,6 +4,10 @@ A metric sees what users see: `prediction` (rows, outputs) on the scale of `y` (
 applied), `y` (rows, outputs) as the loss takes it, `weight` (rows,). Classes are one column of
 P(class 1) with 0 and 1, or a column of probability for each class with one-hot rows. Of several
 regression outputs the metric is the mean over the outputs, as in scikit-learn.
+
+Known are the names and aliases of both libraries but for ranking, survival, and LightGBM's
+``cross_entropy_lambda``, to which weights are numbers of trials. Where the two libraries differ under one name
+(``mape`` of a small `y`, ``gamma_deviance``) it is XGBoost's.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.learning import losses, scores
+from boostbp.learning import class_scores, losses, scores
 from boostbp.learning.losses import Loss
 from boostbp.learning.own_metrics import adapt, name_of
 
@@ -60,7 +64,8 @@ class Metric:
             return -np.inf if self.greater_is_better else np.inf
         if not weight.sum() > 0:
             raise ValueError(f"eval_metric={self.name!r}: the weights sum to 0. Give some row a positive weight.")
-        return self.function(prediction, y, weight)
+        with np.errstate(over="ignore"):  # the square of a huge error is inf, and that is a fair value
+            return self.function(prediction, y, weight)
 
 
 def _called(names: str, greater_is_better: bool, function: Function) -> dict[str, tuple[bool, Function]]:
@@ -68,23 +73,49 @@ def _called(names: str, greater_is_better: bool, function: Function) -> dict[str
 
 
 _REGRESSION = {
-    **_called("rmse root_mean_squared_error", False, partial(scores.by_sklearn, "root_mean_squared_error")),
-    **_called("mse l2 mean_squared_error", False, partial(scores.by_sklearn, "mean_squared_error")),
-    **_called("mae l1 mean_absolute_error", False, partial(scores.by_sklearn, "mean_absolute_error")),
-    **_called("mape", False, partial(scores.by_sklearn, "mean_absolute_percentage_error")),
+    **_called("rmse root_mean_squared_error l2_root", False, partial(scores.by_sklearn, "root_mean_squared_error")),
+    **_called(
+        "mse l2 mean_squared_error regression regression_l2", False, partial(scores.by_sklearn, "mean_squared_error")
+    ),
+    **_called("mae l1 mean_absolute_error regression_l1", False, partial(scores.by_sklearn, "mean_absolute_error")),
+    **_called(
+        "mape mean_absolute_percentage_error",
+        False,
+        partial(scores.by_sklearn, "mean_absolute_percentage_error"),
+    ),
     **_called("rmsle", False, scores.rmsle),
     **_called("r2", True, scores.r2),
+    **_called("fair", False, scores.fair),
+    **_called("mphe", False, scores.pseudo_huber),
     **_called("poisson", False, scores.poisson),
     **_called("poisson-nloglik", False, scores.poisson_nloglik),
+    **_called("gamma gamma-nloglik", False, scores.gamma),
+    **_called("gamma_deviance gamma-deviance", False, scores.gamma_deviance),
+    **_called("tweedie", False, partial(scores.tweedie, 1.5)),
 }
 _CLASSES = {
-    **_called("logloss log_loss binary_logloss multi_logloss mlogloss", False, scores.logloss),
-    **_called("error binary_error multi_error merror", False, scores.error),
-    **_called("accuracy", True, scores.accuracy),
-    **_called("auc roc_auc", True, scores.auc),
-    **_called("average_precision", True, scores.average_precision),
+    **_called(
+        "logloss log_loss binary_logloss multi_logloss mlogloss binary multiclass softmax multiclassova multiclass_ova "
+        "ova ovr cross_entropy xentropy kullback_leibler kldiv",
+        False,
+        class_scores.logloss,
+    ),
+    **_called("error binary_error multi_error merror", False, class_scores.error),
+    **_called("accuracy", True, class_scores.accuracy),
+    **_called("auc roc_auc", True, class_scores.auc),
+    **_called("auc_mu", True, class_scores.auc_mu),
+    **_called("aucpr", True, class_scores.aucpr),
+    **_called("average_precision", True, class_scores.average_precision),
 }
-_WITH_PARAMETER = ("huber", "quantile")  # delta and alpha come from the loss
+_OF_LOSS: dict[str, type[losses.Huber] | type[losses.Quantile]] = {  # delta and alpha come from the loss
+    "huber": losses.Huber,
+    "quantile": losses.Quantile,
+}
+_AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
+    "tweedie-nloglik": (scores.tweedie, lambda power: 1 < power < 2, "rho, 1 < rho < 2"),
+    "error": (class_scores.error_at, lambda threshold: 0 <= threshold <= 1, "t, a threshold from 0 to 1"),
+    "multi_error": (class_scores.error_of_top, lambda k: k >= 1 and k.is_integer(), "k, a whole number from 1"),
+}
 _DEFAULTS = {
     losses.SquaredError: "rmse",
     losses.AbsoluteError: "mae",
@@ -156,20 +187,39 @@ def default_metric(loss: Loss) -> Metric:
 
 
 def _by_name(name: str, loss: Loss) -> Metric:
-    if name == "huber":
-        loss = loss if isinstance(loss, losses.Huber) else losses.Huber()
-        return Metric(name, False, partial(scores.mean_value, loss))
-    if name == "quantile":
-        loss = loss if isinstance(loss, losses.Quantile) else losses.Quantile()
-        return Metric(name, False, partial(scores.mean_value, loss))
+    if name in _OF_LOSS:
+        own = loss if isinstance(loss, _OF_LOSS[name]) else _OF_LOSS[name]()
+        return Metric(name, False, partial(scores.mean_value, own))
     if name in _REGRESSION:
         return Metric(name, *_REGRESSION[name])
-    if name not in _CLASSES:
-        names = ", ".join([*_REGRESSION, *_WITH_PARAMETER, *_CLASSES])
+    stem, at, parameter = name.partition("@")
+    if stem not in (_AT if at else _CLASSES):
+        names = ", ".join(
+            [
+                *_REGRESSION,
+                *_OF_LOSS,
+                *_CLASSES,
+                *(f"{stem}@{says.partition(',')[0]}" for stem, (*_, says) in _AT.items()),
+            ]
+        )
         raise ValueError(f"eval_metric={name!r} is unknown: use one of {names}, or a function f(y_true, y_pred).")
-    if loss.scale_free or isinstance(loss, losses.Poisson):
+    if stem in _CLASSES and (loss.scale_free or isinstance(loss, losses.Poisson)):
         raise ValueError(f"eval_metric={name!r} is for classes, loss={loss.name!r} is not: use e.g. 'rmse'.")
-    return Metric(name, *_CLASSES[name])
+    return _at(name, stem, parameter, loss) if at else Metric(name, *_CLASSES[name])
+
+
+def _at(name: str, stem: str, parameter: str, loss: Loss) -> Metric:
+    """Metric whose name holds a number, as in XGBoost."""
+    function, is_valid, says = _AT[stem]
+    if stem == "error" and isinstance(loss, losses.Softmax):
+        raise ValueError(f"eval_metric={name!r} is for two classes: use 'multi_error', or 'multi_error@2'.")
+    try:
+        number = float(parameter)
+    except ValueError:
+        number = np.nan
+    if not is_valid(number):
+        raise ValueError(f"eval_metric={name!r} must be {stem}@{says}.")
+    return Metric(name, False, partial(function, number))
 
 
 def _of_classes(loss: Loss) -> bool:

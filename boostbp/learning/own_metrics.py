@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.learning.scores import labels
+from boostbp.learning.class_scores import labels
 
 __all__ = ["adapt", "name_of"]
 

@@ -1,4 +1,4 @@
-"""Numbers that rate predictions: ``function(prediction, y, weight) -> float``; shapes as in `metrics`."""
+"""Numbers that rate predicted values: ``function(prediction, y, weight) -> float``; shapes as in `metrics`."""
 
 from __future__ import annotations
 
@@ -9,31 +9,27 @@ from scipy.special import gammaln
 from boostbp.learning.losses import Loss
 
 __all__ = [
-    "accuracy",
-    "auc",
-    "average_precision",
     "by_sklearn",
-    "error",
-    "labels",
-    "logloss",
+    "fair",
+    "gamma",
+    "gamma_deviance",
     "mean_value",
     "poisson",
     "poisson_nloglik",
+    "pseudo_huber",
     "r2",
     "rmsle",
+    "tweedie",
 ]
 
 Floats = NDArray[np.float64]
-
-_LEAST = np.finfo(np.float64).eps  # of a probability under a logarithm, as in scikit-learn
 
 
 def by_sklearn(function: str, prediction: Floats, y: Floats, weight: Floats) -> float:
     """Call a regression metric of scikit-learn by its name."""
     from sklearn import metrics
 
-    with np.errstate(over="ignore"):  # the square of a huge error is inf, and that is a fair value
-        return float(getattr(metrics, function)(y, prediction, sample_weight=weight))
+    return float(getattr(metrics, function)(y, prediction, sample_weight=weight))
 
 
 def r2(prediction: Floats, y: Floats, weight: Floats) -> float:
@@ -45,12 +41,12 @@ def r2(prediction: Floats, y: Floats, weight: Floats) -> float:
 
 def rmsle(prediction: Floats, y: Floats, weight: Floats) -> float:
     """Root mean squared error of ``log(1 + y)``; infinite where a prediction is -1 or less."""
-    if not (y[weight > 0] > -1.0).all():
+    prediction, y, weight = _counted(prediction, y, weight)
+    if not (y > -1.0).all():
         raise ValueError("eval_metric='rmsle' needs y above -1: use eval_metric='rmse'.")
-    if not (prediction[weight > 0] > -1.0).all():
+    if not (prediction > -1.0).all():
         return float("inf")
-    counted = weight > 0
-    return by_sklearn("root_mean_squared_error", np.log1p(prediction[counted]), np.log1p(y[counted]), weight[counted])
+    return by_sklearn("root_mean_squared_error", np.log1p(prediction), np.log1p(y), weight)
 
 
 def mean_value(loss: Loss, prediction: Floats, y: Floats, weight: Floats) -> float:
@@ -58,61 +54,55 @@ def mean_value(loss: Loss, prediction: Floats, y: Floats, weight: Floats) -> flo
     return float(np.average(loss.value(prediction, y), weights=weight) / y.shape[1])
 
 
+def fair(prediction: Floats, y: Floats, weight: Floats) -> float:
+    """``|e| - log(1 + |e|)`` of the error `e`: LightGBM's with its ``fair_c=1``."""
+    e = np.abs(prediction - y)
+    return _mean(e - np.log1p(e), weight)
+
+
+def pseudo_huber(prediction: Floats, y: Floats, weight: Floats) -> float:
+    """``sqrt(1 + e^2) - 1`` of the error `e`: XGBoost's with its ``huber_slope=1``."""
+    return _mean(np.hypot(1.0, prediction - y) - 1.0, weight)
+
+
 def poisson(prediction: Floats, y: Floats, weight: Floats) -> float:
     """``p - y log p``, with LightGBM's least `p`."""
     p = np.maximum(prediction, 1e-10)
-    return float(np.average((p - y * np.log(p)).mean(axis=1), weights=weight))
+    return _mean(p - y * np.log(p), weight)
 
 
 def poisson_nloglik(prediction: Floats, y: Floats, weight: Floats) -> float:
     """XGBoost's, which has the term in `y` alone too."""
-    return poisson(prediction, y, weight) + float(np.average(gammaln(y + 1.0).mean(axis=1), weights=weight))
+    return poisson(prediction, y, weight) + _mean(gammaln(y + 1.0), weight)
 
 
-def labels(columns: Floats) -> NDArray[np.int64]:
-    """Class of each row, of targets as of probabilities."""
-    if columns.shape[1] == 1:
-        return np.asarray(columns[:, 0] > 0.5, np.int64)
-    return np.argmax(columns, axis=1)
+def tweedie(power: float, prediction: Floats, y: Floats, weight: Floats) -> float:
+    """``p^(2 - power) / (2 - power) - y p^(1 - power) / (1 - power)``, with LightGBM's least `p`."""
+    p = np.maximum(prediction, 1e-10)
+    return _mean(p ** (2.0 - power) / (2.0 - power) - y * p ** (1.0 - power) / (1.0 - power), weight)
 
 
-def logloss(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Negative log-likelihood of the true class."""
-    # 30 times faster than scikit-learn's, which encodes the labels first.
-    if y.shape[1] == 1:
-        p = np.where(y > 0.5, prediction, 1.0 - prediction)[:, 0]
-    else:
-        p = np.take_along_axis(prediction, labels(y)[:, None], axis=1)[:, 0]
-    return float(np.average(-np.log(np.clip(p, _LEAST, 1.0 - _LEAST)), weights=weight))
+def gamma(prediction: Floats, y: Floats, weight: Floats) -> float:
+    """``y / p + log p``, with XGBoost's least `p`."""
+    prediction, y, weight = _counted(prediction, y, weight)
+    if not (y > 0.0).all():
+        raise ValueError("eval_metric of the gamma distribution needs y above 0: use eval_metric='tweedie'.")
+    p = np.maximum(prediction, 1e-6)
+    return _mean(y / p + np.log(p), weight)
 
 
-def accuracy(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Share of rows with the right class."""
-    return float(np.average(labels(prediction) == labels(y), weights=weight))
+def gamma_deviance(prediction: Floats, y: Floats, weight: Floats) -> float:
+    """Twice what `gamma` is above that of the true `y`; the mean, where LightGBM reports the sum over rows."""
+    least = gamma(prediction, y, weight)
+    _, y, weight = _counted(prediction, y, weight)
+    return 2.0 * (least - _mean(1.0 + np.log(y), weight))
 
 
-def error(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Share of rows with a wrong class."""
-    return float(np.average(labels(prediction) != labels(y), weights=weight))
-
-
-def auc(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Area under the ROC curve; of several classes each against the rest, by the weight of the class."""
-    return _of_classes("auc", "roc_auc_score", prediction, y, weight)
-
-
-def average_precision(prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Precision averaged over recall; of several classes each against the rest, by the weight of the class."""
-    return _of_classes("average_precision", "average_precision_score", prediction, y, weight)
-
-
-def _of_classes(name: str, function: str, prediction: Floats, y: Floats, weight: Floats) -> float:
-    from sklearn import metrics
-
+def _counted(prediction: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
+    """Rows with weight."""
     counted = weight > 0
-    prediction, y, weight = prediction[counted], y[counted], weight[counted]
-    present = y.any(axis=0)
-    y, prediction = y[:, present], prediction[:, present]
-    if y.all():
-        raise ValueError(f"eval_metric={name!r} needs rows of two classes, got one. Use eval_metric='logloss'.")
-    return float(getattr(metrics, function)(y, prediction, average="weighted", sample_weight=weight))
+    return prediction[counted], y[counted], weight[counted]
+
+
+def _mean(values: Floats, weight: Floats) -> float:
+    return float(np.average(values.mean(axis=1), weights=weight))

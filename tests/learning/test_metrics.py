@@ -28,6 +28,7 @@ def targets(kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     y = {
         "regression": 5.0 + signal.clip(-3.9, None),  # above 1: there the libraries agree on mape
         "counts": rng.poisson(np.exp(0.5 * signal)).astype(float),
+        "amounts": 1000.0 * np.exp(0.5 * signal),  # far from the libraries' least predictions
         "binary": (signal > 0.3).astype(float),
         "classes": np.digitize(signal, [-0.7, 0.8]).astype(float),
     }[kind]
@@ -45,6 +46,7 @@ def wide(prediction: np.ndarray) -> np.ndarray:
 LOSS_OF = {
     "regression": losses.SquaredError(),
     "counts": losses.Poisson(),
+    "amounts": losses.SquaredError(),
     "binary": losses.Logistic(),
     "classes": losses.Softmax(),
 }
@@ -61,13 +63,21 @@ LOSS_OF = {
         ("regression", "l1", "l1", None),
         ("regression", "quantile", "quantile", losses.Quantile(alpha=0.8)),
         ("regression", "huber", "huber", losses.Huber(delta=0.8)),
+        ("regression", "l2", "r2", None),
+        ("regression", "fair", "fair", None),
         ("counts", "poisson", "poisson", None),
+        ("counts", "tweedie", "tweedie", None),
+        ("amounts", "gamma", "gamma", None),
         ("binary", "binary", "binary_logloss", None),
         ("binary", "binary", "binary_error", None),
         ("binary", "binary", "auc", None),
         ("binary", "binary", "average_precision", None),
+        ("binary", "binary", "cross_entropy", None),
+        ("binary", "binary", "kullback_leibler", None),
         ("classes", "multiclass", "multi_logloss", None),
+        ("classes", "multiclassova", "multi_logloss", None),
         ("classes", "multiclass", "multi_error", None),
+        ("classes", "multiclass", "auc_mu", None),
     ],
 )
 def test_value_is_what_lightgbm_reports(kind, objective, name, loss):
@@ -92,12 +102,19 @@ def test_value_is_what_lightgbm_reports(kind, objective, name, loss):
         ("regression", "reg:quantileerror", "quantile", losses.Quantile(alpha=0.8)),
         ("counts", "count:poisson", "poisson-nloglik", None),
         ("counts", "count:poisson", "rmsle", None),
+        ("counts", "reg:tweedie", "tweedie-nloglik@1.3", None),
+        ("regression", "reg:pseudohubererror", "mphe", None),
+        ("amounts", "reg:gamma", "gamma-nloglik", None),
+        ("amounts", "reg:gamma", "gamma-deviance", None),
         ("binary", "binary:logistic", "logloss", None),
         ("binary", "binary:logistic", "error", None),
         ("binary", "binary:logistic", "auc", None),
+        ("binary", "binary:logistic", "aucpr", None),
+        ("binary", "binary:logistic", "error@0.3", None),
         ("classes", "multi:softprob", "mlogloss", None),
         ("classes", "multi:softprob", "merror", None),
         ("classes", "multi:softprob", "auc", None),
+        ("classes", "multi:softprob", "aucpr", None),
     ],
 )
 def test_value_is_what_xgboost_reports(kind, objective, name, loss):
@@ -115,6 +132,61 @@ def test_value_is_what_xgboost_reports(kind, objective, name, loss):
     )
     ours = load(name, loss or LOSS_OF[kind])(wide(booster.predict(valid)), columns(y, kind), weight)
     np.testing.assert_allclose(ours, reported["valid"][name][-1], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "alias", "rival"),
+    [
+        ("regression", "l2_root", "rmse"),
+        ("regression", "regression", "l2"),
+        ("regression", "regression_l2", "l2"),
+        ("regression", "regression_l1", "l1"),
+        ("regression", "mean_absolute_percentage_error", "mape"),
+        ("binary", "binary", "binary_logloss"),
+        ("binary", "xentropy", "cross_entropy"),
+        ("binary", "kldiv", "kullback_leibler"),
+        *(
+            ("classes", alias, "multi_logloss")
+            for alias in ["multiclass", "softmax", "multiclassova", "multiclass_ova", "ova", "ovr"]
+        ),
+    ],
+)
+def test_aliases_are_lightgbms(kind, alias, rival):
+    X, y, _ = targets(kind)
+    classes = {"num_class": 3, "objective": "multiclass"} if kind == "classes" else {"objective": "binary"}
+    params = {"metric": alias, "verbose": -1, "num_threads": 1, "max_bin": 2} | (
+        classes if kind != "regression" else {}
+    )
+    reported: dict = {}
+    train = lightgbm.Dataset(X, y)
+    lightgbm.train(params, train, 1, valid_sets=[train], callbacks=[lightgbm.record_evaluation(reported)])
+    assert list(reported["training"]) == [rival]
+    assert load(alias, LOSS_OF[kind]).function == load(rival, LOSS_OF[kind]).function
+
+
+def test_gamma_deviance_is_the_mean_of_what_lightgbm_sums():
+    X, y, weight = targets("amounts")
+    params = {"objective": "gamma", "metric": "gamma_deviance", "verbose": -1, "num_threads": 1}
+    train, reported = lightgbm.Dataset(X, y), {}
+    valid = lightgbm.Dataset(X, y, weight=weight, reference=train)
+    booster = lightgbm.train(params, train, 10, valid_sets=[valid], callbacks=[lightgbm.record_evaluation(reported)])
+    ours = load("gamma_deviance", losses.SquaredError())(wide(booster.predict(X)), wide(y), weight)
+    np.testing.assert_allclose(ours * weight.sum(), reported["valid_0"]["gamma_deviance"][-1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_error_of_the_top_classes_is_lightgbms(k):
+    X, y, weight = targets("classes")
+    params = {"objective": "multiclass", "num_class": 3, "metric": "multi_error", "multi_error_top_k": k}
+    train, reported = lightgbm.Dataset(X, y), {}
+    valid = lightgbm.Dataset(X, y, weight=weight, reference=train)
+    record = lightgbm.record_evaluation(reported)
+    booster = lightgbm.train(
+        params | {"verbose": -1, "num_threads": 1}, train, 3, valid_sets=[valid], callbacks=[record]
+    )
+    ours = load(f"multi_error@{k}", losses.Softmax())(booster.predict(X), columns(y, "classes"), weight)
+    (theirs,) = reported["valid_0"].values()
+    np.testing.assert_allclose(ours, theirs[-1], rtol=1e-6)
 
 
 # ---------------------------------------------------------------------------- scikit-learn
@@ -201,6 +273,26 @@ def test_poisson_is_half_the_deviance_but_for_a_constant():
     difference = poisson(one, y, weight) - poisson(other, y, weight)
     deviance = partial(metrics.mean_poisson_deviance, sample_weight=weight)
     np.testing.assert_allclose(2 * difference, deviance(y, one) - deviance(y, other), rtol=1e-10)
+
+
+def test_gamma_and_tweedie_are_deviances_of_sklearn():
+    rng = np.random.default_rng(0)
+    weight, (y, one, other) = rng.uniform(size=30), rng.uniform(0.5, 4, size=(3, 30, 1))
+    gamma = partial(metrics.mean_gamma_deviance, sample_weight=weight)
+    np.testing.assert_allclose(load("gamma-deviance", losses.Poisson())(one, y, weight), gamma(y, one), rtol=1e-10)
+    tweedie = load("tweedie-nloglik@1.7", losses.Poisson())
+    deviance = partial(metrics.mean_tweedie_deviance, power=1.7, sample_weight=weight)
+    difference = tweedie(one, y, weight) - tweedie(other, y, weight)
+    np.testing.assert_allclose(2 * difference, deviance(y, one) - deviance(y, other), rtol=1e-10)
+
+
+def test_auc_mu_and_top_error_of_two_classes_are_auc_and_error():
+    rng = np.random.default_rng(0)
+    y, p, weight = rng.integers(2, size=(50, 1)).astype(float), rng.uniform(size=(50, 1)), rng.uniform(size=50)
+    for several, two in [("auc_mu", "auc"), ("multi_error@1", "error"), ("error@0.5", "error")]:
+        ours, expected = (load(name, losses.Logistic())(p, y, weight) for name in (several, two))
+        np.testing.assert_allclose(ours, expected, rtol=1e-12)
+    assert load("multi_error@2", losses.Logistic())(p, y, weight) == 0.0
 
 
 # ---------------------------------------------------------------------------- the loss's own
@@ -310,7 +402,7 @@ def test_a_metric_loads_as_it_is():
     assert load(metric, losses.SquaredError()) is metric
 
 
-@pytest.mark.parametrize("name", ["rmse", "huber", "auc", "logloss", "poisson-nloglik"])
+@pytest.mark.parametrize("name", ["rmse", "huber", "auc", "logloss", "poisson-nloglik", "error@0.4"])
 def test_metrics_survive_pickling(name):
     metric = load(name, losses.Logistic())
     rng = np.random.default_rng(0)
@@ -340,6 +432,14 @@ def test_squares_that_overflow_are_the_worst(metric, worst):
         ("rmsee", losses.SquaredError(), ValueError, "eval_metric='rmsee' is unknown.*rmse.*huber.*auc"),
         ("auc", losses.SquaredError(), ValueError, "eval_metric='auc' is for classes.*squared_error.*rmse"),
         ("logloss", losses.Poisson(), ValueError, "eval_metric='logloss' is for classes.*poisson"),
+        ("error@0.3", losses.Poisson(), ValueError, "eval_metric='error@0.3' is for classes.*poisson"),
+        ("error@0.3", losses.Softmax(), ValueError, "eval_metric='error@0.3' is for two classes.*multi_error@2"),
+        ("error@half", losses.Logistic(), ValueError, "eval_metric='error@half' must be error@t, a threshold"),
+        ("error@1.5", losses.Logistic(), ValueError, "must be error@t, a threshold from 0 to 1"),
+        ("multi_error@1.5", losses.Softmax(), ValueError, "must be multi_error@k, a whole number"),
+        ("tweedie-nloglik@2", losses.Poisson(), ValueError, "must be tweedie-nloglik@rho, 1 < rho < 2"),
+        ("tweedie-nloglik", losses.Poisson(), ValueError, "is unknown.*tweedie-nloglik@rho.*, error@t"),
+        ("auc@3", losses.Logistic(), ValueError, "eval_metric='auc@3' is unknown"),
         (3, losses.SquaredError(), TypeError, "eval_metric=3 is no metric"),
         (("a", "b"), losses.SquaredError(), TypeError, "is no metric.*greater_is_better"),
         (metrics.get_scorer("r2"), losses.SquaredError(), TypeError, "scikit-learn scorer, its metric function"),
@@ -363,6 +463,10 @@ def test_a_function_that_returns_a_tuple_is_refused_with_the_cure():
         ("auc", losses.Logistic(), [[1.0], [1.0]], [1.0, 1.0], "'auc' needs rows of two classes"),
         ("auc", losses.Logistic(), [[0.0], [0.0]], [1.0, 1.0], "'auc' needs rows of two classes"),
         ("auc", losses.Softmax(), [[0.0, 1.0], [0.0, 1.0]], [1.0, 1.0], "'auc' needs rows of two classes"),
+        ("auc_mu", losses.Softmax(), [[0.0, 1.0], [0.0, 1.0]], [1.0, 1.0], "'auc_mu' needs rows of two classes"),
+        ("aucpr", losses.Logistic(), [[0.0], [0.0]], [1.0, 1.0], "'aucpr' needs rows of two classes"),
+        ("gamma", losses.SquaredError(), [[1.0], [0.0]], [1.0, 1.0], "gamma distribution needs y above 0"),
+        ("gamma-deviance", losses.SquaredError(), [[1.0], [-1.0]], [1.0, 1.0], "gamma distribution needs y above 0"),
         ("mae", losses.SquaredError(), [[1.0], [2.0]], [0.0, 0.0], "'mae': the weights sum to 0"),
     ],
 )
