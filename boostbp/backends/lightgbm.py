@@ -145,7 +145,7 @@ class LightGBMGrower:
             return grad, hess
 
         for _ in range(n_rounds):
-            with _with_threads(self.growth.n_threads):
+            with _turn_of(self.growth.n_threads):
                 booster.update(fobj=derivatives)
         return _lightgbm_text.linear_leaves(booster.model_to_string(num_iteration=-1))[1:]
 
@@ -201,11 +201,18 @@ _turn = Condition()
 @contextmanager
 def _with_threads(n_threads: int) -> Iterator[None]:
     """Call LightGBM with so many threads; calls with another number wait, for the number is process-wide."""
+    with _turn_of(n_threads):
+        _hold_threads(n_threads)
+        yield
+
+
+@contextmanager
+def _turn_of(n_threads: int) -> Iterator[None]:
+    """Wait until nobody is inside LightGBM with another number of threads, and keep it so."""
     with _turn:
         _turn.wait_for(lambda: _calls.keys() <= {n_threads})
         _calls[n_threads] += 1
     try:
-        _hold_threads(n_threads)
         yield
     finally:
         with _turn:

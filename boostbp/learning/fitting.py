@@ -15,8 +15,8 @@ from boostbp.learning.objective import Objective
 from boostbp.learning.sketch import Sketch
 from boostbp.trees import kernels, threads
 from boostbp.trees.fitting import fit_trees, rows_by_leaf
-from boostbp.trees.forest import Member
-from boostbp.trees.ridge import LeafModel, LeafRanges, LeafRows, Paths, fit_rows
+from boostbp.trees.forest import Forest, Member
+from boostbp.trees.ridge import LeafModel, LeafRanges, Paths, fit_rows
 from boostbp.trees.sparse import Matrix
 from boostbp.trees.tree import Tree
 from boostbp.trees.workspace import Workspace
@@ -198,9 +198,9 @@ class Rounds:
             self.members[number] = member
             self.leaf[number] = leaf
 
-    def _native(self, output: int) -> list[tuple[Member, NDArray[np.int32]]]:
-        settings, table = self.bound.settings, self.bound.table
-        grower = self.bound.grower.fork(self.seed + output)
+    def _native(self, output: int) -> list[tuple[Member, NDArray[Any]]]:
+        settings, bound = self.bound.settings, self.bound
+        grower = bound.grower.fork(self.seed + output)
         if not isinstance(grower, NativeGrower):
             raise ValueError(
                 "leaves='native' is not supported: this backend has no linear leaves of its own. Use leaves='refit'."
@@ -212,18 +212,32 @@ class Rounds:
             grad, hess = self.objective.gradient(start + score.reshape(-1, 1), outputs)
             return grad.ravel(), hess.ravel()
 
-        grown = []
         native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
-        for leaves in native:
-            leaf = leaves.tree.leaf_of(table.X)
-            model = _from_native(leaves, leaf, table.X, self.bound.weight)
-            self._add(model, leaf, self.bound.Z, outputs)
-            grown.append((Member(leaves.tree, model, output), leaf))
-        return grown
+        self._check([leaves.tree for leaves in native])
+        leaf = np.empty((len(native), len(bound.Z)), self.leaf.dtype)
+        members = [
+            Member(leaves.tree, self._from_native(leaves, of_tree), 0)
+            for leaves, of_tree in zip(native, leaf, strict=True)
+        ]
+        forest = Forest.pack(members, n_features=bound.table.X.shape[1], n_outputs=1, basis=settings.basis, clip=False)
+        self.running[output] += forest.evaluate(bound.table.X, leaf)[:, 0]
+        return [(member._replace(first_output=output), of_tree) for member, of_tree in zip(members, leaf, strict=True)]
+
+    def _from_native(self, leaves: LinearLeaves, leaf: NDArray[Any]) -> LeafModel:
+        """The library's linear leaves in our frame: same function, training ranges added; `leaf` is written."""
+        bound, paths = self.bound, Paths(leaves.start, leaves.features, 1)
+        blocks = rows_by_leaf(leaves.tree, paths, bound.table.X, bound.table.X, bound.codes, leaf, self.space)
+        ranges = [LeafRanges.of(rows, paths, bound.weight) for rows in blocks]
+        for rows in blocks:
+            rows.give_back(self.space)
+        frame = sum(ranges[1:], start=ranges[0]).frame(flat_scale=1.0)
+        w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
+        kernels.move_to_frame(paths.start, 1, 1, frame, w)
+        return LeafModel(paths, frame, w, 1, leaves.missing)
 
     def _check(self, trees: Sequence[Tree]) -> None:
         """Refuse trees whose leaves have no number in `leaf`: they would be routed wrongly without a word."""
-        most = max(tree.n_leaves for tree in trees)
+        most = max((tree.n_leaves for tree in trees), default=1)
         if most - 1 > np.iinfo(self.leaf.dtype).max:
             raise ValueError(
                 f"the backend grew a tree of {most} leaves, but max_depth and max_leaves allow "
@@ -246,13 +260,3 @@ def _by_output(columns: Floats) -> Floats:
     """(rows, outputs) as (outputs, rows) in one piece; a single row if all outputs share one column in memory."""
     shared = columns.strides[1] == 0
     return np.require(columns[:, :1].T if shared else columns.T, np.float64, ["C", "W"])
-
-
-def _from_native(leaves: LinearLeaves, leaf: NDArray[np.int32], X: Floats, weight: Floats) -> LeafModel:
-    """The library's linear leaves in our frame: same function, training ranges added."""
-    paths = Paths(leaves.start, leaves.features, 1)
-    blocks = [LeafRanges.of(rows, paths, weight) for rows in LeafRows.blocks(leaf, paths, X)]
-    frame = sum(blocks[1:], start=blocks[0]).frame(flat_scale=1.0)
-    w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
-    kernels.move_to_frame(paths.start, 1, 1, frame, w)
-    return LeafModel(paths, frame, w, 1, leaves.missing)
