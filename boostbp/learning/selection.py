@@ -30,6 +30,11 @@ from boostbp.trees.ridge import Ridge
 __all__ = ["train"]
 
 Floats = NDArray[np.float64]
+LIGHT = (
+    1.0  # penalty of the ridge under a hidden layer: its units follow their gradients faster than cross-validated ones
+)
+KEPT_EPOCHS = 4  # for which structures that all units share are kept
+HEADED = 2  # networks, the best ones, that get output layers grown to their end
 RATE = 0.04  # shrinkage of heads: slower than in an epoch, as they are grown once
 PICKS = 20  # steps of the search for weights, which are multiples of one over the picks made
 # of trees with constant leaves, which must be more of them and larger than those with regressions
@@ -62,7 +67,8 @@ def train(
     """Train a network by back-propagation, then weigh it against single layers of the same library.
 
     With ``settings.deep == "auto"`` and an evaluation set, the model is a sum of single layers and networks: the one
-    that was trained, one whose hidden layers are linear, and both with their output layers boosted anew to the end.
+    that was trained, its variants (hidden units that share their trees, and linear ones under two penalties: none of
+    them is best on all data), and the best of these with output layers boosted anew to the end.
     Weights are those that the first evaluation set likes best (forward selection with replacement: Caruana and
     others 2004). Where no sum with a network in it is better than the best without by more than
     `settings.least_gain` standard errors, networks are left out.
@@ -85,10 +91,15 @@ def train(
     grown_by = growing(backend, settings)
     pool = _Pool(table, y, weight, grown_by, loss, settings, network.baseline, held, to_target(held.y), until)
     try:
-        options = [*pool.singles(), *pool.under("network", network)]
-        straight = _linear(settings, until - time.perf_counter())
-        if straight is not None:
-            options += pool.under("linear network", again(settings=straight)[0])
+        options = [*pool.singles(), pool.plainly("network", network)]
+        for name, variant in _variants(settings):
+            left = until - time.perf_counter()
+            if left > 0:
+                variant = replace(variant, max_time=None if settings.max_time is None else left)
+                options.append(pool.plainly(name, again(settings=variant)[0]))
+        ranked = sorted((option for option in options if option.deep), key=lambda option: pool.score(option.held))
+        for option in ranked[:HEADED]:
+            options += pool.headed(option)
         picks, gain, error = _picks(options, pool.row_losses, held.weight, settings.least_gain)
     except KeyboardInterrupt:
         history.stop = Stop.INTERRUPTED
@@ -102,13 +113,25 @@ def train(
     return weighted_sum(*zip(*chosen, strict=True)), history
 
 
-def _linear(settings: Settings, left: float) -> Settings | None:
-    """Settings of a network with linear hidden layers; None if the network has them, or if its time is up."""
-    hidden = settings.layers[:-1]
-    if not any(layer.n_estimators for layer in hidden) or left <= 0:
-        return None
-    layers = (*(replace(layer, n_estimators=0, base="ridge") for layer in hidden), settings.layers[-1])
-    return replace(settings, layers=layers, max_time=None if settings.max_time is None else left)
+def _variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
+    """Networks beside the one that was asked for, with other hidden layers; none if it has no trees there."""
+    *hidden, last = settings.layers
+    if not any(layer.n_estimators for layer in hidden):
+        return
+
+    def with_hidden(*layers: LayerSettings) -> Settings:
+        return replace(settings, layers=(*layers, last))
+
+    if all(layer.leaves == "refit" for layer in settings.layers):
+        shared = with_hidden(*(replace(layer, growth=replace(layer.growth, shared=True)) for layer in hidden))
+        shared = replace(shared, structure_epochs=max(KEPT_EPOCHS, settings.structure_epochs))
+        if shared != settings:
+            yield "network of shared trees", shared
+    straight = with_hidden(*(replace(layer, n_estimators=0, base="ridge") for layer in hidden))
+    light = with_hidden(*(replace(layer, base_lambda=LIGHT) for layer in straight.layers[:-1]))
+    yield "linear network", straight
+    if light != straight:
+        yield "linear network, light penalty", light
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +178,13 @@ class _Pool:
             fitted, raw = self._head(self.table, self.held.X, layer)
             yield _Option(name, False, Network((fitted,), self.baseline), raw)
 
-    def under(self, name: str, network: Network) -> Iterator[_Option]:
-        """A network, and its hidden layers under output layers grown to their end."""
-        n_threads = self.settings.n_threads
-        yield _Option(name, True, network, network.predict(self.held.X, n_jobs=n_threads))
+    def plainly(self, name: str, network: Network) -> _Option:
+        """A network as it was trained."""
+        return _Option(name, True, network, network.predict(self.held.X, n_jobs=self.settings.n_threads))
+
+    def headed(self, option: _Option) -> Iterator[_Option]:
+        """The hidden layers of a network under output layers grown to their end."""
+        network, n_threads = option.network, self.settings.n_threads
         inputs = self.table.X, self.held.X
         hidden = tuple(network.representation(X, -2, n_jobs=n_threads) for X in inputs)
         kinds = [("final output layer", network.skip, self.smooth)]
@@ -168,7 +194,8 @@ class _Pool:
             below, held_below = (seen([X, h], skip=skip) for X, h in zip(inputs, hidden, strict=True))
             categorical = tuple(hidden[0].shape[1] + j for j in self.table.categorical) if skip else ()
             fitted, raw = self._head(Table(below, categorical), held_below, layer)
-            yield _Option(f"{name}, {kind}", True, Network((*network.layers[:-1], fitted), self.baseline, skip), raw)
+            headed = Network((*network.layers[:-1], fitted), self.baseline, skip)
+            yield _Option(f"{option.name}, {kind}", True, headed, raw)
 
     def _head(self, table: Table, held_X: Floats, layer: LayerSettings) -> tuple[Layer, Floats]:
         return boost(
