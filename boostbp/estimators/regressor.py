@@ -100,9 +100,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         How these rows are drawn: once, uniformly; or for each layer fit, half of them those with the largest gradients.
     best_rounds : bool
         Keep as many rounds of the output layer as the first evaluation set likes best.
-    eval_metric : str, callable or None
+    eval_metric : str, callable, tuple or None
         Metric of the evaluation sets, by its name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"), a
-        function ``f(y_true, y_pred)``, or a tuple of name, function and whether greater is better; None: the loss's own.
+        function ``f(y_true, y_pred)``, or a tuple ``(name, f, greater_is_better)``; None: the loss's own.
     early_stopping : bool or "auto"
         Without `eval_set`, hold out `validation_fraction` of the rows ("auto": from 200 rows on).
         False: run all epochs.
