@@ -63,7 +63,6 @@ LOSS_OF = {
         ("regression", "l1", "l1", None),
         ("regression", "quantile", "quantile", losses.Quantile(alpha=0.8)),
         ("regression", "huber", "huber", losses.Huber(delta=0.8)),
-        ("regression", "l2", "r2", None),
         ("regression", "fair", "fair", None),
         ("counts", "poisson", "poisson", None),
         ("counts", "tweedie", "tweedie", None),
