@@ -122,14 +122,15 @@ class LightGBMGrower:
     def boost(self, gradient: Gradient, n_rounds: int, learning_rate: float, reg_lambda: float) -> list[LinearLeaves]:
         """Train linear trees natively; see `boostbp.backends.base.NativeGrower`.
 
-        Rounds in which LightGBM finds no split give no tree, so the list may be shorter than `n_rounds`.
+        Rounds in which LightGBM finds no split give no tree, so the list may be shorter than `n_rounds`; with a
+        learning rate of 0, which LightGBM refuses, it is empty.
 
         Raises
         ------
         ValueError
             If the input exceeds the range of float32, in which LightGBM fits its linear leaves.
         """
-        if not self._may_split():
+        if learning_rate == 0.0 or not self._may_split():
             return []
         params = self.params | {"linear_tree": True, "linear_lambda": reg_lambda, "learning_rate": learning_rate}
         dataset = self.bins.linear(params)

@@ -57,7 +57,7 @@ def _center(table: Table, weight: Floats) -> Floats:
     X = table.X
     if isinstance(X, Sparse):
         center: Floats = (weight / weight.sum()) @ X.entries
-        for j in {*np.flatnonzero(np.isnan(center)), *table.categorical}:
+        for j in {*np.flatnonzero(~np.isfinite(center)), *table.categorical}:
             x = X.dense(np.array([j]), slice(0, len(X)))[:, 0]
             center[j] = _most_frequent(x, weight) if j in table.categorical else _mean(x, weight)
         return center
@@ -75,4 +75,5 @@ def _mean(x: Floats, weight: Floats) -> float:
     """Weighted mean of what is present, and never beyond it by rounding."""
     present = ~np.isnan(x)
     x, w = x[present], weight[present]
-    return float(np.clip(w / w.sum() @ x, x.min(), x.max())) if len(x) else np.nan
+    with np.errstate(over="ignore"):  # shares that round to a sum above 1 carry the largest numbers to inf
+        return float(np.clip(w / w.sum() @ x, x.min(), x.max())) if len(x) else np.nan

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.utils.multiclass import check_classification_targets
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
@@ -53,6 +54,17 @@ def test_targets_whose_squares_float64_does_not_hold(size):
 def test_auto_encoder_refuses_the_ends_of_float64_at_fit_only():
     model = BoostBPAutoencoder(**SMALL).fit(X)
     assert np.isfinite(model.predict([[LARGEST, -LARGEST, -LARGEST]])).all()
+
+
+@pytest.mark.parametrize("made", [np.asarray, csr_array], ids=["dense", "sparse"])
+def test_column_at_the_end_of_float64_has_its_mean_there(made):
+    weight = np.random.default_rng(2).uniform(size=60)
+    with np.errstate(over="ignore"):
+        assert np.isinf(weight / weight.sum() @ np.full(60, LARGEST))  # the shares sum to more than 1
+    H = made(np.column_stack([X, np.full(60, LARGEST)]))
+    model = BoostBPRegressor(**SMALL, early_stopping=False).fit(H, Y, sample_weight=weight)
+    assert model.feature_summary_.center[-1] == LARGEST
+    assert np.isfinite(model.feature_importances_).all()
 
 
 @pytest.mark.parametrize("weight", [1e-300, 1e-31, 1e31, 1e300])

@@ -208,6 +208,12 @@ def test_native_leaves_predict_as_the_library_does(case, monkeypatch):
 
 
 @pytest.mark.parametrize("case", NATIVE, ids=str)
+def test_native_leaves_with_a_learning_rate_of_0_leave_the_base(case):
+    native, refitted = (fit_case(one, learning_rate=0.0).output for one in (case, replace(case, leaves="refit")))
+    np.testing.assert_array_equal(native, refitted)
+
+
+@pytest.mark.parametrize("case", NATIVE, ids=str)
 def test_native_leaves_fit_the_targets(case):
     _, Y, weight = training_rows(case)
     error = weight @ np.square(fitted(case).output - Y).sum(1)
