@@ -33,7 +33,8 @@ __all__ = ["BaseBoostBP", "all_or_nothing", "counted", "names_of", "standard_uni
 Floats = NDArray[np.float64]
 P = ParamSpec("P")
 R = TypeVar("R")
-HOLD_OUT_ROWS = 200  # below this many rows early_stopping="auto" does not give rows away
+# Of early_stopping="auto": below so many rows none are given away, and so many at least are given away, or a quarter.
+HOLD_OUT_ROWS = LEAST_HELD = 50
 
 
 class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -229,7 +230,10 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         wanted = self.early_stopping is True or (self.early_stopping == "auto" and len(y) >= HOLD_OUT_ROWS)
         if not wanted or self.epochs == 0:
             return table, y, weight, []
-        if np.ceil(self.validation_fraction * len(y)) >= len(y):
+        share = self.validation_fraction
+        if self.early_stopping == "auto":
+            share = max(share, min(LEAST_HELD / len(y), 0.25))
+        if np.ceil(share * len(y)) >= len(y):
             raise ValueError(
                 f"validation_fraction={self.validation_fraction!r} of {len(y)} rows leaves none to learn from: give a "
                 "smaller share, more rows, or early_stopping=False."
@@ -237,9 +241,9 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rows = np.arange(len(y))
         try:
-            train, held = train_test_split(rows, test_size=self.validation_fraction, random_state=seed, stratify=strata)
+            train, held = train_test_split(rows, test_size=share, random_state=seed, stratify=strata)
         except ValueError:  # a class too small to be split: without strata
-            train, held = train_test_split(rows, test_size=self.validation_fraction, random_state=seed)
+            train, held = train_test_split(rows, test_size=share, random_state=seed)
         if not (weight[held].any() and weight[train].any()):
             return table, y, weight, []
         train.sort()

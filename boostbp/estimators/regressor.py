@@ -104,7 +104,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Metric of the evaluation sets, by its name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"), a
         function ``f(y_true, y_pred)``, or a tuple ``(name, f, greater_is_better)``; None: the loss's own.
     early_stopping : bool or "auto"
-        Without `eval_set`, hold out `validation_fraction` of the rows ("auto": from 200 rows on).
+        Without `eval_set`, hold out `validation_fraction` of the rows. "auto": from 50 rows on, and 50 rows at least,
+        or a quarter of fewer than 200.
         False: run all epochs.
     validation_fraction : float
     n_iter_no_change : int or None

@@ -83,16 +83,16 @@ class Logistic:
     scale_free: ClassVar[bool] = False
     curved: ClassVar[bool] = True
 
-    # With s = 1 for y = 0 and s = -1 for y = 1 nothing cancels, however sure the prediction is.
+    # Written so that nothing cancels, however sure the prediction is.
 
     def value(self, h: Floats, y: Floats) -> Floats:
-        """Negative log-likelihood."""
-        return np.logaddexp(0.0, (1.0 - 2.0 * y) * h).sum(axis=1)
+        """Negative log-likelihood; `y` may be a probability."""
+        losses: Floats = y * np.logaddexp(0.0, -h) + (1.0 - y) * np.logaddexp(0.0, h)
+        return losses.sum(axis=1)
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
         """Probability of class 1 minus target."""
-        sign = 1.0 - 2.0 * y
-        return sign * expit(sign * h)
+        return np.asarray((1.0 - y) * expit(h) - y * expit(-h))
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
         """``p (1 - p)``."""

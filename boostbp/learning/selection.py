@@ -17,7 +17,7 @@ from boostbp.learning.bound import LayerSettings
 from boostbp.learning.heads import boost
 from boostbp.learning.history import Candidate, Choice, History, Stop
 from boostbp.learning.layer import Layer
-from boostbp.learning.losses import Loss
+from boostbp.learning.losses import Logistic, Loss, Softmax
 from boostbp.learning.merging import weighted_sum
 from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network, seen
@@ -89,7 +89,8 @@ def train(
     held = eval_sets[0]
     until = np.inf if settings.max_time is None else begun + settings.max_time
     grown_by = growing(backend, settings)
-    pool = _Pool(table, y, weight, grown_by, loss, settings, network.baseline, held, to_target(held.y), until)
+    target = _softened(to_target(held.y), held.weight, loss)
+    pool = _Pool(table, y, weight, grown_by, loss, settings, network.baseline, held, target, until)
     try:
         options = [*pool.singles(), pool.plainly("network", network)]
         for name, variant in _variants(settings):
@@ -132,6 +133,20 @@ def _variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
     yield "linear network", straight
     if light != straight:
         yield "linear network, light penalty", light
+
+
+def _softened(target: Floats, weight: Floats, loss: Loss) -> Floats:
+    """Targets of held-out rows; of classes, as if one row more like each had another class.
+
+    Few rows may all be told apart by a model that is sure of them without limit: it would seem to lose nothing, and
+    lose without limit where it errs. The idea is Platt's (1999), with all held-out rows in place of those of a class.
+    """
+    if not isinstance(loss, (Logistic, Softmax)):
+        return target
+    other = 1.0 / (np.count_nonzero(weight) + 2.0)
+    if target.shape[1] == 1:
+        return target * (1.0 - other) + (1.0 - target) * other
+    return target * (1.0 - other) + (1.0 - target) * other / (target.shape[1] - 1)
 
 
 @dataclass(frozen=True, slots=True)

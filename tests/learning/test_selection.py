@@ -13,7 +13,8 @@ from sklearn.metrics import log_loss
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.estimators import parameters
 from boostbp.learning.history import Candidate
-from boostbp.learning.selection import _forward, _Option, _picks
+from boostbp.learning.losses import Logistic, Softmax, SquaredError
+from boostbp.learning.selection import _forward, _Option, _picks, _softened
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(200, n_features=5, random_state=1)
@@ -72,6 +73,29 @@ def test_classifier_is_chosen_by_its_loss():
     model = BoostBPClassifier((4,), **FAST).fit(X[:400], y[:400], eval_set=[(X[400:], y[400:])])
     losses = [one.loss for one in model.history_.choice.candidates]
     assert log_loss(y[400:], model.predict_proba(X[400:])) <= min(losses) + 1e-9
+
+
+def test_softened_labels_are_those_of_one_more_row_of_another_class():
+    y = np.array([[0.0], [1.0], [1.0], [0.0]])
+    weight = np.array([1.0, 2.0, 0.5, 0.0])  # three rows count
+    np.testing.assert_allclose(_softened(y, weight, Logistic()).ravel(), [0.2, 0.8, 0.8, 0.2])
+    one_hot = np.eye(3)
+    softened = _softened(one_hot, np.ones(3), Softmax())
+    np.testing.assert_allclose(softened, 0.8 * one_hot + 0.1 * (1 - one_hot))
+    np.testing.assert_allclose(softened.sum(axis=1), 1.0)
+    assert _softened(y, weight, SquaredError()) is y
+    # the two losses agree on what a row of probabilities costs
+    h, p = np.array([[1.3], [-40.0]]), np.array([[0.3], [0.9]])
+    two = np.hstack([1 - p, p])
+    np.testing.assert_allclose(Logistic().value(h, p), Softmax().value(np.hstack([np.zeros_like(h), h]), two))
+
+
+def test_classifier_that_tells_few_rows_apart_is_not_sure_without_limit():
+    X, y = load_breast_cancer(return_X_y=True)
+    order = np.random.default_rng(6).permutation(len(y))
+    train, held, test = order[:200], order[200:230], order[230:]
+    model = BoostBPClassifier(random_state=0).fit(X[train], y[train], eval_set=[(X[held], y[held])])
+    assert log_loss(y[test], model.predict_proba(X[test])) < 0.2  # .27 by the labels themselves
 
 
 def test_networks_that_add_too_little_are_left_out_and_still_transform(monkeypatch):
