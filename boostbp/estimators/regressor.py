@@ -84,9 +84,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     output : {"boost", "move"}
         The output layer is boosted on the loss, or fitted to its moved target as in the paper.
     deep : {"auto", True}
-        On held-out rows, weigh the deep network, and one with linear hidden layers, against single layers of the
-        same library: the model is the sum of them that does best, without networks where they add nothing
-        (``history_.choice``, ``summary()``). True: just the network. Needs an evaluation set, or rows to hold out.
+        On held-out rows, weigh the deep network and variants of it (hidden units that share trees; linear hidden
+        layers) against single layers of the same library: the model is the sum of them that does best, without
+        networks where they add nothing (``history_.choice``, ``summary()``). True: just the network. Needs an evaluation set, or rows to hold out.
     skip : bool
         Layers above the first see the features beside the hidden layer below them.
     moves : int
