@@ -86,7 +86,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     deep : {"auto", True}
         On held-out rows, weigh the deep network and variants of it (hidden units that share trees; linear hidden
         layers) against single layers of the same library: the model is the sum of them that does best, without
-        networks where they add nothing (``history_.choice``, ``summary()``). True: just the network. Needs an evaluation set, or rows to hold out.
+        networks where they add nothing (``history_.choice``, ``summary()``). True: just the network. Needs an
+        evaluation set, or rows to hold out.
     skip : bool
         Layers above the first see the features beside the hidden layer below them.
     moves : int
