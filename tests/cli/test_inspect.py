@@ -15,7 +15,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.cli import app
 from boostbp.report.contenders import SINGLE_LAYER
 
-TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "random_state": 0}
+TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "early_stopping": False, "random_state": 0}
 
 
 def run(*arguments):
@@ -33,9 +33,7 @@ def folder(tmp_path_factory):
     model = BoostBPClassifier((4, 3), **TINY).fit(X, y)
     save(model, where / "iris.boostbp")
     X.assign(species=y).to_csv(where / "iris.csv", index=False)
-    save(
-        BoostBPRegressor((2,), early_stopping=False, **TINY).fit(people.data, people.target), where / "diabetes.boostbp"
-    )
+    save(BoostBPRegressor((2,), **TINY).fit(people.data, people.target), where / "diabetes.boostbp")
     people.frame.to_parquet(where / "diabetes.parquet")
     return where
 

@@ -40,13 +40,27 @@ class MedianStumpGrower:
 
 def test_estimators_train_on_an_own_backend():
     own = MedianStumps()
-    model = BoostBPRegressor((4,), backend=own, deep=True, epochs=3, max_depth=7, random_state=0).fit(X, y)
+    model = BoostBPRegressor(
+        (4,), backend=own, deep=True, epochs=3, max_depth=7, early_stopping=True, random_state=0
+    ).fit(X, y)
     assert model.score(X, y) > 0.9
     assert own.bound[1].max_depth == 7
     nodes = model.network_.layers[0].forest.nodes
     assert set(nodes.threshold) <= set(np.median(own_input(model), axis=0))
     classifier = BoostBPClassifier((4,), backend=MedianStumps(), epochs=2, random_state=0).fit(X, y > 0.5)
     assert classifier.score(X, y > 0.5) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("rows", "early_stopping", "held"),
+    [(49, "auto", 0), (50, "auto", 13), (160, "auto", 40), (400, "auto", 50), (1000, "auto", 100), (400, True, 40)],
+)
+def test_rows_held_out_are_a_tenth_but_not_too_few(rows, early_stopping, held):
+    own = MedianStumps()
+    data = np.random.default_rng(0).uniform(-1, 1, (rows, 3))
+    model = BoostBPRegressor((2,), backend=own, deep=True, epochs=1, early_stopping=early_stopping, random_state=0)
+    model.fit(data, data[:, 0])
+    assert len(own.bound[0].X) == rows - held
 
 
 def own_input(model):

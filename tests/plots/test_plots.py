@@ -19,7 +19,7 @@ from boostbp.plots.health import PANELS
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])
 SEEN = {}
-TINY = {"n_estimators": 3, "min_samples_leaf": 5, "random_state": 0}
+TINY = {"n_estimators": 3, "min_samples_leaf": 5, "early_stopping": False, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
