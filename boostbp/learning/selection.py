@@ -30,9 +30,7 @@ from boostbp.trees.ridge import Ridge
 __all__ = ["train"]
 
 Floats = NDArray[np.float64]
-LIGHT = (
-    1.0  # penalty of the ridge under a hidden layer: its units follow their gradients faster than cross-validated ones
-)
+LIGHT = 1.0  # penalty of the ridge under hidden units, which follow their gradients faster than by cross-validation
 KEPT_EPOCHS = 4  # for which structures that all units share are kept
 HEADED = 2  # networks, the best ones, that get output layers grown to their end
 RATE = 0.04  # shrinkage of heads: slower than in an epoch, as they are grown once
@@ -96,8 +94,8 @@ def train(
         for name, variant in _variants(settings):
             left = until - time.perf_counter()
             if left > 0:
-                variant = replace(variant, max_time=None if settings.max_time is None else left)
-                options.append(pool.plainly(name, again(settings=variant)[0]))
+                trained = _trained(again, replace(variant, max_time=None if settings.max_time is None else left))
+                options += [] if trained is None else [pool.plainly(name, trained)]
         ranked = sorted((option for option in options if option.deep), key=lambda option: pool.score(option.held))
         for option in ranked[:HEADED]:
             options += pool.headed(option)
@@ -114,6 +112,17 @@ def train(
     return weighted_sum(*zip(*chosen, strict=True)), history
 
 
+def _trained(train: Callable[..., tuple[Network, History]], settings: Settings) -> Network | None:
+    """A network beside the one that was asked for; None if it exploded in its first epoch."""
+    try:
+        network, history = train(settings=settings)
+    except FloatingPointError:
+        return None
+    if history.stop is Stop.INTERRUPTED:  # it kept its best epoch, but the user wants all of this to end
+        raise KeyboardInterrupt
+    return network
+
+
 def _variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
     """Networks beside the one that was asked for, with other hidden layers; none if it has no trees there."""
     *hidden, last = settings.layers
@@ -124,7 +133,7 @@ def _variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
         return replace(settings, layers=(*layers, last))
 
     if all(layer.leaves == "refit" for layer in settings.layers):
-        shared = with_hidden(*(replace(layer, growth=replace(layer.growth, shared=True)) for layer in hidden))
+        shared = with_hidden(*map(_sharing, hidden))
         shared = replace(shared, structure_epochs=max(KEPT_EPOCHS, settings.structure_epochs))
         if shared != settings:
             yield "network of shared trees", shared
@@ -133,6 +142,13 @@ def _variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
     yield "linear network", straight
     if light != straight:
         yield "linear network, light penalty", light
+
+
+def _sharing(layer: LayerSettings) -> LayerSettings:
+    """The layer with one tree for all units; a sketch not in use before may be one that the library cannot grow on."""
+    if layer.growth.shared:
+        return layer
+    return replace(layer, growth=replace(layer.growth, shared=True), sketch=None)
 
 
 def _softened(target: Floats, weight: Floats, loss: Loss) -> Floats:

@@ -12,7 +12,8 @@ from sklearn.metrics import log_loss
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.estimators import parameters
-from boostbp.learning.history import Candidate
+from boostbp.learning import backprop
+from boostbp.learning.history import Candidate, Stop
 from boostbp.learning.losses import Logistic, Softmax, SquaredError
 from boostbp.learning.selection import _forward, _Option, _picks, _softened
 
@@ -96,6 +97,54 @@ def test_classifier_that_tells_few_rows_apart_is_not_sure_without_limit():
     train, held, test = order[:200], order[200:230], order[230:]
     model = BoostBPClassifier(random_state=0).fit(X[train], y[train], eval_set=[(X[held], y[held])])
     assert log_loss(y[test], model.predict_proba(X[test])) < 0.2  # .27 by the labels themselves
+
+
+def on_training(monkeypatch, number, event):
+    """Let `event(network, history)` stand for what the training of the network with this number gives."""
+    original, calls = backprop.train, []
+
+    def train(*args, **options):
+        calls.append(1)
+        found = original(*args, **options)
+        return event(*found) if len(calls) == number else found
+
+    monkeypatch.setattr(backprop, "train", train)
+
+
+@pytest.mark.parametrize("number", [2, 3, 4])
+def test_interrupt_in_a_variant_ends_the_fit_and_keeps_the_network(monkeypatch, number):
+    def interrupted(network, history):
+        history.stop = Stop.INTERRUPTED  # as a training keeps its best epoch
+        return network, history
+
+    on_training(monkeypatch, number, interrupted)
+    model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
+    assert model.history_.stop is Stop.INTERRUPTED
+    assert model.history_.choice is None
+    alone = BoostBPRegressor((3,), deep=True, **FAST).fit(X, Y, eval_set=[HELD])
+    np.testing.assert_array_equal(model.predict(X), alone.predict(X))
+
+
+@pytest.mark.parametrize("number", [2, 3, 4])
+def test_variant_that_explodes_is_left_out(monkeypatch, number):
+    def explosion(network, history):
+        raise FloatingPointError
+
+    names = [one.name for one in BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD]).history_.choice.candidates]
+    variants = ["network of shared trees", "linear network", "linear network, light penalty"]
+    assert [name for name in names if name in variants] == variants
+    on_training(monkeypatch, number, explosion)
+    choice = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD]).history_.choice
+    lost = variants.pop(number - 2)
+    names = [one.name for one in choice.candidates]
+    assert lost not in names
+    assert set(variants) < set(names)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_sketch_that_is_not_in_use_stops_no_variant(backend):
+    model = BoostBPRegressor((3,), backend=backend, sketch=("projection", 2), **FAST).fit(X, Y, eval_set=[HELD])
+    assert "network of shared trees" in [one.name for one in model.history_.choice.candidates]
 
 
 def test_networks_that_add_too_little_are_left_out_and_still_transform(monkeypatch):
