@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -31,7 +31,8 @@ __all__ = ["train"]
 
 Floats = NDArray[np.float64]
 LIGHT = 1.0  # penalty of the ridge under hidden units, which follow their gradients faster than by cross-validation
-KEPT_EPOCHS = 4  # for which structures that all units share are kept
+KEPT_EPOCHS = 4  # for which variants of the network keep the structures of trees
+WIDER = 2  # times the units asked for: without trees they are cheap
 HEADED = 2  # networks, the best ones, that get output layers grown to their end
 RATE = 0.04  # shrinkage of heads: slower than in an epoch, as they are grown once
 PICKS = 20  # steps of the search for weights, which are multiples of one over the picks made
@@ -129,19 +130,20 @@ def _variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
     if not any(layer.n_estimators for layer in hidden):
         return
 
-    def with_hidden(*layers: LayerSettings) -> Settings:
-        return replace(settings, layers=(*layers, last))
+    def with_hidden(layers: Iterable[LayerSettings], wider: int = 1) -> Settings:
+        units = tuple(wider * n for n in settings.units)
+        return replace(settings, layers=(*layers, last), units=units, structure_epochs=kept)
 
-    if all(layer.leaves == "refit" for layer in settings.layers):
-        shared = with_hidden(*map(_sharing, hidden))
-        shared = replace(shared, structure_epochs=max(KEPT_EPOCHS, settings.structure_epochs))
+    refitted = all(layer.leaves == "refit" for layer in settings.layers)
+    kept = max(KEPT_EPOCHS, settings.structure_epochs) if refitted else settings.structure_epochs
+    if refitted:
+        shared = with_hidden(map(_sharing, hidden))
         if shared != settings:
             yield "network of shared trees", shared
-    straight = with_hidden(*(replace(layer, n_estimators=0, base="ridge") for layer in hidden))
-    light = with_hidden(*(replace(layer, base_lambda=LIGHT) for layer in straight.layers[:-1]))
-    yield "linear network", straight
-    if light != straight:
-        yield "linear network, light penalty", light
+    straight = [replace(layer, n_estimators=0, base="ridge") for layer in hidden]
+    yield "linear network", with_hidden(straight)
+    light = [replace(layer, base_lambda=LIGHT) for layer in straight]
+    yield "wide linear network, light penalty", with_hidden(light, WIDER)
 
 
 def _sharing(layer: LayerSettings) -> LayerSettings:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 __all__ = ["Normalised", "Plain", "Step", "spread"]
 
 Floats = NDArray[np.float64]
-PATIENCE = 4  # epochs without a new lowest training loss
+PATIENCE = 16  # epochs without a new lowest training loss; after fewer, steps die on a plateau that they would cross
 
 
 class Step(Protocol):

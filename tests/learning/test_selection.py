@@ -131,7 +131,7 @@ def test_variant_that_explodes_is_left_out(monkeypatch, number):
         raise FloatingPointError
 
     names = [one.name for one in BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD]).history_.choice.candidates]
-    variants = ["network of shared trees", "linear network", "linear network, light penalty"]
+    variants = ["network of shared trees", "linear network", "wide linear network, light penalty"]
     assert [name for name in names if name in variants] == variants
     on_training(monkeypatch, number, explosion)
     choice = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD]).history_.choice

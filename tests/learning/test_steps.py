@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.learning.steps import Normalised, Plain, spread
+from boostbp.learning.steps import PATIENCE, Normalised, Plain, pace_after, spread
 
 seeds = st.integers(0, 2**20)
 
@@ -109,3 +109,25 @@ def test_step_leaves_its_arguments_alone(step):
     step.move(h, m, g, weight)
     for one, other in zip(before, (h, m, g, weight), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@given(
+    losses=st.lists(st.floats(0.1, 10.0), max_size=80),
+    decay=st.sampled_from([0.25, 0.5, 1.0]),
+)
+def test_moves_get_shorter_for_each_wait_without_a_new_low(losses, decay):
+    waits, since = 0, 0
+    for k, loss in enumerate(losses):
+        if loss < min(losses[:k], default=np.inf):
+            since = k
+        elif (k - since) % PATIENCE == 0:
+            waits += 1
+    assert pace_after(losses, decay) == decay**waits
+
+
+def test_plateau_shorter_than_patience_is_crossed_at_full_length():
+    falling = [10.0 - k for k in range(5)]
+    plateau = [6.5] * (PATIENCE - 1)
+    assert pace_after([*falling, *plateau], 0.5) == 1.0
+    assert pace_after([*falling, *plateau, 5.0, *plateau], 0.5) == 1.0
+    assert pace_after([*falling, *plateau, 6.5], 0.5) == 0.5
