@@ -39,6 +39,7 @@ def paper_settings(**changes: Any) -> dict[str, Any]:
         "standardize": False,
         "clip": False,
         "base": None,
+        "structure_epochs": 1,
         "early_stopping": False,
         "epochs": 60,
     }

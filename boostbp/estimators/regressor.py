@@ -92,8 +92,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Layers above the first see the features beside the hidden layer below them.
     moves : int
         Moves of the hidden variables in each epoch; before all but the last, the output layer is not fitted again.
-    structure_epochs : int
+    structure_epochs : int or "auto"
         Epochs for which tree structures are kept while their leaves are fitted again; 1: grown every epoch.
+        "auto": 4, or 1 with ``leaves="native"``.
     structure_samples : int, float or None
         Rows (a number, or a share of them) that tree structures are grown on; leaves are fitted on all rows.
         Not with ``leaves="native"``.

@@ -25,7 +25,7 @@ from boostbp.trees.sparse import dense
 __all__ = ["GBDTNNClassifier", "GBDTNNRegressor", "NNGBDTClassifier", "NNGBDTRegressor"]
 
 Floats = NDArray[np.float64]
-_OF_TREES_ALONE = {"checkpoint": None, "warm_start": False, "structure_epochs": 1, "structure_samples": None}
+_OF_TREES_ALONE = {"checkpoint": None, "warm_start": False, "structure_epochs": "auto", "structure_samples": None}
 _ACTIVATIONS = ("gelu", "identity", "relu", "tanh")
 _OPTIMIZERS = ("adam", "adamw", "rmsprop", "sgd")
 

@@ -12,7 +12,7 @@ from boostbp.learning.fitting import Rounds, groups_of
 from boostbp.learning.layer import Fit, Layer, SquaredTo, Trace
 from boostbp.trees import kernels, threads
 from boostbp.trees.ridge import without_ones
-from boostbp.trees.sparse import Sparse
+from boostbp.trees.sparse import Matrix, Sparse
 
 __all__ = ["Kept"]
 
@@ -25,7 +25,7 @@ class Kept:
     """Leaf numbers, frames and Cholesky factors of a fitted layer, from which it is fitted to other targets.
 
     Nothing is binned, grown, routed or factored then: one pass sums the moments, one adds the values. It needs
-    one tree per output with leaves fitted by us, on a dense input, and a squared error, whose weights do not change.
+    one tree per output with leaves fitted by us, and a squared error, whose weights do not change.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Kept:
         """Whether a layer on this input can be kept."""
         settings = bound.settings
         grown = settings.n_estimators > 0 and not settings.growth.shared
-        return grown and settings.leaves == "refit" and not isinstance(bound.table.X, Sparse)
+        return grown and settings.leaves == "refit"
 
     def fit(self, bound: BoundInput, objective: SquaredTo, n_threads: int) -> Fit:
         """The layer with the same trees, fitted to another target."""
@@ -64,7 +64,8 @@ class Kept:
             base = run.fit_base()
             weight[: len(base.weight)] = base.weight
         n_outputs = objective.n_outputs
-        groups = groups_of(n_outputs, n_threads)
+        # the path columns of a sparse input are made dense: those of one tree at a time
+        groups = groups_of(n_outputs, n_outputs if isinstance(bound.Z, Sparse) else n_threads)
 
         def alone(outputs: slice) -> None:
             for begin in range(run.first, self.forest.n_trees, n_outputs):
@@ -85,12 +86,21 @@ class Kept:
         columns = slice(start[0], start[-1])
         return (self.leaf[trees], tree_leaf - tree_leaf[0], start - start[0], leaves.column[columns]), columns
 
+    @staticmethod
+    def _dense(Z: Matrix, paths: tuple[Ints, Ints, Ints, Ints]) -> tuple[tuple[Ints, Ints, Ints, Ints], Floats]:
+        """Paths, and the input that their columns are counted in; of a sparse one, these columns alone."""
+        if not isinstance(Z, Sparse):
+            return paths, Z
+        columns, place = np.unique(paths[-1], return_inverse=True)
+        return (*paths[:-1], place.astype(np.int32)), Z.dense(columns, slice(0, len(Z)))
+
     def _factor(self, bound: BoundInput, trees: slice) -> Floats:
         paths, columns = self._paths(trees)
         settings = bound.settings
         ridge, degree = settings.ridge, settings.basis.degree
+        paths, Z = self._dense(bound.Z, paths)
         factors: Floats = kernels.factor_trees(
-            *paths, bound.Z, degree, self.hess, self.forest.leaves.frame[columns], ridge.reg_lambda,
+            *paths, Z, degree, self.hess, self.forest.leaves.frame[columns], ridge.reg_lambda,
             ridge.penalize_constant, ridge.standardize,
         )  # fmt: skip
         return factors
@@ -100,7 +110,8 @@ class Kept:
         settings, leaves = bound.settings, self.forest.leaves
         factors = self.factors[self._of_tree[trees.start] : self._of_tree[trees.stop]]
         first, last = leaves.weight_start[leaves.tree_leaf[[trees.start, trees.stop]]]
+        paths, Z = self._dense(bound.Z, paths)
         weight[first:last] = kernels.refit_trees(
-            *paths, bound.Z, settings.basis.degree, grad, leaves.frame[columns], factors, settings.ridge.standardize,
+            *paths, Z, settings.basis.degree, grad, leaves.frame[columns], factors, settings.ridge.standardize,
             settings.learning_rate, out,
         )  # fmt: skip

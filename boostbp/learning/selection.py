@@ -31,7 +31,6 @@ __all__ = ["train"]
 
 Floats = NDArray[np.float64]
 LIGHT = 1.0  # penalty of the ridge under hidden units, which follow their gradients faster than by cross-validation
-KEPT_EPOCHS = 4  # for which variants of the network keep the structures of trees
 WIDER = 2  # times the units asked for: without trees they are cheap
 HEADED = 2  # networks, the best ones, that get output layers grown to their end
 RATE = 0.04  # shrinkage of heads: slower than in an epoch, as they are grown once
@@ -131,12 +130,9 @@ def _variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
         return
 
     def with_hidden(layers: Iterable[LayerSettings], wider: int = 1) -> Settings:
-        units = tuple(wider * n for n in settings.units)
-        return replace(settings, layers=(*layers, last), units=units, structure_epochs=kept)
+        return replace(settings, layers=(*layers, last), units=tuple(wider * n for n in settings.units))
 
-    refitted = all(layer.leaves == "refit" for layer in settings.layers)
-    kept = max(KEPT_EPOCHS, settings.structure_epochs) if refitted else settings.structure_epochs
-    if refitted:
+    if all(layer.leaves == "refit" for layer in settings.layers):
         shared = with_hidden(map(_sharing, hidden))
         if shared != settings:
             yield "network of shared trees", shared

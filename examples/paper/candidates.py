@@ -38,46 +38,30 @@ _ROUNDS = {
     "mnist3000": [10, 40],
 }
 PAPER: dict[str, list[Params]] = {
-    data: [
-        paper_settings(hidden_layer_sizes=[UNITS[data]], n_estimators=_ROUNDS[data], max_depth=depth)
-        for depth in ((5, 3) if data in ("protein", "drug") else (5,))
-    ]
-    for data in UNITS
+    data: [paper_settings(hidden_layer_sizes=[UNITS[data]], n_estimators=_ROUNDS[data], max_depth=5)] for data in UNITS
 }
 
-# Shared structures kept for some epochs are quicker, and at least as good on smooth targets. A small fixed penalty of
-# the ridge under each layer lets hidden units follow their gradients; the cross-validated one holds them back.
+# Shared structures are quicker, and at least as good on smooth targets. A small fixed penalty of the ridge under each
+# layer lets hidden units follow their gradients; the cross-validated one holds them back.
 _SMOOTH: Params = {
     "hidden_layer_sizes": [32],
     "multi_strategy": "multi_output_tree",
-    "structure_epochs": 4,
     "base_lambda": 1.0,
     "step_size": 0.5,
-    "epochs": 100,
-    "n_iter_no_change": 25,
 }
 LINEAR_HIDDEN: list[Params] = [{**_SMOOTH, "n_estimators": [0, 200], "max_depth": [1, 5]}]
 
 
 def layers(units: list[int]) -> list[Params]:
-    """What is tried on an ordinary table, for given sizes of the hidden layers; the package's defaults come first."""
-    n = len(units)
-    return [
-        {"hidden_layer_sizes": units, **each}
-        for each in (
-            {},
-            {"n_estimators": [20] * n + [200], "max_depth": [3] * n + [2], "skip": True},
-            {"n_estimators": [60] * n + [100], "max_depth": [4] * n + [4], "multi_strategy": "multi_output_tree"},
-        )
-    ]
+    """What is tried on an ordinary table: the package's defaults, which weigh networks and single layers themselves."""
+    return [{"hidden_layer_sizes": units}]
 
 
 BEST: dict[str, list[Params]] = {
     "random_network": [
         *LINEAR_HIDDEN,
         {**_SMOOTH, "n_estimators": [20, 200], "max_depth": [3, 5]},
-        {**_SMOOTH, "n_estimators": [60, 200], "max_depth": [4, 5]},
-        {**_SMOOTH, "n_estimators": [0, 200], "max_depth": [1, 4]},
+        {**_SMOOTH, "n_estimators": [0, 200], "max_depth": [1, 3]},
     ],
     "income": layers([32]),
     "protein": layers([16]),
@@ -90,14 +74,10 @@ BEST: dict[str, list[Params]] = {
 MIXTURES: dict[str, list[Params]] = {
     "GBDT-NN": [
         {"hidden_layer_sizes": [32], "n_estimators": [20, 1], "epochs": 60},
-        {"hidden_layer_sizes": [32], "n_estimators": [40, 1], "max_depth": [5, 1], "epochs": 60},
-        {"hidden_layer_sizes": [32], "n_estimators": [20, 1], "epochs": 60, "network_learning_rate": 0.003},
         {"hidden_layer_sizes": [32], "n_estimators": [10, 1], "max_depth": [2, 1], "epochs": 60, "step_size": 0.1},
     ],
     "NN-GBDT": [
         {"hidden_layer_sizes": [32], "n_estimators": [1, 100], "epochs": 60},
         {"hidden_layer_sizes": [32], "n_estimators": [1, 100], "max_depth": [1, 3], "epochs": 60},
-        {"hidden_layer_sizes": [32], "n_estimators": [1, 100], "epochs": 60, "network_learning_rate": 0.003},
-        {"hidden_layer_sizes": [32], "n_estimators": [1, 200], "max_depth": [1, 2], "epochs": 60, "network_steps": 60},
     ],
 }

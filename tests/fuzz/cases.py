@@ -130,7 +130,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "output": ("boost", "move"),
     "skip": (False, True),
     "deep": (True, "auto"),  # weighing against single layers grows up to thousands of rounds: now and then
-    "structure_epochs": (1, 2),
+    "structure_epochs": ("auto", 1, 2),
     "structure_samples": (None, 0.5, 2),
     "structure_sampling": ("uniform", "gradient"),
     "moves": (1, 2),
