@@ -97,7 +97,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, Callable[[], dict
                 (suite, "paper", lambda: reference.reference(CASES["paper"], rounds=2 if options.quick else 10))
             )
         elif suite == "modes":
-            size, epochs = (3000, 3) if options.quick else (40_000, 20)
+            size, epochs = (3000, 3) if options.quick else (10_000, 60)
             for task in modes.tasks(options.data_dir):
                 jobs.append((suite, f"{task}: single layers", partial(modes.peers, task, options.data_dir, size)))
                 for name in modes.MODES:

@@ -48,6 +48,8 @@ _SMOOTH: Params = {
     "multi_strategy": "multi_output_tree",
     "base_lambda": 1.0,
     "step_size": 0.5,
+    "epochs": 200,
+    "deep": True,
 }
 LINEAR_HIDDEN: list[Params] = [{**_SMOOTH, "n_estimators": [0, 200], "max_depth": [1, 5]}]
 
