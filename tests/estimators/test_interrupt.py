@@ -20,6 +20,7 @@ LIBRARIES = [name for name in available() if name != "sklearn"]
 X, Y = load_diabetes(return_X_y=True)
 X, Y = X[:150], Y[:150]
 SMALL = {"hidden_layer_sizes": (2,), "n_estimators": 2, "epochs": 5, "random_state": 0, "early_stopping": False}
+SMALL["structure_epochs"] = 1  # then both layers are fitted by one function, which `interrupted` counts
 
 
 @pytest.fixture
