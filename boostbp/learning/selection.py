@@ -34,6 +34,7 @@ LIGHT = 1.0  # penalty of the ridge under hidden units, which follow their gradi
 WIDER = 2  # times the units asked for: without trees they are cheap
 HEADED = 2  # networks, the best ones, that get output layers grown to their end
 RATE = 0.04  # shrinkage of heads: slower than in an epoch, as they are grown once
+LARGER = 3  # times the rows per leaf, of single layers with large leaves
 PICKS = 20  # steps of the search for weights, which are multiples of one over the picks made
 # of trees with constant leaves, which must be more of them and larger than those with regressions
 PLAIN_DEPTH, PLAIN_LEAVES = 8, 48
@@ -202,7 +203,14 @@ class _Pool:
 
     def singles(self) -> Iterator[_Option]:
         """Single layers."""
-        kinds = {"single layer": self.smooth} | ({"single layer, constant leaves": self.plain} if self.refitted else {})
+        kinds = {"single layer": self.smooth}
+        if self.refitted:
+            growth = self.smooth.growth
+            large = replace(growth, min_samples_leaf=LARGER * growth.min_samples_leaf)
+            kinds["single layer, large leaves"] = replace(self.smooth, growth=large)
+            if self.smooth.base is not None:
+                kinds["single layer, no base"] = replace(self.smooth, base=None)
+            kinds["single layer, constant leaves"] = self.plain
         for name, layer in kinds.items():
             fitted, raw = self._head(self.table, self.held.X, layer)
             yield _Option(name, False, Network((fitted,), self.baseline), raw)
