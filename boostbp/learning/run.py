@@ -241,8 +241,11 @@ class Run:
         return layers.fit(bound, objective, n_threads=settings.n_threads, seed=seed)
 
     def _keeps(self, i: int) -> bool:
-        """Whether T_i keeps its tree structures in this epoch."""
-        return i < len(self.before) and self.epoch % self.settings.structure_epochs != 0
+        """Whether T_i keeps its tree structures in this epoch.
+
+        Those of epoch 0 are not kept: starts are mostly linear in the layer below, and leave the trees nothing to find.
+        """
+        return i < len(self.before) and (self.epoch - 1) % self.settings.structure_epochs != 0
 
     def _bind_kept(self, i: int, h: Floats, seed: int) -> BoundInput:
         """The input of T_i with the tree structures that T_i had; nothing is binned for them."""

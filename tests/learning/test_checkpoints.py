@@ -137,7 +137,7 @@ model = BoostBPRegressor(
 DEATHS = {
     "before the file is written": ("model.callbacks = after_epoch(3)", 2),
     "while a layer is fitted": (
-        "run.layers.fit = at_call(3 + 2 * 2 + 1, layer.fit)",
+        "run.layers.fit = at_call(2 * 3 + 2 + 1, layer.fit)",
         2,
     ),  # the first layer keeps its trees
     "while the file is written": ("os.fsync = at_call(4, os.fsync)", 2),
