@@ -57,8 +57,8 @@ def mode(task: str, name: str, data_dir: Path | None, *, rows: int, epochs: int)
     """
     metric, split, spread = _split(task, data_dir, rows)
     model = BoostBPClassifier if metric == "log_loss" else BoostBPRegressor
-    params = {"epochs": epochs, "deep": True, "n_iter_no_change": None, "random_state": 0, "eval_metric": metric}
-    params["structure_epochs"] = 1
+    params = {"epochs": epochs, "structure_epochs": 1, "deep": True, "n_iter_no_change": None}
+    params |= {"random_state": 0, "eval_metric": metric}
     estimator = model(**{**params, **MODES[name]})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

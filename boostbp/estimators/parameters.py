@@ -76,9 +76,11 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
                 f"{name}={getattr(estimator, name)!r} is not known: use one of {', '.join(map(repr, allowed))}."
             )
     leasts = {"epochs": 0, "structure_epochs": 1, "moves": 1, "n_iter_no_change": 1}
+    besides = {"structure_epochs": "auto", "n_iter_no_change": None}
     for name, least in leasts.items():
-        if getattr(estimator, name) not in (None, "auto"):
-            _at_least(name, getattr(estimator, name), least)
+        value = getattr(estimator, name)
+        if not (name in besides and value == besides[name]):
+            _at_least(name, value, least)
     if not 0 < estimator.validation_fraction < 1:
         raise ValueError(f"validation_fraction={estimator.validation_fraction!r} is not between 0 and 1: try 0.1.")
     if not 0 <= estimator.momentum < 1:

@@ -90,9 +90,8 @@ def test_chunks_change_nothing(folder, model, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_PARQUET_ROWS", 7)
     assert run("transform", source, "-m", model, "-o", pieces).exit_code == 0
     expected = pd.read_parquet(whole)
-    units = (
-        storage.load(model).transform(pd.read_parquet(source).drop(columns=["key", "species"])).shape[1]
-    )  # of all networks in the sum
+    X = pd.read_parquet(source).drop(columns=["key", "species"])
+    units = storage.load(model).transform(X).shape[1]  # of all networks in the sum
     assert list(expected.columns) == [f"h{k}" for k in range(units)]
     pd.testing.assert_frame_equal(pd.read_parquet(pieces), expected)
 

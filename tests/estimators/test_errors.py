@@ -122,6 +122,8 @@ PARAMETERS = [
     ("n_jobs", 0),
     ("loss", "hinge"),
     ("structure_epochs", 0),
+    ("epochs", "auto"),
+    ("moves", None),
     ("structure_samples", 0),
     ("structure_samples", 1.5),
 ]
