@@ -11,7 +11,6 @@ from typing import Any, ParamSpec, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -238,6 +237,8 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 f"validation_fraction={self.validation_fraction!r} of {len(y)} rows leaves none to learn from: give a "
                 "smaller share, more rows, or early_stopping=False."
             )
+        from sklearn.model_selection import train_test_split  # brings a third of the package's time to import
+
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rows = np.arange(len(y))
         try:

@@ -10,9 +10,9 @@ import numpy as np
 
 from boostbp.trees.kernels.evaluation import add_values
 from boostbp.trees.kernels.grouping import group, sides
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact, largest
 from boostbp.trees.kernels.solving import move_to_frame, solve_leaves
-from boostbp.trees.kernels.sums import frames, leaf_ranges, leaf_sums
+from boostbp.trees.kernels.sums import frame_of, leaf_ranges, leaf_sums
 
 __all__ = ["fit_trees"]
 
@@ -23,6 +23,12 @@ def _is_one(h):
     for i in range(len(h)):
         different += h[i] != 1.0
     return different == 0
+
+
+@exact
+def _add(total, part):
+    for i in range(len(total)):
+        total[i] += part[i]
 
 
 @exact
@@ -62,7 +68,7 @@ def fit_trees(
     frame : (path columns, 4) float64
     weight : (terms of all leaves,) float64
     """
-    n_rows, most = len(X), np.max(np.diff(start))
+    n_rows, most = len(X), largest(start)
     frame, weight = np.empty((len(column), 4)), np.empty(len(start) - 1 + degree * len(column))
     n_blocks = (n_rows + block_rows - 1) // block_rows
     scratch = np.empty((2, block_rows), np.uint16)
@@ -87,21 +93,24 @@ def fit_trees(
             top = block * block_rows
             stop = min(top + block_rows, n_rows)
             rows, near = order[top:stop], values[top * most : stop * most]
-            row_start[block] = group(
+            starts = group(
                 nodes, first, to, codes, X, Z, top, paths, columns, scratch, leaf[tree, top:stop], rows, near
             )
+            for number in range(n_leaves + 1):
+                row_start[block, number] = starts[number]
             of_block = leaf_ranges(row_start[block], rows, top, paths, near, h)
             if block == 0:
                 ranges = of_block
             else:
                 _add_ranges(ranges, of_block)
-        own[:] = frames(ranges, flat_scale)
+        for j in range(len(columns)):
+            frame_of(ranges[j], flat_scale, own[j])
         # The paper's penalty: sums in the user's units, weights then moved into the frame.
-        center, scale, fill = np.zeros(len(columns)), np.ones(len(columns)), np.zeros(len(columns))
-        if standardize:
-            center[:], scale[:] = own[:, CENTER], own[:, INV_SCALE]
-        else:
-            fill[:] = own[:, CENTER]
+        center, scale, fill = np.empty(len(columns)), np.empty(len(columns)), np.empty(len(columns))
+        for j in range(len(columns)):
+            center[j] = own[j, CENTER] if standardize else 0.0
+            scale[j] = own[j, INV_SCALE] if standardize else 1.0
+            fill[j] = 0.0 if standardize else own[j, CENTER]
         gram = moment = np.empty(0)
         for block in range(n_blocks):
             top = block * block_rows
@@ -112,9 +121,11 @@ def fit_trees(
             if block == 0:
                 gram, moment = a, b
             else:
-                gram += a
-                moment += b
-        w[:] = solve_leaves(paths, degree, 1, gram, moment, penalty, penalize_constant, learning_rate)
+                _add(gram, a)
+                _add(moment, b)
+        solved = solve_leaves(paths, degree, 1, gram, moment, penalty, penalize_constant, learning_rate)
+        for term in range(len(w)):
+            w[term] = solved[term]
         if not standardize:
             move_to_frame(paths, degree, 1, own, w)
         for block in range(n_blocks):

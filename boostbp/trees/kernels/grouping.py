@@ -110,7 +110,8 @@ def partition(nodes, first, to, codes, X, top, scratch, leaf, order, row_start):
             n_left += side
             n_right += np.uint64(1) - side
         middle = begin + np.int64(n_left)
-        sorted_rows[middle:end] = aside[: end - middle]
+        for i in range(end - middle):
+            sorted_rows[middle + i] = aside[i]
         todo[n_todo, 0] = nodes.right[first + split]
         todo[n_todo, 1] = middle
         todo[n_todo, 2] = end

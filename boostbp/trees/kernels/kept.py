@@ -9,7 +9,7 @@ import numpy as np
 
 from boostbp.trees.kernels.evaluation import add_leaf
 from boostbp.trees.kernels.grouping import group_rows
-from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, exact, fast
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, exact, fast, largest
 from boostbp.trees.kernels.solving import factor, move_leaf, solve_factored
 from boostbp.trees.kernels.sums import add_sums, gather, scratch
 
@@ -37,7 +37,7 @@ def factor_trees(leaf, tree_leaf, start, column, Z, degree, hess, frame, penalty
     start, column, frame : path columns of the leaves of all trees
     hess : (rows,) float64; empty: ones
     """
-    most = np.max(np.diff(start))
+    most = largest(start)
     size = 0
     for number in range(len(start) - 1):
         size += (1 + degree * (start[number + 1] - start[number])) ** 2
@@ -115,7 +115,7 @@ def refit_trees(
     -------
     weight : (terms of all leaves,) float64
     """
-    most = np.max(np.diff(start))
+    most = largest(start)
     weight = np.zeros(len(start) - 1 + degree * start[-1])
     p = 1 + degree * most
     center, scale, fill = np.empty(most), np.empty(most), np.empty(most)

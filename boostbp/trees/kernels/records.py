@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from numba import njit
 
-__all__ = ["BLOCK", "CENTER", "INV_SCALE", "LOWER", "TILE", "UPPER", "Leaves", "Nodes", "exact", "fast"]
+__all__ = ["BLOCK", "CENTER", "INV_SCALE", "LOWER", "TILE", "UPPER", "Leaves", "Nodes", "exact", "fast", "largest"]
 
 CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3
 BLOCK = 256  # rows whose terms are held at once while summing
@@ -55,3 +55,15 @@ class Leaves(NamedTuple):
     weight_start: Any
     weight: Any
     fallback: Any
+
+
+@exact
+def largest(start):
+    """Size of the largest of the parts that `start` cuts an array into.
+
+    Loops of one number compile in a tenth of the time that numpy's functions of whole arrays take.
+    """
+    most = 0
+    for i in range(len(start) - 1):
+        most = max(most, start[i + 1] - start[i])
+    return most

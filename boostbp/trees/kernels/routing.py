@@ -16,6 +16,8 @@ __all__ = [
     "sends_left",
 ]
 
+FEW = 16  # rows that are sooner led through the splits one by one than a flat copy of the tree is made
+
 
 @exact
 def sends_left(nodes, split, value):
@@ -123,7 +125,7 @@ def route_rows(nodes, first, last, X, begin, end, leaf):
     """Write the leaf of rows ``begin .. end - 1`` under the tree of splits ``first .. last - 1`` into `leaf`."""
     if first == last:
         leaf[begin:end] = 0
-    elif _is_numeric(nodes, first, last):
+    elif end - begin > FEW and _is_numeric(nodes, first, last):
         _walk(_flat_tree(nodes, first, last), X, begin, end, leaf)
     else:
         for row in range(begin, end):
@@ -177,13 +179,22 @@ def paths_of(nodes, tree_split, per_feature):
             n_found = _ascending(nodes, first, parent, leaf_parent[leaf], found)
             begin = start[done]
             while begin + n_found * per_feature > len(column):
-                column = np.concatenate((column, np.empty_like(column)))
+                column = _longer(column)
             for j in range(n_found):
                 for q in range(per_feature):
                     column[begin + j * per_feature + q] = found[j] * per_feature + q
             done += 1
             start[done] = begin + n_found * per_feature
     return start, column[: start[done]].copy()
+
+
+@exact
+def _longer(column):
+    """The array with as much room again behind it."""
+    longer = np.empty(2 * len(column), np.int32)
+    for i in range(len(column)):
+        longer[i] = column[i]
+    return longer
 
 
 @exact

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact, largest
 
 __all__ = ["factor", "move_leaf", "move_to_frame", "solve_factored", "solve_leaf", "solve_leaves"]
 
@@ -82,10 +82,9 @@ def solve_leaves(path_start, degree, n_outputs, gram, moment, penalty, penalize_
     A term that the others determine (a pivot below 1e-12 of its size) has weight 0.
     """
     weight = moment.copy()
-    most = 1 + degree * np.max(np.diff(path_start))
+    most = 1 + degree * largest(path_start)
     a = np.empty((most, most))
-    g0 = 0
-    w0 = 0
+    g0 = w0 = np.int64(0)  # a bare 0 is a type of its own, for which what is called would be compiled once more
     for leaf in range(len(path_start) - 1):
         p = 1 + degree * (path_start[leaf + 1] - path_start[leaf])
         solve_leaf(gram, g0, weight, w0, p, n_outputs, penalty, penalize_constant, scale, a)

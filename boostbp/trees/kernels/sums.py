@@ -85,9 +85,9 @@ def leaf_ranges(row_start, order, first_row, path_start, grouped, hess):
     """
     n_leaves = len(row_start) - 1
     out = np.empty((path_start[n_leaves], 4))
-    out[:] = np.array([np.inf, -np.inf, 0.0, 0.0])
     keys = out.view(np.int64)
     for path in range(len(out)):
+        out[path, 0], out[path, 1], out[path, 2], out[path, 3] = np.inf, -np.inf, 0.0, 0.0
         keys[path, 0] = _key(keys[path, 0])
         keys[path, 1] = _key(keys[path, 1])
     all_h = np.ones(BLOCK)
@@ -259,9 +259,7 @@ def leaf_sums(row_start, order, first_row, path_start, grouped, center, scale, f
     moment = np.zeros(size_moment)
     terms, weighted = scratch(1 + degree * most, m)
     h = np.ones(BLOCK)
-    g0 = 0
-    m0 = 0
-    at = 0
+    g0 = m0 = at = np.int64(0)  # a bare 0 is a type of its own, for which what is called would be compiled once more
     for leaf in range(n_leaves):
         path, begin, end = path_start[leaf], row_start[leaf], row_start[leaf + 1]
         k = path_start[leaf + 1] - path
@@ -270,19 +268,19 @@ def leaf_sums(row_start, order, first_row, path_start, grouped, center, scale, f
         at += values.size
         for block in range(begin, end, BLOCK):
             n = min(BLOCK, end - block)
-            unit, rows = True, order[block : block + n]
+            different, rows = 0, order[block : block + n]
             if len(hess) > 0:
                 of_block = hess[first_row:]
                 for i in range(n):
                     h[i] = of_block[rows[i]]
-                    unit &= h[i] == 1.0
+                    different += h[i] != 1.0
             for output in range(m):
                 of_block, target = grad[output][first_row:], terms[p + output]
                 for i in range(n):
                     target[i] = -of_block[rows[i]]
             add_sums(
-                values, block - begin, n, path, k, degree, center, scale, fill, h, unit, terms, weighted, m,
-                gram, g0, moment, m0,
+                values, block - begin, n, path, k, degree, center, scale, fill, h, different == 0, terms,
+                weighted, m, gram, g0, moment, m0,
             )  # fmt: skip
         g0 += p * p
         m0 += p * m
