@@ -35,6 +35,7 @@ WIDER = 2  # times the units asked for: without trees they are cheap
 HEADED = 2  # networks, the best ones, that get output layers grown to their end
 RATE = 0.04  # shrinkage of heads: slower than in an epoch, as they are grown once
 LARGER = 3  # times the rows per leaf, of single layers with large leaves
+SHALLOW = 2  # depth of single layers with shallow trees: few features act together
 PICKS = 20  # steps of the search for weights, which are multiples of one over the picks made
 # of trees with constant leaves, which must be more of them and larger than those with regressions
 PLAIN_DEPTH, PLAIN_LEAVES = 8, 48
@@ -208,6 +209,8 @@ class _Pool:
             growth = self.smooth.growth
             large = replace(growth, min_samples_leaf=LARGER * growth.min_samples_leaf)
             kinds["single layer, large leaves"] = replace(self.smooth, growth=large)
+            if growth.max_depth > SHALLOW or growth.max_depth < 0:
+                kinds["single layer, shallow trees"] = replace(self.smooth, growth=replace(growth, max_depth=SHALLOW))
             if self.smooth.base is not None:
                 kinds["single layer, no base"] = replace(self.smooth, base=None)
             kinds["single layer, constant leaves"] = self.plain
