@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_softmax, softmax
+from scipy.special import expit
 
 from boostbp.learning import location
 from boostbp.learning.targets import refuse
@@ -111,6 +111,17 @@ class Logistic:
         refuse(y, (y != 0) & (y != 1), "the logistic loss takes 0 and 1. Encode the two classes as 0 and 1.")
 
 
+def _powers(h: Floats) -> tuple[Floats, Floats, Floats]:
+    """Outputs less the largest of their row, their exponentials, both (classes, rows), and the row sums of these.
+
+    Classes come first, for numpy sums over the few columns of a row slowly.
+    """
+    by_class = np.ascontiguousarray(h.T)
+    shifted = by_class - by_class.max(axis=0)
+    powers = np.exp(shifted)
+    return shifted, powers, powers.sum(axis=0)
+
+
 @dataclass(frozen=True, slots=True)
 class Softmax:
     """``-log softmax(h)`` of the true class; baseline: log of the weighted class shares.
@@ -126,11 +137,17 @@ class Softmax:
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Negative log-likelihood."""
-        return -(y * log_softmax(h, axis=1)).sum(axis=1)
+        shifted, _, total = _powers(h)
+        return self._value(shifted, total, y)
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
         """Probabilities minus target."""
         return self.link(h) - y
+
+    def value_and_gradient(self, h: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Both, for one set of exponentials."""
+        shifted, powers, total = _powers(h)
+        return self._value(shifted, total, y), (powers / total).T - y
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
         """``K / (K - 1) p (1 - p)``."""
@@ -140,7 +157,13 @@ class Softmax:
 
     def link(self, h: Floats) -> Floats:
         """Probabilities of the classes."""
-        return np.asarray(softmax(h, axis=1))
+        _, powers, total = _powers(h)
+        return (powers / total).T
+
+    @staticmethod
+    def _value(shifted: Floats, total: Floats, y: Floats) -> Floats:
+        losses: Floats = (y.T * (np.log(total) - shifted)).sum(axis=0)
+        return losses
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Log of the weighted class shares; ``log(1e-6)`` for a class that is absent."""

@@ -55,7 +55,8 @@ class Loss(Protocol):
     Newton step from a constant would go too far.
 
     Value and derivatives are apart, because a round of boosting needs no value, and an evaluation
-    no derivative.
+    no derivative. The ridge regression under a curved loss needs both: where there is a method
+    ``value_and_gradient(h, y)``, it is asked for both at once.
 
     >>> loss = load("log_loss", n_outputs=1)
     >>> y = np.array([[0.0], [1.0], [1.0]])

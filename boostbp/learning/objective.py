@@ -108,7 +108,11 @@ class BoostTo:
     def value_and_gradient(self, fit: Floats) -> tuple[float, Floats]:
         """Weighted sum of the loss, and its derivative."""
         h = fit + self.baseline
-        return float(self.weight @ self.loss.value(h, self.y)), self.weight[:, None] * self.loss.gradient(h, self.y)
+        together = getattr(self.loss, "value_and_gradient", None)
+        value, gradient = (
+            together(h, self.y) if together else (self.loss.value(h, self.y), self.loss.gradient(h, self.y))
+        )
+        return float(self.weight @ value), self.weight[:, None] * gradient
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """Weighted gradient and hessian of the loss, each (rows, outputs)."""

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize_scalar
+from scipy.special import softmax
 from sklearn import metrics
 
 from boostbp.learning.losses import (
@@ -153,6 +154,15 @@ def test_softmax_extremes_have_their_closed_form(size):
     h, y = np.array([[size, 0, -size], [size, 0, -size]]), np.array([[1.0, 0, 0], [0, 0, 1]])
     np.testing.assert_array_equal(Softmax().value(h, y), [0, 2 * size])
     np.testing.assert_array_equal(Softmax().gradient(h, y), [[0, 0, 0], [1, 0, -1]])
+
+
+@given(st.data())
+def test_softmax_gives_value_and_gradient_together_as_it_gives_them_apart(data):
+    h, y = data.draw(raw_and_target(Softmax()))
+    value, gradient = Softmax().value_and_gradient(h, y)
+    np.testing.assert_array_equal(value, Softmax().value(h, y))
+    np.testing.assert_array_equal(gradient, Softmax().gradient(h, y))
+    np.testing.assert_allclose(Softmax().link(h), softmax(h, axis=1), rtol=1e-12, atol=1e-300)
 
 
 @pytest.mark.parametrize("h", [20.0, 40.0, 300.0])
