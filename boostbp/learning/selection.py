@@ -214,6 +214,8 @@ class _Pool:
             if self.smooth.base is not None:
                 kinds["single layer, no base"] = replace(self.smooth, base=None)
             kinds["single layer, constant leaves"] = self.plain
+            shallow = replace(self.plain.growth, max_depth=SHALLOW)
+            kinds["single layer, shallow trees, constant leaves"] = replace(self.plain, growth=shallow)
         for name, layer in kinds.items():
             fitted, raw = self._head(self.table, self.held.X, layer)
             yield _Option(name, False, Network((fitted,), self.baseline), raw)
