@@ -2,6 +2,9 @@
 
 Nothing here allocates per row, draws random numbers or starts threads; every kernel releases the
 interpreter lock, so callers run row blocks or outputs in threads of their own.
+
+An array is copied into a slice of another by a loop: numba compiles an assignment, a concatenation or a difference of
+whole arrays together with the texts of its errors, which takes longer than the kernel around it.
 """
 
 from __future__ import annotations

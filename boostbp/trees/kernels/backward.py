@@ -30,10 +30,8 @@ def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
     row_start = np.empty(most_leaves + 1, np.int64)
     for top in range(begin, end, most):
         n_rows = min(most, end - top)
-        for row in range(n_rows):
-            for column in range(n_columns):
-                z[column, row] = Z[top + row, column]
-                total[column, row] = 0.0
+        _transpose(Z[top : top + n_rows].T, z)
+        total[:, :n_rows] = 0.0
         for tree in range(n_trees):
             first, n_outputs = leaves.tree_output[tree, 0], leaves.tree_output[tree, 1]
             n_leaves = leaves.tree_leaf[tree + 1] - leaves.tree_leaf[tree]
@@ -45,9 +43,16 @@ def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
                     _pull_one(leaves, tree, number, rows, z, clip, g[:, 0], rows_g, total)
                 else:
                     _pull_several(leaves, tree, number, rows, z, clip, g, total)
-        for row in range(n_rows):
-            for column in range(n_columns):
-                out[top + row, column] = total[column, row]
+        _transpose(total[:, :n_rows].T, out[top : top + n_rows])
+
+
+@exact
+def _transpose(source, out):
+    """Copy `source`, whose columns lie in one piece, into `out`, whose rows do."""
+    for i in range(source.shape[0]):
+        row, to = source[i], out[i]
+        for j in range(len(row)):
+            to[j] = row[j]
 
 
 @exact
