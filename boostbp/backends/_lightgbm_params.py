@@ -104,6 +104,8 @@ def native(library: Any, growth: Growth) -> dict[str, Any]:
         "deterministic": True,
         "feature_pre_filter": False,
         **col_wise,
+        "feature_fraction": growth.colsample_bytree,
+        "extra_trees": growth.extra_trees,
         **theirs,
         "objective": "none",
         "num_leaves": max(growth.leaves, 2),

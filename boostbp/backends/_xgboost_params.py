@@ -96,6 +96,7 @@ def native(library: Any, growth: Growth) -> dict[str, Any]:
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
     return {
         "grow_policy": "lossguide" if leafwise else "depthwise",
+        "colsample_bytree": growth.colsample_bytree,
         **theirs,
         "tree_method": "hist",
         "base_score": 0.0,

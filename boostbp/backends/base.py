@@ -64,8 +64,12 @@ class Growth:
         Seed of whatever the library draws.
     shared : bool
         One tree for all columns of the gradient, where the library can grow one.
+    colsample_bytree : float
+        Share of the features, drawn anew for each tree, on which it may split; of each node with scikit-learn.
+    extra_trees : bool
+        One threshold of each feature is drawn at random for a node, in place of the best one, where the library can.
     params : mapping
-        Native parameters, passed through untouched.
+        Native parameters, passed through untouched; they win over the two above.
     """
 
     max_depth: int = 6
@@ -75,6 +79,8 @@ class Growth:
     n_threads: int = 1
     random_state: int = 0
     shared: bool = False
+    colsample_bytree: float = 1.0
+    extra_trees: bool = False
     params: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -83,6 +89,11 @@ class Growth:
         if self.max_leaves is not None:
             return self.max_leaves
         return 2 ** min(self.max_depth, 17) if self.max_depth >= 0 else 31
+
+    @property
+    def pure(self) -> bool:
+        """Whether nothing is drawn, by native parameters either: a tree depends on nothing but its gradient."""
+        return self.colsample_bytree == 1.0 and not self.extra_trees and not self.params
 
     @property
     def allows_split(self) -> bool:
@@ -161,7 +172,7 @@ class Backend(Protocol):
     A backend that can grow one tree on several columns of a gradient (``Growth.shared``) says so by
     an attribute ``vector_leaf = True``. For one that does not, the caller combines the columns into
     one. A backend that reads a sparse table (`Table.X` may be `Sparse`) says so by ``sparse = True``;
-    others are never given one.
+    others are never given one. One that can draw thresholds (``Growth.extra_trees``) says ``extra_trees = True``.
     """
 
     def bind(self, table: Table, growth: Growth) -> Grower:

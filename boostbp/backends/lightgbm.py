@@ -91,8 +91,8 @@ class LightGBMGrower:
 
     @property
     def pure(self) -> bool:
-        """Whether the trees of a column depend on nothing but its gradient: there is no native parameter that draws."""
-        return not self.growth.params
+        """Whether the trees of a column depend on nothing but its gradient."""
+        return self.growth.pure
 
     def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
         """Grow one tree per column; see `boostbp.backends.base.Grower`.
@@ -254,10 +254,13 @@ class LightGBM:
         Whether one tree can be grown on several columns of a gradient: no.
     sparse : bool
         Whether a table may be sparse: yes.
+    extra_trees : bool
+        Whether thresholds can be drawn at random: yes.
     """
 
     vector_leaf: bool = False
     sparse: bool = True
+    extra_trees: bool = True
 
     def bind(self, table: Table, growth: Growth) -> LightGBMGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""

@@ -89,10 +89,13 @@ class SKLearn:
         Whether one tree can be grown on several columns of a gradient: yes.
     sparse : bool
         Whether a table may be sparse: yes, without missing values.
+    extra_trees : bool
+        Whether thresholds can be drawn at random: yes.
     """
 
     vector_leaf: bool = True
     sparse: bool = True
+    extra_trees: bool = True
 
     def bind(self, table: Table, growth: Growth) -> SKLearnGrower:
         """Check the settings; see `boostbp.backends.base.Backend`.
@@ -145,6 +148,8 @@ def _native(growth: Growth) -> dict[str, Any]:
     theirs = _checked(growth.params, set(_library().DecisionTreeRegressor().get_params()))
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
     return {
+        "max_features": growth.colsample_bytree if growth.colsample_bytree < 1.0 else None,
+        "splitter": "random" if growth.extra_trees else "best",
         **theirs,
         "criterion": "squared_error",
         "max_depth": growth.max_depth if growth.max_depth >= 0 else None,

@@ -60,8 +60,8 @@ class XGBoostGrower:
 
     @property
     def pure(self) -> bool:
-        """Whether the trees of a column depend on nothing but its gradient: there is no native parameter that draws."""
-        return not self.growth.params
+        """Whether the trees of a column depend on nothing but its gradient."""
+        return self.growth.pure
 
     def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
         """Grow one round; see `boostbp.backends.base.Grower`.
@@ -146,10 +146,13 @@ class XGBoost:
     sparse : bool
         Whether a table may be sparse: yes, but XGBoost's bins are dense, two to three bytes for each cell, as zeros
         are no missing values.
+    extra_trees : bool
+        Whether thresholds can be drawn at random: no.
     """
 
     vector_leaf: bool = True
     sparse: bool = True
+    extra_trees: bool = False
 
     def bind(self, table: Table, growth: Growth) -> XGBoostGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""

@@ -36,6 +36,7 @@ HEADED = 2  # networks, the best ones, that get output layers grown to their end
 RATE = 0.04  # shrinkage of heads: slower than in an epoch, as they are grown once
 LARGER = 3  # times the rows per leaf, of single layers with large leaves
 SHALLOW = 2  # depth of single layers with shallow trees: few features act together
+FEW = 0.2  # share of the features that each tree sees, of single layers that see few
 PICKS = 20  # steps of the search for weights, which are multiples of one over the picks made
 # of trees with constant leaves, which must be more of them and larger than those with regressions
 PLAIN_DEPTH, PLAIN_LEAVES = 8, 48
@@ -148,7 +149,7 @@ def _sharing(layer: LayerSettings) -> LayerSettings:
     """The layer with one tree for all units; a sketch not in use before may be one that the library cannot grow on."""
     if layer.growth.shared:
         return layer
-    return replace(layer, growth=replace(layer.growth, shared=True), sketch=None)
+    return replace(_grown(layer, shared=True), sketch=None)
 
 
 def _softened(target: Floats, weight: Floats, loss: Loss) -> Floats:
@@ -194,8 +195,8 @@ class _Pool:
     @property
     def plain(self) -> LayerSettings:
         """An output layer of trees with constant leaves."""
-        growth = replace(self.smooth.growth, max_depth=PLAIN_DEPTH, max_leaves=PLAIN_LEAVES)
-        return replace(self.smooth, basis=Constant(), base=None, ridge=Ridge(PLAIN_LAMBDA, True, True), growth=growth)
+        large = _grown(self.smooth, max_depth=PLAIN_DEPTH, max_leaves=PLAIN_LEAVES)
+        return replace(large, basis=Constant(), base=None, ridge=Ridge(PLAIN_LAMBDA, True, True))
 
     @property
     def refitted(self) -> bool:
@@ -204,21 +205,28 @@ class _Pool:
 
     def singles(self) -> Iterator[_Option]:
         """Single layers."""
-        kinds = {"single layer": self.smooth}
-        if self.refitted:
-            growth = self.smooth.growth
-            large = replace(growth, min_samples_leaf=LARGER * growth.min_samples_leaf)
-            kinds["single layer, large leaves"] = replace(self.smooth, growth=large)
-            if growth.max_depth > SHALLOW or growth.max_depth < 0:
-                kinds["single layer, shallow trees"] = replace(self.smooth, growth=replace(growth, max_depth=SHALLOW))
-            if self.smooth.base is not None:
-                kinds["single layer, no base"] = replace(self.smooth, base=None)
-            kinds["single layer, constant leaves"] = self.plain
-            shallow = replace(self.plain.growth, max_depth=SHALLOW)
-            kinds["single layer, shallow trees, constant leaves"] = replace(self.plain, growth=shallow)
-        for name, layer in kinds.items():
+        for kind, layer in self._kinds():
             fitted, raw = self._head(self.table, self.held.X, layer)
+            name = f"single layer, {kind}" if kind else "single layer"
             yield _Option(name, False, Network((fitted,), self.baseline), raw)
+
+    def _kinds(self) -> Iterator[tuple[str, LayerSettings]]:
+        """What is special about a single layer, and its settings."""
+        smooth, plain = self.smooth, self.plain
+        yield "", smooth
+        if not self.refitted:
+            return
+        growth, drawn = smooth.growth, bool(getattr(self.backend, "extra_trees", False))
+        yield "large leaves", _grown(smooth, min_samples_leaf=LARGER * growth.min_samples_leaf)
+        if growth.max_depth > SHALLOW or growth.max_depth < 0:
+            yield "shallow trees", _grown(smooth, max_depth=SHALLOW)
+        if drawn:
+            yield "random thresholds", _grown(smooth, extra_trees=True)
+        if smooth.base is not None:
+            yield "no base", replace(smooth, base=None)
+        yield "constant leaves", plain
+        yield "constant leaves, shallow trees", _grown(plain, max_depth=SHALLOW)
+        yield "constant leaves, few features per tree", _grown(plain, colsample_bytree=FEW, extra_trees=drawn)
 
     def plainly(self, name: str, network: Network) -> _Option:
         """A network as it was trained."""
@@ -245,6 +253,11 @@ class _Pool:
             held_X=held_X, score=self.score, n_threads=self.settings.n_threads, seed=self.settings.seed,
             until=self.until,
         )  # fmt: skip
+
+
+def _grown(layer: LayerSettings, **how: Any) -> LayerSettings:
+    """The layer with trees that are grown otherwise."""
+    return replace(layer, growth=replace(layer.growth, **how))
 
 
 def _picks(

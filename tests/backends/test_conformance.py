@@ -102,6 +102,52 @@ def test_a_leaf_of_exactly_the_rows_asked_for_is_allowed(name: str, least: int, 
     assert sizes == [2, 1]
 
 
+DRAWING = pytest.mark.parametrize(
+    ("name", "how"),
+    [(name, {"colsample_bytree": 0.2}) for name in available()]
+    + [(name, {"extra_trees": True}) for name in available() if load(name).extra_trees],
+)
+
+
+@DRAWING
+def test_what_is_drawn_is_drawn_anew_for_each_tree_and_decided_by_the_seed(name: str, how: dict) -> None:
+    data = numeric(columns=10)
+    grad = gradient(data, 1)
+    bound = load(name).bind(data, Growth(max_depth=3, **how))
+    assert not getattr(bound, "pure", False)
+
+    def rounds(seed: int) -> list[Tree]:
+        grower = bound.fork(seed)
+        return [grower.grow(grad, np.ones_like(grad))[0] for _ in range(12)]
+
+    one = rounds(5)
+    assert len({(tree.feature[0], tree.threshold[0]) for tree in one}) > 3
+    assert all(same(a, b) for a, b in zip(one, rounds(5), strict=True))
+    assert not all(same(a, b) for a, b in zip(one, rounds(6), strict=True))
+
+
+@DRAWING
+def test_native_parameters_win_over_what_a_layer_draws(name: str, how: dict) -> None:
+    native = {"feature_fraction": 1.0, "extra_trees": False}
+    params = {"lightgbm": native, "xgboost": {"colsample_bytree": 1.0}}
+    params["sklearn"] = {"max_features": None, "splitter": "best"}
+    data = numeric(columns=10)
+    grad = gradient(data, 1)
+    plain, drawn = Growth(max_depth=3), Growth(max_depth=3, params=params[name], **how)
+    trees = [load(name).bind(data, growth).grow(grad, np.ones_like(grad))[0] for growth in (plain, drawn)]
+    assert same(*trees)
+
+
+@pytest.mark.parametrize("name", [name for name in available() if name != "sklearn"])  # which draws at each node
+def test_a_tree_splits_on_its_share_of_the_features(name: str) -> None:
+    data = numeric(columns=10)
+    grad = gradient(data, 1)
+    grower = load(name).bind(data, Growth(max_depth=4, colsample_bytree=0.2))
+    used = [set(grower.grow(grad, np.ones_like(grad))[0].feature.tolist()) for _ in range(12)]
+    assert max(map(len, used)) == 2
+    assert len(set.union(*used)) > 5
+
+
 @EVERY
 def test_growing_is_a_function_of_the_gradient_alone(name: str) -> None:
     data = numeric()

@@ -60,12 +60,15 @@ def test_losses_of_the_candidates_are_those_on_the_held_out_rows(backend):
     alone = BoostBPRegressor((4,), backend=backend, deep=True, **FAST).fit(X, Y, eval_set=[HELD])
     choice = model.history_.choice
     assert alone.history_.choice is None
-    singles = ["", ", large leaves", ", shallow trees", ", no base", ", constant leaves"]
-    singles += [", shallow trees, constant leaves"]
-    assert [one.name for one in choice.candidates][:7] == [*(f"single layer{kind}" for kind in singles), "network"]
+    singles = ["", "large leaves", "shallow trees", "random thresholds", "no base"]
+    singles += [f"constant leaves{kind}" for kind in ("", ", shallow trees", ", few features per tree")]
+    if backend == "xgboost":  # it draws no thresholds
+        singles.remove("random thresholds")
+    names = [", ".join(["single layer", *filter(None, [kind])]) for kind in singles]
+    assert [one.name for one in choice.candidates][: len(names) + 1] == [*names, "network"]
     assert sum(one.weight for one in choice.candidates) == pytest.approx(1.0)
     mse = np.mean(np.square(alone.predict(HELD[0]) - HELD[1])) / model._spread[0] ** 2 / 2
-    assert choice.candidates[6].loss == pytest.approx(mse)
+    assert choice.candidates[len(names)].loss == pytest.approx(mse)
     best = min(one.loss for one in choice.candidates)
     chosen = np.mean(np.square(model.predict(HELD[0]) - HELD[1])) / model._spread[0] ** 2 / 2
     assert chosen <= best * (1 + 1e-9) or choice.gain < 0.5 * choice.error
