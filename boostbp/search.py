@@ -84,7 +84,8 @@ _LIGHTGBM: Space = {
     "learning_rate": Number(0.02, 0.2, log=True),
     "min_child_samples": Integer(5, 100, log=True),
     "subsample": Number(0.5, 1.0),
-    "colsample_bytree": Number(0.4, 1.0),
+    "colsample_bytree": Number(0.1, 1.0),
+    "extra_trees": Choice((False, True)),
     "reg_lambda": Number(1e-3, 30.0, log=True),
 }
 
@@ -145,7 +146,7 @@ SPACES: Mapping[str, Space] = {
         "learning_rate": Number(0.02, 0.2, log=True),
         "min_child_weight": Number(1.0, 50.0, log=True),
         "subsample": Number(0.5, 1.0),
-        "colsample_bytree": Number(0.4, 1.0),
+        "colsample_bytree": Number(0.1, 1.0),
         "reg_lambda": Number(0.1, 30.0, log=True),
     },
     "hist": {
@@ -153,7 +154,7 @@ SPACES: Mapping[str, Space] = {
         "learning_rate": Number(0.02, 0.2, log=True),
         "min_samples_leaf": Integer(5, 100, log=True),
         "l2_regularization": Number(1e-3, 30.0, log=True),
-        "max_features": Number(0.4, 1.0),
+        "max_features": Number(0.1, 1.0),
     },
     "mlp": {
         "layers": Integer(1, 3),
