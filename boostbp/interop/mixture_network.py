@@ -80,9 +80,9 @@ class Dense(nn.Module):
         return out
 
 
-def dense(widths: Sequence[int], activation: str) -> list[nn.Module]:
-    """One `Dense` for each step in `widths`."""
-    return [Dense(a, b, activation) for a, b in pairwise(widths)]
+def dense(widths: Sequence[int], activation: str, besides: int = 0) -> list[nn.Module]:
+    """One `Dense` for each step in `widths`; each sees so many columns besides the hidden variable."""
+    return [Dense(a + besides, b, activation) for a, b in pairwise(widths)]
 
 
 class MixtureNetwork(nn.Module):
@@ -90,16 +90,20 @@ class MixtureNetwork(nn.Module):
 
     Parameters
     ----------
-    entry : Columns or None
-        Before the first hidden layer; None where it is of trees.
+    columns : Columns
+        How neural layers see the features; trees see them as they are.
     hidden : sequence of nn.Module
     output : nn.Module
     n_outputs : int
+    skip : bool
+        Layers above the first see the features besides the hidden variable before them, which comes first.
     """
 
-    def __init__(self, entry: Columns | None, hidden: Sequence[nn.Module], output: nn.Module, n_outputs: int) -> None:
+    def __init__(
+        self, columns: Columns, hidden: Sequence[nn.Module], output: nn.Module, n_outputs: int, skip: bool = False
+    ) -> None:
         super().__init__()
-        self.entry = nn.Identity() if entry is None else entry
+        self.columns, self.skip = columns, skip
         self.hidden = nn.ModuleList(hidden)
         self.output = output
         self.baseline = np.zeros(n_outputs)  # the output layer holds its own
@@ -114,24 +118,34 @@ class MixtureNetwork(nn.Module):
         """Hidden layers and the output layer."""
         return [*self.hidden, self.output]
 
-    def body(self, x: Tensor) -> Tensor:
-        """The last hidden variable, (rows, units)."""
-        h: Tensor = self.entry(x)
-        for layer in self.hidden:
-            h = layer(h)
+    def seen(self, number: int, h: Tensor, x: Tensor) -> Tensor:
+        """What a layer sees of the hidden variable before it, h, and of the features, (rows, features) float64."""
+        if number > 0 and not self.skip:
+            return h
+        features = x if isinstance(self.layers[number], GBDTModule) else self.columns(x)
+        return torch.cat([h.to(features.dtype), features], dim=1) if number > 0 else features
+
+    def through(self, h: Tensor, x: Tensor, first: int, last: int) -> Tensor:
+        """What layers `first` to `last - 1` make of the hidden variable before them."""
+        for number in range(first, last):
+            h = self.layers[number](self.seen(number, h, x))
         return h
 
-    def head(self, h: Tensor) -> Tensor:
+    def body(self, x: Tensor) -> Tensor:
+        """The last hidden variable, (rows, units)."""
+        return self.through(x, x, 0, len(self.hidden))
+
+    def head(self, h: Tensor, x: Tensor) -> Tensor:
         """Raw output, (rows, outputs), from the first hidden variable: what comes after the first hidden layer."""
-        for layer in list(self.hidden)[1:]:
-            h = layer(h)
-        raw: Tensor = self.output(h)
-        return raw
+        return self.through(h, x, 1, len(self.layers))
+
+    def top(self, h: Tensor, x: Tensor) -> Tensor:
+        """Raw output, (rows, outputs), from the last hidden variable: the output layer."""
+        return self.through(h, x, len(self.hidden), len(self.layers))
 
     def forward(self, x: Tensor) -> Tensor:
         """Raw output, (rows, outputs), of (rows, features) float64."""
-        raw: Tensor = self.output(self.body(x))
-        return raw
+        return self.through(x, x, 0, len(self.layers))
 
     def snapshot(self) -> Self:
         """A copy in eval mode that remembers no training rows."""
@@ -150,9 +164,8 @@ class MixtureNetwork(nn.Module):
             return X
         self.trees.n_threads = n_jobs
         with torch.no_grad(), torch_threads(n_jobs):
-            h = self.entry(torch.tensor(X))
-            for module in self.layers[: layer % (depth + 1)]:
-                h = module(h)
+            x = torch.tensor(X)
+            h = self.through(x, x, 0, layer % (depth + 1))
         values: Floats = h.double().numpy()
         return values
 

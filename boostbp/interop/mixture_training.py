@@ -141,12 +141,13 @@ def _cut(
     """Keep as many rounds of an output layer of trees as an evaluation set likes best."""
     trees, has_base = network.trees, settings.layers[-1].base is not None
     assert trees.layer is not None
-    h = network.representation(part.X, -2, n_jobs=settings.n_threads)
+    h = torch.from_numpy(network.representation(part.X, -2, n_jobs=settings.n_threads))
+    seen = network.seen(len(network.hidden), h, torch.tensor(part.X)).numpy()
     sign = 1.0 if metric.greater_is_better else -1.0
     numbers, forest = rounds.stages(settings.layers[-1].n_estimators), trees.layer.forest
     scores = [
         sign * metric(outcome(raw + trees.baseline), part.y, part.weight)
-        for _, raw in rounds.staged(forest, h, numbers, base=has_base, n_threads=settings.n_threads)
+        for _, raw in rounds.staged(forest, seen, numbers, base=has_base, n_threads=settings.n_threads)
     ]
     trees.layer = Layer(rounds.first_rounds(forest, numbers[int(np.argmax(scores))], base=has_base))
 
@@ -160,7 +161,7 @@ def _network(
         None,
         units[0] if first else n_outputs,
         backend=backend,
-        categorical=table.categorical if first else (),
+        categorical=[j + (0 if first else units[-1]) for j in table.categorical] if first or settings.skip else (),
         start=start,
         step=settings.step,
         reduction="sum",
@@ -168,13 +169,16 @@ def _network(
         random_state=settings.seed,
     )
     trees.settings = settings.layers[0 if first else -1]
-    if first:
-        output = Dense(units[-1], n_outputs)
-        with torch.no_grad():
-            output.linear.bias.copy_(torch.from_numpy(loss.baseline(y, weight)))
-        return MixtureNetwork(None, [trees, *dense(units, plan.activation)], output, n_outputs)
-    entry = Columns(table, weight)
-    return MixtureNetwork(entry, dense([entry.width, *units], plan.activation), trees, n_outputs)
+    columns = Columns(table, weight)
+    besides = columns.width if settings.skip else 0
+    if not first:
+        hidden = [*dense([columns.width, units[0]], plan.activation), *dense(units, plan.activation, besides)]
+        return MixtureNetwork(columns, hidden, trees, n_outputs, settings.skip)
+    output = Dense(units[-1] + besides, n_outputs)
+    with torch.no_grad():
+        output.linear.bias.copy_(torch.from_numpy(loss.baseline(y, weight)))
+    hidden = [trees, *dense(units, plan.activation, besides)]
+    return MixtureNetwork(columns, hidden, output, n_outputs, settings.skip)
 
 
 class _Run:
@@ -239,17 +243,18 @@ class _Run:
 
     def _fit_output(self) -> None:
         """NN-GBDT: fit the output layer to the new hidden variable, on the loss or to its moved target."""
-        trees = self.network.trees
+        trees, network = self.network.trees, self.network
         with torch.no_grad():
-            h = self.network.body(self.x)
+            h = network.body(self.x)
+            seen = network.seen(len(network.hidden), h, self.x)
         if self.settings.output == "boost":
-            trees.boost(self.loss, self.y, x=h, sample_weight=self.weight)
+            trees.boost(self.loss, self.y, x=seen, sample_weight=self.weight)
         elif self.epoch == 0:
             zero = np.zeros(self.y.shape)  # as in Algorithm 1, whose output starts from 0
             target = -self.settings.step.alpha * self.loss.gradient(zero, self.y)
-            trees.fit_moved(Moved(h.double().numpy(), target, self.weight, 0))
+            trees.fit_moved(Moved(seen.double().numpy(), target, self.weight, 0))
         else:
-            self._losses(self.network.train().output(h), slice(None)).sum().backward()
+            self._losses(network.train().top(h, self.x), slice(None)).sum().backward()
             trees.step(sample_weight=self.weight)
 
     def _train_network(self) -> None:
@@ -257,10 +262,10 @@ class _Run:
         self.network.eval()
         first = self.plan.trees == "first"
         with torch.no_grad():
-            x = self.network.hidden[0](self.x) if first else self.x
+            h = self.network.through(self.x, self.x, 0, int(first))
         for _ in range(self.plan.steps):
             rows = next(self.batches)
-            raw = self.network.head(x[rows]) if first else self.network(x[rows])
+            raw = self.network.head(h[rows], self.x[rows]) if first else self.network(self.x[rows])
             weight = torch.from_numpy(self.weight[rows])
             self.optimizer.zero_grad()
             loss = weight @ self._losses(raw, rows) / weight.sum().clamp(min=1e-300)
@@ -273,9 +278,9 @@ class _Run:
         self.network.eval()
         first = self.plan.trees == "first"
         with torch.no_grad():
-            h = self.network.hidden[0](self.x) if first else self.network.body(self.x)
+            h = self.network.through(self.x, self.x, 0, 1) if first else self.network.body(self.x)
         h.requires_grad_(True)
-        losses = self._losses(self.network.head(h) if first else self.network.output(h), slice(None))
+        losses = self._losses((self.network.head if first else self.network.top)(h, self.x), slice(None))
         [g] = torch.autograd.grad(losses.sum(), h)
         self.h, self.g = h.detach().double().numpy(), g.double().numpy()
         self.loss_now = float(self.weight @ losses.detach().numpy() / self.weight.sum())

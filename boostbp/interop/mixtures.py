@@ -25,7 +25,13 @@ from boostbp.trees.sparse import dense
 __all__ = ["GBDTNNClassifier", "GBDTNNRegressor", "NNGBDTClassifier", "NNGBDTRegressor"]
 
 Floats = NDArray[np.float64]
-_OF_TREES_ALONE = {"checkpoint": None, "warm_start": False, "structure_epochs": "auto", "structure_samples": None}
+_OF_TREES_ALONE = {
+    "checkpoint": None,
+    "warm_start": False,
+    "structure_epochs": "auto",
+    "structure_samples": None,
+    "moves": 1,
+}
 _ACTIVATIONS = ("gelu", "identity", "relu", "tanh")
 _OPTIMIZERS = ("adam", "adamw", "rmsprop", "sgd")
 
@@ -205,7 +211,7 @@ class GBDTNNRegressor(_Regressor):
     loss, n_estimators, momentum, epochs, early_stopping, ... :
         As in `BoostBPRegressor`. Parameters per layer count the neural layers, which do not look at
         theirs. `refit_order` and `output` have no meaning here; `checkpoint`, `warm_start`,
-        `structure_epochs` and `structure_samples` are refused.
+        `structure_epochs`, `structure_samples` and `moves` are refused.
 
     Attributes
     ----------
@@ -234,7 +240,8 @@ class NNGBDTRegressor(_Regressor):
 
     In each epoch the network takes its gradient steps through the trees as they stand; then the
     trees are fitted again to what it gives, by boosting on the loss or to their moved output (`output`).
-    The network sees numbers at mean 0 and spread 1 and categories as indicators. Needs the extra ``torch``.
+    The network sees numbers at mean 0 and spread 1 and categories as indicators; with `skip` the trees see its
+    units and the features as they are. Needs the extra ``torch``.
 
     Parameters
     ----------

@@ -140,14 +140,15 @@ def test_rows_of_weight_zero_do_not_exist(kind):
 
 
 @both
-def test_categories_and_missing_values_are_read(kind):
+@pytest.mark.parametrize("skip", [False, True])
+def test_categories_and_missing_values_are_read(kind, skip):
     pd = pytest.importorskip("pandas")
     X, y = smooth(600)
     color = np.array(["red", "green", "blue"])[np.random.default_rng(0).integers(3, size=600)]
     y = y + 2.0 * (color == "red")
     X[::7, 1] = np.nan
     frame = pd.DataFrame(X, columns=list("abcd")).assign(color=pd.Categorical(color))
-    model = kind((8,), backend_params={"min_data_per_group": 10}, **(SMALL | {"epochs": 12})).fit(frame, y)
+    model = kind((8,), skip=skip, backend_params={"min_data_per_group": 10}, **(SMALL | {"epochs": 12})).fit(frame, y)
     red = frame.assign(color=pd.Categorical(["red"] * 600, categories=frame.color.cat.categories))
     blue = frame.assign(color=pd.Categorical(["blue"] * 600, categories=frame.color.cat.categories))
     gap = model.predict(red).mean() - model.predict(blue).mean()
@@ -157,9 +158,10 @@ def test_categories_and_missing_values_are_read(kind):
 
 
 @both
-def test_jacobian_is_that_of_finite_differences(kind):
+@pytest.mark.parametrize("skip", [False, True])
+def test_jacobian_is_that_of_finite_differences(kind, skip):
     X, y = smooth()
-    model = kind((4,), activation="tanh", clip=False, **SMALL).fit(X, y)
+    model = kind((4, 3), skip=skip, activation="tanh", clip=False, **SMALL).fit(X, y)
     J = model.jacobian(X)
     assert J.shape == (300, 1, 4)
     # float32 inside a network: the median over rows leaves out those that change leaves
@@ -172,9 +174,27 @@ def test_jacobian_is_that_of_finite_differences(kind):
         assert error < 0.01 * max(np.abs(J[:, 0]).max(), 0.1), (feature, error)
 
 
-def test_output_layer_may_be_fitted_to_its_moved_target():
+@pytest.mark.parametrize("output", ["boost", "move"])
+def test_trees_above_a_network_see_its_units_and_with_skip_the_features_after_them(output):
     X, y = smooth()
-    model = NNGBDTRegressor((8,), output="move", early_stopping=False, **(SMALL | {"epochs": 12})).fit(X, y)
+    model = NNGBDTRegressor((3,), skip=True, output=output, **SMALL).fit(X, y)
+    trees = model.network_.trees
+    raw = trees.layer.predict(np.hstack([model.transform(X), X])) + trees.baseline
+    np.testing.assert_allclose(model.network_.predict(X), raw, rtol=1e-12)
+    assert model.network_.predict(X).std() > 0.0
+
+
+def test_a_network_above_trees_sees_with_skip_the_features_too():
+    X, y = smooth()
+    model = GBDTNNRegressor((3, 2), skip=True, early_stopping=False, **SMALL).fit(X, y)
+    assert [layer.linear.in_features for layer in model.network_.layers[1:]] == [7, 6]
+    assert model.history_.loss[-1] < model.history_.loss[0]
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_output_layer_may_be_fitted_to_its_moved_target(skip):
+    X, y = smooth()
+    model = NNGBDTRegressor((8,), skip=skip, output="move", early_stopping=False, **(SMALL | {"epochs": 12})).fit(X, y)
     assert model.history_.loss[-1] < 0.5 * model.history_.loss[0]
 
 
@@ -218,6 +238,7 @@ def test_callbacks_see_epochs_and_may_stop():
         ("start", "zeros"),
         ("warm_start", True),
         ("structure_epochs", 3),
+        ("moves", 2),
     ],
 )
 def test_bad_parameters_are_refused_by_name(parameter, value):
