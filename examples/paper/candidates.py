@@ -74,13 +74,17 @@ BEST: dict[str, list[Params]] = {
 
 # ---- mixtures with a neural network, 32 hidden units
 
-MIXTURES: dict[str, list[Params]] = {
-    "GBDT-NN": [
-        {"hidden_layer_sizes": [32], "n_estimators": [20, 1], "epochs": 60},
-        {"hidden_layer_sizes": [32], "n_estimators": [10, 1], "max_depth": [2, 1], "epochs": 60, "step_size": 0.1},
-    ],
-    "NN-GBDT": [
-        {"hidden_layer_sizes": [32], "n_estimators": [1, 100], "epochs": 60},
-        {"hidden_layer_sizes": [32], "n_estimators": [1, 100], "max_depth": [1, 3], "epochs": 60},
-    ],
+_ABOVE: Params = {"hidden_layer_sizes": [32], "n_estimators": [1, 100], "epochs": 60}
+_BELOW: Params = {"hidden_layer_sizes": [32], "n_estimators": [20, 1], "epochs": 60}
+# 27,000 rows: mini-batches learn more from each refit of the trees
+_MANY: Params = {"epochs": 100, "network_steps": 60, "batch_size": 1024}
+MIXTURES: dict[str, dict[str, list[Params]]] = {
+    "income": {
+        "GBDT-NN": [{**_BELOW, **_MANY}, {**_BELOW, **_MANY, "network_learning_rate": 0.003, "skip": True}],
+        "NN-GBDT": [{**_ABOVE, "max_depth": [1, 4], "skip": True}],
+    },
+    "protein": {
+        "GBDT-NN": [_BELOW, {**_BELOW, "n_estimators": [10, 1], "max_depth": [2, 1], "step_size": 0.1}],
+        "NN-GBDT": [_ABOVE, {**_ABOVE, "max_depth": [1, 3]}],
+    },
 }

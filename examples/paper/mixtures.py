@@ -25,7 +25,7 @@ def cells(options: Options) -> list[Cell]:
     return [
         cell
         for data, folds in FOLDS.items()
-        for cell in cells_of(options, data, folds, {OURS: BEST[data], **MIXTURES}, ["NN"])
+        for cell in cells_of(options, data, folds, {OURS: BEST[data], **MIXTURES[data]}, ["NN"])
     ]
 
 
@@ -33,7 +33,7 @@ def rows(found: list[tuple[dict, dict]]) -> list[Row]:
     made = []
     for data, printed in PRINTED.items():
         for name, paper in printed.items():
-            values, mixed = scores(found, data)[name], name in MIXTURES
+            values, mixed = scores(found, data)[name], name in MIXTURES[data]
             reached = bool(values and np.mean(values) >= float(paper[:5])) if mixed else None
             made.append(Row(data, name, values, paper, f">= {paper[:5]}" if mixed else "", reached))
     return made

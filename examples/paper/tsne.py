@@ -63,7 +63,7 @@ def representation(
 
 
 def cells(options: Options) -> list[Cell]:
-    lists = {"GBDT-BP": BEST[DATA], **MIXTURES}
+    lists = {"GBDT-BP": BEST[DATA], **MIXTURES[DATA]}
     return [
         Cell(
             representation,
