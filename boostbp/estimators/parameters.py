@@ -50,6 +50,9 @@ ONE_OF = {
 OUTPUT_RATE = 0.1
 # Trees that an epoch grows for the output layer of a classifier: more learn by heart what hidden layers should learn.
 OUTPUT_TREES = 400
+# Of the variance of a hidden unit: the ridge base above hidden units holds back directions in which they vary less.
+# Units that move along the same gradients become alike; large weights on their differences turn gradients to noise.
+ALIKE = 0.15
 KEPT = 0.95  # share of its target that a hidden layer can reach in one refit; less makes it shrink epoch by epoch
 STRUCTURE_EPOCHS = 4  # for which structures are kept: half the time of growing them every epoch, and no worse
 NATIVE_ROWS = 20_000  # from here on a library's own threads beat the cost of starting them
@@ -143,6 +146,7 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
             clip=estimator.clip,
             base=estimator.base,
             base_lambda=None if chosen["base_lambda"][i] == "gcv" else chosen["base_lambda"][i],
+            base_least=ALIKE if i > 0 else 0.0,
             leaves=estimator.leaves,
             sketch=sketches.load(estimator.sketch),
         )

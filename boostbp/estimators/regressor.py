@@ -68,7 +68,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Start each layer with a ridge regression on all its inputs; with more than 1,000 rows and inputs, on the 1,000
         inputs of largest variance in units of their range.
     base_lambda : float, "gcv", sequence of these, or None
-        Its penalty; "gcv" (and None): by generalised cross-validation. Linear hidden layers may learn faster with 1.
+        Its penalty; "gcv" (and None): by generalised cross-validation, on hidden units not less than .15 of the mean
+        sum of squares of a unit. Linear hidden layers may learn faster with 1.
     epochs : int
         Largest number of epochs of back-propagation.
     start : {"projection", "principal", "identity", "noise"}

@@ -42,6 +42,8 @@ class LayerSettings:
         Start from one ridge regression on all numeric inputs.
     base_lambda : float or None
         Its penalty; None chooses by generalised cross-validation.
+    base_least : float
+        Least penalty that cross-validation may choose, as a share of the sum of squares of a column.
     leaves : {"refit", "native"}
         Leaf regressions by us on phi, or the library's own linear leaves.
     sketch : Sketch or None
@@ -57,6 +59,7 @@ class LayerSettings:
     clip: bool = True
     base: Literal["ridge"] | None = None
     base_lambda: float | None = None
+    base_least: float = 0.0
     leaves: Literal["refit", "native"] = "refit"
     sketch: Sketch | None = None
 
@@ -107,7 +110,7 @@ class BoundInput:
             per_feature = self.settings.basis.columns_per_feature
             columns = np.arange(self.Z.shape[1], dtype=np.int32)
             numeric = ~np.isin(columns // per_feature, self.table.categorical)
-            self._base = RidgeBase.bind(self.Z, columns[numeric], self.weight)
+            self._base = RidgeBase.bind(self.Z, columns[numeric], self.weight, least=self.settings.base_least)
         return self._base
 
 

@@ -212,7 +212,7 @@ class _Pool:
 
     def _kinds(self) -> Iterator[tuple[str, LayerSettings]]:
         """What is special about a single layer, and its settings."""
-        smooth, plain = self.smooth, self.plain
+        smooth, plain = replace(self.smooth, base_least=0.0), self.plain  # features are not alike as hidden units are
         yield "", smooth
         if not self.refitted:
             return

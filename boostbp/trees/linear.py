@@ -38,15 +38,18 @@ class RidgeBase:
         Singular vectors of ``sqrt(weight) U`` on its shorter side.
     values : (rank,) float64
         Weighted sum of squares along each direction: the squared singular values.
+    least : float
+        Least penalty that cross-validation may choose.
     """
 
     U: Standardised
     weight: Floats
     vectors: Floats
     values: Floats
+    least: float = 0.0
 
     @classmethod
-    def bind(cls, Z: Matrix, columns: NDArray[np.int32], weight: Floats) -> RidgeBase:
+    def bind(cls, Z: Matrix, columns: NDArray[np.int32], weight: Floats, *, least: float = 0.0) -> RidgeBase:
         """Standardise the columns of the input and decompose it.
 
         Parameters
@@ -56,11 +59,15 @@ class RidgeBase:
         columns : (columns,) int32
             The numeric ones.
         weight : (rows,) float64
+        least : float
+            Least penalty that cross-validation may choose, as a share of the mean sum of squares of the columns:
+            directions with a smaller one than that are held back.
         """
         U = Standardised.of(Z, weight).take(columns)
         if min(len(Z), len(columns)) > MOST:
             U = U.take(np.sort(np.argsort(-U.variance, kind="stable")[:MOST]))
-        return cls(U, weight, *_spectrum(U, weight))
+        vectors, values = _spectrum(U, weight)
+        return cls(U, weight, vectors, values, least * float(values.sum()) / max(len(U.column), 1))
 
     def fit(self, target: Floats, reg_lambda: float | None = None) -> LeafModel:
         """Fit all outputs at once.
@@ -150,7 +157,7 @@ class RidgeBase:
         square = float(self.weight @ np.square(centred).sum(1))
         # a weight counts as so many rows, unless all weights together say less than one row each
         n_rows = max(float(self.weight.sum()), float(np.count_nonzero(self.weight)))
-        return _by_gcv(self.values, np.square(along).sum(1), square, n_rows)
+        return max(self.least, _by_gcv(self.values, np.square(along).sum(1), square, n_rows))
 
     def _model(self, constant: Floats, along: Floats) -> LeafModel:
         weight = np.concatenate([constant[None], self._slopes(along)])

@@ -185,15 +185,29 @@ def test_an_explosion_stops_with_its_reason_and_a_finite_model():
 
 def test_a_training_loss_far_above_that_of_the_constant_is_an_explosion():
     X, Y = load_diabetes(return_X_y=True)
-    way = {"hidden_layer_sizes": (2, 3), "n_estimators": 2, "epochs": 5, "early_stopping": False, "random_state": 0}
+    way = {"hidden_layer_sizes": (2, 3), "n_estimators": 2, "epochs": 5, "early_stopping": False, "random_state": 2}
     way |= {"refit_order": "downward", "step": "plain"}
-    history = BoostBPRegressor(**way).fit(X[:220], Y[:220]).history_
+    history = BoostBPRegressor(**way, base_lambda=[1, 0, 0]).fit(X[:220], Y[:220]).history_
     assert history.stop is Stop.NOT_FINITE
     assert "training loss" in history.stop.value
     assert 0 < history.best_epoch == int(np.argmin(history.loss))
     assert max(history.loss) < 0.5  # that of the mean of a standardised target
-    calm = BoostBPRegressor(**way, base_lambda=1.0).fit(X[:220], Y[:220]).history_
-    assert (calm.stop, len(calm)) == (Stop.EPOCHS, 6)
+    for penalty in (1.0, "gcv"):
+        calm = BoostBPRegressor(**way, base_lambda=penalty).fit(X[:220], Y[:220]).history_
+        assert (calm.stop, len(calm)) == (Stop.EPOCHS, 6)
+
+
+def test_hidden_units_that_become_alike_do_not_turn_gradients_to_noise():
+    X, Y = make_friedman1(600, n_features=5, random_state=0)
+    way = {"n_estimators": [10, 20], "epochs": 40, "early_stopping": False, "deep": True, "random_state": 0}
+
+    def last(**how):
+        epoch = BoostBPRegressor((16,), **way, **how).fit(X[:400], Y[:400], eval_set=[(X[400:], Y[400:])]).history_
+        return epoch.epochs[-1].gradient_norms[0], epoch.epochs[-1].metrics["valid_0"]
+
+    (calm, held), (wild, wild_held) = last(), last(base_lambda=["gcv", 1e-6])
+    assert calm < 0.2 * wild
+    assert held < wild_held
 
 
 def test_targets_that_no_library_holds_are_an_explosion():

@@ -26,9 +26,9 @@ def standardised(Z, weight):
     return U / np.abs(U).max(0)
 
 
-def bind(Z, weight, columns=None):
+def bind(Z, weight, columns=None, least=0.0):
     columns = np.arange(Z.shape[1]) if columns is None else columns
-    return RidgeBase.bind(np.ascontiguousarray(Z), np.array(columns, np.int32), weight)
+    return RidgeBase.bind(np.ascontiguousarray(Z), np.array(columns, np.int32), weight, least=least)
 
 
 def predict(model, Z):
@@ -120,6 +120,28 @@ def test_penalty_has_the_least_gcv_score_of_the_grid(seed, shape, missing, weigh
     score = np.array([gcv_score(U, y, weight, one) for one in grid])
     reached = score[np.array(same) <= 1e-8 * np.abs(y).max()].min()  # tiny penalties give the same fit
     assert reached <= score.min() * (1 + 1e-5), f"score {reached}, best {score.min()}"
+
+
+@shapes
+@pytest.mark.parametrize("weighted", [False, True])
+def test_least_penalty_is_a_share_of_the_mean_sum_of_squares_of_a_column(rows, columns, weighted):
+    Z, _, weight = make(rows, columns, weighted=weighted)
+    U = standardised(Z, weight)
+    y = U[:, :1] + U[:, -1:]  # a plain line: cross-validation alone takes next to no penalty
+    share = 0.3 * float(weight @ np.square(U).mean(axis=1))
+    expected = SKRidge(share, solver="cholesky").fit(U, y, sample_weight=weight).predict(U).reshape(-1, 1)
+    base = bind(Z, weight, least=0.3)
+    np.testing.assert_allclose(predict(base.fit(y), Z), expected, rtol=1e-9, atol=1e-9)
+    given_one = predict(base.fit(y, 1e-6), Z)
+    np.testing.assert_allclose(given_one, predict(bind(Z, weight).fit(y, 1e-6), Z), rtol=1e-12)
+    assert np.abs(given_one - expected).max() > 1e-3
+
+
+def test_least_penalty_leaves_a_larger_one_as_it_is():
+    rng = np.random.default_rng(0)
+    Z, noise = rng.standard_normal((200, 40)), rng.standard_normal((200, 1))
+    free, bounded = (predict(bind(Z, np.ones(200), least=least).fit(noise), Z) for least in (0.0, 0.15))
+    np.testing.assert_array_equal(bounded, free)
 
 
 def test_noise_gets_a_large_penalty_and_a_plain_line_a_small_one():
