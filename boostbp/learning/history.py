@@ -72,7 +72,8 @@ class Candidate:
     ----------
     name : str
     loss : float
-        Weighted mean loss on the held-out rows, of classes with labels softened as if one row more had another class.
+        Weighted mean loss on the held-out rows, of classes with labels softened as if a quarter of a row more had
+        another class.
     weight : float
         Its share in the model; 0: left out.
     """

@@ -37,7 +37,9 @@ RATE = 0.04  # shrinkage of heads: slower than in an epoch, as they are grown on
 LARGER = 3  # times the rows per leaf, of single layers with large leaves
 SHALLOW = 2  # depth of single layers with shallow trees: few features act together
 FEW = 0.2  # share of the features that each tree sees, of single layers that see few
-PICKS = 20  # steps of the search for weights, which are multiples of one over the picks made
+PICKS = 20  # steps of the search for weights
+SOFTENING = 0.25  # rows like each held-out row that have another class, in the eyes of those who weigh
+DOUBT = 2.0  # standard errors of the gain on held-out rows at which networks have half a say where classes are learnt
 # of trees with constant leaves, which must be more of them and larger than those with regressions
 PLAIN_DEPTH, PLAIN_LEAVES = 8, 48
 PLAIN_LAMBDA = 1.0
@@ -72,7 +74,8 @@ def train(
     them is best on all data), and the best of these with output layers boosted anew to the end.
     Weights are those that the first evaluation set likes best (forward selection with replacement: Caruana and
     others 2004). Where no sum with a network in it is better than the best without by more than
-    `settings.least_gain` standard errors, networks are left out.
+    `settings.least_gain` standard errors, networks are left out. Where classes are learnt, the model lies between the
+    two sums: the same rows chose the networks' epochs, and few rows that are far off decide on their log-loss.
 
     Parameters are those of `backprop.train`, and:
 
@@ -102,11 +105,12 @@ def train(
         ranked = sorted((option for option in options if option.deep), key=lambda option: pool.score(option.held))
         for option in ranked[:HEADED]:
             options += pool.headed(option)
-        picks, gain, error = _picks(options, pool.row_losses, held.weight, settings.least_gain)
+        weights, gain, error = _weighed(
+            options, pool.row_losses, held.weight, settings.least_gain, DOUBT if _of_classes(loss) else 0.0
+        )
     except KeyboardInterrupt:
         history.stop = Stop.INTERRUPTED
         return network, history
-    weights = np.bincount(picks, minlength=len(options)) / len(picks)
     shares = list(zip(options, map(float, weights), strict=True))
     history.choice = Choice(tuple(Candidate(o.name, pool.score(o.held), w) for o, w in shares), gain, error)
     chosen = [(option.network, w) for option, w in shares if w > 0]
@@ -152,15 +156,20 @@ def _sharing(layer: LayerSettings) -> LayerSettings:
     return replace(_grown(layer, shared=True), sketch=None)
 
 
+def _of_classes(loss: Loss) -> bool:
+    return isinstance(loss, (Logistic, Softmax))
+
+
 def _softened(target: Floats, weight: Floats, loss: Loss) -> Floats:
-    """Targets of held-out rows; of classes, as if one row more like each had another class.
+    """Targets of held-out rows; of classes, as if a quarter of a row more like each had another class.
 
     Few rows may all be told apart by a model that is sure of them without limit: it would seem to lose nothing, and
-    lose without limit where it errs. The idea is Platt's (1999), with all held-out rows in place of those of a class.
+    lose without limit where it errs. The idea is Platt's (1999), with all held-out rows in place of those of a class,
+    and a quarter of his row: models that tell few rows apart may well be right.
     """
-    if not isinstance(loss, (Logistic, Softmax)):
+    if not _of_classes(loss):
         return target
-    other = 1.0 / (np.count_nonzero(weight) + 2.0)
+    other = SOFTENING / (np.count_nonzero(weight) + 2.0)
     if target.shape[1] == 1:
         return target * (1.0 - other) + (1.0 - target) * other
     return target * (1.0 - other) + (1.0 - target) * other / (target.shape[1] - 1)
@@ -260,24 +269,38 @@ def _grown(layer: LayerSettings, **how: Any) -> LayerSettings:
     return replace(layer, growth=replace(layer.growth, **how))
 
 
-def _picks(
-    options: Sequence[_Option], row_losses: Callable[[Floats], Floats], weight: Floats, least_gain: float
-) -> tuple[list[int], float, float]:
-    """Numbers of the options picked, once or more; what the deep ones add to the loss, and its standard error."""
+def _weighed(
+    options: Sequence[_Option],
+    row_losses: Callable[[Floats], Floats],
+    weight: Floats,
+    least_gain: float,
+    doubt: float,
+) -> tuple[Floats, float, float]:
+    """Weights of the options; what deep ones add to the best sum of shallow ones, and its standard error.
+
+    The gain, t standard errors, counts for t^2 / (doubt^2 + t^2): so much of the model is the sum with deep ones, the
+    rest is the sum without. With no more than `least_gain` standard errors it does not count.
+    """
     singles = [k for k, option in enumerate(options) if not option.deep]
     shallow, shallow_raw = _forward(options, singles, row_losses, weight)
-    picks, raw = _forward(options, range(len(options)), row_losses, weight)
+    deep, raw = _forward(options, range(len(options)), row_losses, weight)
     difference = row_losses(shallow_raw) - row_losses(raw)
     share = weight / weight.sum()
     gain = float(share @ difference)
     error = float(np.sqrt(np.square(share) @ np.square(difference - gain)))
-    return (picks if gain > least_gain * error else shallow), gain, error
+    if not gain > least_gain * error:
+        return shallow, gain, error
+    trust = 1.0 / (1.0 + np.square(doubt * error / gain))
+    return trust * deep + (1.0 - trust) * shallow, gain, error
 
 
 def _forward(
     options: Sequence[_Option], allowed: Sequence[int], row_losses: Callable[[Floats], Floats], weight: Floats
-) -> tuple[list[int], Floats]:
-    """Forward selection with replacement: options picked one by one, each the best for the mean of all picked."""
+) -> tuple[Floats, Floats]:
+    """Forward selection with replacement: options picked one by one, each the best for the mean of all picked.
+
+    Their weights, and the raw output of their sum.
+    """
     picked: list[int] = []
     total = np.zeros_like(options[0].held)
     best = np.inf
@@ -290,4 +313,4 @@ def _forward(
         best = scores[k]
         picked.append(k)
         total = total + options[k].held
-    return picked, total / len(picked)
+    return np.bincount(picked, minlength=len(options)) / len(picked), total / len(picked)

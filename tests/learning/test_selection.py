@@ -7,15 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import BACKENDS
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.metrics import log_loss
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.estimators import parameters
-from boostbp.learning import backprop
+from boostbp.learning import backprop, selection
 from boostbp.learning.history import Candidate, Stop
 from boostbp.learning.losses import Logistic, Softmax, SquaredError
-from boostbp.learning.selection import _forward, _Option, _picks, _softened
+from boostbp.learning.selection import _forward, _Option, _softened, _weighed
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(200, n_features=5, random_state=1)
@@ -35,23 +37,56 @@ def test_forward_selection_finds_the_mean_that_is_best():
     y = rng.standard_normal((500, 1))
     noise = rng.standard_normal((2, 500, 1))
     options = [option(y + noise[0]), option(y - noise[0] + 0.1 * noise[1]), option(y + 3.0)]
-    picked, raw = _forward(options, range(3), squared(y), np.ones(500))
-    assert sorted(set(picked)) == [0, 1]
-    np.testing.assert_allclose(raw, np.mean([options[k].held for k in picked], axis=0), rtol=1e-12)
+    weights, raw = _forward(options, range(3), squared(y), np.ones(500))
+    assert weights.sum() == pytest.approx(1.0)
+    assert [w > 0 for w in weights] == [True, True, False]
+    np.testing.assert_allclose(raw, sum(w * o.held for w, o in zip(weights, options, strict=True)), rtol=1e-12)
     alone, _ = _forward(options, [2], squared(y), np.ones(500))
-    assert alone == [2]
+    assert list(alone) == [0, 0, 1]
 
 
 def test_gain_and_its_standard_error_are_those_of_the_paired_rows():
     rng = np.random.default_rng(0)
     y, weight = np.zeros((300, 1)), rng.uniform(0.5, 2.0, 300)
     single, deep = option(rng.standard_normal((300, 1))), option(0.1 * rng.standard_normal((300, 1)), deep=True)
-    picks, gain, error = _picks([single, deep], squared(y), weight, 1.0)
+    weights, gain, error = _weighed([single, deep], squared(y), weight, 1.0, 0.0)
     difference = (single.held**2 - deep.held**2).ravel()
-    assert 1 in picks
+    assert weights[1] > 0
     assert gain == pytest.approx(np.average(difference, weights=weight), rel=0.1)
     assert error == pytest.approx(difference.std() / np.sqrt(300), rel=0.2)
-    assert _picks([single, deep], squared(y), weight, 1e9)[0] == [0]
+    assert list(_weighed([single, deep], squared(y), weight, 1e9, 0.0)[0]) == [1, 0]
+
+
+@given(st.integers(0, 2**31), st.floats(0.0, 10.0))
+@settings(max_examples=25, deadline=None)
+def test_doubted_networks_have_half_a_say_at_as_many_standard_errors(seed, doubt):
+    rng = np.random.default_rng(seed)
+    y, weight = rng.standard_normal((60, 1)), rng.uniform(0.5, 2.0, 60)
+    options = [option(y + noise, deep=k > 1) for k, noise in enumerate(rng.standard_normal((4, 60, 1)))]
+    deep, gain, error = _weighed(options, squared(y), weight, 0.0, 0.0)
+    shallow = _weighed(options, squared(y), weight, np.inf, 0.0)[0]
+    weights, *same = _weighed(options, squared(y), weight, 0.0, doubt)
+    assert same == [gain, error]
+    assert weights.sum() == pytest.approx(1.0)
+    t = gain / error if gain > 0 else 0.0
+    trust = t**2 / (t**2 + doubt**2) if t else 0.0
+    np.testing.assert_allclose(weights, trust * deep + (1 - trust) * shallow, atol=1e-12)
+
+
+@pytest.mark.parametrize("learnt", ["classes", "numbers"])
+def test_networks_are_doubted_where_classes_are_learnt(monkeypatch, learnt):
+    seen, original = [], selection._weighed
+
+    def weighed(*args):
+        seen.append(args[-1])
+        return original(*args)
+
+    monkeypatch.setattr(selection, "_weighed", weighed)
+    model, target = (BoostBPClassifier, Y > 15) if learnt == "classes" else (BoostBPRegressor, Y)
+    held = HELD[0], HELD[1] > 15 if learnt == "classes" else HELD[1]
+    model = model((3,), **FAST).fit(X, target, eval_set=[held])
+    assert seen == [2.0 if learnt == "classes" else 0.0]
+    assert sum(one.weight for one in model.history_.choice.candidates) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -81,13 +116,13 @@ def test_classifier_is_chosen_by_its_loss():
     assert log_loss(y[400:], model.predict_proba(X[400:])) <= min(losses) + 1e-9
 
 
-def test_softened_labels_are_those_of_one_more_row_of_another_class():
+def test_softened_labels_are_those_of_a_quarter_of_a_row_more_of_another_class():
     y = np.array([[0.0], [1.0], [1.0], [0.0]])
     weight = np.array([1.0, 2.0, 0.5, 0.0])  # three rows count
-    np.testing.assert_allclose(_softened(y, weight, Logistic()).ravel(), [0.2, 0.8, 0.8, 0.2])
+    np.testing.assert_allclose(_softened(y, weight, Logistic()).ravel(), [0.05, 0.95, 0.95, 0.05])
     one_hot = np.eye(3)
     softened = _softened(one_hot, np.ones(3), Softmax())
-    np.testing.assert_allclose(softened, 0.8 * one_hot + 0.1 * (1 - one_hot))
+    np.testing.assert_allclose(softened, 0.95 * one_hot + 0.025 * (1 - one_hot))
     np.testing.assert_allclose(softened.sum(axis=1), 1.0)
     assert _softened(y, weight, SquaredError()) is y
     # the two losses agree on what a row of probabilities costs
