@@ -8,7 +8,7 @@ from pkgutil import iter_modules
 
 from boostbp.backends.base import Backend
 
-__all__ = ["available", "load"]
+__all__ = ["available", "draws", "load"]
 
 
 def _names() -> list[str]:
@@ -49,3 +49,22 @@ def load(backend: str | Backend) -> Backend:
             f"that satisfies boostbp.backends.base.Backend."
         )
     return backend
+
+
+def draws(backend: str | Backend, extra_trees: bool | str) -> bool:
+    """Whether thresholds are to be drawn at random: as asked for, or "auto", where the backend can.
+
+    Raises
+    ------
+    ValueError
+        If it is asked for, and the backend cannot.
+    """
+    can = bool(getattr(load(backend), "extra_trees", False))
+    if extra_trees == "auto":
+        return can
+    if extra_trees and not can:
+        raise ValueError(
+            f"extra_trees={extra_trees!r} is not supported by backend={backend!r}, which takes the best thresholds: "
+            "use extra_trees=False, or backend='lightgbm'."
+        )
+    return bool(extra_trees)

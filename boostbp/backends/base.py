@@ -69,7 +69,7 @@ class Growth:
     extra_trees : bool
         One threshold of each feature is drawn at random for a node, in place of the best one, where the library can.
     params : mapping
-        Native parameters, passed through untouched; they win over the two above.
+        Native parameters, passed through untouched; they win over `colsample_bytree`.
     """
 
     max_depth: int = 6

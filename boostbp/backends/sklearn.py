@@ -23,6 +23,7 @@ _OURS = {
     "max_leaf_nodes": "max_leaves",
     "min_samples_leaf": "min_samples_leaf",
     "random_state": "random_state",
+    "splitter": "extra_trees",
 }
 _REASONS = {
     "criterion": "a tree fits -grad / hess by weighted squared error. Leave it out.",
@@ -149,8 +150,8 @@ def _native(growth: Growth) -> dict[str, Any]:
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
     return {
         "max_features": growth.colsample_bytree if growth.colsample_bytree < 1.0 else None,
-        "splitter": "random" if growth.extra_trees else "best",
         **theirs,
+        "splitter": "random" if growth.extra_trees else "best",
         "criterion": "squared_error",
         "max_depth": growth.max_depth if growth.max_depth >= 0 else None,
         "max_leaf_nodes": growth.leaves if leafwise else None,

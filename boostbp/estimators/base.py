@@ -52,6 +52,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         max_leaves: int | Sequence[int | None] | None = None,
         min_samples_leaf: int | Sequence[int] = 20,
         max_bins: int = 255,
+        extra_trees: bool | str = "auto",
         multi_strategy: str = "one_output_per_tree",
         sketch: Any = None,
         leaves: str = "refit",
@@ -99,6 +100,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.max_leaves = max_leaves
         self.min_samples_leaf = min_samples_leaf
         self.max_bins = max_bins
+        self.extra_trees = extra_trees
         self.multi_strategy = multi_strategy
         self.sketch = sketch
         self.leaves = leaves

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from boostbp import backends
 from boostbp.backends.base import Growth
 from boostbp.learning import sketch as sketches
 from boostbp.learning.layer import LayerSettings
@@ -39,6 +40,7 @@ LEAST = {
 ONE_OF = {
     "multi_strategy": ("one_output_per_tree", "multi_output_tree"),
     "structure_sampling": ("uniform", "gradient"),
+    "extra_trees": ("auto", True, False),
     "leaves": ("refit", "native"),
     "base": ("ridge", None),
     "start": tuple(STARTS),
@@ -124,6 +126,8 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
         defaults["n_estimators"][-1] = min(defaults["n_estimators"][-1], max(20, OUTPUT_TREES // outputs[-1]))
     chosen = {name: _per_layer(name, getattr(estimator, name), defaults[name]) for name in names}
     chosen["learning_rate"] = _rates(estimator.learning_rate, chosen["n_estimators"], estimator.output == "boost")
+    native = estimator.leaves == "native" and estimator.extra_trees == "auto"
+    drawn = not native and backends.draws(estimator.backend, estimator.extra_trees)
     built = []
     for i, size in enumerate(outputs):
         last = i == len(outputs) - 1
@@ -132,6 +136,7 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
             max_leaves=chosen["max_leaves"][i],
             min_samples_leaf=chosen["min_samples_leaf"][i],
             max_bins=estimator.max_bins,
+            extra_trees=drawn,
             n_threads=n_threads if size < n_threads and n_rows >= NATIVE_ROWS else 1,
             random_state=seed % (2**31 - 1),
             shared=estimator.multi_strategy == "multi_output_tree" and not last,

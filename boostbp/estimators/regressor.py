@@ -47,6 +47,10 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         None: as many as `max_depth` allows.
     min_samples_leaf : int
     max_bins : int
+    extra_trees : bool or "auto"
+        Draw the one threshold of each feature that a node may split at, in place of the best one: hidden units become
+        smoother and fit their training rows less closely. "auto": where the library can (LightGBM and scikit-learn),
+        but not with ``leaves="native"``.
     multi_strategy : {"one_output_per_tree", "multi_output_tree"}
         Whether each unit of a hidden layer has trees of its own, or all units share the structure of
         each tree (vector leaves of XGBoost; otherwise grown on a projection of the gradients).

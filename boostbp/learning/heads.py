@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 PIECE = 25  # rounds between looks at the held-out rows
 PATIENCE = 3  # pieces without gain before the end
 LEAST = 1e-4  # share of the loss of the baseline that counts as a gain
-MOST = 40  # pieces
+MOST = 160  # pieces
 
 
 def boost(

@@ -24,7 +24,7 @@ from boostbp.learning.network import Network, seen
 from boostbp.learning.sampling import growing
 from boostbp.learning.settings import Settings
 from boostbp.learning.watch import EvalSet
-from boostbp.trees.basis import Constant
+from boostbp.trees.basis import Constant, Linear, Quadratic
 from boostbp.trees.ridge import Ridge
 
 __all__ = ["train"]
@@ -36,7 +36,8 @@ HEADED = 2  # networks, the best ones, that get output layers grown to their end
 RATE = 0.04  # shrinkage of heads: slower than in an epoch, as they are grown once
 LARGER = 3  # times the rows per leaf, of single layers with large leaves
 SHALLOW = 2  # depth of single layers with shallow trees: few features act together
-FEW = 0.2  # share of the features that each tree sees, of single layers that see few
+HALF = 0.5  # share of the features that each tree sees, of single layers with plain regressions
+FEW = 0.2  # of single layers that see few
 PICKS = 20  # steps of the search for weights
 SOFTENING = 0.25  # rows like each held-out row that have another class, in the eyes of those who weigh
 DOUBT = 2.0  # standard errors of the gain on held-out rows at which networks have half a say where classes are learnt
@@ -222,20 +223,32 @@ class _Pool:
     def _kinds(self) -> Iterator[tuple[str, LayerSettings]]:
         """What is special about a single layer, and its settings."""
         smooth, plain = replace(self.smooth, base_least=0.0), self.plain  # features are not alike as hidden units are
-        yield "", smooth
         if not self.refitted:
+            yield "", smooth
             return
-        growth, drawn = smooth.growth, bool(getattr(self.backend, "extra_trees", False))
-        yield "large leaves", _grown(smooth, min_samples_leaf=LARGER * growth.min_samples_leaf)
-        if growth.max_depth > SHALLOW or growth.max_depth < 0:
-            yield "shallow trees", _grown(smooth, max_depth=SHALLOW)
+        best, drawn = _grown(smooth, extra_trees=False), smooth.growth.extra_trees
+        large = LARGER * smooth.growth.min_samples_leaf
+        shallow = SHALLOW if smooth.growth.max_depth > SHALLOW or smooth.growth.max_depth < 0 else None
+        yield "", best
         if drawn:
-            yield "random thresholds", _grown(smooth, extra_trees=True)
+            yield "random thresholds", smooth
+            if shallow:
+                yield "random thresholds, shallow trees", _grown(smooth, max_depth=shallow)
+            straight = replace(smooth, basis=Linear() if smooth.basis == Quadratic() else smooth.basis, base=None)
+            yield (
+                "random thresholds, large leaves, half of the features, no base",
+                _grown(straight, min_samples_leaf=large, colsample_bytree=HALF),
+            )
+        else:
+            yield "large leaves", _grown(best, min_samples_leaf=large)
+            if shallow:
+                yield "shallow trees", _grown(best, max_depth=shallow)
         if smooth.base is not None:
-            yield "no base", replace(smooth, base=None)
-        yield "constant leaves", plain
-        yield "constant leaves, shallow trees", _grown(plain, max_depth=SHALLOW)
-        yield "constant leaves, few features per tree", _grown(plain, colsample_bytree=FEW, extra_trees=drawn)
+            yield "no base", replace(best, base=None)
+        plain_best = _grown(plain, extra_trees=False)
+        yield "constant leaves", plain_best
+        yield "constant leaves, shallow trees", _grown(plain_best, max_depth=SHALLOW)
+        yield "constant leaves, few features per tree", _grown(plain, colsample_bytree=FEW)
 
     def plainly(self, name: str, network: Network) -> _Option:
         """A network as it was trained."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees import kernels
+from boostbp.trees.basis import Linear
 from boostbp.trees.forest import Forest
 
 __all__ = ["Part", "merged"]
@@ -37,15 +38,19 @@ class Part(NamedTuple):
 def merged(parts: Sequence[Part], *, n_features: int, n_outputs: int) -> Forest:
     """One forest of the trees of all parts, on the basis of those that have path columns.
 
+    Trees on [1, x] and on [1, x, x^2] can stand side by side, as each has its own degree.
+
     Raises
     ------
     ValueError
-        If parts have path columns on different bases, or clip them differently.
+        If parts have path columns on other different bases, or clip them differently.
     """
-    first = next((part.forest for part in parts if len(part.forest.leaves.column)), parts[0].forest)
-    for part in parts:
-        if len(part.forest.leaves.column) and (part.forest.basis, part.forest.clip) != (first.basis, first.clip):
-            raise ValueError(f"forests on {first.basis!r} and {part.forest.basis!r} cannot be one.")
+    pathed = [part.forest for part in parts if len(part.forest.leaves.column)] or [parts[0].forest]
+    first = max(pathed, key=lambda forest: forest.basis.degree)
+    for forest in pathed:
+        powers = isinstance(forest.basis, Linear) and isinstance(first.basis, Linear)
+        if not (powers or forest.basis == first.basis) or forest.clip != first.clip:
+            raise ValueError(f"forests on {first.basis!r} and {forest.basis!r} cannot be one.")
     forests = [part.forest for part in parts]
     nodes = [forest.nodes for forest in forests]
     leaves = [forest.leaves for forest in forests]

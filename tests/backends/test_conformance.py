@@ -126,14 +126,13 @@ def test_what_is_drawn_is_drawn_anew_for_each_tree_and_decided_by_the_seed(name:
     assert not all(same(a, b) for a, b in zip(one, rounds(6), strict=True))
 
 
-@DRAWING
-def test_native_parameters_win_over_what_a_layer_draws(name: str, how: dict) -> None:
-    native = {"feature_fraction": 1.0, "extra_trees": False}
-    params = {"lightgbm": native, "xgboost": {"colsample_bytree": 1.0}}
-    params["sklearn"] = {"max_features": None, "splitter": "best"}
+@pytest.mark.parametrize("name", available())
+def test_native_parameters_win_over_the_features_that_a_layer_draws(name: str) -> None:
+    params = {"lightgbm": {"feature_fraction": 1.0}, "xgboost": {"colsample_bytree": 1.0}}
+    params["sklearn"] = {"max_features": None}
     data = numeric(columns=10)
     grad = gradient(data, 1)
-    plain, drawn = Growth(max_depth=3), Growth(max_depth=3, params=params[name], **how)
+    plain, drawn = Growth(max_depth=3), Growth(max_depth=3, params=params[name], colsample_bytree=0.2)
     trees = [load(name).bind(data, growth).grow(grad, np.ones_like(grad))[0] for growth in (plain, drawn)]
     assert same(*trees)
 

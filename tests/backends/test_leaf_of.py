@@ -106,4 +106,4 @@ def test_leaf_of_matches_xgboost_with_one_category_against_the_rest() -> None:
 
 def test_leaf_of_matches_sklearn_with_random_thresholds() -> None:
     rng = np.random.default_rng(0)
-    check("sklearn", table(rng, 1500), rng, Growth(min_samples_leaf=5, params={"splitter": "random"}))
+    check("sklearn", table(rng, 1500), rng, Growth(min_samples_leaf=5, extra_trees=True))

@@ -158,7 +158,7 @@ def test_a_parameter_under_two_names_is_refused() -> None:
 PASSES = """
     bagging_fraction bagging_freq bagging_seed bin_construct_sample_cnt cat_l2 cat_smooth cegb_penalty_feature_coupled
     cegb_penalty_feature_lazy cegb_penalty_split cegb_tradeoff data_random_seed data_sample_strategy deterministic
-    enable_bundle extra_seed extra_trees feature_contri feature_fraction feature_fraction_bynode feature_fraction_seed
+    enable_bundle extra_seed feature_contri feature_fraction feature_fraction_bynode feature_fraction_seed
     feature_pre_filter force_col_wise force_row_wise forcedbins_filename forcedsplits_filename histogram_pool_size
     interaction_constraints is_enable_sparse lambda_l1 lambda_l2 max_bin_by_feature max_cat_threshold max_cat_to_onehot
     max_delta_step min_data_in_bin min_data_per_group min_gain_to_split min_sum_hessian_in_leaf other_rate path_smooth
@@ -187,7 +187,7 @@ def test_of_all_that_lightgbm_knows_only_what_shapes_trees_passes() -> None:
         ("lightgbm", {"zero_as_missing": False, "linear_tree": False, "use_quantized_grad": False}),
         ("lightgbm", {"boosting": "gbdt", "tree_learner": "serial", "device": "cpu", "force_row_wise": True}),
         ("xgboost", {"booster": "gbtree", "tree_method": "hist", "device": "cpu", "num_parallel_tree": 1}),
-        ("sklearn", {"criterion": "friedman_mse", "splitter": "best"}),
+        ("sklearn", {"criterion": "friedman_mse", "min_weight_fraction_leaf": 0.0}),
         ("sklearn", {"criterion": "squared_error"}),
     ],
 )
@@ -213,20 +213,20 @@ def test_native_parameters_reach_the_library(name: str, params: dict[str, Any]) 
 
 
 SAMPLING = [
-    ("lightgbm", {"bagging_fraction": 0.5, "bagging_freq": 1}),
-    ("lightgbm", {"data_sample_strategy": "goss"}),
+    ("lightgbm", {"params": {"bagging_fraction": 0.5, "bagging_freq": 1}}),
+    ("lightgbm", {"params": {"data_sample_strategy": "goss"}}),
     ("lightgbm", {"extra_trees": True}),
-    ("lightgbm", {"feature_fraction_bynode": 0.5}),
-    ("xgboost", {"subsample": 0.5}),
-    ("xgboost", {"colsample_bynode": 0.5}),
-    ("sklearn", {"max_features": 1}),
-    ("sklearn", {"splitter": "random"}),
+    ("lightgbm", {"params": {"feature_fraction_bynode": 0.5}}),
+    ("xgboost", {"params": {"subsample": 0.5}}),
+    ("xgboost", {"params": {"colsample_bynode": 0.5}}),
+    ("sklearn", {"params": {"max_features": 1}}),
+    ("sklearn", {"extra_trees": True}),
 ]
 
 
-@pytest.mark.parametrize(("name", "params"), SAMPLING)
-def test_sampling_differs_between_rounds_and_repeats_with_the_seed(name: str, params: dict[str, Any]) -> None:
-    grower = load(name).bind(DATA, Growth(max_depth=3, params=params))
+@pytest.mark.parametrize(("name", "how"), SAMPLING)
+def test_sampling_differs_between_rounds_and_repeats_with_the_seed(name: str, how: dict[str, Any]) -> None:
+    grower = load(name).bind(DATA, Growth(max_depth=3, **how))
 
     def rounds(seed: int) -> list[bytes]:
         fork = grower.fork(seed)
@@ -237,19 +237,21 @@ def test_sampling_differs_between_rounds_and_repeats_with_the_seed(name: str, pa
     assert rounds(1) != rounds(2)
 
 
-@pytest.mark.parametrize(("name", "params"), [("lightgbm", {"extra_trees": True}), ("xgboost", {"subsample": 0.5})])
-def test_sampling_does_not_repeat_beyond_the_life_of_a_booster(name: str, params: dict[str, Any]) -> None:
-    grower = load(name).bind(DATA, Growth(max_depth=2, params=params))
+@pytest.mark.parametrize(
+    ("name", "how"), [("lightgbm", {"extra_trees": True}), ("xgboost", {"params": {"subsample": 0.5}})]
+)
+def test_sampling_does_not_repeat_beyond_the_life_of_a_booster(name: str, how: dict[str, Any]) -> None:
+    grower = load(name).bind(DATA, Growth(max_depth=2, **how))
     trees = [grower.grow(GRAD, np.ones_like(GRAD))[0].threshold.tobytes() for _ in range(520)]
     assert trees[512:520] != trees[:8]
 
 
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost", "sklearn"])
 def test_the_seed_of_growth_is_the_seed_of_the_first_grower(name: str) -> None:
-    params = {"lightgbm": {"extra_trees": True}, "xgboost": {"subsample": 0.5}, "sklearn": {"splitter": "random"}}[name]
+    how: Any = {"params": {"subsample": 0.5}} if name == "xgboost" else {"extra_trees": True}
 
     def first(seed: int) -> bytes:
-        [tree] = load(name).bind(DATA, Growth(random_state=seed, params=params)).grow(GRAD, np.ones_like(GRAD))
+        [tree] = load(name).bind(DATA, Growth(random_state=seed, **how)).grow(GRAD, np.ones_like(GRAD))
         return tree.threshold.tobytes()
 
     assert first(3) == first(3)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from helpers import BACKENDS
+from sklearn.datasets import make_friedman1
 
-from boostbp import BoostBPClassifier, BoostBPRegressor
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
+from boostbp.backends import load
 from boostbp.estimators.parameters import settings_of
 
 
@@ -33,3 +37,54 @@ def test_the_ridge_base_above_hidden_units_has_a_least_penalty_and_that_of_featu
         first, *above = settings_of(BoostBPRegressor(sizes), 1000, 1, seed=0).layers
         assert first.base_least == 0.0
         assert all(layer.base_least > 0 for layer in above)
+
+
+def drawn(**parameters):
+    layers = settings_of(BoostBPRegressor(**parameters), 1000, 1, seed=0).layers
+    [answer] = {layer.growth.extra_trees for layer in layers}
+    return answer
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_thresholds_are_drawn_where_the_library_can(backend):
+    can = load(backend).extra_trees
+    assert drawn(backend=backend) is can
+    assert drawn(backend=backend, extra_trees=False) is False
+    if can:
+        assert drawn(backend=backend, extra_trees=True) is True
+        return
+    X, y = make_friedman1(100, random_state=0)
+    for fit in (
+        BoostBPRegressor(backend=backend, extra_trees=True).fit,
+        BoostBPClassifier(backend=backend, extra_trees=True).fit,
+        BoostBPAutoencoder(backend=backend, extra_trees=True).fit,
+    ):
+        with pytest.raises(ValueError, match=rf"extra_trees=True .*backend='{backend}'.*extra_trees=False.*lightgbm"):
+            fit(X, y > 15)
+    with pytest.raises(ValueError, match=rf"extra_trees=True .*backend='{backend}'"):
+        fit_layer(X, y, backend=backend, extra_trees=True)
+
+
+def test_leaves_of_the_library_are_grown_as_it_grows_them():
+    assert drawn(leaves="native") is False
+    assert drawn(leaves="native", extra_trees=True) is True
+
+
+def test_thresholds_under_their_native_name_are_refused():
+    X, y = make_friedman1(100, random_state=0)
+    for backend, native in (("lightgbm", {"extra_tree": True}), ("sklearn", {"splitter": "random"})):
+        if backend in BACKENDS:
+            with pytest.raises(ValueError, match=rf"backend_params.*{next(iter(native))}.*extra_trees"):
+                BoostBPRegressor(backend=backend, backend_params=native).fit(X, y)
+
+
+@pytest.mark.parametrize("backend", [name for name in BACKENDS if load(name).extra_trees])
+def test_drawn_thresholds_follow_the_seed_and_spare_the_best_ones(backend):
+    X, y = make_friedman1(300, random_state=0)
+
+    def output(**how):
+        return fit_layer(X, y, backend=backend, n_estimators=5, **how).predict(X)
+
+    np.testing.assert_array_equal(output(extra_trees=True), output(extra_trees=True))
+    assert not np.allclose(output(extra_trees=True), output(extra_trees=True, random_state=1))
+    assert not np.allclose(output(extra_trees=True), output())

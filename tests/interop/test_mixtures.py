@@ -72,7 +72,7 @@ def test_training_lowers_the_loss_far_below_that_of_the_first_trees(kind):
 def test_two_classes_and_several_layers(kind):
     X, y = smooth()
     classifier = CLASSIFIERS[REGRESSORS.index(kind)]
-    model = classifier((6, 5), class_weight="balanced", **SMALL).fit(X, y > np.quantile(y, 0.7))
+    model = classifier((6, 5), class_weight="balanced", **(SMALL | {"epochs": 8})).fit(X, y > np.quantile(y, 0.7))
     assert model.decision_function(X).shape == (300,)
     assert model.score(X, y > np.quantile(y, 0.7)) > 0.85
     assert [model.transform(X, layer).shape[1] for layer in (0, 1)] == [6, 5]

@@ -8,7 +8,7 @@ import pytest
 from helpers import BACKENDS
 from sklearn.datasets import make_friedman1
 
-from boostbp import BoostBPRegressor
+from boostbp import BoostBPRegressor, Elementwise
 from boostbp.learning.merging import weighted_sum
 
 X, Y = make_friedman1(250, n_features=5, random_state=0)
@@ -29,8 +29,9 @@ def network(sizes, X=X, **changes):
         [((3,), {"skip": True}), ((2,), {}), ((), {})],
         [((3, 2), {}), ((2, 2), {"skip": True}), ((), {})],
         [((), {}), ((), {"max_depth": 2})],
+        [((), {"basis": "linear"}), ((), {}), ((3,), {"basis": "linear"})],
     ],
-    ids=["deep", "deep and single", "skip", "two hidden layers", "single"],
+    ids=["deep", "deep and single", "skip", "two hidden layers", "single", "two bases"],
 )
 def test_sum_is_the_weighted_sum(backend, kinds):
     networks = [network(sizes, backend=backend, **changes) for sizes, changes in kinds]
@@ -77,4 +78,6 @@ def test_networks_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="different depth"):
         weighted_sum([network((3,)), network((3, 2))], [0.5, 0.5])
     with pytest.raises(ValueError, match="cannot be one"):
-        weighted_sum([network((3,)), network((3,), basis="linear")], [0.5, 0.5])
+        weighted_sum([network((3,)), network((3,), basis=Elementwise([np.sin], [np.cos]))], [0.5, 0.5])
+    with pytest.raises(ValueError, match="cannot be one"):
+        weighted_sum([network((3,)), network((3,), clip=False)], [0.5, 0.5])

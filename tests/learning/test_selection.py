@@ -95,10 +95,13 @@ def test_losses_of_the_candidates_are_those_on_the_held_out_rows(backend):
     alone = BoostBPRegressor((4,), backend=backend, deep=True, **FAST).fit(X, Y, eval_set=[HELD])
     choice = model.history_.choice
     assert alone.history_.choice is None
-    singles = ["", "large leaves", "shallow trees", "random thresholds", "no base"]
-    singles += [f"constant leaves{kind}" for kind in ("", ", shallow trees", ", few features per tree")]
+    singles = [
+        f"random thresholds{kind}" for kind in ("", ", shallow trees", ", large leaves, half of the features, no base")
+    ]
     if backend == "xgboost":  # it draws no thresholds
-        singles.remove("random thresholds")
+        singles = ["large leaves", "shallow trees"]
+    singles = ["", *singles, "no base"]
+    singles += [f"constant leaves{kind}" for kind in ("", ", shallow trees", ", few features per tree")]
     names = [", ".join(["single layer", *filter(None, [kind])]) for kind in singles]
     assert [one.name for one in choice.candidates][: len(names) + 1] == [*names, "network"]
     assert sum(one.weight for one in choice.candidates) == pytest.approx(1.0)
