@@ -33,7 +33,7 @@ TRIALS, QUICK_TRIALS, QUICK_EPOCHS = 8, 2, 12
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "GBDT": ("hist", {}),
     "XGBoost": ("xgboost", {}),
-    "GBDT-PL": ("single", {"basis": "linear", "base": None}),
+    "GBDT-PL": ("single", {"basis": "linear", "base": None, "extra_trees": False}),
     "LightGBM": ("lightgbm", {}),
     "LightGBM linear_tree": ("linear_tree", {}),
     "NN": ("mlp", {}),
