@@ -25,7 +25,7 @@ rng = np.random.default_rng(0)
 X = rng.standard_normal((2000, 40))
 y = X[:, 0] * X[:, 1]
 seen = []
-for number in range(60):
+for number in range(120):
     small = {"n_estimators": 2, "max_depth": 2, "epochs": 1, "base": None, "early_stopping": False}
     BoostBPRegressor((2,), backend=sys.argv[1], random_state=number, **small).fit(X, y)
     seen.append(resident())
@@ -39,7 +39,7 @@ def test_memory_does_not_grow(backend):
     done = subprocess.run([sys.executable, "-c", SCRIPT, backend], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    seen = found["seen"][10:]  # 50 fits, after those that compile and fill the allocator
+    seen = found["seen"][10:]  # 110 fits, after those that compile and fill the allocator, which grows in steps of 2 MB
     growth = min(seen[-10:]) - min(seen[:10])
-    # 640 kB of data are bound again by each fit: if a fit kept as much as a tenth of it, 40 fits would show.
-    assert growth < 4 * found["data"], f"{growth / 40:.0f} bytes a fit"
+    # 640 kB of data are bound again by each fit: if a fit kept as much as a tenth of it, 100 fits would show.
+    assert growth < 10 * found["data"], f"{growth / 100:.0f} bytes a fit"

@@ -15,7 +15,14 @@ X, Y = load_diabetes(return_X_y=True)
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_regressor_is_one_layer_fitted_to_the_target(backend):
-    shape = {"n_estimators": 12, "max_depth": 3, "backend": backend, "random_state": 0, "base": "ridge"}
+    shape = {
+        "n_estimators": 12,
+        "max_depth": 3,
+        "backend": backend,
+        "random_state": 0,
+        "base": "ridge",
+        "extra_trees": False,
+    }
     model = BoostBPRegressor((), early_stopping=False, reg_lambda=1.0, **shape).fit(X, Y)
     layer = fit_layer(X, (Y - Y.mean()) / Y.std(), **shape)
     assert_close(model.predict(X), layer.predict(X)[:, 0] * Y.std() + Y.mean(), 1e-6)
