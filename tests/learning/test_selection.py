@@ -17,7 +17,7 @@ from boostbp.estimators import parameters
 from boostbp.learning import backprop, selection
 from boostbp.learning.history import Candidate, Stop
 from boostbp.learning.losses import Logistic, Softmax, SquaredError
-from boostbp.learning.selection import _forward, _Option, _softened, _weighed
+from boostbp.learning.weighing import Option, forward, softened, weighed
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(200, n_features=5, random_state=1)
@@ -29,7 +29,7 @@ def squared(y):
 
 
 def option(held, deep=False):
-    return _Option("", deep, None, held)
+    return Option("", deep, None, held)
 
 
 def test_forward_selection_finds_the_mean_that_is_best():
@@ -37,11 +37,11 @@ def test_forward_selection_finds_the_mean_that_is_best():
     y = rng.standard_normal((500, 1))
     noise = rng.standard_normal((2, 500, 1))
     options = [option(y + noise[0]), option(y - noise[0] + 0.1 * noise[1]), option(y + 3.0)]
-    weights, raw = _forward(options, range(3), squared(y), np.ones(500))
+    weights, raw = forward(options, range(3), squared(y), np.ones(500))
     assert weights.sum() == pytest.approx(1.0)
     assert [w > 0 for w in weights] == [True, True, False]
     np.testing.assert_allclose(raw, sum(w * o.held for w, o in zip(weights, options, strict=True)), rtol=1e-12)
-    alone, _ = _forward(options, [2], squared(y), np.ones(500))
+    alone, _ = forward(options, [2], squared(y), np.ones(500))
     assert list(alone) == [0, 0, 1]
 
 
@@ -49,12 +49,12 @@ def test_gain_and_its_standard_error_are_those_of_the_paired_rows():
     rng = np.random.default_rng(0)
     y, weight = np.zeros((300, 1)), rng.uniform(0.5, 2.0, 300)
     single, deep = option(rng.standard_normal((300, 1))), option(0.1 * rng.standard_normal((300, 1)), deep=True)
-    weights, gain, error = _weighed([single, deep], squared(y), weight, 1.0, 0.0)
+    weights, gain, error = weighed([single, deep], squared(y), weight, least_gain=1.0, doubt=0.0)
     difference = (single.held**2 - deep.held**2).ravel()
     assert weights[1] > 0
     assert gain == pytest.approx(np.average(difference, weights=weight), rel=0.1)
     assert error == pytest.approx(difference.std() / np.sqrt(300), rel=0.2)
-    assert list(_weighed([single, deep], squared(y), weight, 1e9, 0.0)[0]) == [1, 0]
+    assert list(weighed([single, deep], squared(y), weight, least_gain=1e9, doubt=0.0)[0]) == [1, 0]
 
 
 @given(st.integers(0, 2**31), st.floats(0.0, 10.0))
@@ -63,9 +63,9 @@ def test_doubted_networks_have_half_a_say_at_as_many_standard_errors(seed, doubt
     rng = np.random.default_rng(seed)
     y, weight = rng.standard_normal((60, 1)), rng.uniform(0.5, 2.0, 60)
     options = [option(y + noise, deep=k > 1) for k, noise in enumerate(rng.standard_normal((4, 60, 1)))]
-    deep, gain, error = _weighed(options, squared(y), weight, 0.0, 0.0)
-    shallow = _weighed(options, squared(y), weight, np.inf, 0.0)[0]
-    weights, *same = _weighed(options, squared(y), weight, 0.0, doubt)
+    deep, gain, error = weighed(options, squared(y), weight, least_gain=0.0, doubt=0.0)
+    shallow = weighed(options, squared(y), weight, least_gain=np.inf, doubt=0.0)[0]
+    weights, *same = weighed(options, squared(y), weight, least_gain=0.0, doubt=doubt)
     assert same == [gain, error]
     assert weights.sum() == pytest.approx(1.0)
     t = gain / error if gain > 0 else 0.0
@@ -75,13 +75,13 @@ def test_doubted_networks_have_half_a_say_at_as_many_standard_errors(seed, doubt
 
 @pytest.mark.parametrize("learnt", ["classes", "numbers"])
 def test_networks_are_doubted_where_classes_are_learnt(monkeypatch, learnt):
-    seen, original = [], selection._weighed
+    seen, original = [], selection.weighed
 
-    def weighed(*args):
-        seen.append(args[-1])
-        return original(*args)
+    def spied(*args, **how):
+        seen.append(how["doubt"])
+        return original(*args, **how)
 
-    monkeypatch.setattr(selection, "_weighed", weighed)
+    monkeypatch.setattr(selection, "weighed", spied)
     model, target = (BoostBPClassifier, Y > 15) if learnt == "classes" else (BoostBPRegressor, Y)
     held = HELD[0], HELD[1] > 15 if learnt == "classes" else HELD[1]
     model = model((3,), **FAST).fit(X, target, eval_set=[held])
@@ -122,12 +122,12 @@ def test_classifier_is_chosen_by_its_loss():
 def test_softened_labels_are_those_of_a_quarter_of_a_row_more_of_another_class():
     y = np.array([[0.0], [1.0], [1.0], [0.0]])
     weight = np.array([1.0, 2.0, 0.5, 0.0])  # three rows count
-    np.testing.assert_allclose(_softened(y, weight, Logistic()).ravel(), [0.05, 0.95, 0.95, 0.05])
+    np.testing.assert_allclose(softened(y, weight, Logistic()).ravel(), [0.05, 0.95, 0.95, 0.05])
     one_hot = np.eye(3)
-    softened = _softened(one_hot, np.ones(3), Softmax())
-    np.testing.assert_allclose(softened, 0.95 * one_hot + 0.025 * (1 - one_hot))
-    np.testing.assert_allclose(softened.sum(axis=1), 1.0)
-    assert _softened(y, weight, SquaredError()) is y
+    several = softened(one_hot, np.ones(3), Softmax())
+    np.testing.assert_allclose(several, 0.95 * one_hot + 0.025 * (1 - one_hot))
+    np.testing.assert_allclose(several.sum(axis=1), 1.0)
+    assert softened(y, weight, SquaredError()) is y
     # the two losses agree on what a row of probabilities costs
     h, p = np.array([[1.3], [-40.0]]), np.array([[0.3], [0.9]])
     two = np.hstack([1 - p, p])

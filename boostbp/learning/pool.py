@@ -1,0 +1,142 @@
+"""The pool: single layers, and networks under output layers grown to their end, for a model to be made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Backend, Table
+from boostbp.learning.bound import LayerSettings
+from boostbp.learning.heads import boost
+from boostbp.learning.layer import Layer
+from boostbp.learning.losses import Loss
+from boostbp.learning.network import Network, seen
+from boostbp.learning.settings import Settings
+from boostbp.learning.watch import EvalSet
+from boostbp.learning.weighing import Option
+from boostbp.trees.basis import Constant, Linear, Quadratic
+from boostbp.trees.ridge import Ridge
+
+__all__ = ["Pool", "grown"]
+
+Floats = NDArray[np.float64]
+RATE = 0.04  # shrinkage of heads: slower than in an epoch, as they are grown once
+LARGER = 3  # times the rows per leaf, of single layers with large leaves
+SHALLOW = 2  # depth of single layers with shallow trees: few features act together
+HALF = 0.5  # share of the features that each tree sees, of single layers with plain regressions
+FEW = 0.2  # of single layers that see few
+# of trees with constant leaves, which must be more of them and larger than those with regressions
+PLAIN_DEPTH, PLAIN_LEAVES = 8, 48
+PLAIN_LAMBDA = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What options are grown from and scored on."""
+
+    table: Table
+    y: Floats
+    weight: Floats
+    backend: Backend
+    loss: Loss
+    settings: Settings
+    baseline: Floats
+    held: EvalSet
+    target: Floats
+    until: float
+
+    def row_losses(self, raw: Floats) -> Floats:
+        """Loss of each held-out row for a raw output."""
+        return self.loss.value(raw, self.target)
+
+    def score(self, raw: Floats) -> float:
+        """Their weighted mean."""
+        return float(self.held.weight @ self.row_losses(raw) / self.held.weight.sum())
+
+    @property
+    def smooth(self) -> LayerSettings:
+        """The output layer, grown more slowly."""
+        return replace(self.settings.layers[-1], learning_rate=RATE)
+
+    @property
+    def plain(self) -> LayerSettings:
+        """An output layer of trees with constant leaves."""
+        large = grown(self.smooth, max_depth=PLAIN_DEPTH, max_leaves=PLAIN_LEAVES)
+        return replace(large, basis=Constant(), base=None, ridge=Ridge(PLAIN_LAMBDA, True, True))
+
+    @property
+    def refitted(self) -> bool:
+        """Whether leaves are fitted by us: libraries' own are never constant."""
+        return self.settings.layers[-1].leaves == "refit"
+
+    def singles(self) -> Iterator[Option]:
+        """Single layers."""
+        for kind, layer in self._kinds():
+            fitted, raw = self._head(self.table, self.held.X, layer)
+            name = f"single layer, {kind}" if kind else "single layer"
+            yield Option(name, False, Network((fitted,), self.baseline), raw)
+
+    def _kinds(self) -> Iterator[tuple[str, LayerSettings]]:
+        """What is special about a single layer, and its settings."""
+        smooth, plain = replace(self.smooth, base_least=0.0), self.plain  # features are not alike as hidden units are
+        if not self.refitted:
+            yield "", smooth
+            return
+        best, drawn = grown(smooth, extra_trees=False), smooth.growth.extra_trees
+        large = LARGER * smooth.growth.min_samples_leaf
+        shallow = SHALLOW if smooth.growth.max_depth > SHALLOW or smooth.growth.max_depth < 0 else None
+        yield "", best
+        if drawn:
+            yield "random thresholds", smooth
+            if shallow:
+                yield "random thresholds, shallow trees", grown(smooth, max_depth=shallow)
+            straight = replace(smooth, basis=Linear() if smooth.basis == Quadratic() else smooth.basis, base=None)
+            yield (
+                "random thresholds, large leaves, half of the features, no base",
+                grown(straight, min_samples_leaf=large, colsample_bytree=HALF),
+            )
+        else:
+            yield "large leaves", grown(best, min_samples_leaf=large)
+            if shallow:
+                yield "shallow trees", grown(best, max_depth=shallow)
+        if smooth.base is not None:
+            yield "no base", replace(best, base=None)
+        plain_best = grown(plain, extra_trees=False)
+        yield "constant leaves", plain_best
+        yield "constant leaves, shallow trees", grown(plain_best, max_depth=SHALLOW)
+        yield "constant leaves, few features per tree", grown(plain, colsample_bytree=FEW)
+
+    def plainly(self, name: str, network: Network) -> Option:
+        """A network as it was trained."""
+        return Option(name, True, network, network.predict(self.held.X, n_jobs=self.settings.n_threads))
+
+    def headed(self, option: Option) -> Iterator[Option]:
+        """The hidden layers of a network under output layers grown to their end."""
+        network, n_threads = option.network, self.settings.n_threads
+        inputs = self.table.X, self.held.X
+        hidden = tuple(network.representation(X, -2, n_jobs=n_threads) for X in inputs)
+        kinds = [("final output layer", network.skip, self.smooth)]
+        if self.refitted and len(network.layers) == 2:  # with more, the layers between would see the features too
+            kinds.append(("constant leaves on hidden units and features", True, self.plain))
+        for kind, skip, layer in kinds:
+            below, held_below = (seen([X, h], skip=skip) for X, h in zip(inputs, hidden, strict=True))
+            categorical = tuple(hidden[0].shape[1] + j for j in self.table.categorical) if skip else ()
+            fitted, raw = self._head(Table(below, categorical), held_below, layer)
+            headed = Network((*network.layers[:-1], fitted), self.baseline, skip)
+            yield Option(f"{option.name}, {kind}", True, headed, raw)
+
+    def _head(self, table: Table, held_X: Floats, layer: LayerSettings) -> tuple[Layer, Floats]:
+        return boost(
+            table, self.y, self.weight, backend=self.backend, settings=layer, loss=self.loss, baseline=self.baseline,
+            held_X=held_X, score=self.score, n_threads=self.settings.n_threads, seed=self.settings.seed,
+            until=self.until,
+        )  # fmt: skip
+
+
+def grown(layer: LayerSettings, **how: Any) -> LayerSettings:
+    """The layer with trees that are grown otherwise."""
+    return replace(layer, growth=replace(layer.growth, **how))
