@@ -56,11 +56,6 @@ class Sampled:
         """Whether a table may be sparse."""
         return bool(getattr(self.backend, "sparse", False))
 
-    @property
-    def extra_trees(self) -> bool:
-        """Whether thresholds can be drawn at random."""
-        return bool(getattr(self.backend, "extra_trees", False))
-
     def bind(self, table: Table, growth: Growth) -> Grower:
         """Draw the rows and bin them; the seed is that of `growth`."""
         n_rows = len(table.X)
