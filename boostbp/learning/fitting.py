@@ -71,7 +71,7 @@ class Rounds:
         grad, hess = self.objective.gradient(self.running.T, everything)
         penalty = self.bound.settings.base_lambda
         if self.objective.curved:
-            model = self.bound.base.minimise(self.objective.value_and_gradient, hess, penalty)
+            model = self.bound.base.minimise(lambda fit: self.objective.derivatives(fit)[:2], hess, penalty)
         else:
             with np.errstate(divide="ignore", invalid="ignore"):
                 target = np.where(hess > 0, -grad / hess, 0.0)
@@ -111,37 +111,38 @@ class Rounds:
         if self.objective.separable and not curved:
             threads.spread(alone, range(len(groups)), self.n_threads)
             return
-        loss = self._loss() if curved else 0.0
+        loss, grad, hess = self._derivatives()
         for number in range(n_rounds):
-            grad, hess = self.objective.gradient(self.running.T, slice(0, n_outputs))
             before = self.running.copy() if curved else self.running
 
             def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> None:
                 self._round(number, growers[k], groups[k], grad[:, groups[k]], hess[:, groups[k]])
 
             threads.spread(part, range(len(groups)), self.n_threads)
-            if curved:
-                loss = self._settle(number, before, loss)
+            loss, grad, hess = self._settle(number, before, loss)
 
-    def _loss(self) -> float:
-        return self.objective.value_and_gradient(self.running.T)[0]
+    def _derivatives(self) -> tuple[float, Floats, Floats]:
+        """Loss, gradient and hessian of the running fit; the loss is 0 if it is not curved, for nobody asks."""
+        if self.objective.curved:
+            return self.objective.derivatives(self.running.T)
+        return 0.0, *self.objective.gradient(self.running.T, slice(0, self.objective.n_outputs))
 
-    def _settle(self, number: int, before: Floats, lowest: float) -> float:
-        """Halve a round of Newton steps until it does not raise a curved loss; the loss after it."""
-        loss = self._loss()
-        if loss <= lowest:
-            return loss
+    def _settle(self, number: int, before: Floats, lowest: float) -> tuple[float, Floats, Floats]:
+        """Halve a round of Newton steps until it does not raise a curved loss; loss and derivatives after it."""
+        now = self._derivatives()
+        if now[0] <= lowest:
+            return now
         step, share = self.running - before, 1.0
-        while not loss <= lowest:
+        while not now[0] <= lowest:
             share = share / 2 if share > LEAST_SHARE else 0.0
             np.add(before, share * step, out=self.running)
-            loss = self._loss()
+            now = self._derivatives()
         first, n_outputs = self.first + number * self.objective.n_outputs, self.objective.n_outputs
         for tree in range(first, first + n_outputs):
             member = self.members[tree]
             assert member is not None
             self.members[tree] = member._replace(model=replace(member.model, weight=share * member.model.weight))
-        return loss
+        return now
 
     def _round(self, number: int, grower: Grower, outputs: slice, grad: Floats, hess: Floats) -> None:
         """One round of some outputs."""

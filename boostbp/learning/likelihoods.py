@@ -75,6 +75,12 @@ class Poisson:
         refuse(y, y > np.exp(self.highest), "loss='poisson' takes counts up to 5e21. Divide y by a constant.")
 
 
+def _both_classes(h: Floats, power: Floats) -> tuple[Floats, Floats]:
+    """Probabilities of class 1 and of class 0, for ``power = exp(-|h|)``."""
+    likely, unlikely = 1.0 / (1.0 + power), power / (1.0 + power)
+    return np.where(h < 0, unlikely, likely), np.where(h < 0, likely, unlikely)
+
+
 @dataclass(frozen=True, slots=True)
 class Logistic:
     """``log(1 + exp(h)) - y h`` for ``y`` 0 or 1; baseline: weighted log-odds, +-13.8 if one class is absent."""
@@ -87,20 +93,38 @@ class Logistic:
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Negative log-likelihood; `y` may be a probability."""
-        losses: Floats = y * np.logaddexp(0.0, -h) + (1.0 - y) * np.logaddexp(0.0, h)
-        return losses.sum(axis=1)
+        return self._value(h, y, np.exp(-np.abs(h)))
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
         """Probability of class 1 minus target."""
-        return np.asarray((1.0 - y) * expit(h) - y * expit(-h))
+        return self._gradient(y, *_both_classes(h, np.exp(-np.abs(h))))
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
         """``p (1 - p)``."""
-        return np.maximum(expit(h) * expit(-h), _LEAST_HESSIAN)
+        return self._hessian(*_both_classes(h, np.exp(-np.abs(h))))
+
+    def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Value, gradient and hessian, for one exponential."""
+        power = np.exp(-np.abs(h))
+        one, zero = _both_classes(h, power)
+        return self._value(h, y, power), self._gradient(y, one, zero), self._hessian(one, zero)
 
     def link(self, h: Floats) -> Floats:
         """Probability of class 1."""
         return np.asarray(expit(h))
+
+    @staticmethod
+    def _value(h: Floats, y: Floats, power: Floats) -> Floats:
+        losses: Floats = y * np.maximum(-h, 0.0) + (1.0 - y) * np.maximum(h, 0.0) + np.log1p(power)
+        return losses.sum(axis=1)
+
+    @staticmethod
+    def _gradient(y: Floats, one: Floats, zero: Floats) -> Floats:
+        return (1.0 - y) * one - y * zero
+
+    @staticmethod
+    def _hessian(one: Floats, zero: Floats) -> Floats:
+        return np.maximum(one * zero, _LEAST_HESSIAN)
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Weighted log-odds."""
@@ -144,16 +168,15 @@ class Softmax:
         """Probabilities minus target."""
         return self.link(h) - y
 
-    def value_and_gradient(self, h: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Both, for one set of exponentials."""
-        shifted, powers, total = _powers(h)
-        return self._value(shifted, total, y), (powers / total).T - y
-
     def hessian(self, h: Floats, y: Floats) -> Floats:
         """``K / (K - 1) p (1 - p)``."""
-        p = self.link(h)
-        n_classes = h.shape[1]
-        return np.maximum(n_classes / (n_classes - 1) * p * (1.0 - p), _LEAST_HESSIAN)
+        return self._hessian(self.link(h))
+
+    def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Value, gradient and hessian, for one set of exponentials."""
+        shifted, powers, total = _powers(h)
+        p = (powers / total).T
+        return self._value(shifted, total, y), p - y, self._hessian(p)
 
     def link(self, h: Floats) -> Floats:
         """Probabilities of the classes."""
@@ -164,6 +187,11 @@ class Softmax:
     def _value(shifted: Floats, total: Floats, y: Floats) -> Floats:
         losses: Floats = (y.T * (np.log(total) - shifted)).sum(axis=0)
         return losses
+
+    @staticmethod
+    def _hessian(p: Floats) -> Floats:
+        n_classes = p.shape[1]
+        return np.maximum(n_classes / (n_classes - 1) * p * (1.0 - p), _LEAST_HESSIAN)
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Log of the weighted class shares; ``log(1e-6)`` for a class that is absent."""

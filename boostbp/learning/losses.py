@@ -54,9 +54,8 @@ class Loss(Protocol):
     may say ``curved = True``: the ridge regression under its layer then minimises the loss itself, where one
     Newton step from a constant would go too far.
 
-    Value and derivatives are apart, because a round of boosting needs no value, and an evaluation
-    no derivative. The ridge regression under a curved loss needs both: where there is a method
-    ``value_and_gradient(h, y)``, it is asked for both at once.
+    Value and derivatives are apart, because an evaluation needs no derivative. Each round of a curved loss needs
+    all: where there is a method ``derivatives(h, y) -> (value, gradient, hessian)``, it is asked for them at once.
 
     >>> loss = load("log_loss", n_outputs=1)
     >>> y = np.array([[0.0], [1.0], [1.0]])

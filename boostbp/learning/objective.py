@@ -33,8 +33,8 @@ class Objective(Protocol):
         """Whether the hessian varies with the fit."""
         ...
 
-    def value_and_gradient(self, fit: Floats) -> tuple[float, Floats]:
-        """Weighted sum over rows, and its derivative in the running fit, (rows, outputs)."""
+    def derivatives(self, fit: Floats) -> tuple[float, Floats, Floats]:
+        """Weighted sum over rows, and the gradient and hessian of all outputs, each (rows, outputs)."""
         ...
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
@@ -65,10 +65,10 @@ class SquaredTo:
         """Number of outputs."""
         return self.target.shape[1]
 
-    def value_and_gradient(self, fit: Floats) -> tuple[float, Floats]:
-        """Half the weighted squared distance, and its derivative."""
-        grad = self.weight[:, None] * (fit - self.target)
-        return float(np.sum(grad * (fit - self.target))) / 2, grad
+    def derivatives(self, fit: Floats) -> tuple[float, Floats, Floats]:
+        """Half the weighted squared distance, its gradient and hessian."""
+        grad, hess = self.gradient(fit, slice(0, self.n_outputs))
+        return float(np.sum(grad * (fit - self.target))) / 2, grad, hess
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """``weight * (fit - target)`` and ``weight``."""
@@ -105,14 +105,15 @@ class BoostTo:
         """Whether the loss says so, by ``curved = True``."""
         return bool(getattr(self.loss, "curved", False))
 
-    def value_and_gradient(self, fit: Floats) -> tuple[float, Floats]:
-        """Weighted sum of the loss, and its derivative."""
-        h = fit + self.baseline
-        together = getattr(self.loss, "value_and_gradient", None)
-        value, gradient = (
-            together(h, self.y) if together else (self.loss.value(h, self.y), self.loss.gradient(h, self.y))
-        )
-        return float(self.weight @ value), self.weight[:, None] * gradient
+    def derivatives(self, fit: Floats) -> tuple[float, Floats, Floats]:
+        """Weighted sum of the loss, its gradient and hessian."""
+        h, y, weight = fit + self.baseline, self.y, self.weight[:, None]
+        together = getattr(self.loss, "derivatives", None)
+        if together is None:
+            value, grad, hess = self.loss.value(h, y), self.loss.gradient(h, y), self.loss.hessian(h, y)
+        else:
+            value, grad, hess = together(h, y)
+        return float(self.weight @ value), weight * grad, weight * hess
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """Weighted gradient and hessian of the loss, each (rows, outputs)."""

@@ -19,8 +19,9 @@ Params = dict[str, Any]
 _CIRCLE: Params = {"n_estimators": 8, "max_depth": 6, "epochs": 25, "early_stopping": False}
 CIRCLE: dict[str, Params] = {
     "paper's settings": paper_settings(**_CIRCLE),
-    # two units must turn inside out in 25 epochs: longer steps, and trees that are grown anew, with best thresholds
-    "best settings": {**_CIRCLE, "step_size": 0.5, "structure_epochs": 1, "extra_trees": False},
+    # two units must turn inside out in 25 epochs: longer steps with momentum, and trees that are grown anew, with best
+    # thresholds
+    "best settings": {**_CIRCLE, "step_size": 0.5, "momentum": 0.5, "structure_epochs": 1, "extra_trees": False},
 }
 
 _CURVE: Params = {"n_estimators": 32, "max_depth": 5, "epochs": 47, "early_stopping": False}

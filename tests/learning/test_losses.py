@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize_scalar
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn import metrics
 
 from boostbp.learning.losses import (
@@ -156,13 +156,20 @@ def test_softmax_extremes_have_their_closed_form(size):
     np.testing.assert_array_equal(Softmax().gradient(h, y), [[0, 0, 0], [1, 0, -1]])
 
 
+@pytest.mark.parametrize("loss", [Logistic(), Softmax()], ids=lambda loss: loss.name)
+@given(data=st.data())
+def test_derivatives_together_are_those_apart(loss, data):
+    h, y = data.draw(raw_and_target(loss))
+    for together, apart in zip(loss.derivatives(h, y), ("value", "gradient", "hessian"), strict=True):
+        np.testing.assert_array_equal(together, getattr(loss, apart)(h, y))
+
+
 @given(st.data())
-def test_softmax_gives_value_and_gradient_together_as_it_gives_them_apart(data):
-    h, y = data.draw(raw_and_target(Softmax()))
-    value, gradient = Softmax().value_and_gradient(h, y)
-    np.testing.assert_array_equal(value, Softmax().value(h, y))
-    np.testing.assert_array_equal(gradient, Softmax().gradient(h, y))
+def test_links_are_those_of_scipy(data):
+    h, _ = data.draw(raw_and_target(Softmax()))
     np.testing.assert_allclose(Softmax().link(h), softmax(h, axis=1), rtol=1e-12, atol=1e-300)
+    likely = Logistic().gradient(h, np.zeros_like(h))  # of class 0: the probability of class 1
+    np.testing.assert_allclose(likely, expit(h), rtol=1e-14)
 
 
 @pytest.mark.parametrize("h", [20.0, 40.0, 300.0])
