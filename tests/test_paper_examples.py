@@ -123,6 +123,39 @@ def test_finished_cells_are_not_run_again_and_a_torn_line_is(scripts, tmp_path):
     assert (tmp_path / "numbers.png").stat().st_size > 1000
 
 
+def test_record_holds_finished_cells_of_the_experiments_without_pictures(scripts, tmp_path, monkeypatch):
+    import common
+
+    record, everything = importlib.import_module("record"), importlib.import_module("all")
+    keys = [cell.key for cell in everything.EXPERIMENTS[2].cells(common.Options())]
+    outcomes = {keys[1]: {"score": 1.0}, keys[0]: {"score": 2.0}, keys[2]: {"points": []}, "no longer": {"score": 3.0}}
+    lines = "".join(json.dumps({"cell": key, "outcome": outcome}) + "\n" for key, outcome in outcomes.items())
+    (tmp_path / "cells.jsonl").write_text(lines)
+    recorded = tmp_path / "recorded.jsonl"
+    for module in (common, record):
+        monkeypatch.setattr(module, "RECORDED", recorded)
+    monkeypatch.setattr(sys, "argv", ["record.py", "--out", str(tmp_path)])
+    record.main()
+    assert list(common.read(recorded).items()) == [(keys[0], {"score": 2.0}), (keys[1], {"score": 1.0})]
+
+
+def test_recorded_cells_are_taken_where_they_are_asked_for(scripts, tmp_path, monkeypatch):
+    import common
+
+    def work(data_dir):
+        return {"score": 1.0}
+
+    cell = common.Cell(work, {})
+    monkeypatch.setattr(common, "RECORDED", tmp_path / "recorded.jsonl")
+    common.RECORDED.write_text(json.dumps({"cell": cell.key, "outcome": {"score": 2.0}}) + "\n")
+    experiment = common.Experiment("one", "One", lambda options: [cell], lambda found: [], lambda axes, found: None)
+    scores = [
+        common.run(experiment, common.Options(out=tmp_path / str(recorded), recorded=recorded))[0][1]["score"]
+        for recorded in (True, False)
+    ]
+    assert scores == [2.0, 1.0]
+
+
 def test_table_says_what_was_reached(scripts):
     from common import Row, markdown
 

@@ -1,6 +1,6 @@
 """All experiments of the paper, one table and one sheet of pictures; an interrupted run goes on where it was.
 
-python examples/paper/all.py --data-dir FOLDER [--quick] [--jobs 2] [--out paper-results]
+python examples/paper/all.py --data-dir FOLDER [--quick] [--recorded] [--jobs 2] [--out paper-results]
 
 About 5 hours with --jobs 2 on two cores, 15 minutes with --quick. What the data are not there for is left out, and
 the table says so.

@@ -17,7 +17,22 @@ from tqdm import tqdm
 
 from boostbp.report.machine import machine
 
-__all__ = ["Cell", "Experiment", "Options", "Row", "complaints", "main", "markdown", "parser", "picture", "read", "run"]
+__all__ = [
+    "RECORDED",
+    "Cell",
+    "Experiment",
+    "Options",
+    "Row",
+    "complaints",
+    "main",
+    "markdown",
+    "parser",
+    "picture",
+    "read",
+    "run",
+]
+
+RECORDED = Path(__file__).with_name("recorded.jsonl")  # finished cells behind the README's table; see record.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +46,7 @@ class Options:
     quick: bool = False
     out: Path = Path("paper-results")
     jobs: int = 1
+    recorded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +111,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     made.add_argument("--quick", action="store_true", help="few folds, seeds, epochs and candidates")
     made.add_argument("--out", type=Path, default=Path("paper-results"), metavar="FOLDER", help="results and pictures")
     made.add_argument("--jobs", type=int, default=1, help="cells at a time, each on one thread")
+    made.add_argument("--recorded", action="store_true", help="take finished cells from the record beside the scripts")
     return made
 
 
@@ -103,7 +120,7 @@ def run(experiment: Experiment, options: Options) -> list[tuple[dict, dict]]:
     cells = experiment.cells(options)
     options.out.mkdir(parents=True, exist_ok=True)
     log = options.out / "cells.jsonl"  # one for all experiments, some of which share cells
-    done = read(log)
+    done = (read(RECORDED) if options.recorded else {}) | read(log)
     todo = [cell for cell in cells if cell.key not in done]
     with (
         log.open("a", encoding="utf-8") as lines,

@@ -1,0 +1,40 @@
+"""Put finished cells on record, so that the tables can be made again without the hours that they took.
+
+python examples/paper/record.py --out paper-results
+
+Cells that hold pictures stay out, for they are large and run in minutes, and so do those that the experiments no
+longer have.
+`--recorded` of the other scripts begins with what is on record.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+
+from all import EXPERIMENTS
+from common import RECORDED, Options, parser, read
+
+BACKENDS = ("lightgbm", "xgboost", "sklearn")
+
+
+def main() -> None:
+    """Merge what is on record with what was run now, in the order of the experiments."""
+    options = Options(**vars(parser(__doc__).parse_args()))
+    found = read(RECORDED) | read(options.out / "cells.jsonl")
+    each = [replace(options, backend=backend) for backend in BACKENDS]
+    keys = dict.fromkeys(cell.key for of in each for experiment in EXPERIMENTS for cell in experiment.cells(of))
+    lines = [
+        json.dumps({"cell": key, "outcome": found[key]}) + "\n"
+        for key in keys
+        if key in found and "points" not in found[key]
+    ]
+    aside = RECORDED.with_suffix(".part")
+    aside.write_text("".join(lines), encoding="utf-8")
+    os.replace(aside, RECORDED)
+    print(f"{len(lines)} of {len(keys)} cells on record in {RECORDED}")
+
+
+if __name__ == "__main__":
+    main()
