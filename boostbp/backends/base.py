@@ -122,6 +122,9 @@ class Grower(Protocol):
 
     Growing is a pure function of the bound input, `grad` and `hess` (but for the library's own
     sampling): the running prediction is kept by the caller, whose leaves differ from the library's.
+
+    One that draws nothing says so by an attribute ``pure = True``: any outputs may then go together. Outputs of one
+    that draws go to forks that do not depend on the threads, about ``together`` to each (an attribute; without it 1).
     """
 
     def grow(self, grad: Floats, hess: Floats) -> list[Tree]:

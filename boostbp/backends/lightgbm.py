@@ -24,6 +24,7 @@ __all__ = ["LightGBM", "LightGBMGrower", "backend"]
 
 # A booster keeps every tree it grew, and a grower may live as long as the training data.
 _TREES_PER_BOOSTER = 2048
+_FEW_ROWS = 10_000  # up to which a call costs as much as the trees that it grows
 
 
 def _library() -> Any:
@@ -94,6 +95,11 @@ class LightGBMGrower:
         """Whether the trees of a column depend on nothing but its gradient."""
         return self.growth.pure
 
+    @property
+    def together(self) -> int:
+        """Columns that best go together where trees are drawn; one by one if native parameters draw, by rounds."""
+        return 1 if self.growth.params or len(self.bins.table.X) > _FEW_ROWS else 4
+
     def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
         """Grow one tree per column; see `boostbp.backends.base.Grower`.
 
@@ -110,7 +116,7 @@ class LightGBMGrower:
         if not self._may_split():
             return [Tree.stump() for _ in range(grad.shape[1])]
         with _with_threads(self.growth.n_threads):
-            if self.pure:
+            if not self.growth.params:
                 return self._grow_together(grad, hess)
             return [tree for j in range(grad.shape[1]) for tree in self._grow_together(grad[:, [j]], hess[:, [j]])]
 

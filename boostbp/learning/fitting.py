@@ -93,13 +93,14 @@ class Rounds:
     def refit(self) -> None:
         """All rounds with one tree per output.
 
-        Outputs go together as far as the threads allow, which saves calls, unless the library draws: then each has a
-        grower of its own. Those of a curved loss wait for each other after each round, to be settled.
+        Outputs go together as far as the threads allow, which saves calls. If the library draws, who goes together
+        does not depend on the threads. Those of a curved loss wait for each other after each round, to be settled.
         """
         n_outputs, n_rounds = self.objective.n_outputs, self.bound.settings.n_estimators
         grower = self._grower()
-        pure = bool(getattr(grower, "pure", False))
-        groups = groups_of(n_outputs, self.n_threads if pure else n_outputs)
+        together = int(getattr(grower, "together", 1))
+        pairs = -(-n_outputs // (2 * together))  # of forks, for two cores
+        groups = groups_of(n_outputs, self.n_threads if getattr(grower, "pure", False) else 2 * pairs)
         growers = [grower.fork(self.seed + outputs.start) for outputs in groups]
 
         def alone(k: int) -> None:

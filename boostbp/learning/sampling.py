@@ -85,6 +85,11 @@ class _SampledGrower:
         """Whether outputs may be grown together: the sample is the same for all."""
         return bool(getattr(self.grower, "pure", False))
 
+    @property
+    def together(self) -> int:
+        """Outputs that best go together where trees are drawn."""
+        return int(getattr(self.grower, "together", 1))
+
     def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
         """Grow a round on the gradients of the sample."""
         grad, hess = np.ascontiguousarray(grad[self.rows]), np.ascontiguousarray(hess[self.rows])

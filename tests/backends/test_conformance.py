@@ -126,6 +126,15 @@ def test_what_is_drawn_is_drawn_anew_for_each_tree_and_decided_by_the_seed(name:
     assert not all(same(a, b) for a, b in zip(one, rounds(6), strict=True))
 
 
+@DRAWING
+def test_columns_that_go_together_draw_each_for_itself(name: str, how: dict) -> None:
+    data = numeric(columns=10)
+    grad = np.repeat(gradient(data, 1), 8, axis=1)
+    trees = load(name).bind(data, Growth(max_depth=3, **how)).fork(5).grow(grad, np.ones_like(grad))
+    assert len(trees) == 8
+    assert len({(tree.feature[0], tree.threshold[0]) for tree in trees}) > 2
+
+
 @pytest.mark.parametrize("name", available())
 def test_native_parameters_win_over_the_features_that_a_layer_draws(name: str) -> None:
     params = {"lightgbm": {"feature_fraction": 1.0}, "xgboost": {"colsample_bytree": 1.0}}
