@@ -78,12 +78,13 @@ BEST: dict[str, list[Params]] = {
 
 _ABOVE: Params = {"hidden_layer_sizes": [32], "n_estimators": [1, 100], "epochs": 60}
 _BELOW: Params = {"hidden_layer_sizes": [32], "n_estimators": [20, 1], "epochs": 60}
-# 27,000 rows: mini-batches learn more from each refit of the trees
-_MANY: Params = {"epochs": 100, "network_steps": 60, "batch_size": 1024}
+# 27,000 rows: mini-batches learn more from each refit of the trees, and best thresholds are better than random ones
+# (validation log-loss .282 against .290 for GBDT-NN, .279 against .289 for NN-GBDT)
+_MANY: Params = {"epochs": 100, "network_steps": 60, "batch_size": 1024, "extra_trees": False}
 MIXTURES: dict[str, dict[str, list[Params]]] = {
     "income": {
         "GBDT-NN": [{**_BELOW, **_MANY}, {**_BELOW, **_MANY, "network_learning_rate": 0.003, "skip": True}],
-        "NN-GBDT": [{**_ABOVE, "max_depth": [1, 4], "skip": True}],
+        "NN-GBDT": [{**_ABOVE, "max_depth": [1, 4], "skip": True, "extra_trees": False}],
     },
     "protein": {
         "GBDT-NN": [_BELOW, {**_BELOW, "n_estimators": [10, 1], "max_depth": [2, 1], "step_size": 0.1}],
