@@ -120,7 +120,8 @@ class Rounds:
                 self._round(number, growers[k], groups[k], grad[:, groups[k]], hess[:, groups[k]])
 
             threads.spread(part, range(len(groups)), self.n_threads)
-            loss, grad, hess = self._settle(number, before, loss)
+            if curved or number + 1 < n_rounds:
+                loss, grad, hess = self._settle(number, before, loss)
 
     def _derivatives(self) -> tuple[float, Floats, Floats]:
         """Loss, gradient and hessian of the running fit; the loss is 0 if it is not curved, for nobody asks."""
