@@ -9,21 +9,23 @@ longer have.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
-from dataclasses import replace
+from pathlib import Path
 
 from all import EXPERIMENTS
-from common import RECORDED, Options, parser, read
+from common import RECORDED, Options, read
 
 BACKENDS = ("lightgbm", "xgboost", "sklearn")
 
 
 def main() -> None:
     """Merge what is on record with what was run now, in the order of the experiments."""
-    options = Options(**vars(parser(__doc__).parse_args()))
-    found = read(RECORDED) | read(options.out / "cells.jsonl")
-    each = [replace(options, backend=backend) for backend in BACKENDS]
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--out", type=Path, default=Options().out, metavar="FOLDER", help="where the cells were run")
+    found = read(RECORDED) | read(asked.parse_args().out / "cells.jsonl")
+    each = [Options(backend=backend) for backend in BACKENDS]
     keys = dict.fromkeys(cell.key for of in each for experiment in EXPERIMENTS for cell in experiment.cells(of))
     lines = [
         json.dumps({"cell": key, "outcome": found[key]}) + "\n"
