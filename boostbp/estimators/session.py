@@ -10,7 +10,7 @@ from typing import Any
 from boostbp.inspection import Summary, warn_if_ill
 from boostbp.learning import checkpoints
 from boostbp.learning.callbacks import Checkpoint, ProgressBar, checkpoint, log_evaluation
-from boostbp.learning.history import History
+from boostbp.learning.history import History, Stop
 from boostbp.learning.network import Network
 from boostbp.learning.settings import Settings
 from boostbp.learning.state import State
@@ -98,7 +98,12 @@ def _run(estimator: Any, training: Training, resume: State | None) -> None:
         bar.close()
     estimator.n_iter_ = len(estimator.history_) - 1
     if training.summarise is not None:
-        estimator.feature_summary_ = training.summarise(estimator.network_)
+        try:
+            summary = training.summarise(estimator.network_)
+        except KeyboardInterrupt:  # a fit is not thrown away for its last second; who presses again means it
+            estimator.history_.stop = Stop.INTERRUPTED
+            summary = training.summarise(estimator.network_)
+        estimator.feature_summary_ = summary
     if estimator.warm_start:
         estimator._training = replace(training, state=states[-1] if states else resume)
     else:

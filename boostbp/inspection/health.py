@@ -148,7 +148,7 @@ def warn_if_ill(history: History, *, stacklevel: int = 2) -> None:
 def _weight(history: History) -> float:
     if history.choice is None:
         return 1.0
-    return math.fsum(one.weight for one in history.choice.candidates if one.name.startswith("network"))
+    return math.fsum(one.weight for one in history.choice.candidates if one.stack == "network")
 
 
 def _sentences(layer: LayerHealth, *, back_propagated: bool) -> list[str]:

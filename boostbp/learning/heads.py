@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -41,7 +40,7 @@ def boost(
     score: Callable[[Floats], float],
     n_threads: int = 1,
     seed: int = 0,
-    until: float = np.inf,
+    over: Callable[[], bool] = bool,
 ) -> tuple[Layer, Floats]:
     """Boost an output layer until `score`, the held-out loss of a raw output, stops falling.
 
@@ -56,8 +55,8 @@ def boost(
         Raw output that boosting starts from.
     held_X : (held-out rows, features) float64
         What the layer sees of them.
-    until : float
-        Reading of `time.perf_counter` after which no new piece is begun.
+    over : callable
+        ``over() -> bool``: whether time is up, and no new piece is to begin. Asked only where one would.
 
     Returns
     -------
@@ -70,7 +69,7 @@ def boost(
     pieces: list[Forest] = []
     best, best_score, held = 1, np.inf, raw
     least = LEAST * score(raw)
-    while not pieces or (len(pieces) < min(MOST, best + PATIENCE) and time.perf_counter() < until):
+    while not pieces or (len(pieces) < min(MOST, best + PATIENCE) and not over()):
         fitted = layers.fit(bound, BoostTo(loss, y, weight, fit), n_threads=n_threads, seed=seed + len(pieces))
         pieces.append(fitted.layer.forest)
         fit = fit + fitted.output

@@ -17,7 +17,7 @@ class Stop(Enum):
         "A hidden variable or the training loss left every bound; the best epoch before it was restored. "
         "Try a smaller step_size, a larger reg_lambda, clip=True or refit_order='upward'."
     )
-    TIME = "max_time was used up; the best epoch was restored."
+    TIME = "max_time, or the share of it that networks get, was used up; the best epoch was restored."
     CALLBACK = "A callback asked to stop; the best epoch was restored."
     INTERRUPTED = "Interrupted from the keyboard; the best epoch was restored."
 
@@ -76,11 +76,14 @@ class Candidate:
         another class.
     weight : float
         Its share in the model; 0: left out.
+    stack : str or None
+        Name of the network whose hidden layers it has, "network" for the one that was asked for; None: a single layer.
     """
 
     name: str
     loss: float
     weight: float
+    stack: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +97,28 @@ class Choice:
         Held-out loss of the best sum of single layers, minus that of the best sum with deep networks in it.
     error : float
         Standard error of the gain, from its spread over rows.
+    hurried : bool
+        Whether `max_time` cut candidates short, or left them out.
     """
 
     candidates: tuple[Candidate, ...]
     gain: float
     error: float
+    hurried: bool = False
 
     def __str__(self) -> str:
         """Sentences: what each candidate lost, what depth added, what the model is made of."""
         made_of = " + ".join(f"{one.weight:.2f} {one.name}" for one in self.candidates if one.weight)
-        deep = any(one.weight and "network" in one.name for one in self.candidates)
+        deep = any(one.weight and one.stack for one in self.candidates)
         verdict = "networks are part of the model" if deep else "no network is part of it"
+        hurried = ["max_time cut candidates short, or left them out: more of it may give a better model."]
         return "\n".join(
             [
                 "Loss on held-out rows:",
                 *(f"  {one.loss:.6g}  {one.name}" for one in self.candidates),
                 f"Depth lowered it by {self.gain:.3g}, standard error {self.error:.3g}: {verdict}.",
                 f"The model is {made_of}.",
+                *(hurried if self.hurried else []),
             ]
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
 from boostbp.learning.bound import LayerSettings
+from boostbp.learning.budget import Budget
 from boostbp.learning.heads import boost
 from boostbp.learning.layer import Layer
 from boostbp.learning.losses import Loss
@@ -24,6 +26,7 @@ from boostbp.trees.ridge import Ridge
 __all__ = ["Pool", "grown"]
 
 Floats = NDArray[np.float64]
+FOR_SINGLES = 0.7  # share of `max_time` by which single layers are done
 RATE = 0.04  # shrinkage of heads: slower than in an epoch, as they are grown once
 LARGER = 3  # times the rows per leaf, of single layers with large leaves
 SHALLOW = 2  # depth of single layers with shallow trees: few features act together
@@ -47,7 +50,6 @@ class Pool:
     baseline: Floats
     held: EvalSet
     target: Floats
-    until: float
 
     def row_losses(self, raw: Floats) -> Floats:
         """Loss of each held-out row for a raw output."""
@@ -73,12 +75,15 @@ class Pool:
         """Whether leaves are fitted by us: libraries' own are never constant."""
         return self.settings.layers[-1].leaves == "refit"
 
-    def singles(self) -> Iterator[Option]:
-        """Single layers."""
-        for kind, layer in self._kinds():
-            fitted, raw = self._head(self.table, self.held.X, layer)
+    def singles(self, budget: Budget) -> Iterator[Option]:
+        """Single layers; one, whatever the time."""
+        kinds = list(self._kinds())
+        for left, (kind, layer) in zip(range(len(kinds), 0, -1), kinds, strict=True):
+            if left < len(kinds) and budget.over():
+                return
+            fitted, raw = self._head(self.table, self.held.X, layer, budget, budget.until(FOR_SINGLES, left))
             name = f"single layer, {kind}" if kind else "single layer"
-            yield Option(name, False, Network((fitted,), self.baseline), raw)
+            yield Option(name, None, Network((fitted,), self.baseline), raw)
 
     def _kinds(self) -> Iterator[tuple[str, LayerSettings]]:
         """What is special about a single layer, and its settings."""
@@ -112,28 +117,33 @@ class Pool:
 
     def plainly(self, name: str, network: Network) -> Option:
         """A network as it was trained."""
-        return Option(name, True, network, network.predict(self.held.X, n_jobs=self.settings.n_threads))
+        return Option(name, name, network, network.predict(self.held.X, n_jobs=self.settings.n_threads))
 
-    def headed(self, option: Option) -> Iterator[Option]:
-        """The hidden layers of a network under output layers grown to their end."""
+    def headed(self, option: Option, budget: Budget, left: int = 1) -> Iterator[Option]:
+        """The hidden layers of a network, one of so many left, under output layers grown to their end."""
         network, n_threads = option.network, self.settings.n_threads
         inputs = self.table.X, self.held.X
         hidden = tuple(network.representation(X, -2, n_jobs=n_threads) for X in inputs)
         kinds = [("final output layer", network.skip, self.smooth)]
         if self.refitted and len(network.layers) == 2:  # with more, the layers between would see the features too
             kinds.append(("constant leaves on hidden units and features", True, self.plain))
-        for kind, skip, layer in kinds:
+        for number, (kind, skip, layer) in enumerate(kinds):
+            if budget.over():
+                return
+            until = budget.until(1.0, left * len(kinds) - number)
             below, held_below = (seen([X, h], skip=skip) for X, h in zip(inputs, hidden, strict=True))
             categorical = tuple(hidden[0].shape[1] + j for j in self.table.categorical) if skip else ()
-            fitted, raw = self._head(Table(below, categorical), held_below, layer)
+            fitted, raw = self._head(Table(below, categorical), held_below, layer, budget, until)
             headed = Network((*network.layers[:-1], fitted), self.baseline, skip)
-            yield Option(f"{option.name}, {kind}", True, headed, raw)
+            yield Option(f"{option.name}, {kind}", option.stack, headed, raw)
 
-    def _head(self, table: Table, held_X: Floats, layer: LayerSettings) -> tuple[Layer, Floats]:
+    def _head(
+        self, table: Table, held_X: Floats, layer: LayerSettings, budget: Budget, until: float
+    ) -> tuple[Layer, Floats]:
         return boost(
             table, self.y, self.weight, backend=self.backend, settings=layer, loss=self.loss, baseline=self.baseline,
             held_X=held_X, score=self.score, n_threads=self.settings.n_threads, seed=self.settings.seed,
-            until=self.until,
+            over=partial(budget.over, until),
         )  # fmt: skip
 
 

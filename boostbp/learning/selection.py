@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Backend, Table
 from boostbp.learning import backprop
 from boostbp.learning.bound import LayerSettings
+from boostbp.learning.budget import Budget
 from boostbp.learning.history import Candidate, Choice, History, Stop
 from boostbp.learning.losses import Loss
 from boostbp.learning.merging import weighted_sum
@@ -23,7 +23,7 @@ from boostbp.learning.pool import Pool, grown
 from boostbp.learning.sampling import growing
 from boostbp.learning.settings import Settings
 from boostbp.learning.watch import EvalSet
-from boostbp.learning.weighing import doubt_of, softened, weighed
+from boostbp.learning.weighing import Option, doubt_of, softened, weighed
 
 __all__ = ["train"]
 
@@ -31,6 +31,9 @@ Floats = NDArray[np.float64]
 LIGHT = 1.0  # penalty of the ridge under hidden units, which follow their gradients faster than by cross-validation
 WIDER = 2  # times the units asked for: without trees they are cheap
 HEADED = 2  # networks, the best ones, that get output layers grown to their end
+NETWORK = "network"  # the one that was asked for
+# Shares of `max_time` by which the network, and then its variants, are done
+FOR_NETWORK, FOR_VARIANTS = 0.4, 0.85
 
 
 def train(
@@ -57,6 +60,9 @@ def train(
     `settings.least_gain` standard errors, networks are left out. Where classes are learnt, the model lies between the
     two sums: the same rows chose the networks' epochs, and few rows that are far off decide on their log-loss.
 
+    Of ``settings.max_time`` the network takes `FOR_NETWORK` at most, and each other candidate its share of the rest.
+    An interrupt ends all of it: the model is made of the candidates that are there.
+
     Parameters are those of `backprop.train`, and:
 
     Parameters
@@ -64,42 +70,60 @@ def train(
     to_target : callable
         Targets of an evaluation set as the loss takes them.
     """
-    begun = time.perf_counter()
+    budget = Budget(settings.max_time)
     again = partial(backprop.train, table, y, backend=backend, loss=loss, weight=weight, eval_sets=eval_sets)
     again = partial(again, metric=metric, outcome=outcome)
-    network, history = again(settings=settings, **rest)
-    if settings.deep != "auto" or not settings.units or not eval_sets or history.stop is Stop.INTERRUPTED:
+    if settings.deep != "auto" or not settings.units or not eval_sets:
+        return again(settings=settings, **rest)
+    network, history = again(settings=replace(settings, max_time=budget.share(FOR_NETWORK)), **rest)
+    if history.stop is Stop.INTERRUPTED:
         return network, history
     held = eval_sets[0]
-    until = np.inf if settings.max_time is None else begun + settings.max_time
-    grown_by = growing(backend, settings)
     target = softened(to_target(held.y), held.weight, loss)
-    pool = Pool(table, y, weight, grown_by, loss, settings, network.baseline, held, target, until)
+    pool = Pool(table, y, weight, growing(backend, settings), loss, settings, network.baseline, held, target)
+    options: list[Option] = []
     try:
-        options = [*pool.singles(), pool.plainly("network", network)]
-        for name, variant in _variants(settings):
-            left = until - time.perf_counter()
-            if left > 0:
-                trained = _trained(again, replace(variant, max_time=None if settings.max_time is None else left))
-                options += [] if trained is None else [pool.plainly(name, trained)]
-        ranked = sorted((option for option in options if option.deep), key=lambda option: pool.score(option.held))
-        for option in ranked[:HEADED]:
-            options += pool.headed(option)
-        weights, gain, error = weighed(
-            options, pool.row_losses, held.weight, least_gain=settings.least_gain, doubt=doubt_of(loss)
-        )
+        for option in _options(pool, network, again, budget):
+            options.append(option)
     except KeyboardInterrupt:
         history.stop = Stop.INTERRUPTED
-        return network, history
+        if not options:
+            return network, history
+        if not any(option.stack for option in options):
+            options.append(pool.plainly(NETWORK, network))
+    weights, gain, error = weighed(
+        options, pool.row_losses, held.weight, least_gain=settings.least_gain, doubt=doubt_of(loss)
+    )
     shares = list(zip(options, map(float, weights), strict=True))
-    history.choice = Choice(tuple(Candidate(o.name, pool.score(o.held), w) for o, w in shares), gain, error)
+    candidates = (Candidate(one.name, pool.score(one.held), w, one.stack) for one, w in shares)
+    history.choice = Choice(tuple(candidates), gain, error, budget.spent)
     chosen = [(option.network, w) for option, w in shares if w > 0]
-    if not any(option.deep and w for option, w in shares):  # its hidden layers are what `transform` gives
+    if not any(option.stack and w for option, w in shares):  # its hidden layers are what `transform` gives
         chosen.append((network, 0.0))
     return weighted_sum(*zip(*chosen, strict=True)), history
 
 
-def _trained(train: Callable[..., tuple[Network, History]], settings: Settings) -> Network | None:
+def _options(
+    pool: Pool, network: Network, train: Callable[..., tuple[Network, History]], budget: Budget
+) -> Iterator[Option]:
+    """What the model may be made of: single layers, networks, and the best networks under output layers grown on."""
+    yield from pool.singles(budget)
+    stacks = [pool.plainly(NETWORK, network)]
+    yield stacks[0]
+    variants = list(_variants(pool.settings))
+    for left, (name, variant) in zip(range(len(variants), 0, -1), variants, strict=True):
+        if budget.over():
+            return
+        trained = _trained(train, replace(variant, max_time=budget.share(FOR_VARIANTS, left)), budget)
+        if trained is not None:
+            stacks.append(pool.plainly(name, trained))
+            yield stacks[-1]
+    ranked = sorted(stacks, key=lambda option: pool.score(option.held))[:HEADED]
+    for left, option in zip(range(len(ranked), 0, -1), ranked, strict=True):
+        yield from pool.headed(option, budget, left)
+
+
+def _trained(train: Callable[..., tuple[Network, History]], settings: Settings, budget: Budget) -> Network | None:
     """A network beside the one that was asked for; None if it exploded in its first epoch."""
     try:
         network, history = train(settings=settings)
@@ -107,6 +131,7 @@ def _trained(train: Callable[..., tuple[Network, History]], settings: Settings) 
         return None
     if history.stop is Stop.INTERRUPTED:  # it kept its best epoch, but the user wants all of this to end
         raise KeyboardInterrupt
+    budget.spent |= history.stop is Stop.TIME
     return network
 
 

@@ -92,16 +92,20 @@ def history_of(history: History) -> Any:
 
 
 def _choice_of(choice: Choice) -> Any:
-    candidates = [[one.name, plain.encode(one.loss), plain.encode(one.weight)] for one in choice.candidates]
-    return {"candidates": candidates, "gain": plain.encode(choice.gain), "error": plain.encode(choice.error)}
+    candidates = [[one.name, plain.encode(one.loss), plain.encode(one.weight), one.stack] for one in choice.candidates]
+    numbers = {"gain": plain.encode(choice.gain), "error": plain.encode(choice.error)}
+    return {"candidates": candidates, **numbers, "hurried": choice.hurried}
 
 
 def _choice_from(fact: Any) -> Choice:
     candidates = tuple(
-        Candidate(str(name), float(plain.decode(loss)), float(plain.decode(weight)))
-        for name, loss, weight in fact["candidates"]
+        Candidate(
+            str(name), float(plain.decode(loss)), float(plain.decode(weight)), None if stack is None else str(stack)
+        )
+        for name, loss, weight, stack in fact["candidates"]
     )
-    return Choice(candidates, float(plain.decode(fact["gain"])), float(plain.decode(fact["error"])))
+    gain, error = (float(plain.decode(fact[name])) for name in ("gain", "error"))
+    return Choice(candidates, gain, error, bool(fact["hurried"]))
 
 
 def history_from(facts: Any) -> History:

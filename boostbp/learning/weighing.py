@@ -21,10 +21,20 @@ DOUBT = 2.0  # standard errors of the gain on held-out rows at which networks ha
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What may be part of the model; `held` is its raw output on the held-out rows, (rows, outputs)."""
+    """What may be part of the model.
+
+    Attributes
+    ----------
+    name : str
+    stack : str or None
+        Name of the network whose hidden layers it has; None for a single layer.
+    network : Network
+    held : (rows, outputs) float64
+        Its raw output on the held-out rows.
+    """
 
     name: str
-    deep: bool
+    stack: str | None
     network: Network
     held: Floats
 
@@ -66,7 +76,7 @@ def weighed(
     The gain, t standard errors, counts for t^2 / (doubt^2 + t^2): so much of the model is the sum with deep ones, the
     rest is the sum without. With no more than `least_gain` standard errors it does not count.
     """
-    singles = [k for k, option in enumerate(options) if not option.deep]
+    singles = [k for k, option in enumerate(options) if option.stack is None]
     shallow, shallow_raw = forward(options, singles, row_losses, weight)
     deep, raw = forward(options, range(len(options)), row_losses, weight)
     difference = row_losses(shallow_raw) - row_losses(raw)
@@ -91,9 +101,9 @@ def forward(
     best = np.inf
     while len(picked) < PICKS:
         means = {k: (total + options[k].held) / (len(picked) + 1) for k in allowed}
-        scores = {k: float(weight @ row_losses(mean)) for k, mean in means.items()}
+        scores = {k: float(np.nan_to_num(weight @ row_losses(mean), nan=np.inf)) for k, mean in means.items()}
         k = min(scores, key=lambda option: scores[option])
-        if not scores[k] < best:
+        if picked and not scores[k] < best:
             break
         best = scores[k]
         picked.append(k)

@@ -13,8 +13,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.metrics import log_loss
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
-from boostbp.estimators import parameters
-from boostbp.learning import backprop, selection
+from boostbp.estimators import base, parameters
+from boostbp.learning import backprop, budget, pool, selection
 from boostbp.learning.history import Candidate, Stop
 from boostbp.learning.losses import Logistic, Softmax, SquaredError
 from boostbp.learning.weighing import Option, forward, softened, weighed
@@ -29,7 +29,7 @@ def squared(y):
 
 
 def option(held, deep=False):
-    return Option("", deep, None, held)
+    return Option("", "network" if deep else None, None, held)
 
 
 def test_forward_selection_finds_the_mean_that_is_best():
@@ -155,7 +155,7 @@ def on_training(monkeypatch, number, event):
 
 
 @pytest.mark.parametrize("number", [2, 3, 4])
-def test_interrupt_in_a_variant_ends_the_fit_and_keeps_the_network(monkeypatch, number):
+def test_interrupt_in_a_variant_ends_the_fit_and_keeps_what_is_there(monkeypatch, number):
     def interrupted(network, history):
         history.stop = Stop.INTERRUPTED  # as a training keeps its best epoch
         return network, history
@@ -163,9 +163,122 @@ def test_interrupt_in_a_variant_ends_the_fit_and_keeps_the_network(monkeypatch, 
     on_training(monkeypatch, number, interrupted)
     model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
+    candidates = model.history_.choice.candidates
+    networks = ["network", "network of shared trees", "linear network"]
+    assert [one.name for one in candidates if one.stack] == networks[: number - 1]
+    assert len([one for one in candidates if not one.stack]) > 5
+    assert sum(one.weight for one in candidates) == pytest.approx(1.0)
+    mse = np.mean(np.square(model.predict(HELD[0]) - HELD[1])) / model._spread[0] ** 2 / 2
+    assert mse <= min(one.loss for one in candidates) * (1 + 1e-9)
+
+
+def test_interrupt_before_the_first_single_layer_keeps_the_network(monkeypatch):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pool, "boost", interrupted)
+    model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
+    assert model.history_.stop is Stop.INTERRUPTED
     assert model.history_.choice is None
     alone = BoostBPRegressor((3,), deep=True, **FAST).fit(X, Y, eval_set=[HELD])
     np.testing.assert_array_equal(model.predict(X), alone.predict(X))
+
+
+def test_interrupt_between_single_layers_weighs_the_network_against_those_that_are_there(monkeypatch):
+    original, calls = pool.boost, []
+
+    def interrupted(*args, **options):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(*args, **options)
+
+    monkeypatch.setattr(pool, "boost", interrupted)
+    model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
+    assert model.history_.stop is Stop.INTERRUPTED
+    assert [one.stack for one in model.history_.choice.candidates] == [None, None, "network"]
+
+
+def test_interrupt_in_the_summary_of_features_loses_nothing(monkeypatch):
+    original, calls = base.summary_of, []
+
+    def interrupted(*args, **options):
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return original(*args, **options)
+
+    monkeypatch.setattr(base, "summary_of", interrupted)
+    model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
+    assert model.history_.stop is Stop.INTERRUPTED
+    monkeypatch.undo()
+    whole = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
+    np.testing.assert_array_equal(model.predict(X), whole.predict(X))
+    np.testing.assert_array_equal(model.feature_importances_, whole.feature_importances_)
+
+
+def test_next_to_no_time_leaves_one_single_layer_and_the_start_of_the_network(tmp_path):
+    model = BoostBPRegressor((3,), max_time=1e-9, **FAST).fit(X, Y, eval_set=[HELD])
+    choice = model.history_.choice
+    assert [one.name for one in choice.candidates] == ["single layer", "network"]
+    assert model.history_.stop is Stop.TIME
+    assert choice.hurried
+    assert "max_time cut candidates short" in model.summary()
+    save(model, tmp_path / "model")
+    assert load(tmp_path / "model").history_.choice == choice
+    whole = BoostBPRegressor((3,), max_time=1e6, **FAST).fit(X, Y, eval_set=[HELD])
+    assert not whole.history_.choice.hurried
+    np.testing.assert_array_equal(
+        whole.predict(X), BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD]).predict(X)
+    )
+
+
+def test_time_is_shared_out(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(budget.time, "perf_counter", lambda: now[0])
+    ten = budget.Budget(10.0, _begun=100.0)
+    assert ten.share(0.4) == 4.0
+    now[0] = 104.0
+    assert ten.share(0.7, left=3) == 1.0
+    assert ten.until(0.7, left=3) == 105.0
+    assert not ten.over(105.0)
+    assert not ten.spent
+    now[0] = 105.0
+    assert ten.over(105.0)
+    assert ten.spent
+    assert not ten.over()
+    now[0] = 111.0
+    assert ten.share(1.0) == 0.0
+    assert ten.over()
+    endless = budget.Budget(None)
+    assert endless.share(0.4) is None
+    assert not endless.over(endless.until(0.4))
+    assert not endless.over()
+
+
+def test_option_without_a_number_is_never_picked():
+    y = np.random.default_rng(0).standard_normal((50, 1))
+    options = [option(np.full((50, 1), np.nan)), option(y + 1.0), option(y + 0.5, deep=True)]
+    weights, gain, _ = weighed(options, squared(y), np.ones(50), least_gain=0.5, doubt=0.0)
+    assert list(weights) == [0, 0, 1]
+    assert gain == pytest.approx(0.75)
+    alone, _ = forward(options, [0], squared(y), np.ones(50))
+    assert list(alone) == [1, 0, 0]
+
+
+def test_health_counts_the_share_of_the_network_it_is_about():
+    X, y = load_digits(n_class=3, return_X_y=True)
+    model = BoostBPClassifier((4,), **FAST).fit(X, y)
+    candidates = tuple(
+        replace(one, weight=0.25 if one.name in ("network", "network, final output layer") else 0.0)
+        if one.stack != "network of shared trees"
+        else replace(one, weight=0.1)
+        for one in model.history_.choice.candidates
+    )
+    model.history_.choice = replace(model.history_.choice, candidates=candidates)
+    shared = sum(one.stack == "network of shared trees" for one in candidates)
+    assert shared > 0
+    assert model.health().weight == pytest.approx(sum(one.weight for one in candidates) - 0.1 * shared)
 
 
 @pytest.mark.parametrize("number", [2, 3, 4])
@@ -194,7 +307,7 @@ def test_networks_that_add_too_little_are_left_out_and_still_transform(monkeypat
     original = parameters.settings_of
     monkeypatch.setattr(parameters, "settings_of", lambda *args: replace(original(*args), least_gain=1e9))
     model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
-    assert not any(one.weight for one in model.history_.choice.candidates if "network" in one.name)
+    assert not any(one.weight for one in model.history_.choice.candidates if one.stack)
     assert "no network is part of it" in model.summary()
     assert model.transform(X).shape == (400, 3)
     assert np.isfinite(model.jacobian(X)).all()

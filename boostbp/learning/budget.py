@@ -1,0 +1,45 @@
+"""Budget: the seconds of a fit, shared out among the candidates for its model."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+__all__ = ["Budget"]
+
+
+@dataclass
+class Budget:
+    """Seconds from now on, or no limit.
+
+    Attributes
+    ----------
+    seconds : float or None
+    spent : bool
+        Whether something was cut short or left out for want of time.
+    """
+
+    seconds: float | None
+    spent: bool = False
+    _begun: float = field(default_factory=time.perf_counter)
+
+    def share(self, end: float, left: int = 1) -> float | None:
+        """Seconds for the next of so many that are all to be done by this share of the whole; None without a limit."""
+        if self.seconds is None:
+            return None
+        return max(self._begun + end * self.seconds - time.perf_counter(), 0.0) / left
+
+    def until(self, end: float, left: int = 1) -> float:
+        """The same as a reading of `time.perf_counter`; inf without a limit."""
+        share = self.share(end, left)
+        return np.inf if share is None else time.perf_counter() + share
+
+    def over(self, until: float | None = None) -> bool:
+        """Whether that reading, or the end of it all, has come; what asks loses something if it has."""
+        if until is None:
+            until = np.inf if self.seconds is None else self._begun + self.seconds
+        over = time.perf_counter() >= until
+        self.spent |= over
+        return over
