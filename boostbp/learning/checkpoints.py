@@ -1,12 +1,14 @@
 """Checkpoints: the state of a training in a file, without pickle.
 
 The file is an `boostbp.archive`, kind "checkpoint", version 1. Its arrays are ``h{i}``, ``g{i}`` and ``m{i}``
-for i = 1 .. L, and those of the network as it stands, ``now.NAME``, and of the best epoch,
-``best.NAME``, if that is another one (see `boostbp.learning.stored`).
+for i = 1 .. L, and those of the network as it stands, ``now.NAME``, of the best epoch,
+``best.NAME``, and of that with the least training loss, ``calmest.NAME``, each if it is another one than those before
+(see `boostbp.learning.stored`).
 """
 
 from __future__ import annotations
 
+import operator
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -39,17 +41,21 @@ def write(path: str | os.PathLike[str], state: State) -> None:
     arrays: Arrays = {}
     for i, (h, g, m) in enumerate(zip(state.h, state.g, state.m, strict=True), start=1):
         arrays |= {f"h{i}": h, f"g{i}": g, f"m{i}": m}
-    now, parts = network_of(state.network)
-    arrays |= {f"now.{name}": part for name, part in parts.items()}
-    best = None
-    if any(one is not other for one, other in zip(state.best.layers, state.network.layers, strict=True)):
-        best, parts = network_of(state.best)
-        arrays |= {f"best.{name}": part for name, part in parts.items()}
+    networks: dict[str, Any] = {}
+    loss, calmest, quiet_epoch = state.calmest
+    written: dict[str, Network] = {}
+    for role, network in {"now": state.network, "best": state.best, "calmest": calmest}.items():
+        same = None if network is None else next((name for name, one in written.items() if _same(one, network)), None)
+        networks[role] = same
+        if network is not None and same is None:
+            networks[role], parts = network_of(network)
+            arrays |= {f"{role}.{name}": part for name, part in parts.items()}
+            written[role] = network
+    numbers = [state.drift, state.r2, state.best_score, state.elapsed, state.since, loss, quiet_epoch]
     content = {
         "epoch": state.epoch,
-        "now": now,
-        "best": best,
-        "numbers": plain.encode([state.drift, state.r2, state.best_score, state.elapsed, state.since]),
+        **networks,
+        "numbers": plain.encode(numbers),
         "random": plain.encode(state.random),
         "history": history_of(state.history),
         "fingerprint": dict(state.fingerprint),
@@ -91,7 +97,12 @@ def _state(content: Any, arrays: Arrays) -> State:
             array = arrays[f"{name}{i}"]
             if array.dtype != np.float64 or array.shape != (rows, size):
                 raise ValueError(f"{name}{i} is {array.dtype}, {array.shape}, not float64, {(rows, size)}.")
-    drift, r2, best_score, elapsed, since = plain.decode(content["numbers"])
+    drift, r2, best_score, elapsed, since, loss, quiet_epoch = plain.decode(content["numbers"])
+    networks = {"now": network}
+    for role in ("best", "calmest"):
+        fact = content[role]
+        if fact is not None:
+            networks[role] = networks[fact] if isinstance(fact, str) else _network(fact, arrays, f"{role}.")
     random = plain.decode(content["random"])
     np.random.default_rng().bit_generator.state = random
     numbers = range(1, len(sizes) + 1)
@@ -107,13 +118,19 @@ def _state(content: Any, arrays: Arrays) -> State:
         r2,
         random,
         network,
-        network if content["best"] is None else _network(content["best"], arrays, "best."),
+        networks["best"],
         best_score,
+        (loss, networks.get("calmest"), quiet_epoch),
         history,
         elapsed,
         dict(content["fingerprint"]),
         since,
     )
+
+
+def _same(one: Network, other: Network) -> bool:
+    """Whether two networks are made of the same objects."""
+    return len(one.layers) == len(other.layers) and all(map(operator.is_, one.layers, other.layers))
 
 
 def _network(facts: Any, arrays: Arrays, prefix: str) -> Network:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ __all__ = ["fingerprint"]
 # They say when training ends or how fast it is, not where it goes.
 _FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads"))
 _SEEDS = frozenset(("seed", "random_state"))
+_KNOWN = frozenset(("boostbp", "numpy", "scipy", "sklearn"))  # whose functions their names say enough of
+DEEPEST = 4  # objects inside objects that are looked into
 
 
 def fingerprint(
@@ -47,7 +50,7 @@ def fingerprint(
         "backend": _named(backend),
         "random_state": _digest(settings.seed),
         "loss": _named(loss),
-        "eval_metric": "None" if metric is None else metric.name,
+        "eval_metric": "None" if metric is None else f"{metric.name} {_named(metric.function)}",
     }
     for field in fields(settings):
         if field.name not in {"layers", *_SEEDS, *_FREE}:
@@ -76,8 +79,39 @@ def _digest(*parts: Any) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _named(value: Any) -> str:
-    """Words for a value; an object's address, which its `repr` may hold, is not among them."""
-    if is_dataclass(value) or (type(value).__module__ == "builtins" and not callable(value)):
-        return repr(value)
-    return str(getattr(value, "__name__", type(value).__name__))
+def _named(value: Any, depth: int = 0) -> str:
+    """Words for a value, the same in every process: an object by its class and attributes, a function by its code."""
+    if isinstance(value, np.ndarray | Sparse):
+        return _digest(value)
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!r}: {_named(one, depth)}' for key, one in value.items())}}}"
+    if isinstance(value, list | tuple):
+        opened, closed = "[]" if isinstance(value, list) else "()"
+        return f"{opened}{', '.join(_named(one, depth) for one in value)}{closed}"
+    if isinstance(value, partial):
+        return _named((value.func, value.args, value.keywords), depth)
+    if isinstance(value, type) or (type(value).__module__ == "builtins" and not callable(value)):
+        return value.__qualname__ if isinstance(value, type) else repr(value)
+    if callable(value) and hasattr(value, "__name__"):
+        return value.__name__ + _code_of(value, depth)
+    known = fields(value) if is_dataclass(value) else ()
+    inside = {field.name: getattr(value, field.name) for field in known} or _attributes(value)
+    if depth >= DEEPEST:
+        return type(value).__name__
+    return f"{type(value).__name__}({', '.join(f'{name}={_named(one, depth + 1)}' for name, one in inside.items())})"
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    held = {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
+    return dict(sorted(held.items()))
+
+
+def _code_of(function: Any, depth: int) -> str:
+    """Digest of a function of the user's: its code, and what it closes over."""
+    code = getattr(function, "__code__", None)
+    if code is None or str(function.__module__).split(".")[0] in _KNOWN or depth >= DEEPEST:
+        return ""
+    plain = [one for one in code.co_consts if isinstance(one, int | float | str | bytes | tuple | None)]
+    closed = [_named(cell.cell_contents, depth + 1) for cell in function.__closure__ or ()]
+    return f" {_digest(code.co_code, code.co_names, plain, closed)}"

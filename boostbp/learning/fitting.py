@@ -135,7 +135,7 @@ class Rounds:
         if now[0] <= lowest:
             return now
         step, share = self.running - before, 1.0
-        while not now[0] <= lowest:
+        while share and not now[0] <= lowest:  # a loss that is no number would be halved for ever
             share = share / 2 if share > LEAST_SHARE else 0.0
             np.add(before, share * step, out=self.running)
             now = self._derivatives()

@@ -12,6 +12,7 @@ Known are the names and aliases of both libraries but for ranking, survival, and
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -48,7 +49,7 @@ class Metric:
     function: Function
 
     def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
-        """Value of the metric; the worst there is (inf, or -inf) if a prediction is not finite.
+        """Value of the metric; the worst there is (inf, or -inf) if a prediction, or the value, is not a number.
 
         Parameters
         ----------
@@ -60,12 +61,21 @@ class Metric:
         ValueError
             If no row has a positive weight, or the rows do not determine the metric.
         """
+        worst = -np.inf if self.greater_is_better else np.inf
         if not np.isfinite(prediction).all():
-            return -np.inf if self.greater_is_better else np.inf
+            return worst
         if not weight.sum() > 0:
             raise ValueError(f"eval_metric={self.name!r}: the weights sum to 0. Give some row a positive weight.")
         with np.errstate(over="ignore"):  # the square of a huge error is inf, and that is a fair value
-            return self.function(prediction, y, weight)
+            value = self.function(prediction, y, weight)
+        if not np.isnan(value):
+            return value
+        warnings.warn(
+            f"eval_metric={self.name!r} gave NaN, which counts as the worst value there is: return a number where the "
+            "metric is not defined, such as 0.",
+            stacklevel=2,
+        )
+        return worst
 
 
 def _called(names: str, greater_is_better: bool, function: Function) -> dict[str, tuple[bool, Function]]:

@@ -32,6 +32,7 @@ def capture(run: Run, watch: Watch, fingerprint: Mapping[str, str]) -> State:
         run.network,
         watch.best,
         watch.best_score,
+        watch.calmest,
         replace(watch.history, epochs=list(watch.history.epochs)),
         time.perf_counter() - watch.begun,
         fingerprint,
@@ -60,7 +61,8 @@ def restore(state: State, run: Run, watch: Watch, fingerprint: Mapping[str, str]
         trace = Trace(layer.forest, h, layer.forest.route(h, threads), threads)
         run.T.append(Fit(layer, output, trace))
     run.T[-1] = run.T[-1]._replace(output=run.T[-1].output - run.baseline)
-    watch.best, watch.best_score, watch.since = state.best, state.best_score, state.since
+    watch.best, watch.best_score, watch.calmest = state.best, state.best_score, state.calmest
+    watch.since = state.since
     watch.history.epochs = list(state.history.epochs)
     watch.history.best_epoch = state.history.best_epoch
     watch.begun = time.perf_counter() - state.elapsed

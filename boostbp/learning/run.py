@@ -54,6 +54,7 @@ class Run:
         self.input: BoundInput | None = None  # h_0 never changes: binned once
         # Algorithm 1 fits the output from 0; a boosted output starts from the best constant
         self.baseline = loss.baseline(y, weight) if settings.output == "boost" else np.zeros(y.shape[1])
+        _check_loss(loss, self.baseline, y)
         self.constant = self._loss(np.broadcast_to(self.baseline, y.shape))
         self.epoch = -1  # 0 is the stack before any back-propagation
         self.h: list[Floats] = [table.X]
@@ -289,3 +290,16 @@ def _drift(old: Floats, new: Floats, weight: Floats) -> float:
     moved = np.sqrt(weight @ np.square(new - old) / weight.sum())
     before = spread(old, weight)
     return float(np.mean(np.divide(moved, before, out=np.zeros_like(moved), where=before > 0)))
+
+
+def _check_loss(loss: Loss, baseline: Floats, y: Floats) -> None:
+    """Refuse a loss that gives no number where training begins: no step from there would be one."""
+    h = np.broadcast_to(baseline, y.shape)
+    for what in ("value", "gradient", "hessian"):
+        found = getattr(loss, what)(h, y)
+        wrong = np.flatnonzero(~np.isfinite(found.reshape(len(y), -1)).all(axis=1))
+        if len(wrong):
+            raise ValueError(
+                f"loss={loss.name!r}: its {what} is {found[wrong[0]]} in row {wrong[0]}, where y is {y[wrong[0]]} and "
+                f"the raw output is the best constant, {baseline}: let it be finite there, or let check() refuse it."
+            )

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from boostbp.learning.history import History
 from boostbp.learning.network import Network
 
-__all__ = ["State"]
+__all__ = ["Calmest", "State"]
 
 Floats = NDArray[np.float64]
+Calmest = tuple[float, Network | None, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class State:
     best : Network
         Of the best epoch.
     best_score : float
+    calmest : tuple of float, Network or None, int
+        The epoch of the least training loss, if no metric chooses the best one: loss, network, number.
     history : History
     elapsed : float
         Seconds of training so far.
@@ -57,6 +60,7 @@ class State:
     network: Network
     best: Network
     best_score: float
+    calmest: Calmest
     history: History
     elapsed: float
     fingerprint: Mapping[str, str]

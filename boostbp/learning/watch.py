@@ -16,7 +16,7 @@ from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network
 from boostbp.learning.probe import evenly
 from boostbp.learning.settings import Settings
-from boostbp.learning.state import State
+from boostbp.learning.state import Calmest, State
 
 __all__ = ["Callback", "EvalSet", "Progress", "Watch"]
 
@@ -84,7 +84,7 @@ class Watch:
         self.begun = time.perf_counter()
         self.best: Network | None = None
         self.best_score = -np.inf
-        self.calmest: tuple[float, Network | None, int] = (np.inf, None, 0)
+        self.calmest: Calmest = (np.inf, None, 0)
         self.since = -1  # patience counts from here, or from the best epoch after it
         self.state: Callable[[], State]
 
@@ -151,7 +151,7 @@ class Watch:
         greater_is_better = self.metric is not None and self.metric.greater_is_better
         progress = Progress(history[-1], settings.epochs, history, network, greater_is_better, self.state)
         asked = [callback(progress) for callback in self.callbacks]
-        if any(answer is True for answer in asked):
+        if any(isinstance(answer, (bool, np.bool_)) and answer for answer in asked):
             return Stop.CALLBACK
         waited = progress.epoch.epoch - max(history.best_epoch, self.since)
         if settings.n_iter_no_change is not None and history.metric and waited >= settings.n_iter_no_change:

@@ -178,3 +178,13 @@ def test_documented_example_runs():
     outcome = doctest.testmod(callbacks)
     assert outcome.attempted > 0
     assert outcome.failed == 0
+
+
+@pytest.mark.parametrize("answer", [True, np.bool_(True)])
+def test_any_true_stops_training(answer):
+    assert len(fit(lambda progress: answer, deep=True, epochs=5).history_) == 1
+
+
+@pytest.mark.parametrize("answer", [False, np.bool_(False), None, "yes", 1])
+def test_nothing_else_does(answer):
+    assert len(fit(lambda progress: answer, deep=True, epochs=2).history_) == 3

@@ -18,6 +18,7 @@ import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise, archive, callbacks
 from boostbp.learning import checkpoints
 from boostbp.learning.history import Stop
+from boostbp.learning.losses import SquaredError
 from boostbp.learning.stored import network_of
 from tests.helpers import BACKENDS
 
@@ -323,3 +324,50 @@ def test_state_that_does_not_fit_together_is_refused(tmp_path, change):
     archive.write(path, kind="checkpoint", version=1, content=content, arrays=arrays)
     with pytest.raises(ValueError, match="state' is not consistent: "):
         regressor(checkpoint=path).fit(X, Y)
+
+
+EXPLODING = {"clip": False, "step_size": 5.0, "step": "plain", "refit_order": "downward", "structure_epochs": 1}
+EXPLODING |= {"reg_lambda": 1e-8, "base_lambda": 1e-6, "n_estimators": 5, "epochs": 40}
+
+
+def test_explosion_after_a_resume_goes_back_to_the_calmest_epoch_of_all(tmp_path):
+    whole = regressor(**EXPLODING).fit(X, Y)
+    assert whole.history_.stop is Stop.NOT_FINITE
+    last = len(whole.history_) - 1
+    assert whole.history_.best_epoch < last  # otherwise there is nothing to go back to
+    regressor(**EXPLODING | {"epochs": last}, checkpoint=tmp_path / "state").fit(X, Y)
+    resumed = regressor(**EXPLODING, checkpoint=tmp_path / "state").fit(X, Y)
+    assert_same(resumed, whole)
+    assert resumed.history_.best_epoch == whole.history_.best_epoch
+    more = regressor(**EXPLODING | {"epochs": last}, warm_start=True).fit(X, Y).fit_more(40 - last)
+    assert_same(more, whole)
+
+
+class ScaledError(SquaredError):
+    """A loss of one's own with a parameter that its class does not tell."""
+
+    def __init__(self, at):
+        super().__init__()
+        object.__setattr__(self, "at", at)
+
+    def gradient(self, h, y):
+        return super().gradient(h, y) * self.at
+
+
+def scaled(by):
+    return lambda y, p: by * float(np.mean(np.abs(y - p)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "named"),
+    [
+        ({"loss": ScaledError(0.1)}, {"loss": ScaledError(0.9)}, "loss"),
+        ({"eval_metric": scaled(1.0)}, {"eval_metric": scaled(2.0)}, "eval_metric"),
+    ],
+)
+def test_objects_of_ones_own_are_told_apart_by_what_they_hold(tmp_path, one, other, named):
+    held = {"eval_set": [(X[:50], Y[:50])]}
+    regressor(epochs=1, checkpoint=tmp_path / "state", **one).fit(X, Y, **held)
+    with pytest.raises(ValueError, match=f"belongs to another fit: {named}"):
+        regressor(checkpoint=tmp_path / "state", **other).fit(X, Y, **held)
+    assert regressor(epochs=2, checkpoint=tmp_path / "state", **one).fit(X, Y, **held).n_iter_ == 2

@@ -482,3 +482,16 @@ def test_rmsle_of_what_has_no_logarithm():
     assert metric(prediction - 4.0, y, weight) == np.inf
     with pytest.raises(ValueError, match="eval_metric='rmsle' needs y above -1"):
         metric(prediction, y - 4.0, weight)
+
+
+def test_value_that_is_no_number_is_the_worst_and_is_said_once():
+    def precision(y_true, y_pred):
+        with np.errstate(invalid="ignore"):
+            return (y_true * (y_pred > 0.5)).sum() / (y_pred > 0.5).sum()
+
+    y, weight = np.array([[1.0], [0.0]]), np.ones(2)
+    for greater_is_better, worst in ((True, -np.inf), (False, np.inf)):
+        metric = load(("precision", precision, greater_is_better), losses.Logistic())
+        assert metric(np.array([[0.9], [0.1]]), y, weight) == 1.0
+        with pytest.warns(UserWarning, match="eval_metric='precision' gave NaN.*return a number"):
+            assert metric(np.array([[0.1], [0.1]]), y, weight) == worst

@@ -7,7 +7,7 @@ import pytest
 from helpers import BACKENDS
 from scipy.special import log_softmax
 
-from boostbp import BoostBPClassifier
+from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp import backends as libraries
 from boostbp.backends.base import Growth, Table
 from boostbp.learning import layer as layers
@@ -63,3 +63,48 @@ def test_unpenalised_full_steps_give_a_bounded_classifier(backend):
     way |= {"n_estimators": [5, 30], "epochs": 1, "early_stopping": False, "random_state": 0, "n_jobs": 1}
     model = BoostBPClassifier((4,), backend=backend, **way).fit(X, LABELS > 0)
     assert max(model.history_.loss) < np.log(2)
+
+
+class NoNumber(losses.Logistic):
+    """A curved loss with a careless logarithm: no number in row `row`, from `begin` calls on."""
+
+    def __init__(self, what, begin):
+        super().__init__()
+        object.__setattr__(self, "what", what)
+        object.__setattr__(self, "calls", -begin)
+
+    def _spoilt(self, what, found):
+        object.__setattr__(self, "calls", self.calls + (what == self.what))
+        if what == self.what and self.calls > 0:
+            found = found.copy()
+            found[7] = np.nan
+        return found
+
+    def value(self, h, y):
+        return self._spoilt("value", super().value(h, y))
+
+    def gradient(self, h, y):
+        return self._spoilt("gradient", super().gradient(h, y))
+
+    def hessian(self, h, y):
+        return self._spoilt("hessian", super().hessian(h, y))
+
+    def derivatives(self, h, y):
+        return self.value(h, y), self.gradient(h, y), self.hessian(h, y)
+
+
+@pytest.mark.parametrize("what", ["value", "gradient", "hessian"])
+def test_loss_that_begins_as_no_number_is_refused_by_name_and_row(what):
+    Y = (LABELS > 0).astype(float)
+    model = BoostBPRegressor((3,), loss=NoNumber(what, 0), epochs=1, n_estimators=2, early_stopping=False)
+    with pytest.raises(
+        ValueError, match=f"loss='{losses.Logistic().name}': its {what} is .*nan.* in row 7, where y is"
+    ):
+        model.fit(X, Y)
+
+
+def test_loss_that_turns_into_no_number_ends_a_fit():
+    Y = (LABELS > 0).astype(float)
+    model = BoostBPRegressor((3,), loss=NoNumber("value", 8), epochs=1, n_estimators=4, early_stopping=False)
+    with pytest.raises(FloatingPointError, match="left every bound"):
+        model.fit(X, Y)
