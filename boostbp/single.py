@@ -8,16 +8,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import backends
+from boostbp import backends, checks
 from boostbp.backends.base import Growth, Table
-from boostbp.inputs import read_weight, refuse_extreme
+from boostbp.inputs import counted, read_weight, refuse_extreme
 from boostbp.learning import layer as layers
 from boostbp.learning.layer import BoundInput, Layer, LayerSettings, SquaredTo
 from boostbp.trees import basis as bases
 from boostbp.trees import threads
 from boostbp.trees.ridge import Ridge
 
-__all__ = ["fit_layer"]
+__all__ = ["check_codes", "fit_layer", "layer_settings"]
 
 Floats = NDArray[np.float64]
 CODES = 1 << 24  # float32, in which XGBoost holds codes, counts so far
@@ -33,7 +33,7 @@ def fit_layer(
     max_leaves: int | None = None,
     min_samples_leaf: int = 20,
     max_bins: int = 255,
-    extra_trees: bool = False,
+    extra_trees: bool | Literal["auto"] = False,
     learning_rate: float = 0.1,
     basis: Any = "quadratic",
     reg_lambda: float = 1.0,
@@ -41,7 +41,7 @@ def fit_layer(
     standardize: bool = True,
     clip: bool = True,
     base: Literal["ridge"] | None = None,
-    base_lambda: float | None = None,
+    base_lambda: float | Literal["gcv"] = "gcv",
     leaves: Literal["refit", "native"] = "refit",
     multi_strategy: Literal["one_output_per_tree", "multi_output_tree"] = "one_output_per_tree",
     sample_weight: Any = None,
@@ -61,7 +61,7 @@ def fit_layer(
     categorical : tuple of int
         Columns of `H` that hold category codes 0, 1, 2, ..., or NaN.
     backend, n_estimators, ... :
-        As in `BoostBPRegressor`.
+        As in `BoostBPRegressor`, of one layer; ``random_state`` is a number.
 
     Returns
     -------
@@ -82,8 +82,10 @@ def fit_layer(
         raise ValueError(f"H has shape {X.shape}: give (rows, features).")
     if np.isinf(X).any():
         raise ValueError("H has infinite values: clip them, or replace them by NaN, which means missing.")
-    _check_codes(X, categorical)
+    check_codes(X, categorical)
     target = np.ascontiguousarray(targets, np.float64)
+    if len(target) == 0:
+        raise ValueError("targets has no rows: give at least one.")
     target = target.reshape(len(target), -1)
     if len(target) != len(X):
         raise ValueError(f"targets has {len(target)} rows and H has {len(X)}: give one target for each row.")
@@ -93,33 +95,62 @@ def fit_layer(
         )
     refuse_extreme(target, "targets")
     threads_ = threads.count(n_jobs)
-    settings = LayerSettings(
-        n_estimators=n_estimators,
-        learning_rate=learning_rate,
-        growth=Growth(
-            max_depth=max_depth,
-            max_leaves=max_leaves,
-            min_samples_leaf=min_samples_leaf,
-            max_bins=max_bins,
-            extra_trees=backends.draws(backend, extra_trees),
-            random_state=random_state,
-            shared=multi_strategy == "multi_output_tree",
-            params=dict(backend_params or {}),
-        ),
-        basis=bases.load(basis),
-        ridge=Ridge(reg_lambda, penalize_constant, standardize),
-        clip=clip,
-        base=base,
-        base_lambda=base_lambda,
-        leaves=leaves,
+    settings = layer_settings(
+        backend, n_estimators=n_estimators, max_depth=max_depth, max_leaves=max_leaves, max_bins=max_bins,
+        min_samples_leaf=min_samples_leaf, extra_trees=extra_trees, learning_rate=learning_rate, basis=basis,
+        reg_lambda=reg_lambda, penalize_constant=penalize_constant, standardize=standardize, clip=clip, base=base,
+        base_lambda=base_lambda, leaves=leaves, multi_strategy=multi_strategy, random_state=random_state,
+        backend_params=backend_params,
+    )  # fmt: skip
+    table, target, weight = counted(Table(X, categorical), target, read_weight(sample_weight, len(X)))
+    bound = BoundInput(backends.load(backend), table, settings, weight)
+    return layers.fit(bound, SquaredTo(target, weight), n_threads=threads_, seed=settings.growth.random_state).layer
+
+
+def layer_settings(
+    backend: Any,
+    *,
+    random_state: int,
+    basis: Any,
+    extra_trees: bool | str,
+    multi_strategy: str,
+    backend_params: Mapping[str, Any] | None,
+    **rest: Any,
+) -> LayerSettings:
+    """The parameters of one layer, checked.
+
+    Raises
+    ------
+    ValueError
+        If one is out of bounds; the message names it.
+    """
+    words = {"extra_trees": extra_trees, "multi_strategy": multi_strategy} | rest
+    for name, allowed in checks.WORDS.items():
+        checks.one_of(name, words[name], allowed)
+    numbers = {name: check(name, rest[name]) for name, check in checks.NUMBERS.items()}
+    grown = {name: numbers[name] for name in ("max_depth", "max_leaves", "min_samples_leaf", "max_bins")}
+    growth = Growth(
+        **grown,
+        extra_trees=backends.draws(backend, extra_trees),
+        random_state=checks.whole("random_state", random_state, 0),
+        shared=multi_strategy == "multi_output_tree",
+        params=dict(backend_params or {}),
     )
-    weight = read_weight(sample_weight, len(X))
-    bound = BoundInput(backends.load(backend), Table(X, categorical), settings, weight)
-    return layers.fit(bound, SquaredTo(target, weight), n_threads=threads_, seed=random_state).layer
+    return LayerSettings(
+        n_estimators=numbers["n_estimators"],
+        learning_rate=numbers["learning_rate"],
+        growth=growth,
+        basis=bases.load(basis),
+        ridge=Ridge(numbers["reg_lambda"], rest["penalize_constant"], rest["standardize"]),
+        clip=rest["clip"],
+        base=rest["base"],
+        base_lambda=None if numbers["base_lambda"] == "gcv" else numbers["base_lambda"],
+        leaves=rest["leaves"],
+    )
 
 
-def _check_codes(X: Floats, categorical: tuple[int, ...]) -> None:
-    """Refuse what libraries would read as another category, or die of."""
+def check_codes(X: Floats, categorical: tuple[int, ...]) -> None:
+    """Refuse codes that libraries would read as another category, or die of."""
     for j in categorical:
         if not 0 <= j < X.shape[1]:
             raise ValueError(f"categorical={categorical!r}: H has the columns 0 to {X.shape[1] - 1}.")

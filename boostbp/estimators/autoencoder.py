@@ -54,6 +54,8 @@ class BoostBPAutoencoder(BaseBoostBP):
         X : array-like or data frame, (rows, features)
         y : ignored
         sample_weight : array-like, (rows,), optional
+            A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
+            than 1 on average are scaled to 1.
         eval_set : list of array-like, optional
             Inputs to watch; the first one chooses the epoch.
         eval_names : list of str, optional

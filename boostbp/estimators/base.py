@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp import backends
 from boostbp.backends.base import Table
 from boostbp.estimators import parameters, session
 from boostbp.estimators.inspected import Inspected
-from boostbp.inputs import read_input
+from boostbp.inputs import counted, read_input
 from boostbp.inspection import summary_of
 from boostbp.learning import metrics, selection
 from boostbp.learning.backprop import EvalSet, Progress
@@ -27,7 +28,7 @@ from boostbp.learning.metrics import Metric
 from boostbp.learning.steps import spread
 from boostbp.trees import threads
 
-__all__ = ["BaseBoostBP", "all_or_nothing", "counted", "names_of", "standard_units"]
+__all__ = ["BaseBoostBP", "all_or_nothing", "names_of", "standard_units"]
 
 Floats = NDArray[np.float64]
 P = ParamSpec("P")
@@ -144,10 +145,13 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """Show the shared parameters in the signature of a subclass that adds its own and passes on the rest."""
         super().__init_subclass__(**kwargs)
         if "__init__" in cls.__dict__:
-            setattr(cls.__init__, "__signature__", _signature(cls.__dict__["__init__"]))  # noqa: B010
+            setattr(cls.__init__, "__signature__", _signature(cls))  # noqa: B010
 
     def transform(self, X: Any, layer: int = -1) -> Floats:
-        """Hidden representation.
+        """Hidden representation: the units of all networks in the model, side by side.
+
+        With ``deep=True`` these are those of `hidden_layer_sizes`; if the model is an average without any network,
+        those of the network that was trained.
 
         Parameters
         ----------
@@ -159,7 +163,8 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         -------
         (rows, units) float64
         """
-        named = vars(self).get("_sklearn_output_config", {}).get("transform", "default") != "default"
+        check_is_fitted(self)
+        named = _get_output_config("transform", self)["dense"] != "default"
         if named and layer not in (-1, len(self.network_.layers) - 2):
             raise ValueError(
                 f"layer={layer!r} with set_output is not supported: its columns are named for the last hidden layer. "
@@ -205,6 +210,8 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     @property
     def _n_features_out(self) -> int:
         """Units of the last hidden layer, for the names of `transform`'s columns."""
+        if len(self.network_.layers) == 1:
+            raise ValueError("hidden_layer_sizes=() has no hidden layer, whose units could have names: give one.")
         return self.network_.layers[-2].forest.n_outputs
 
     def _to_target(self, y: Floats) -> Floats:
@@ -311,12 +318,6 @@ def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
     return whole
 
 
-def counted(table: Table, y: Floats, weight: Floats) -> tuple[Table, Floats, Floats]:
-    """Leave out the rows without weight: they are no rows, and must not count in `min_samples_leaf` either."""
-    used = weight > 0
-    return (table, y, weight) if used.all() else (table.take(used), y[used], weight[used])
-
-
 def names_of(eval_set: Sequence[Any], eval_names: Sequence[str] | None) -> list[str]:
     """Names of the evaluation sets: the user's, or "valid_0", "valid_1", ..."""
     if eval_names is None:
@@ -336,9 +337,14 @@ def standard_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
     return shift, np.where(unit > 0, unit, 1.0)
 
 
-def _signature(init: Callable[..., None]) -> inspect.Signature:
-    """The parameters of `init`, with those of the base in the place of its ``**shared``."""
-    own = [p for p in inspect.signature(init).parameters.values() if p.kind is not p.VAR_KEYWORD]
-    named = {p.name for p in own}
-    base = inspect.signature(BaseBoostBP.__init__).parameters.values()
-    return inspect.Signature([*own, *(p for p in base if p.name not in named)])
+def _signature(cls: type) -> inspect.Signature:
+    """The parameters of a class, with those of the classes it is derived from in the place of its ``**shared``."""
+    of_init = cls.__dict__["__init__"]
+    own = list(inspect.signature(of_init).parameters.values())
+    found = {p.name: p for p in own if p.kind is not p.VAR_KEYWORD}
+    if len(found) < len(own):
+        for parent in cls.__mro__[1:]:
+            if issubclass(parent, BaseBoostBP) and "__init__" in parent.__dict__:
+                for p in inspect.signature(parent.__dict__["__init__"]).parameters.values():
+                    found.setdefault(p.name, p)
+    return inspect.Signature(list(found.values()))

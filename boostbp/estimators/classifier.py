@@ -69,6 +69,8 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         X : array-like, data frame or sparse matrix, (rows, features)
         y : array-like of labels, (rows,)
         sample_weight : array-like, (rows,), optional
+            A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
+            than 1 on average are scaled to 1.
         eval_set : list of (X, y) or (X, y, sample_weight), optional
             The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
         eval_names : list of str, optional

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
-from boostbp import backends
+from boostbp import backends, checks
 from boostbp.backends.base import Growth
 from boostbp.learning import sketch as sketches
 from boostbp.learning.layer import LayerSettings
@@ -28,26 +30,14 @@ DEFAULTS: dict[str, tuple[Any, Any]] = {
     "base_lambda": ("gcv", "gcv"),
     "max_leaves": (None, None),
 }
-LEAST = {
-    "n_estimators": 0,
-    "learning_rate": 0,
-    "max_depth": -1,
-    "max_leaves": 2,
-    "min_samples_leaf": 1,
-    "reg_lambda": 0,
-    "base_lambda": 0,
-}
-ONE_OF = {
-    "multi_strategy": ("one_output_per_tree", "multi_output_tree"),
+OF_ALL: dict[str, tuple[Any, ...]] = {
     "structure_sampling": ("uniform", "gradient"),
-    "extra_trees": ("auto", True, False),
-    "leaves": ("refit", "native"),
-    "base": ("ridge", None),
     "start": tuple(STARTS),
     "step": ("normalised", "plain"),
     "refit_order": ("upward", "downward"),
     "output": ("boost", "move"),
     "deep": ("auto", True),
+    **dict.fromkeys(("skip", "best_rounds"), (True, False)),
 }
 OUTPUT_RATE = 0.1
 # Trees that an epoch grows for the output layer of a classifier: more learn by heart what hidden layers should learn.
@@ -75,17 +65,16 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
     ValueError
         If a parameter is out of bounds; the message names it.
     """
-    for name, allowed in ONE_OF.items():
-        if getattr(estimator, name) not in allowed:
-            raise ValueError(
-                f"{name}={getattr(estimator, name)!r} is not known: use one of {', '.join(map(repr, allowed))}."
-            )
+    for name, allowed in (checks.WORDS | OF_ALL).items():
+        checks.one_of(name, getattr(estimator, name), allowed)
     leasts = {"epochs": 0, "structure_epochs": 1, "moves": 1, "n_iter_no_change": 1}
     besides = {"structure_epochs": "auto", "n_iter_no_change": None}
     for name, least in leasts.items():
         value = getattr(estimator, name)
         if not (name in besides and value == besides[name]):
-            _at_least(name, value, least)
+            checks.whole(name, value, least)
+    checks.at_least("tol", estimator.tol, 0)
+    checks.seconds("max_time", estimator.max_time)
     if not 0 < estimator.validation_fraction < 1:
         raise ValueError(f"validation_fraction={estimator.validation_fraction!r} is not between 0 and 1: try 0.1.")
     if not 0 <= estimator.momentum < 1:
@@ -98,7 +87,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
     return Settings(
         layers=_layers(estimator, (*units, n_outputs), n_rows, seed),
         units=units,
-        epochs=estimator.epochs if units else 0,
+        epochs=int(estimator.epochs) if units else 0,
         step=step,
         start=STARTS[estimator.start],
         refit_order=estimator.refit_order,
@@ -120,7 +109,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
 
 def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) -> tuple[LayerSettings, ...]:
     n_threads = threads.count(estimator.n_jobs)
-    names = [name for name in LEAST if name != "learning_rate"]
+    names = [name for name in checks.NUMBERS if name not in ("learning_rate", "max_bins")]
     defaults = {name: _defaults(name, len(outputs)) for name in names}
     if len(outputs) > 1 and is_classifier(estimator):
         defaults["n_estimators"][-1] = min(defaults["n_estimators"][-1], max(20, OUTPUT_TREES // outputs[-1]))
@@ -135,7 +124,7 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
             max_depth=chosen["max_depth"][i],
             max_leaves=chosen["max_leaves"][i],
             min_samples_leaf=chosen["min_samples_leaf"][i],
-            max_bins=estimator.max_bins,
+            max_bins=checks.NUMBERS["max_bins"]("max_bins", estimator.max_bins),
             extra_trees=drawn,
             n_threads=n_threads if size < n_threads and n_rows >= NATIVE_ROWS else 1,
             random_state=seed % (2**31 - 1),
@@ -161,10 +150,10 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
 
 def _basis(estimator: Any, hidden: int) -> bases.Basis:
     basis = bases.load(estimator.basis)
-    if isinstance(basis, bases.Constant) and hidden and estimator.base is None:
+    if isinstance(basis, bases.Constant) and hidden:
         raise ValueError(
-            "basis='constant' with base=None: hidden layers would have no derivative to learn by. Use base='ridge', "
-            "another basis, or hidden_layer_sizes=()."
+            "basis='constant' with hidden layers: neither their leaves nor the ridge regression under them, on the "
+            "same terms, would have a derivative to learn by. Use another basis, or hidden_layer_sizes=()."
         )
     return basis
 
@@ -201,7 +190,7 @@ def _samples(estimator: Any, n_rows: int) -> int | None:
     if value is None:
         return None
     share = isinstance(value, float)
-    if not (0.0 < value <= 1.0 if share else value >= 1):
+    if isinstance(value, (bool, np.bool_)) or not (0.0 < value <= 1.0 if share else value >= 1):
         raise ValueError(f"structure_samples={value!r} is not allowed: give a share in (0, 1], or a number of rows.")
     if estimator.leaves == "native":
         raise ValueError(
@@ -212,13 +201,19 @@ def _samples(estimator: Any, n_rows: int) -> int | None:
 
 
 def _sizes(hidden_layer_sizes: Any, fewest: int) -> tuple[int, ...]:
-    sizes = (hidden_layer_sizes,) if np.isscalar(hidden_layer_sizes) else tuple(hidden_layer_sizes)
-    if len(sizes) < fewest or any(isinstance(size, bool) or int(size) != size or size < 1 for size in sizes):
+    several = isinstance(hidden_layer_sizes, Sequence | np.ndarray) and not isinstance(hidden_layer_sizes, str)
+    sizes = tuple(hidden_layer_sizes) if several else (hidden_layer_sizes,)
+    if len(sizes) < fewest or not all(_is_size(size) for size in sizes):
         raise ValueError(
             f"hidden_layer_sizes={hidden_layer_sizes!r} must hold at least {fewest} hidden layers of at least one "
             "unit, such as (32,)."
         )
     return tuple(int(size) for size in sizes)
+
+
+def _is_size(size: Any) -> bool:
+    whole = isinstance(size, Integral) or (isinstance(size, Real) and float(size).is_integer())
+    return whole and not isinstance(size, bool) and size >= 1
 
 
 def _defaults(name: str, n_layers: int) -> list[Any]:
@@ -235,22 +230,10 @@ def _per_layer(name: str, value: Any, defaults: list[Any]) -> list[Any]:
             "(hidden layers first, the output layer last)."
         )
     values = [default if one is None else one for one, default in zip(values, defaults, strict=True)]
-    for one in values:
-        if (name, one) not in (("max_leaves", None), ("base_lambda", "gcv")):
-            _at_least(name, one, LEAST[name])
-    return values
+    return [checks.NUMBERS[name](name, one) for one in values]
 
 
 def _rates(learning_rate: Any, rounds: list[int], boosted: bool) -> list[float]:
     """Shrinkage of each layer; by default layers fitted to a moved target can cover the share `KEPT` of it."""
     rates = [1.0 - (1.0 - KEPT) ** (1.0 / max(n, 1)) for n in rounds]
     return _per_layer("learning_rate", learning_rate, [*rates[:-1], OUTPUT_RATE] if boosted else rates)
-
-
-def _at_least(name: str, value: Any, least: float) -> None:
-    try:
-        good = np.isfinite(value) and value >= least
-    except TypeError:
-        good = False
-    if not good:
-        raise ValueError(f"{name}={value!r} is not allowed: give a number of at least {least}.")

@@ -27,7 +27,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     Parameters
     ----------
     hidden_layer_sizes : sequence of int
-        Units of each hidden layer, from the input up. None at all, ``()``, is a single layer of boosted trees.
+        Units of each hidden layer, from the input up, of each network in the model. None at all, ``()``, is a single
+        layer of boosted trees.
     loss : str or Loss
         ``"squared_error"``, ``"absolute_error"``, ``"huber"``, ``"quantile"``, ``"poisson"``, the names
         of LightGBM and XGBoost for these, or an object of your own (`boostbp.learning.losses.Loss`).
@@ -90,9 +91,10 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         The output layer is boosted on the loss, or fitted to its moved target as in the paper.
     deep : {"auto", True}
         On held-out rows, weigh the deep network and variants of it (hidden units that share trees; linear hidden
-        layers) against single layers of the same library: the model is the sum of them that does best, without
-        networks where they add nothing (``history_.choice``, ``summary()``). True: just the network. Needs an
-        evaluation set, or rows to hold out.
+        layers) against single layers of the same library: the model is the average of them that does best, without
+        networks where they add nothing (``history_.choice``, ``summary()``). All but the network have rounds and
+        shrinkage of their own, and those with constant leaves their own depth, number of leaves and penalty. Needs an
+        evaluation set, or rows to hold out. True: just the network, exactly as the parameters say.
     skip : bool
         Layers above the first see the features beside the hidden layer below them.
     moves : int
@@ -120,7 +122,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     tol : float
         Smallest change of the metric that counts as an improvement.
     max_time : float or None
-        Seconds after which no new epoch begins, nor any further rounds of what the network is weighed against.
+        Seconds after which no new epoch begins, nor any further rounds of what the network is weighed against, to
+        which 60 % of them are left.
     categorical_features : "from_dtype", sequence or None
         Columns with categories.
     callbacks : sequence of callable or None
@@ -157,7 +160,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = BoostBPRegressor(hidden_layer_sizes=(8,), epochs=3, random_state=0).fit(X, y)
+    >>> model = BoostBPRegressor(hidden_layer_sizes=(8,), epochs=3, deep=True, random_state=0).fit(X, y)
     >>> model.transform(X).shape
     (442, 8)
     """
@@ -187,6 +190,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
             made dense, and gives the model that the same numbers give as an array.
         y : array-like, (rows,) or (rows, outputs)
         sample_weight : array-like, (rows,), optional
+            A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
+            than 1 on average are scaled to 1.
         eval_set : list of (X, y) or (X, y, sample_weight), optional
             The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
         eval_names : list of str, optional

@@ -13,11 +13,12 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
+from boostbp.backends.base import Table
 from boostbp.inputs.categories import is_missing, text_in
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
 from boostbp.inputs.sources import is_frame, matrix_of, open_source
 
-__all__ = ["read_target", "read_weight", "refuse_extreme"]
+__all__ = ["counted", "in_rows", "read_target", "read_weight", "refuse_extreme"]
 
 LARGEST = 1e100  # of targets, and its inverse the least: beyond, float64 does not hold weighted squares
 HEAVIEST = 1e30  # of weights, and its inverse the least that the largest may be: libraries see them in float32
@@ -112,6 +113,28 @@ def read_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
             f"1e-38 and 1e38: divide the weights by {weight.max():.3g}."
         )
     return weight
+
+
+def counted(
+    table: Table, y: NDArray[np.float64], weight: NDArray[np.float64]
+) -> tuple[Table, NDArray[np.float64], NDArray[np.float64]]:
+    """Leave out the rows without weight: they are no rows, and must not count in `min_samples_leaf` either.
+
+    The weights of the others are those of `in_rows`.
+    """
+    used = weight > 0
+    if not used.all():
+        table, y, weight = table.take(used), y[used], weight[used]
+    return table, y, in_rows(weight)
+
+
+def in_rows(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights, (rows,), as numbers of rows, which penalties are counted in.
+
+    Those of less than 1 on average, such as shares that sum to 1, are brought to an average of 1: a penalty would leave
+    nothing of them but the mean. Others stay, as a weight of 2 is a row twice.
+    """
+    return weight / min(weight[weight > 0].mean(), 1.0)
 
 
 def refuse_extreme(values: NDArray[np.float64], name: str) -> None:

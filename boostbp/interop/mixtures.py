@@ -14,9 +14,10 @@ from sklearn.utils import check_random_state
 from boostbp import backends
 from boostbp.backends.base import Table
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, session
-from boostbp.estimators.base import BaseBoostBP, counted
+from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.parameters import settings_of
 from boostbp.extras import require
+from boostbp.inputs import counted
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
 from boostbp.learning.watch import EvalSet

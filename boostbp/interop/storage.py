@@ -45,7 +45,7 @@ def save(estimator: BaseBoostBP, path: Path) -> None:
     Parameters
     ----------
     estimator : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
-        Fitted. `callbacks` and `checkpoint` are not kept.
+        Fitted. `callbacks` and `checkpoint` are not kept, nor what `set_fit_request` and its like asked for.
     path : str or path
         Any name; it is overwritten.
 

@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import backends
-from boostbp.backends.base import Growth, Table
+from boostbp import backends, checks
+from boostbp.backends.base import Table
 from boostbp.extras import require
-from boostbp.inputs import read_weight
+from boostbp.inputs import in_rows, read_weight
 from boostbp.interop import torch_state
 from boostbp.interop.gathered import Gathered, Rows
 from boostbp.interop.torch_pass import Trees, TreesPass, as_floats, as_input, as_targets, as_tensor
 from boostbp.learning import layer as layers
 from boostbp.learning import losses
-from boostbp.learning.layer import BoundInput, Layer, LayerSettings, Objective, SquaredTo
+from boostbp.learning.layer import BoundInput, Layer, Objective, SquaredTo
 from boostbp.learning.losses import Loss
 from boostbp.learning.objective import BoostTo
 from boostbp.learning.starts import STARTS
 from boostbp.learning.steps import Normalised, Plain, Step
-from boostbp.trees import basis as bases
+from boostbp.single import check_codes, layer_settings
 from boostbp.trees import threads
-from boostbp.trees.ridge import Ridge
 
 if TYPE_CHECKING:
     import torch
@@ -109,7 +108,7 @@ class GBDTModule(nn.Module):
         standardize: bool = True,
         clip: bool = True,
         base: Literal["ridge"] | None = "ridge",
-        base_lambda: float | None = None,
+        base_lambda: float | Literal["gcv"] = "gcv",
         leaves: Literal["refit", "native"] = "refit",
         multi_strategy: Literal["one_output_per_tree", "multi_output_tree"] = "one_output_per_tree",
         categorical: Sequence[int] = (),
@@ -126,31 +125,23 @@ class GBDTModule(nn.Module):
         _check("out_features", out_features)
         if in_features is not None:
             _check("in_features", in_features)
-        for name, value, known in (("start", start, tuple(STARTS)), ("reduction", reduction, ("mean", "sum"))):
-            if value not in known:
-                raise ValueError(f"{name}={value!r} is not known: use one of {', '.join(map(repr, known))}.")
+        wrong = [j for j in categorical if j < 0 or (in_features is not None and j >= in_features)]
+        if wrong:
+            most = "from 0 on" if in_features is None else f"0 to {in_features - 1}"
+            raise ValueError(f"categorical={tuple(categorical)!r}: {wrong[0]} is no column, which are {most}.")
+        checks.one_of("start", start, tuple(STARTS))
+        checks.one_of("reduction", reduction, ("mean", "sum"))
         self.in_features, self.out_features = in_features, out_features
         self.backend, self.categorical = backend, tuple(categorical)
-        self.settings = LayerSettings(
-            n_estimators=n_estimators,
-            learning_rate=1.0 - 0.05 ** (1.0 / max(n_estimators, 1)) if learning_rate is None else learning_rate,
-            growth=Growth(
-                max_depth=max_depth,
-                max_leaves=max_leaves,
-                min_samples_leaf=min_samples_leaf,
-                max_bins=max_bins,
-                extra_trees=backends.draws(backend, extra_trees),
-                random_state=random_state,
-                shared=multi_strategy == "multi_output_tree",
-                params=dict(backend_params or {}),
-            ),
-            basis=bases.load(basis),
-            ridge=Ridge(reg_lambda, penalize_constant, standardize),
-            clip=clip,
-            base=base,
-            base_lambda=base_lambda,
-            leaves=leaves,
-        )
+        if learning_rate is None:
+            learning_rate = 1.0 - 0.05 ** (1.0 / max(checks.NUMBERS["n_estimators"]("n_estimators", n_estimators), 1))
+        self.settings = layer_settings(
+            backend, n_estimators=n_estimators, max_depth=max_depth, max_leaves=max_leaves, max_bins=max_bins,
+            min_samples_leaf=min_samples_leaf, extra_trees=extra_trees, learning_rate=learning_rate, basis=basis,
+            reg_lambda=reg_lambda, penalize_constant=penalize_constant, standardize=standardize, clip=clip, base=base,
+            base_lambda=base_lambda, leaves=leaves, multi_strategy=multi_strategy, random_state=random_state,
+            backend_params=backend_params,
+        )  # fmt: skip
         self.start, self.reduction, self.rule = start, reduction, _rule(step, step_size, momentum)
         self.n_threads = threads.count(n_jobs)
         self.layer: Layer | None = None
@@ -202,7 +193,7 @@ class GBDTModule(nn.Module):
     def move(self, *, sample_weight: Any = None) -> Moved:
         """First half of `step`: move the outputs, and leave the trees as they are."""
         rows = self._rows()
-        weight = read_weight(sample_weight, len(rows.X))
+        weight = in_rows(read_weight(sample_weight, len(rows.X)))
         m, numbers = self._memory or (np.zeros_like(rows.h), rows.rows)
         if m.shape != rows.h.shape or not _same(numbers, rows.rows):
             m = np.zeros_like(rows.h)
@@ -231,7 +222,7 @@ class GBDTModule(nn.Module):
         target = as_targets(y, self.out_features)
         if len(target) != len(X):
             raise ValueError(f"y has {len(target)} rows and the input has {len(X)}: give one target for each row.")
-        weight = read_weight(sample_weight, len(X))
+        weight = in_rows(read_weight(sample_weight, len(X)))
         found = losses.load(loss, n_outputs=self.out_features)
         found.check(target)
         self.baseline = found.baseline(target, weight)
@@ -312,6 +303,7 @@ class GBDTModule(nn.Module):
         bound = self._bound
         same = bound is not None and np.array_equal(bound.weight, weight)
         if bound is None or not (same and np.array_equal(bound.table.X, X, equal_nan=True)):
+            check_codes(X, self.categorical)
             table = Table(X, self.categorical)
             self._bound = bound = BoundInput(backends.load(self.backend), table, self.settings, weight)
         seed = int(self._random.integers(2**30))

@@ -175,11 +175,74 @@ def test_fit_layer(H, targets, message):
 
 
 def test_hidden_layers_without_a_derivative_are_refused():
-    with pytest.raises(ValueError, match="basis='constant' with base=None"):
-        fit(basis="constant", base=None)
+    with pytest.raises(ValueError, match="basis='constant' with hidden layers"):
+        fit(basis="constant")
 
 
 @pytest.mark.parametrize("name", ["moves", "structure_epochs"])
 def test_structures_are_not_kept_under_native_leaves(name):
     with pytest.raises(ValueError, match=rf"{name}=3 is not supported with leaves='native'.*Use leaves='refit'"):
         fit(leaves="native", **{name: 3})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"max_time": -1}, "max_time=-1 is not allowed: give a number of seconds above 0, or None"),
+        ({"max_time": "1m"}, "max_time='1m' is not allowed"),
+        ({"tol": np.nan}, "tol=nan is not allowed"),
+        ({"tol": None}, "tol=None is not allowed"),
+        ({"skip": "False"}, "skip='False' is not known: use one of True, False"),
+        ({"best_rounds": "no"}, "best_rounds='no' is not known"),
+        ({"clip": "no"}, "clip='no' is not known"),
+        ({"standardize": None}, "standardize=None is not known"),
+        ({"extra_trees": 2}, "extra_trees=2 is not known"),
+        ({"epochs": 2.5}, "epochs=2.5 is not allowed: give a whole number"),
+        ({"moves": 1.9}, "moves=1.9 is not allowed: give a whole number"),
+        ({"structure_epochs": 1.9}, "structure_epochs=1.9 is not allowed: give a whole number"),
+        ({"n_iter_no_change": True}, "n_iter_no_change=True is not allowed"),
+        ({"structure_samples": True}, "structure_samples=True is not allowed"),
+        ({"max_bins": 1}, "max_bins=1 is not allowed: give a whole number of at least 2"),
+        ({"max_depth": 2.5}, "max_depth=2.5 is not allowed: give a whole number"),
+        ({"n_estimators": [2, True]}, "n_estimators=True is not allowed"),
+        ({"hidden_layer_sizes": None}, "hidden_layer_sizes=None must hold at least"),
+    ],
+)
+def test_parameter_of_another_kind(parameters, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        fit(**parameters)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"multi_strategy": "multi_output"}, "multi_strategy='multi_output' is not known"),
+        ({"base": "Ridge"}, "base='Ridge' is not known: use one of 'ridge', None"),
+        ({"leaves": "natve"}, "leaves='natve' is not known"),
+        ({"clip": "x"}, "clip='x' is not known"),
+        ({"extra_trees": "x"}, "extra_trees='x' is not known"),
+        ({"learning_rate": np.nan}, "learning_rate=nan is not allowed"),
+        ({"reg_lambda": -5.0}, "reg_lambda=-5.0 is not allowed"),
+        ({"reg_lambda": None}, "reg_lambda=None is not allowed"),
+        ({"base_lambda": -1}, "base_lambda=-1 is not allowed"),
+        ({"min_samples_leaf": 0}, "min_samples_leaf=0 is not allowed"),
+        ({"n_estimators": -3}, "n_estimators=-3 is not allowed"),
+        ({"n_estimators": "3"}, "n_estimators='3' is not allowed"),
+        ({"max_depth": None}, "max_depth=None is not allowed"),
+        ({"random_state": None}, "random_state=None is not allowed"),
+    ],
+)
+def test_one_layer_checks_its_parameters_as_estimators_do(parameters, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        fit_layer(X, Y, **parameters)
+
+
+def test_one_layer_without_rows():
+    with pytest.raises(ValueError, match="targets has no rows"):
+        fit_layer(X[:0], Y[:0])
+
+
+def test_names_of_units_that_are_not_there():
+    model = fit(hidden_layer_sizes=())
+    with pytest.raises(ValueError, match=r"hidden_layer_sizes=\(\) has no hidden layer"):
+        model.get_feature_names_out()
