@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from boostbp.extras import require
 
-__all__ = ["Columns", "aside", "chunks", "column_names", "format_of", "read"]
+__all__ = ["Columns", "aside", "chunks", "column_names", "columns_like", "format_of", "read"]
 
 # Types of a CSV file are inferred from its first block, so the block is larger than pyarrow's.
 _CSV_BLOCK = 8 << 20
@@ -82,15 +82,28 @@ def format_of(path: Path) -> str:
     raise ValueError(f"{str(path)!r} has an unknown format: give a file that ends in .csv or .parquet.")
 
 
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Say what a file is to be like, where its reader says what is wrong."""
+    try:
+        yield
+    except _arrow().ArrowInvalid as error:
+        raise ValueError(
+            f"{path.name}: {error}. (Columns are separated by commas, in UTF-8. Types are inferred from the first "
+            f"{_CSV_BLOCK >> 20} MB of a CSV file: name a column of text categorical, or drop it.)"
+        ) from error
+
+
 def _schema(path: Path) -> Any:
     """Names and types, from the footer of a Parquet file or the first block of a CSV file."""
     form = format_of(path)
     if not path.is_file():
         raise FileNotFoundError(f"{str(path)!r} is not a file.")
-    if form == "parquet":
-        return _arrow("pyarrow.parquet").read_schema(path)
-    with _open_csv(path) as reader:
-        return reader.schema
+    with _explained(path):
+        if form == "parquet":
+            return _arrow("pyarrow.parquet").read_schema(path)
+        with _open_csv(path) as reader:
+            return reader.schema
 
 
 def _open_csv(path: Path, **options: Any) -> Any:
@@ -119,7 +132,7 @@ def _is_text(kind: Any) -> bool:
     return types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
 
 
-def _feature_type(field: Any, columns: Columns) -> Any:
+def _feature_type(field: Any, columns: Columns, source: str) -> Any:
     """float64 for numbers, truth values and empty columns; text for categories."""
     pa = _arrow()
     if field.name in columns.numeric:
@@ -128,34 +141,42 @@ def _feature_type(field: Any, columns: Columns) -> Any:
         return pa.string()
     if _is_number(field.type) or pa.types.is_boolean(field.type) or pa.types.is_null(field.type):
         return pa.float64()
+    if pa.types.is_binary(field.type):
+        raise ValueError(f"Column {field.name!r} of {source} holds bytes that are not UTF-8: save the file in UTF-8.")
     raise ValueError(
         f"Column {field.name!r} holds {field.type}, which is neither numbers nor categories: "
         "drop it, name it categorical, or turn it into numbers."
     )
 
 
-def _batches(path: Path, columns: Columns) -> Iterator[Any]:
-    """Record batches of features, then verbatim columns, in the wanted types."""
+def _batches(path: Path, columns: Columns) -> Iterator[tuple[Any, Any]]:
+    """Tables of features in the wanted types, and of the verbatim columns of the same rows as they stand.
+
+    A column may be both: an identifier that is a feature as well is more than a float64 can hold.
+    """
     pa, schema, form = _arrow(), _schema(path), format_of(path)
-    wanted = {}
-    for name in columns.verbatim:
-        wanted[name] = pa.string() if form == "csv" else schema.field(name).type
-    for name in columns.chosen(schema.names, path.name):
-        wanted[name] = _feature_type(schema.field(name), columns)
-    try:
-        with _open_csv(path, **_as_written(schema, wanted)) if form == "csv" else _open_parquet(path) as file:
-            batches = file if form == "csv" else file.iter_batches(_PARQUET_ROWS, columns=list(wanted))
-            for batch in batches:
-                yield (
-                    pa.Table.from_batches([batch])
-                    .select(list(wanted))
-                    .cast(pa.schema(list(wanted.items())), safe=False)
-                )
-    except pa.ArrowInvalid as error:
-        raise ValueError(
-            f"{path.name}: {error}. (Types are inferred from the first {_CSV_BLOCK >> 20} MB of a CSV file: "
-            "name a column of text categorical, or drop it.)"
-        ) from error
+    kept = {name: pa.string() if form == "csv" else schema.field(name).type for name in columns.verbatim}
+    features = {
+        name: _feature_type(schema.field(name), columns, path.name) for name in columns.chosen(schema.names, path.name)
+    }
+    read = list(features | kept)
+    with (
+        _explained(path),
+        _open_csv(path, **_as_written(schema, features | kept)) if form == "csv" else _open_parquet(path) as file,
+    ):
+        for batch in file if form == "csv" else file.iter_batches(_PARQUET_ROWS, columns=read):
+            table = pa.Table.from_batches([batch])
+            made = {name: _as_feature(table[name], schema.field(name).type, kind) for name, kind in features.items()}
+            carried = table.select(list(kept))  # of no columns too it knows its rows
+            yield pa.table(made), carried.cast(pa.schema(list(kept.items())), safe=False) if kept else carried
+
+
+def _as_feature(column: Any, kind: Any, wanted: Any) -> Any:
+    """A column as a feature; one that was read as text, to be kept as it stands, by the type it would have had."""
+    pa = _arrow()
+    if pa.types.is_boolean(kind) and wanted == pa.float64():
+        column = column.cast(pa.bool_())
+    return column.cast(wanted, safe=False)
 
 
 def _open_parquet(path: Path) -> Any:
@@ -183,16 +204,19 @@ def _frame(table: Any, features: list[str]) -> Any:
     return table.to_pandas()
 
 
-def _labels(column: Any, kind: Any) -> NDArray[Any]:
+def _labels(column: Any, kind: Any, name: str, text: bool | None) -> NDArray[Any]:
     """Target values; whole numbers are integers, truth values are text."""
     pa = _arrow()
-    values = np.asarray(column.cast(pa.float64() if _is_number(kind) else pa.string()).to_pylist())
+    if pa.types.is_temporal(kind):
+        raise ValueError(f"Target {name!r} holds {kind}: turn dates and times into numbers or classes first.")
+    numbers = _is_number(kind) if text is None else not text
+    values = np.asarray(column.cast(pa.float64() if numbers else pa.string()).to_pylist())
     if values.dtype.kind == "f" and np.all(np.isfinite(values)) and np.all(values == np.trunc(values)):
         return values.astype(np.int64)
     return values
 
 
-def read(path: Path, target: str, columns: Columns) -> tuple[Any, NDArray[Any]]:
+def read(path: Path, target: str, columns: Columns, *, text: bool | None = None) -> tuple[Any, NDArray[Any]]:
     """Read a whole file as features and target.
 
     Parameters
@@ -203,6 +227,8 @@ def read(path: Path, target: str, columns: Columns) -> tuple[Any, NDArray[Any]]:
         Column that is predicted.
     columns : Columns
         What to do with the others.
+    text : bool, optional
+        Whether the target is text or numbers, as in another file; by default as this file looks.
 
     Returns
     -------
@@ -225,11 +251,17 @@ def read(path: Path, target: str, columns: Columns) -> tuple[Any, NDArray[Any]]:
     tables = list(_batches(path, roles))
     if not tables:
         raise ValueError(f"{path.name} has no rows.")
-    table = _arrow().concat_tables(tables)
-    column = table[target]
+    features, kept = (_arrow().concat_tables(part) for part in zip(*tables, strict=True))
+    column = kept[target]
     if column.null_count:
         raise ValueError(f"Target {target!r} is missing in {column.null_count} rows of {path.name}: remove these rows.")
-    return _frame(table, names), _labels(column, schema.field(target).type)
+    return _frame(features, names), _labels(column, schema.field(target).type, target, text)
+
+
+def columns_like(X: Any) -> Columns:
+    """The columns of a frame that `read` gave, with their types, for another file."""
+    of_numbers = [name for name in X.columns if X[name].dtype.kind == "f"]
+    return Columns(tuple(X.columns), [name for name in X.columns if name not in of_numbers], of_numbers)
 
 
 def chunks(path: Path, columns: Columns) -> Iterator[tuple[Any, Any]]:
@@ -242,6 +274,6 @@ def chunks(path: Path, columns: Columns) -> Iterator[tuple[Any, Any]]:
     kept : pyarrow.Table
         The verbatim columns of the same rows.
     """
-    features = columns.chosen(column_names(path), path.name)
-    for table in _batches(path, columns):
-        yield _frame(table, features), table.select(list(columns.verbatim))
+    names = columns.chosen(column_names(path), path.name)
+    for features, kept in _batches(path, columns):
+        yield _frame(features, names), kept

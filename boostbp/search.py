@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -168,7 +169,9 @@ SPACES: Mapping[str, Space] = {
 
 
 def suggest(trial: Any, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Let a trial of Optuna choose the parameters of a model; the first trial of a study takes what is given alone.
+    """Let a trial of Optuna choose the parameters of a model.
+
+    The first trial of a study takes what is given alone, unless it was enqueued with parameters of its own.
 
     Parameters
     ----------
@@ -179,7 +182,8 @@ def suggest(trial: Any, space: Space, given: Mapping[str, Any] | None = None) ->
         Parameters, by the names of a space, that are not searched.
     """
     given = given or {}
-    shut = trial.number == 0
+    study = getattr(trial, "study", None)  # a FixedTrial has none, and says what it wants
+    shut = trial.number == 0 and study is not None and "fixed_params" not in study.trials[0].system_attrs
     drawn = {} if shut else {name: each.suggest(trial, name) for name, each in _open(space, given).items()}
     return parameters({**drawn, **given})
 
@@ -212,7 +216,8 @@ def parameters(drawn: Mapping[str, Any]) -> dict[str, Any]:
     layers = found.pop("layers", 1)
     if "units" in found:
         found[_SIZES] = (found.pop("units"),) * layers
-    layers = len(found.get(_SIZES, range(layers)))
+    sizes = found.get(_SIZES, range(layers))
+    layers = 1 if isinstance(sizes, Integral) else len(sizes)
     split = [name.split("_", 1) for name in found if name.startswith(("hidden_", "output_")) and name != _SIZES]
     for name in dict.fromkeys(name for _, name in split):
         hidden, output = found.pop(f"hidden_{name}", None), found.pop(f"output_{name}", None)

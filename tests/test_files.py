@@ -9,7 +9,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from boostbp import files
-from boostbp.files import Columns, chunks, read
+from boostbp.files import Columns, chunks, columns_like, read
 
 TABLE = pa.table(
     {
@@ -143,3 +143,45 @@ def test_unknown_format_and_missing_file_are_told_apart(tmp_path):
         read(tmp_path / "rows.xlsx", "y", Columns())
     with pytest.raises(FileNotFoundError, match=r"rows\.csv' is not a file"):
         read(tmp_path / "rows.csv", "y", Columns())
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_kept_column_stays_as_it_stands_though_it_is_a_feature_too(tmp_path, form):
+    where = tmp_path / f"rows.{form}"
+    numbers = [1234567890123456789, 1234567890123456790]
+    table = pa.table({"id": numbers, "zip": ["01235", "90210"], "flag": [True, False], "x": [0.5, 1.5]})
+    (csv.write_csv if form == "csv" else parquet.write_table)(table, where)
+    columns = Columns(features=("id", "zip", "flag", "x"), numeric=["id", "zip", "flag", "x"])
+    [(X, kept)] = chunks(where, columns._replace(verbatim=["id", "zip", "flag"]))
+    [(expected, _)] = chunks(where, columns)
+    pd.testing.assert_frame_equal(X, expected)
+    assert X["zip"].tolist() == [1235.0, 90210.0]
+    assert X["flag"].tolist() == [1.0, 0.0]
+    assert [str(one) for one in kept["id"].to_pylist()] == list(map(str, numbers))
+    assert kept["zip"].to_pylist() == ["01235", "90210"]
+    assert kept["flag"].to_pylist() == (["true", "false"] if form == "csv" else [True, False])
+
+
+def test_few_rows_are_typed_as_the_many(tmp_path):
+    many, few = tmp_path / "many.csv", tmp_path / "few.csv"
+    many.write_text("grade,x,y\nA,1,x\n1,2,1\n2,3,2\n")
+    few.write_text("grade,x,y\n1,1,1\n2,2.5,2\n")
+    X, y = read(many, "y", Columns())
+    again, labels = read(few, "y", columns_like(X), text=True)
+    assert again["grade"].tolist() == ["1", "2"]
+    assert (again.dtypes.map(str) == X.dtypes.map(str)).all()
+    assert y.tolist() == ["x", "1", "2"]
+    assert labels.tolist() == ["1", "2"]
+
+
+def test_what_is_no_table_of_numbers_and_text_is_explained(tmp_path):
+    where = tmp_path / "rows.csv"
+    where.write_bytes("city,y\nMünchen,1\nKöln,2\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"Column 'city' of rows.csv holds bytes that are not UTF-8: save"):
+        read(where, "y", Columns())
+    where.write_text("a;y\n1;2\n3,4;5\n")
+    with pytest.raises(ValueError, match=r"rows.csv: .*separated by commas, in UTF-8"):
+        read(where, "a;y", Columns())
+    where.write_text("day,x\n2024-01-02,1\n2024-01-03,2\n")
+    with pytest.raises(ValueError, match=r"Target 'day' holds date.*turn dates and times into numbers or classes"):
+        read(where, "day", Columns())

@@ -119,3 +119,16 @@ def test_example_of_a_search_runs(capsys):
     printed = capsys.readouterr().out
     assert "6 trials" in printed
     assert "best" in printed
+
+
+def test_trials_that_say_what_they_want_get_it():
+    fixed = {"kind": None, "few": 2, "many": 64, "share": 0.75, "penalty": 0.5}
+    assert search.suggest(optuna.trial.FixedTrial(fixed), DIMENSIONS) == fixed
+    study, seen = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)), []
+    study.enqueue_trial({"few": 3})
+    study.optimize(lambda trial: seen.append(search.suggest(trial, DIMENSIONS)) or 0.0, n_trials=1)
+    assert seen[0]["few"] == 3
+
+
+def test_one_hidden_layer_may_be_a_number():
+    assert search.parameters({"hidden_layer_sizes": 16, "hidden_max_depth": 2})["max_depth"] == [2, None]

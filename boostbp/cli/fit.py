@@ -35,7 +35,7 @@ def fit(
     """Train a deep model on a CSV or Parquet file, and save it."""
     from boostbp.cli.settings import settings
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.files import Columns, read
+    from boostbp.files import Columns, columns_like, read
     from boostbp.report.datasets import task_of
 
     if not model.absolute().parent.is_dir():
@@ -49,7 +49,9 @@ def fit(
     except ValueError as error:
         raise fail(str(error), 2) from error
     estimator = estimator_type(**{"random_state": seed, "n_jobs": n_jobs, **params})
-    eval_set = None if valid is None else [read(valid, target, columns._replace(features=tuple(X.columns)))]
+    # typed as the training file: few rows of text may look like numbers
+    as_trained = columns_like(X)
+    eval_set = None if valid is None else [read(valid, target, as_trained, text=y.dtype.kind == "U")]
     if not quiet:
         say(f"{data.name}: {len(y)} rows, {X.shape[1]} features, {kind} of {target!r}")
     estimator.fit(X, y, eval_set=eval_set)

@@ -113,6 +113,7 @@ def _sample(estimator: Any, data: Path, target: str | None, most: int) -> tuple[
     if target is None:
         X, y = next(chunks(data, columns))[0], None
     else:
-        X, y = read(data, target, columns)
+        classes = getattr(estimator, "classes_", None)
+        X, y = read(data, target, columns, text=None if classes is None else classes.dtype.kind in "OU")
     chosen = np.sort(np.random.default_rng(0).permutation(len(X))[:most])
     return X.iloc[chosen], None if y is None else y[chosen]

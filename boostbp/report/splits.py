@@ -15,6 +15,8 @@ from boostbp.report.trial import Data, take
 
 __all__ = ["splits"]
 
+REFUSED = frozenset(',:[]{}"<')  # in names of columns, by LightGBM or XGBoost
+
 
 def splits(
     X: Any, y: NDArray[Any], task: Task, *, test_size: float, valid_size: float, folds: int | None, seed: int
@@ -59,7 +61,7 @@ def splits(
         )
         return kept
 
-    rows = np.arange(len(y))
+    X, rows = _named_for_all(X), np.arange(len(y))
     if folds is None:
         cuts = [cut(rows, test_size)]
     else:
@@ -68,3 +70,10 @@ def splits(
         fit, valid = cut(rest, valid_size)
         split = Split(take(X, fit), y[fit], take(X, valid), y[valid])
         yield Data(split, take(X, test), y[test], n_classes, labels)
+
+
+def _named_for_all(X: Any) -> Any:
+    """The table with columns called by numbers, if a library would refuse one of its names."""
+    if not hasattr(X, "iloc") or not any(set(str(name)) & REFUSED for name in X.columns):
+        return X
+    return X.set_axis([f"x{column}" for column in range(X.shape[1])], axis=1)

@@ -265,3 +265,27 @@ def test_sink_renames_only_when_all_is_well(tmp_path):
         pass
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.parquet"]
     assert parquet.read_table(path).num_rows == 4
+
+
+def test_validation_file_and_picture_are_typed_as_the_training_file(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{'A12'[k % 3]},{rng.normal():.3f},{'x12'[k % 3]}" for k in range(90)]
+    (tmp_path / "train.csv").write_text("\n".join(["grade,x,lab", *lines]))
+    numbers_alone = [line for line in lines if not line.startswith("A")]
+    (tmp_path / "valid.csv").write_text("\n".join(["grade,x,lab", *numbers_alone]))
+    where = tmp_path / "model"
+    made = run("fit", tmp_path / "train.csv", "-t", "lab", "-m", where, "--valid", tmp_path / "valid.csv", *QUICK)
+    assert made.exit_code == 0, made.output
+    picture = tmp_path / "calibration.svg"
+    drawn = run("plot", where, tmp_path / "valid.csv", "-t", "lab", "-k", "calibration", "-o", picture)
+    assert drawn.exit_code == 0, drawn.output
+
+
+def test_kept_identifier_that_is_a_feature_too_is_not_rounded(folder, tmp_path):
+    table = parquet.read_table(folder / "diabetes.parquet")
+    ids = pa.array([1234567890123456789 + k for k in range(len(table))])
+    parquet.write_table(table.append_column("id", ids), tmp_path / "people.parquet")
+    where, out = tmp_path / "model", tmp_path / "out.parquet"
+    assert run("fit", tmp_path / "people.parquet", "-t", "target", "-m", where, *QUICK).exit_code == 0
+    assert run("predict", tmp_path / "people.parquet", "-m", where, "-o", out, "--keep", "id").exit_code == 0
+    assert parquet.read_table(out)["id"].combine_chunks() == ids
