@@ -72,6 +72,8 @@ def more(estimator: Any, epochs: int) -> None:
 
 def _callbacks(estimator: Any) -> list[Callback]:
     """The user's callbacks; the checkpoint that is a parameter comes last, after the epoch's other work."""
+    if callable(estimator.callbacks):
+        raise ValueError(f"callbacks={estimator.callbacks!r} is a single function: give a list, such as [function].")
     callbacks = list(estimator.callbacks or [])
     return callbacks if estimator.checkpoint is None else [*callbacks, checkpoint(estimator.checkpoint)]
 

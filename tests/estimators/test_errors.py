@@ -205,6 +205,7 @@ def test_structures_are_not_kept_under_native_leaves(name):
         ({"max_bins": 1}, "max_bins=1 is not allowed: give a whole number of at least 2"),
         ({"max_depth": 2.5}, "max_depth=2.5 is not allowed: give a whole number"),
         ({"n_estimators": [2, True]}, "n_estimators=True is not allowed"),
+        ({"callbacks": print}, "is a single function: give a list"),
         ({"hidden_layer_sizes": None}, "hidden_layer_sizes=None must hold at least"),
     ],
 )
