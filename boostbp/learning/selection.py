@@ -78,6 +78,7 @@ def train(
     network, history = again(settings=replace(settings, max_time=budget.share(FOR_NETWORK)), **rest)
     if history.stop is Stop.INTERRUPTED:
         return network, history
+    budget.spent |= history.stop is Stop.TIME
     held = eval_sets[0]
     target = softened(to_target(held.y), held.weight, loss)
     pool = Pool(table, y, weight, growing(backend, settings), loss, settings, network.baseline, held, target)
