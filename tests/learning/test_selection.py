@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.estimators import base, parameters
-from boostbp.learning import backprop, budget, pool, selection
+from boostbp.learning import backprop, budget, heads, pool, selection
 from boostbp.learning.history import Candidate, Stop
 from boostbp.learning.losses import Logistic, Softmax, SquaredError
 from boostbp.learning.weighing import Option, forward, softened, weighed
@@ -22,6 +22,13 @@ from boostbp.learning.weighing import Option, forward, softened, weighed
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(200, n_features=5, random_state=1)
 FAST = {"n_estimators": 5, "epochs": 2, "random_state": 0}
+
+
+@pytest.fixture(autouse=True)
+def few_rounds(request, monkeypatch):
+    """Single layers and final output layers of 150 rounds at most: what is weighed here need not be good."""
+    if "without_limit" not in request.node.name:
+        monkeypatch.setattr(heads, "MOST", 6)
 
 
 def squared(y):
@@ -211,7 +218,6 @@ def test_interrupt_in_the_summary_of_features_loses_nothing(monkeypatch):
     monkeypatch.setattr(base, "summary_of", interrupted)
     model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
-    monkeypatch.undo()
     whole = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
     np.testing.assert_array_equal(model.predict(X), whole.predict(X))
     np.testing.assert_array_equal(model.feature_importances_, whole.feature_importances_)
