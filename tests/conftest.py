@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from boostbp.learning import heads
 
 # No deadlines: the first call of a compiled kernel takes seconds. Derandomised, so that a red test stays red.
 settings.register_profile(
@@ -12,3 +15,9 @@ settings.register_profile(
 )
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture
+def few_rounds(monkeypatch):
+    """Single layers and final output layers of 150 rounds at most, for tests in which the model need not be good."""
+    monkeypatch.setattr(heads, "MOST", 6)

@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.estimators import base, parameters
-from boostbp.learning import backprop, budget, heads, pool, selection
+from boostbp.learning import backprop, budget, pool, selection
 from boostbp.learning.history import Candidate, Stop
 from boostbp.learning.losses import Logistic, Softmax, SquaredError
 from boostbp.learning.weighing import Option, forward, softened, weighed
@@ -25,10 +25,10 @@ FAST = {"n_estimators": 5, "epochs": 2, "random_state": 0}
 
 
 @pytest.fixture(autouse=True)
-def few_rounds(request, monkeypatch):
-    """Single layers and final output layers of 150 rounds at most: what is weighed here need not be good."""
+def quick(request):
+    """All but one test weigh models that need not be good."""
     if "without_limit" not in request.node.name:
-        monkeypatch.setattr(heads, "MOST", 6)
+        request.getfixturevalue("few_rounds")
 
 
 def squared(y):
