@@ -41,7 +41,7 @@ def fit_layer(
     standardize: bool = True,
     clip: bool = True,
     base: Literal["ridge"] | None = None,
-    base_lambda: float | Literal["gcv"] = "gcv",
+    base_lambda: float | Literal["gcv"] | None = None,
     leaves: Literal["refit", "native"] = "refit",
     multi_strategy: Literal["one_output_per_tree", "multi_output_tree"] = "one_output_per_tree",
     sample_weight: Any = None,
@@ -127,6 +127,8 @@ def layer_settings(
     words = {"extra_trees": extra_trees, "multi_strategy": multi_strategy} | rest
     for name, allowed in checks.WORDS.items():
         checks.one_of(name, words[name], allowed)
+    if rest["base_lambda"] is None:  # the default, as in estimators
+        rest["base_lambda"] = "gcv"
     numbers = {name: check(name, rest[name]) for name, check in checks.NUMBERS.items()}
     grown = {name: numbers[name] for name in ("max_depth", "max_leaves", "min_samples_leaf", "max_bins")}
     growth = Growth(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from boostbp.learning.history import History, Stop
+from boostbp.learning.history import NETWORK, History, Stop
 
 __all__ = ["Health", "HealthWarning", "LayerHealth", "health_of", "warn_if_ill"]
 
@@ -148,7 +148,7 @@ def warn_if_ill(history: History, *, stacklevel: int = 2) -> None:
 def _weight(history: History) -> float:
     if history.choice is None:
         return 1.0
-    return math.fsum(one.weight for one in history.choice.candidates if one.stack == "network")
+    return math.fsum(one.weight for one in history.choice.candidates if one.stack == NETWORK)
 
 
 def _sentences(layer: LayerHealth, *, back_propagated: bool) -> list[str]:

@@ -108,7 +108,7 @@ class GBDTModule(nn.Module):
         standardize: bool = True,
         clip: bool = True,
         base: Literal["ridge"] | None = "ridge",
-        base_lambda: float | Literal["gcv"] = "gcv",
+        base_lambda: float | Literal["gcv"] | None = None,
         leaves: Literal["refit", "native"] = "refit",
         multi_strategy: Literal["one_output_per_tree", "multi_output_tree"] = "one_output_per_tree",
         categorical: Sequence[int] = (),

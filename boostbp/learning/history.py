@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-__all__ = ["Candidate", "Choice", "Epoch", "History", "Stop"]
+__all__ = ["NETWORK", "Candidate", "Choice", "Epoch", "History", "Stop"]
+
+NETWORK = "network"  # name of the candidate that was asked for
 
 
 class Stop(Enum):

@@ -14,7 +14,7 @@ from boostbp.backends.base import Backend, Table
 from boostbp.learning import backprop
 from boostbp.learning.bound import LayerSettings
 from boostbp.learning.budget import Budget
-from boostbp.learning.history import Candidate, Choice, History, Stop
+from boostbp.learning.history import NETWORK, Candidate, Choice, History, Stop
 from boostbp.learning.losses import Loss
 from boostbp.learning.merging import weighted_sum
 from boostbp.learning.metrics import Metric
@@ -31,7 +31,6 @@ Floats = NDArray[np.float64]
 LIGHT = 1.0  # penalty of the ridge under hidden units, which follow their gradients faster than by cross-validation
 WIDER = 2  # times the units asked for: without trees they are cheap
 HEADED = 2  # networks, the best ones, that get output layers grown to their end
-NETWORK = "network"  # the one that was asked for
 # Shares of `max_time` by which the network, and then its variants, are done
 FOR_NETWORK, FOR_VARIANTS = 0.4, 0.85
 

@@ -247,3 +247,8 @@ def test_names_of_units_that_are_not_there():
     model = fit(hidden_layer_sizes=())
     with pytest.raises(ValueError, match=r"hidden_layer_sizes=\(\) has no hidden layer"):
         model.get_feature_names_out()
+
+
+def test_one_layer_takes_none_for_the_penalty_by_cross_validation():
+    made = [fit_layer(X, Y, base="ridge", n_estimators=2, base_lambda=by) for by in (None, "gcv")]
+    np.testing.assert_array_equal(made[0].predict(X), made[1].predict(X))
