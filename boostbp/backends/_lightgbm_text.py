@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import LinearLeaves
-from boostbp.trees.tree import Tree
+from boostbp.trees.kernels import Nodes
+from boostbp.trees.tree import Trees, starts
 
 __all__ = ["linear_leaves", "trees"]
 
@@ -21,40 +22,52 @@ _BELOW_ZERO = float(np.nextafter(-_ZERO, -np.inf))
 Fields = dict[str, str]
 
 
-def trees(text: str) -> list[Tree]:
+def trees(text: str) -> Trees:
     """Every tree in the text of ``Booster.model_to_string``."""
-    return _trees(list(_blocks(text)))
+    return _trees([_fields(_structure(block)) for block in _blocks(text)])
 
 
 def linear_leaves(text: str) -> list[LinearLeaves]:
     """Every tree with its linear leaves; constant leaves have no features."""
-    return [_linear(fields) for fields in _blocks(text)]
+    return [_linear(_fields(block)) for block in _blocks(text)]
 
 
-def _blocks(text: str) -> Iterator[Fields]:
+def _blocks(text: str) -> Iterator[str]:
     end = 0
     while (begin := text.find("\nTree=", end)) >= 0:
         end = text.index("\n\n", begin)
-        yield dict(line.split("=", 1) for line in text[begin + 1 : end].split("\n"))
+        yield text[begin + 1 : end]
 
 
-def _floats(group: Sequence[Fields], name: str) -> NDArray[np.float64]:
-    return np.fromstring(" ".join([fields[name] for fields in group]), np.float64, sep=" ")
+def _structure(block: str) -> str:
+    """The tree without its leaves and weights, which are more than half of the text; sets of categories come last."""
+    return block[: block.find("\nleaf_value=")] if "\nnum_cat=0\n" in block else block
 
 
-def _ints(group: Sequence[Fields], name: str) -> NDArray[np.int32]:
-    return np.fromstring(" ".join([fields[name] for fields in group]), np.int32, sep=" ")
+def _fields(block: str) -> Fields:
+    return dict([line.split("=", 1) for line in block.split("\n")])
 
 
-def _trees(group: Sequence[Fields]) -> list[Tree]:
-    """Trees without categories are read together: one call for a field of all of them."""
+def _floats(group: Sequence[Fields], *names: str) -> NDArray[np.float64]:
+    """Numbers of all trees, a row for each field."""
+    text = " ".join([fields[name] for name in names for fields in group])
+    return np.fromstring(text, np.float64, sep=" ").reshape(len(names), -1)
+
+
+def _ints(group: Sequence[Fields], *names: str) -> NDArray[np.int32]:
+    text = " ".join([fields[name] for name in names for fields in group])
+    return np.fromstring(text, np.int32, sep=" ").reshape(len(names), -1)
+
+
+def _trees(group: Sequence[Fields]) -> Trees:
+    """Trees without categories are read together: one call for fields of all of them."""
     grown = [fields for fields in group if fields["num_leaves"] != "1"]
     if not grown:
-        return [Tree.stump() for _ in group]
+        return Trees.stumps(len(group))
     if len(group) > 1 and any(fields["num_cat"] != "0" for fields in group):
-        return [_trees([fields])[0] for fields in group]
-    threshold = _floats(grown, "threshold")
-    decision = _ints(grown, "decision_type")
+        return Trees.of([_trees([fields])[0] for fields in group])
+    threshold, gain = _floats(grown, "threshold", "split_gain")
+    feature, decision, left, right = _ints(grown, "split_feature", "decision_type", "left_child", "right_child")
     # Where the missing type is not NaN, LightGBM reads a NaN as 0.0.
     default_left = (decision & _DEFAULT_LEFT) != 0
     missing_left = np.where(decision >> 2 & 3 == _MISSING_IS_NAN, default_left, threshold >= 0.0)
@@ -63,22 +76,14 @@ def _trees(group: Sequence[Fields]) -> list[Tree]:
     if grown[0]["num_cat"] != "0":
         categorical = (decision & _CATEGORICAL) != 0
         which = np.where(categorical, threshold, 0.0).astype(np.int64)
-        bounds = _ints(grown, "cat_boundaries")
+        [bounds] = _ints(grown, "cat_boundaries")
         start = np.where(categorical, bounds[which], np.int32(-1))
         words = np.where(categorical, bounds[which + 1] - bounds[which], np.int32(0))
         categories = np.fromstring(grown[0]["cat_threshold"], np.int64, sep=" ").astype(np.uint32)
         missing_left &= ~categorical
         threshold[categorical] = np.nan
-    feature, threshold, gain = _ints(grown, "split_feature"), _around_zero(threshold), _floats(grown, "split_gain")
-    left, right = _ints(grown, "left_child"), _ints(grown, "right_child")
-    found = []
-    first = 0
-    for fields in group:
-        at = slice(first, first + int(fields["num_leaves"]) - 1)
-        first = at.stop
-        split = feature[at], threshold[at], left[at], right[at], missing_left[at], start[at], words[at]
-        found.append(Tree(*split, categories, gain[at]))
-    return found
+    nodes = Nodes(feature, _around_zero(threshold), left, right, missing_left, start, words, categories)
+    return Trees(nodes, starts([int(fields["num_leaves"]) - 1 for fields in group]), gain)
 
 
 def _around_zero(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -89,10 +94,10 @@ def _around_zero(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _linear(fields: Fields) -> LinearLeaves:
     [tree] = _trees([fields])
-    value = _floats([fields], "leaf_value")
+    [value] = _floats([fields], "leaf_value")
     start = np.zeros(tree.n_leaves + 1, np.int32)
     if fields.get("is_linear", "0") == "0":
         return LinearLeaves(tree, value, start, np.empty(0, np.int32), np.empty(0), value)
-    np.cumsum(_ints([fields], "num_features"), out=start[1:])
-    const, coeff = _floats([fields], "leaf_const"), _floats([fields], "leaf_coeff")
-    return LinearLeaves(tree, const, start, _ints([fields], "leaf_features"), coeff, value)
+    np.cumsum(_ints([fields], "num_features")[0], out=start[1:])
+    const, [coeff] = _floats([fields], "leaf_const"), _floats([fields], "leaf_coeff")
+    return LinearLeaves(tree, const[0], start, _ints([fields], "leaf_features")[0], coeff, value)

@@ -1,4 +1,4 @@
-"""XGBoost's UBJSON model, read as `Tree`."""
+"""XGBoost's UBJSON model, read as `Trees`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from boostbp.backends._float32 import largest_below
 from boostbp.backends._nodes import Numbering
-from boostbp.trees.tree import Tree
+from boostbp.trees.kernels import Nodes
+from boostbp.trees.tree import Trees
 
 __all__ = ["node_of_leaf", "trees"]
 
-Nodes = dict[str, Any]
+Record = dict[str, Any]
 
 _DTYPES = {
     mark: np.dtype(d) for mark, d in zip(b"dDUiIlL", (">f4", ">f8", ">u1", ">i1", ">i2", ">i4", ">i8"), strict=True)
@@ -24,7 +25,7 @@ _LENGTH = Struct(">q")
 _CONSTANTS = {ord("T"): True, ord("F"): False, ord("Z"): None}
 
 
-def trees(raw: bytes | bytearray) -> list[Tree]:
+def trees(raw: bytes | bytearray) -> Trees:
     """Every tree of ``Booster.save_raw("ubj")``; leaves are numbered in the order of their nodes."""
     return _trees(_read_trees(raw))
 
@@ -34,7 +35,7 @@ def node_of_leaf(raw: bytes | bytearray) -> list[NDArray[np.int64]]:
     return [Numbering.of(nodes["left_children"].astype(np.int64)).leaves for nodes in _read_trees(raw)]
 
 
-def _trees(group: list[Nodes]) -> list[Tree]:
+def _trees(group: list[Record]) -> Trees:
     """Trees without categories are read together: one call for a field of all of them."""
 
     def joined(name: str, dtype: Any) -> NDArray[Any]:
@@ -42,7 +43,7 @@ def _trees(group: list[Nodes]) -> list[Tree]:
 
     categorical = joined("split_type", np.uint8) == 1
     if len(group) > 1 and categorical.any():
-        return [_trees([nodes])[0] for nodes in group]
+        return Trees.of([_trees([nodes])[0] for nodes in group])
     base = np.cumsum([0] + [len(nodes["left_children"]) for nodes in group])
     left_child = joined("left_children", np.int64)
     at, _, number = Numbering.of(left_child, base)
@@ -66,17 +67,11 @@ def _trees(group: list[Nodes]) -> list[Tree]:
     else:  # vector leaves before XGBoost 3
         gain = np.full(len(at), np.nan)
     left, right = left.astype(np.int32), right.astype(np.int32)
-    ends = np.searchsorted(at, base)
-    return [
-        Tree(
-            feature[own], threshold[own], left[own], right[own], missing_left[own], start[own], words[own], categories,
-            gain[own],
-        )
-        for own in map(slice, ends[:-1], ends[1:])
-    ]  # fmt: skip
+    nodes = Nodes(feature, threshold, left, right, missing_left, start, words, categories)
+    return Trees(nodes, np.searchsorted(at, base), gain)
 
 
-def _bitsets(nodes: Nodes) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]:
+def _bitsets(nodes: Record) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]:
     """First word, number of words, and the words of each category set."""
     codes, sizes = nodes["categories"].astype(np.int64), nodes["categories_sizes"].astype(np.int64)
     words = np.maximum.reduceat(codes, nodes["categories_segments"]) // 32 + 1
@@ -90,9 +85,9 @@ def _bitsets(nodes: Nodes) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArra
 # ---------------------------------------------------------------------------- UBJSON
 
 
-def _read_trees(raw: bytes | bytearray) -> list[Nodes]:
+def _read_trees(raw: bytes | bytearray) -> list[Record]:
     # What precedes the trees holds one string per feature: skip it.
-    trees: list[Nodes] = _value(raw, raw.index(b"trees[") + 5)[0]
+    trees: list[Record] = _value(raw, raw.index(b"trees[") + 5)[0]
     return trees
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -127,7 +127,7 @@ class Grower(Protocol):
     that draws go to forks that do not depend on the threads, about ``together`` to each (an attribute; without it 1).
     """
 
-    def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
+    def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one round.
 
         Parameters
@@ -138,7 +138,7 @@ class Grower(Protocol):
 
         Returns
         -------
-        list of Tree
+        sequence of Tree
             One for each output, or a single one that serves all outputs (``Growth.shared``).
         """
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -100,7 +100,7 @@ class LightGBMGrower:
         """Columns that best go together where trees are drawn; one by one if native parameters draw, by rounds."""
         return 1 if self.growth.params or len(self.bins.table.X) > _FEW_ROWS else 4
 
-    def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
+    def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one tree per column; see `boostbp.backends.base.Grower`.
 
         Raises
@@ -159,7 +159,7 @@ class LightGBMGrower:
     def _may_split(self) -> bool:
         return self.bins.usable and self.growth.allows_split
 
-    def _grow_together(self, grad: Floats, hess: Floats) -> list[Tree]:
+    def _grow_together(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """One tree for each column, as one round of as many classes: the library is called once for all."""
         columns = grad.shape[1]
         booster = self._booster(columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -48,7 +48,7 @@ class SKLearnGrower:
     models: list[Any] = field(default_factory=list)
     _spent: int = 0
 
-    def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
+    def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one round; see `boostbp.backends.base.Grower`.
 
         One tree for several columns weighs a row by the mean of its hessians.

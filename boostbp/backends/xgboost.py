@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,7 +64,7 @@ class XGBoostGrower:
         """Whether the trees of a column depend on nothing but its gradient."""
         return self.growth.pure
 
-    def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
+    def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one round; see `boostbp.backends.base.Grower`.
 
         Raises
@@ -97,7 +98,7 @@ class XGBoostGrower:
 
     def _round(
         self, grad: NDArray[np.float32], hess: NDArray[np.float32], *, weight: float, vector: bool = False
-    ) -> list[Tree]:
+    ) -> Sequence[Tree]:
         """One round; `weight` is the mean hessian, the unit in which leaves are counted."""
         run = self._run(grad.shape[1], vector)
         # The margin keeps rounding of the sums from refusing a leaf of exactly min_samples_leaf rows.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,10 @@ from boostbp.learning.objective import Objective
 from boostbp.learning.sketch import Sketch
 from boostbp.trees import kernels, threads
 from boostbp.trees.fitting import fit_trees, rows_by_leaf
-from boostbp.trees.forest import Forest, Member
+from boostbp.trees.forest import Forest, Grown, Member
 from boostbp.trees.ridge import LeafModel, LeafRanges, Paths, fit_rows
 from boostbp.trees.sparse import Matrix
-from boostbp.trees.tree import Tree
+from boostbp.trees.tree import Trees
 from boostbp.trees.workspace import Workspace
 
 __all__ = ["Rounds", "groups_of"]
@@ -35,7 +34,7 @@ class Rounds:
     ----------
     running : (outputs, rows) float64
         The running fit.
-    members : list
+    parts : list of Grown
         The trees: the base, then those of the first round by output, those of the second, and so on.
     leaf : (trees, rows), smallest integer type
         The leaf of each row under each tree.
@@ -46,7 +45,7 @@ class Rounds:
     n_threads: int
     seed: int
     running: Floats
-    members: list[Member | None]
+    parts: list[Grown]
     leaf: NDArray[Any]
     space: Workspace = field(default_factory=Workspace)
 
@@ -58,7 +57,7 @@ class Rounds:
         most = settings.growth.leaves - 1
         dtype = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.int32
         leaf = np.empty((n_trees, n_rows), dtype)
-        return cls(bound, objective, n_threads, seed, np.zeros((n_outputs, n_rows)), [None] * n_trees, leaf)
+        return cls(bound, objective, n_threads, seed, np.zeros((n_outputs, n_rows)), [], leaf)
 
     @property
     def first(self) -> int:
@@ -78,7 +77,7 @@ class Rounds:
             model = self.bound.base.fit(target, penalty)
         self.leaf[0] = 0
         self._add(model, np.zeros(len(self.bound.Z), np.int32), self.bound.Z, slice(0, self.objective.n_outputs))
-        self.members[0] = Member(Tree.stump(), model, 0)
+        self.parts.append(Grown(Trees.stumps(1), model.leaves()))
         return model
 
     def _grower(self) -> Grower:
@@ -102,26 +101,30 @@ class Rounds:
         pairs = -(-n_outputs // (2 * together))  # of forks, for two cores
         groups = groups_of(n_outputs, self.n_threads if getattr(grower, "pure", False) else 2 * pairs)
         growers = [grower.fork(self.seed + outputs.start) for outputs in groups]
+        found: list[list[Grown]] = [[] for _ in groups]
 
         def alone(k: int) -> None:
             for number in range(n_rounds):
                 grad, hess = self.objective.gradient(self.running[groups[k]].T, groups[k])
-                self._round(number, growers[k], groups[k], grad, hess)
+                found[k].append(self._round(number, growers[k], groups[k], grad, hess))
 
         curved = self.objective.curved
         if self.objective.separable and not curved:
             threads.spread(alone, range(len(groups)), self.n_threads)
+            self.parts += [part for of_round in zip(*found, strict=True) for part in of_round]
             return
         loss, grad, hess = self._derivatives()
         for number in range(n_rounds):
             before = self.running.copy() if curved else self.running
 
-            def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> None:
-                self._round(number, growers[k], groups[k], grad[:, groups[k]], hess[:, groups[k]])
+            def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> Grown:
+                return self._round(number, growers[k], groups[k], grad[:, groups[k]], hess[:, groups[k]])
 
-            threads.spread(part, range(len(groups)), self.n_threads)
+            of_round = threads.spread(part, range(len(groups)), self.n_threads)
+            share = 1.0
             if curved or number + 1 < n_rounds:
-                loss, grad, hess = self._settle(number, before, loss)
+                share, (loss, grad, hess) = self._settle(before, loss)
+            self.parts += of_round if share == 1.0 else [part.times(share) for part in of_round]
 
     def _derivatives(self) -> tuple[float, Floats, Floats]:
         """Loss, gradient and hessian of the running fit; the loss is 0 if it is not curved, for nobody asks."""
@@ -129,38 +132,33 @@ class Rounds:
             return self.objective.derivatives(self.running.T)
         return 0.0, *self.objective.gradient(self.running.T, slice(0, self.objective.n_outputs))
 
-    def _settle(self, number: int, before: Floats, lowest: float) -> tuple[float, Floats, Floats]:
-        """Halve a round of Newton steps until it does not raise a curved loss; loss and derivatives after it."""
-        now = self._derivatives()
+    def _settle(self, before: Floats, lowest: float) -> tuple[float, tuple[float, Floats, Floats]]:
+        """Halve a round of Newton steps until it does not raise a curved loss; its share, loss and derivatives then."""
+        now, share = self._derivatives(), 1.0
         if now[0] <= lowest:
-            return now
-        step, share = self.running - before, 1.0
+            return share, now
+        step = self.running - before
         while share and not now[0] <= lowest:  # a loss that is no number would be halved for ever
             share = share / 2 if share > LEAST_SHARE else 0.0
             np.add(before, share * step, out=self.running)
             now = self._derivatives()
-        first, n_outputs = self.first + number * self.objective.n_outputs, self.objective.n_outputs
-        for tree in range(first, first + n_outputs):
-            member = self.members[tree]
-            assert member is not None
-            self.members[tree] = member._replace(model=replace(member.model, weight=share * member.model.weight))
-        return now
+        return share, now
 
-    def _round(self, number: int, grower: Grower, outputs: slice, grad: Floats, hess: Floats) -> None:
+    def _round(self, number: int, grower: Grower, outputs: slice, grad: Floats, hess: Floats) -> Grown:
         """One round of some outputs."""
         settings, n_outputs = self.bound.settings, self.objective.n_outputs
-        trees = grower.grow(grad, hess)
+        trees = Trees.of(grower.grow(grad, hess))
         self._check(trees)
         first = self.first + number * n_outputs
         at = slice(first + outputs.start, first + outputs.stop)
         bound = self.bound
-        models = fit_trees(
+        leaves = fit_trees(
             trees, bound.table.X, bound.Z, bound.codes, settings.basis, _by_output(grad), _by_output(hess),
             settings.ridge, learning_rate=settings.learning_rate, leaf=self.leaf[at], out=self.running[outputs],
             n_threads=max(1, self.n_threads // min(n_outputs, self.n_threads)), space=self.space,
         )  # fmt: skip
-        outputs_of_trees = range(outputs.start, outputs.stop)
-        self.members[at] = [Member(*each) for each in zip(trees, models, outputs_of_trees, strict=True)]
+        leaves.tree_output[:, 0] += outputs.start
+        return Grown(trees, leaves)
 
     def shared(self) -> None:
         """All rounds with one tree for all outputs."""
@@ -182,7 +180,8 @@ class Rounds:
             else:
                 columns = sketch.of(grad, rng)
                 [tree] = grower.grow(columns, np.repeat(weight[:, None], columns.shape[1], axis=1))
-            self._check([tree])
+            trees = Trees.of([tree])
+            self._check(trees)
             paths, n_threads = Paths.of(tree, settings.basis), self.n_threads
             X, Z, leaf = self.bound.table.X, self.bound.Z, self.leaf[number]
             blocks = rows_by_leaf(tree, paths, X, Z, self.bound.codes, leaf, self.space, n_threads)
@@ -190,7 +189,7 @@ class Rounds:
             model.add_rows(blocks, self.running, n_threads)
             for rows in blocks:
                 rows.give_back(self.space)
-            self.members[number] = Member(tree, model, 0)
+            self.parts.append(Grown(trees, model.leaves()))
 
     def native(self) -> None:
         """All rounds with the library's own linear leaves, output by output."""
@@ -198,7 +197,7 @@ class Rounds:
         trees = [tree for output in boosted for tree in output]
         at = range(self.first, self.first + len(trees))
         for number, (member, leaf) in zip(at, trees, strict=True):
-            self.members[number] = member
+            self.parts.append(Grown.of(member))
             self.leaf[number] = leaf
 
     def _native(self, output: int) -> list[tuple[Member, NDArray[Any]]]:
@@ -216,7 +215,7 @@ class Rounds:
             return grad.ravel(), hess.ravel()
 
         native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
-        self._check([leaves.tree for leaves in native])
+        self._check(Trees.of([leaves.tree for leaves in native]))
         leaf = np.empty((len(native), len(bound.Z)), self.leaf.dtype)
         members = [
             Member(leaves.tree, self._from_native(leaves, of_tree), 0)
@@ -238,9 +237,9 @@ class Rounds:
         kernels.move_to_frame(paths.start, 1, 1, frame, w)
         return LeafModel(paths, frame, w, 1, leaves.missing)
 
-    def _check(self, trees: Sequence[Tree]) -> None:
+    def _check(self, trees: Trees) -> None:
         """Refuse trees whose leaves have no number in `leaf`: they would be routed wrongly without a word."""
-        most = max((tree.n_leaves for tree in trees), default=1)
+        most = kernels.largest(trees.leaf)
         if most - 1 > np.iinfo(self.leaf.dtype).max:
             raise ValueError(
                 f"the backend grew a tree of {most} leaves, but max_depth and max_leaves allow "

@@ -104,8 +104,8 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
         run.native()
     else:
         run.refit()
-    forest = Forest.pack(
-        [member for member in run.members if member is not None],
+    forest = Forest.of(
+        run.parts,
         n_features=bound.table.X.shape[1],
         n_outputs=objective.n_outputs,
         basis=settings.basis,

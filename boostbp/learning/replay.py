@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Growth, Table
 from boostbp.trees.forest import Forest
-from boostbp.trees.tree import Tree
+from boostbp.trees.tree import Tree, Trees
 
 __all__ = ["Replay"]
 
@@ -25,8 +25,9 @@ class Replay:
 
     Attributes
     ----------
-    trees : tuple of tuple of Tree
-        For each output its trees; a single entry if the trees serve all outputs.
+    trees : Trees
+    numbers : tuple of tuple of int
+        For each output the numbers of its trees; a single entry if the trees serve all outputs.
     vector_leaf : bool
     seed : int
         The seed that the fit is called with: `fork` tells outputs apart by what is added to it.
@@ -34,7 +35,8 @@ class Replay:
         Nothing is drawn: outputs may go together.
     """
 
-    trees: tuple[tuple[Tree, ...], ...]
+    trees: Trees
+    numbers: tuple[tuple[int, ...], ...]
     vector_leaf: bool
     seed: int
     pure: bool = True
@@ -42,10 +44,10 @@ class Replay:
     @classmethod
     def of(cls, forest: Forest, *, skip: int, shared: bool, vector_leaf: bool, seed: int) -> Replay:
         """Take the trees of a forest but for the first `skip`, which are its base."""
-        by_output: list[list[Tree]] = [[] for _ in range(1 if shared else forest.n_outputs)]
-        for number in range(skip, forest.n_trees):
-            by_output[int(forest.leaves.tree_output[number, 0])].append(forest.member(number).tree)
-        return cls(tuple(tuple(trees) for trees in by_output), vector_leaf, seed)
+        by_output: list[list[int]] = [[] for _ in range(1 if shared else forest.n_outputs)]
+        for number, output in enumerate(forest.leaves.tree_output[skip:, 0].tolist(), skip):
+            by_output[output].append(number)
+        return cls(forest.trees, tuple(map(tuple, by_output)), vector_leaf, seed)
 
     def bind(self, table: Table, growth: Growth) -> Replay:
         """Nothing to bin."""
@@ -53,23 +55,28 @@ class Replay:
 
     def fork(self, seed: int) -> _Replaying:
         """The trees of an output and those behind it, from the first round on."""
-        return _Replaying(self.trees[seed - self.seed :])
+        return _Replaying(self.trees, self.numbers[seed - self.seed :])
 
-    def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
+    def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Never called: rounds are grown by forks."""
         raise NotImplementedError
 
 
 @dataclass(slots=True)
 class _Replaying:
-    trees: Sequence[Sequence[Tree]]
+    trees: Trees
+    numbers: Sequence[Sequence[int]]
     round: int = field(default=0)
 
-    def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
+    def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """The trees of the next round, one for each column, or one that serves all."""
         self.round += 1
-        return [trees[self.round - 1] for trees in self.trees[: grad.shape[1]]]
+        numbers = [its[self.round - 1] for its in self.numbers[: grad.shape[1]]]
+        first, count = numbers[0], len(numbers)
+        if numbers == list(range(first, first + count)):
+            return self.trees[first : first + count]
+        return [self.trees[number] for number in numbers]
 
     def fork(self, seed: int) -> _Replaying:
         """The same trees again."""
-        return _Replaying(self.trees)
+        return _Replaying(self.trees, self.numbers)

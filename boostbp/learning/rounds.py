@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees.forest import Forest
+from boostbp.trees.tree import starts
 
 __all__ = ["first_rounds", "round_of", "staged", "stages"]
 
@@ -62,20 +62,16 @@ def _select(forest: Forest, keep: NDArray[np.bool_]) -> Forest:
         **{name: getattr(nodes, name)[splits] for name in nodes._fields if name != "categories"}
     )  # category sets stay where they are
     kept_leaves = leaves._replace(
-        tree_leaf=_starts(per_tree[1][keep]),
+        tree_leaf=starts(per_tree[1][keep]),
         tree_output=leaves.tree_output[keep],
         tree_degree=leaves.tree_degree[keep],
-        start=_starts(np.diff(leaves.start)[its_leaves]),
+        start=starts(np.diff(leaves.start)[its_leaves]),
         column=leaves.column[columns],
         frame=leaves.frame[columns],
-        weight_start=_starts(np.diff(leaves.weight_start)[its_leaves]),
+        weight_start=starts(np.diff(leaves.weight_start)[its_leaves]),
         weight=leaves.weight[weights],
         fallback=leaves.fallback[its_leaves],
     )
     return replace(
-        forest, tree_split=_starts(per_tree[0][keep]), nodes=kept_nodes, leaves=kept_leaves, gain=forest.gain[splits]
+        forest, tree_split=starts(per_tree[0][keep]), nodes=kept_nodes, leaves=kept_leaves, gain=forest.gain[splits]
     )
-
-
-def _starts(sizes: Any) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

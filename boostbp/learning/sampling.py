@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -90,7 +91,7 @@ class _SampledGrower:
         """Outputs that best go together where trees are drawn."""
         return int(getattr(self.grower, "together", 1))
 
-    def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
+    def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow a round on the gradients of the sample."""
         grad, hess = np.ascontiguousarray(grad[self.rows]), np.ascontiguousarray(hess[self.rows])
         return (
@@ -123,7 +124,7 @@ class _DrawingGrower:
         order = np.argsort(rows)
         return self.sampled.on(self.table, self.growth, rows[order], factor[order, None])
 
-    def grow(self, grad: Floats, hess: Floats) -> list[Tree]:
+    def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Never called: `draw` comes first."""
         raise NotImplementedError
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees import kernels, ridge, threads
 from boostbp.trees.basis import Basis
 from boostbp.trees.codes import Codes
-from boostbp.trees.ridge import LeafModel, LeafRows, Paths, Ridge, fit_rows
+from boostbp.trees.leaves import stacked
+from boostbp.trees.ridge import LeafRows, Paths, Ridge, fit_rows
 from boostbp.trees.sparse import Matrix, Sparse, tiles
-from boostbp.trees.tree import Tree, joined
+from boostbp.trees.tree import Tree, Trees
 from boostbp.trees.workspace import Workspace
 
 __all__ = ["fit_trees", "rows_by_leaf"]
@@ -21,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 def fit_trees(
-    trees: Sequence[Tree],
+    trees: Trees,
     X: Matrix,
     Z: Matrix,
     codes: Codes | None,
@@ -35,7 +34,7 @@ def fit_trees(
     out: Floats,
     n_threads: int = 1,
     space: Workspace | None = None,
-) -> list[LeafModel]:
+) -> kernels.Leaves:
     """Fit the leaves of each tree to ``-grad / hess`` of its output, and add its values to the running fit.
 
     On one thread, dense rows go through one compiled call. A sparse input, or blocks of rows for several threads, are
@@ -43,7 +42,7 @@ def fit_trees(
 
     Parameters
     ----------
-    trees : sequence of Tree
+    trees : Trees
     X : (rows, features), Z : (rows, columns) float64, C-contiguous
         The input, and the columns that the basis makes of it; or one sparse input for both.
     codes : Codes or None
@@ -58,6 +57,11 @@ def fit_trees(
         Threads over blocks of rows.
     space : Workspace
         For fits of many trees.
+
+    Returns
+    -------
+    kernels.Leaves
+        Tree ``k`` serves output ``k``.
     """
     space = space or Workspace()
     if codes is None or (n_threads > 1 and len(X) > ridge.BLOCK_ROWS):
@@ -70,40 +74,32 @@ def fit_trees(
             models[-1].add_rows(blocks, out[own], n_threads)
             for rows in blocks:
                 rows.give_back(space)
-        return models
-    nodes, split = joined(trees)
-    start, column = kernels.paths_of(nodes, split, basis.columns_per_feature)
+        return stacked([model.leaves(k) for k, model in enumerate(models)])
+    start, column = kernels.paths_of(trees.nodes, trees.split, basis.columns_per_feature)
     order = space.take("order", len(X), np.uint16)
-    values = space.take("values", len(X) * int(np.diff(start).max()))
+    values = space.take("values", len(X) * kernels.largest(start))
     frame, weight = kernels.fit_trees(
-        nodes, split, start, column, codes.codes, codes.lower, codes.upper, X, Z, basis.degree, grad, hess,
+        trees.nodes, trees.split, start, column, codes.codes, codes.lower, codes.upper, X, Z, basis.degree, grad, hess,
         settings.reg_lambda, settings.penalize_constant, settings.standardize, learning_rate, ridge.BLOCK_ROWS,
         order, values, leaf, out,
     )  # fmt: skip
     space.give("order", order)
     space.give("values", values)
-    return _models(trees, start, column, frame, weight, basis.degree)
+    return _leaves(trees, start, column, frame, weight, basis.degree)
 
 
-def _models(
-    trees: Sequence[Tree],
-    start: NDArray[np.int32],
-    column: NDArray[np.int32],
-    frame: Floats,
-    weight: Floats,
-    degree: int,
-) -> list[LeafModel]:
-    models = []
-    first = 0
+def _leaves(
+    trees: Trees, start: NDArray[np.int32], column: NDArray[np.int32], frame: Floats, weight: Floats, degree: int
+) -> kernels.Leaves:
+    """The regressions of trees that serve one output each."""
+    output = np.ones((len(trees), 2), np.int64)
+    output[:, 0] = np.arange(len(trees))
     fallback = np.full(len(start) - 1, np.nan)
-    for tree in trees:
-        last = first + tree.n_leaves
-        at = slice(int(start[first]), int(start[last]))
-        terms = slice(first + degree * at.start, last + degree * at.stop)
-        paths = Paths(start[first : last + 1] - start[first], column[at], degree)
-        models.append(LeafModel(paths, frame[at], weight[terms], 1, fallback[first:last]))
-        first = last
-    return models
+    begin = start.astype(np.int64)
+    weight_start = degree * begin + np.arange(len(start))
+    return kernels.Leaves(
+        trees.leaf, output, np.full(len(trees), degree), begin, column, frame, weight_start, weight, fallback
+    )  # fmt: skip
 
 
 def rows_by_leaf(

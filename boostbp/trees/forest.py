@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from boostbp.trees import kernels, threads
 from boostbp.trees.basis import Basis
-from boostbp.trees.ridge import LeafModel, Paths
+from boostbp.trees.leaves import LeafModel, Paths
+from boostbp.trees.leaves import stacked as leaves_stacked
 from boostbp.trees.sparse import Matrix, Sparse, dense, tiles
-from boostbp.trees.tree import Tree, joined
+from boostbp.trees.tree import Tree, Trees, follow, join, stacked
 
-__all__ = ["Forest", "Member"]
+__all__ = ["Forest", "Grown", "Member"]
 
 Floats = NDArray[np.float64]
 CHUNK = 8192  # rows whose leaf numbers are held at once when nobody asks to keep them
@@ -27,6 +28,22 @@ class Member(NamedTuple):
     tree: Tree
     model: LeafModel
     first_output: int
+
+
+class Grown(NamedTuple):
+    """Some trees of a layer and their leaf regressions; no part of a forest is empty."""
+
+    trees: Trees
+    leaves: kernels.Leaves
+
+    @classmethod
+    def of(cls, member: Member) -> Grown:
+        """One tree."""
+        return cls(Trees.of([member.tree]), member.model.leaves(member.first_output))
+
+    def times(self, share: float) -> Grown:
+        """The same trees, with leaves that say so many times as much."""
+        return self._replace(leaves=self.leaves._replace(weight=share * self.leaves.weight))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +73,26 @@ class Forest:
     gain: Floats
 
     @classmethod
+    def of(cls, parts: Sequence[Grown], *, n_features: int, n_outputs: int, basis: Basis, clip: bool = True) -> Forest:
+        """The trees of all parts, one after the other."""
+        trees = [part.trees for part in parts]
+        split = follow([part.split for part in trees])
+        nodes, leaves = stacked([part.nodes for part in trees]), leaves_stacked([part.leaves for part in parts])
+        gain = join([part.gain for part in trees], np.float64)
+        return cls(n_features, n_outputs, basis, clip, split, nodes, leaves, gain)
+
+    @classmethod
     def pack(
         cls, members: Sequence[Member], *, n_features: int, n_outputs: int, basis: Basis, clip: bool = True
     ) -> Forest:
-        """Put trees one after the other into flat arrays."""
-        trees = [member.tree for member in members]
-        models = [member.model for member in members]
-        nodes, tree_split = joined(trees)
-        leaves = kernels.Leaves(
-            _starts([tree.n_leaves for tree in trees]),
-            np.array([[m.first_output, m.model.n_outputs] for m in members], np.int64).reshape(-1, 2),
-            np.array([model.paths.degree for model in models], np.int64),
-            _starts(_join([np.diff(model.paths.start) for model in models], np.int64)),
-            _join([model.paths.column for model in models], np.int32),
-            _join([model.frame for model in models], np.float64).reshape(-1, 4),
-            _starts(_join([model.paths.n_terms * model.n_outputs for model in models], np.int64)),
-            _join([model.weight for model in models], np.float64),
-            _join([model.fallback for model in models], np.float64),
-        )
-        gain = _join([tree.gain for tree in trees], np.float64)
-        return cls(n_features, n_outputs, basis, clip, tree_split, nodes, leaves, gain)
+        """Single trees, one after the other."""
+        parts = [Grown.of(member) for member in members]
+        return cls.of(parts, n_features=n_features, n_outputs=n_outputs, basis=basis, clip=clip)
+
+    @property
+    def trees(self) -> Trees:
+        """The trees without their leaf regressions."""
+        return Trees(self.nodes, self.tree_split, self.gain)
 
     @property
     def n_trees(self) -> int:
@@ -217,9 +234,6 @@ class Forest:
 
     def member(self, number: int) -> Member:
         """One tree with its leaf regressions as records of their own."""
-        splits = slice(self.tree_split[number], self.tree_split[number + 1])
-        grown = self.nodes._asdict() | {"gain": self.gain}
-        tree = Tree(**{name: part if name == "categories" else part[splits] for name, part in grown.items()})
         leaves = self.leaves
         begin, end = leaves.tree_leaf[number : number + 2]
         paths = Paths(
@@ -235,18 +249,10 @@ class Forest:
             n_outputs,
             leaves.fallback[begin:end],
         )
-        return Member(tree, model, first)
+        return Member(self.trees[number], model, first)
 
 
 def _parts(n_rows: int, n_threads: int) -> list[tuple[int, int]]:
     """One range of rows per thread; rows do not depend on each other, so the split changes no result."""
     size = max(1, -(-n_rows // n_threads))
     return [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
-
-
-def _join(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
-    return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)
-
-
-def _starts(sizes: Any) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

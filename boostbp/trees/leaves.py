@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from boostbp.trees import kernels, threads
 from boostbp.trees.basis import Basis
 from boostbp.trees.sparse import Matrix, Sparse, tiles
-from boostbp.trees.tree import Tree
+from boostbp.trees.tree import Tree, follow, join
 
 if TYPE_CHECKING:
     from boostbp.trees.ridge import LeafRows
 
-__all__ = ["LeafModel", "Paths"]
+__all__ = ["LeafModel", "Paths", "stacked"]
 
 Floats = NDArray[np.float64]
 
@@ -129,3 +129,14 @@ class LeafModel:
             constant = w[0] - (linear * shift).sum(0) + (square * shift**2).sum(0)
             parts = [constant[None], (linear - 2 * square * shift) * scale, square * scale * scale]
         return np.concatenate(parts[: 1 + self.paths.degree])
+
+
+def stacked(parts: Sequence[kernels.Leaves]) -> kernels.Leaves:
+    """Leaf regressions of several forests, one after the other."""
+    fields = list(zip(*parts, strict=True)) or [()] * len(kernels.Leaves._fields)
+    tree_leaf, tree_output, tree_degree, start, column, frame, weight_start, weight, fallback = fields
+    return kernels.Leaves(
+        follow(tree_leaf), join(tree_output, np.int64).reshape(-1, 2), join(tree_degree, np.int64), follow(start),
+        join(column, np.int32), join(frame, np.float64).reshape(-1, 4), follow(weight_start), join(weight, np.float64),
+        join(fallback, np.float64),
+    )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostbp.trees import kernels
 from boostbp.trees.sparse import Matrix, Sparse, tiles
 
-__all__ = ["Tree", "joined"]
+__all__ = ["Tree", "Trees", "follow", "join", "stacked", "starts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,25 +144,97 @@ class Tree:
         return kernels.path_features(self.nodes)
 
 
-def joined(trees: Sequence[Tree]) -> tuple[kernels.Nodes, NDArray[np.int64]]:
-    """Splits of all trees, one tree after the other, and the first split of each, (trees + 1,)."""
-    split = np.zeros(len(trees) + 1, np.int64)
-    np.cumsum([len(tree.feature) for tree in trees], out=split[1:])
-    if len(trees) == 1:
-        return trees[0].nodes, split
-    parts = list(zip(*[tree.nodes for tree in trees], strict=True)) or [()] * len(kernels.Nodes._fields)
-    nodes = kernels.Nodes(*[_join(part, kind) for part, kind in zip(parts, _KINDS, strict=True)])
-    n_words = 0
-    for k, tree in enumerate(trees):
-        if len(tree.categories):
-            own = nodes.cat_start[split[k] : split[k + 1]]
-            own[own >= 0] += n_words
-            n_words += len(tree.categories)
-    return nodes, split
+@dataclass(frozen=True, slots=True)
+class Trees(Sequence[Tree]):
+    """Several trees, one after the other in flat arrays; one of them is made a `Tree` when it is asked for.
+
+    Attributes
+    ----------
+    nodes : kernels.Nodes
+        Children are counted within their tree, words of category sets through all trees.
+    split : (trees + 1,) int64
+        First split of each tree.
+    gain : (splits,) float64
+    """
+
+    nodes: kernels.Nodes
+    split: NDArray[np.int64]
+    gain: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, trees: Sequence[Tree]) -> Trees:
+        """The trees in flat arrays; without a copy if they are, or if there is one."""
+        if isinstance(trees, Trees):
+            return trees
+        split = starts([len(tree.feature) for tree in trees])
+        if len(trees) == 1:
+            return cls(trees[0].nodes, split, trees[0].gain)
+        return cls(stacked([tree.nodes for tree in trees]), split, join([tree.gain for tree in trees], np.float64))
+
+    @classmethod
+    def stumps(cls, count: int) -> Trees:
+        """Trees of one leaf."""
+        one = Tree.stump()
+        return cls(one.nodes, np.zeros(count + 1, np.int64), one.gain)
+
+    def __len__(self) -> int:
+        return len(self.split) - 1
+
+    @overload
+    def __getitem__(self, number: int) -> Tree: ...
+    @overload
+    def __getitem__(self, number: slice) -> Trees: ...
+    def __getitem__(self, number: int | slice) -> Tree | Trees:
+        if isinstance(number, slice):
+            first, last, step = number.indices(len(self))
+            if step != 1:
+                raise ValueError(f"trees {number} do not follow on each other.")
+            split = self.split[first : max(first, last) + 1]
+            at = slice(split[0], split[-1])
+            return Trees(_some(self.nodes, at), split - split[0], self.gain[at])
+        number = range(len(self))[number]
+        at = slice(self.split[number], self.split[number + 1])
+        return Tree(*_some(self.nodes, at), self.gain[at])
+
+    @property
+    def leaf(self) -> NDArray[np.int64]:
+        """First leaf of each tree, (trees + 1,): a tree has one more than splits."""
+        return self.split + np.arange(len(self.split))
 
 
+def _some(nodes: kernels.Nodes, at: slice) -> kernels.Nodes:
+    """Some of the splits; category sets stay where they are."""
+    return nodes._replace(**{name: getattr(nodes, name)[at] for name in _BY_SPLIT})
+
+
+def stacked(parts: Sequence[kernels.Nodes]) -> kernels.Nodes:
+    """Splits of several trees or forests, one after the other."""
+    fields = list(zip(*parts, strict=True)) or [()] * len(kernels.Nodes._fields)
+    nodes = kernels.Nodes(*[join(field, kind) for field, kind in zip(fields, _KINDS, strict=True)])
+    if len(nodes.categories):
+        words = starts([len(part.categories) for part in parts])
+        of_split = np.repeat(words[:-1], [len(part.feature) for part in parts]).astype(np.int32)
+        nodes.cat_start[:] = np.where(nodes.cat_start >= 0, nodes.cat_start + of_split, nodes.cat_start)
+    return nodes
+
+
+_BY_SPLIT = kernels.Nodes._fields[:-1]
 _KINDS = np.int32, np.float64, np.int32, np.int32, np.bool_, np.int32, np.int32, np.uint32
 
 
-def _join(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
+def join(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
+    """Arrays one after the other, a copy; an empty one if there are none."""
     return np.concatenate(parts).astype(kind, copy=False) if parts else np.empty(0, kind)
+
+
+def starts(sizes: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
+    """First place of parts of these sizes, one after the other, and the end of the last."""
+    found = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=found[1:])
+    return found
+
+
+def follow(parts: Sequence[NDArray[np.integer]]) -> NDArray[np.int64]:
+    """Starts that each begin at 0, as those of all parts, one after the other."""
+    ends = starts([int(part[-1]) for part in parts])
+    return np.concatenate([ends[:1], *[part[1:] + end for part, end in zip(parts, ends, strict=False)]])

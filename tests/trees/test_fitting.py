@@ -10,6 +10,7 @@ from boostbp.trees import ridge
 from boostbp.trees.codes import Codes
 from boostbp.trees.fitting import fit_trees
 from boostbp.trees.ridge import Ridge
+from boostbp.trees.tree import Trees
 
 
 @pytest.mark.parametrize("standardize", [True, False])
@@ -32,16 +33,15 @@ def test_blocks_over_threads_give_the_bits_of_one_call(basis, weights, standardi
     found = []
     for n_threads in (1, 2):
         leaf, out = np.empty((3, 700), np.uint8), np.full((3, 700), 0.25)
-        models = fit_trees(
-            trees, X, Z, Codes.of(X), BASES[basis], grad, hess, Ridge(0.5, standardize=standardize),
+        leaves = fit_trees(
+            Trees.of(trees), X, Z, Codes.of(X), BASES[basis], grad, hess, Ridge(0.5, standardize=standardize),
             learning_rate=0.3, leaf=leaf, out=out, n_threads=n_threads,
         )  # fmt: skip
-        found.append((leaf, out, models))
-    (leaf, out, models), (leaf_of_blocks, out_of_blocks, models_of_blocks) = found
+        found.append((leaf, out, leaves))
+    (leaf, out, leaves), (leaf_of_blocks, out_of_blocks, leaves_of_blocks) = found
     np.testing.assert_array_equal(leaf_of_blocks, leaf)
     assert out_of_blocks.tobytes() == out.tobytes()
-    for tree, row, model, other in zip(trees, leaf, models, models_of_blocks, strict=True):
+    for tree, row in zip(trees, leaf, strict=True):
         np.testing.assert_array_equal(row, tree.leaf_of(X))
-        np.testing.assert_array_equal(other.frame, model.frame)
-        np.testing.assert_array_equal(other.weight, model.weight)
-        np.testing.assert_array_equal(other.paths.column, model.paths.column)
+    for one, other in zip(leaves, leaves_of_blocks, strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
