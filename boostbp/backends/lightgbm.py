@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from threading import Condition, Lock
+from threading import Condition, Lock, local
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from boostbp.backends._float32 import gradients
 from boostbp.backends.base import Floats, Gradient, Growth, LinearLeaves, Table
 from boostbp.extras import require
 from boostbp.trees.sparse import Sparse
-from boostbp.trees.tree import Tree
+from boostbp.trees.tree import Tree, Trees
 
 __all__ = ["LightGBM", "LightGBMGrower", "backend"]
 
@@ -89,6 +89,7 @@ class LightGBMGrower:
     booster: Any = None
     _columns: int = 0
     _spent: int = 0
+    _held: local = field(default_factory=local)  # the threads in which LightGBM was told how many to use
 
     @property
     def pure(self) -> bool:
@@ -114,8 +115,11 @@ class LightGBMGrower:
                 f"leaves. Combine the columns into one first."
             )
         if not self._may_split():
-            return [Tree.stump() for _ in range(grad.shape[1])]
-        with _with_threads(self.growth.n_threads):
+            return Trees.stumps(grad.shape[1])
+        with _Turn(self.growth.n_threads):
+            if not getattr(self._held, "here", False) or _told != [self.growth.n_threads]:
+                _hold_threads(self.growth.n_threads)
+                self._held.here = True
             if not self.growth.params:
                 return self._grow_together(grad, hess)
             return [tree for j in range(grad.shape[1]) for tree in self._grow_together(grad[:, [j]], hess[:, [j]])]
@@ -123,7 +127,9 @@ class LightGBMGrower:
     def fork(self, seed: int) -> LightGBMGrower:
         """A sibling with a booster of its own on the same Dataset."""
         growth = replace(self.growth, random_state=seed)
-        return replace(self, growth=growth, params=self.params | {"seed": seed}, booster=None, _columns=0, _spent=0)
+        return replace(
+            self, growth=growth, params=self.params | {"seed": seed}, booster=None, _columns=0, _spent=0, _held=local()
+        )
 
     def boost(self, gradient: Gradient, n_rounds: int, learning_rate: float, reg_lambda: float) -> list[LinearLeaves]:
         """Train linear trees natively; see `boostbp.backends.base.NativeGrower`.
@@ -152,7 +158,7 @@ class LightGBMGrower:
             return grad, hess
 
         for _ in range(n_rounds):
-            with _turn_of(self.growth.n_threads):
+            with _Turn(self.growth.n_threads):
                 booster.update(fobj=derivatives)
         return _lightgbm_text.linear_leaves(booster.model_to_string(num_iteration=-1))[1:]
 
@@ -169,7 +175,7 @@ class LightGBMGrower:
             g, h = g[0], h[0]
         booster.update(fobj=lambda prediction, data: (g.T, h.T))
         if booster.current_iteration() == before:  # no split: LightGBM withdraws the round
-            return [Tree.stump() for _ in range(columns)]
+            return Trees.stumps(columns)
         return _lightgbm_text.trees(booster.model_to_string(start_iteration=before, num_iteration=1))
 
     def _booster(self, columns: int) -> Any:
@@ -203,29 +209,33 @@ def _other_booster(library: Any) -> Any:
 
 _calls: Counter[int] = Counter()  # now inside LightGBM, by their number of threads
 _turn = Condition()
+_told: list[int] = []  # the number that LightGBM was told last
 
 
 @contextmanager
 def _with_threads(n_threads: int) -> Iterator[None]:
     """Call LightGBM with so many threads; calls with another number wait, for the number is process-wide."""
-    with _turn_of(n_threads):
+    with _Turn(n_threads):
         _hold_threads(n_threads)
         yield
 
 
-@contextmanager
-def _turn_of(n_threads: int) -> Iterator[None]:
+class _Turn:
     """Wait until nobody is inside LightGBM with another number of threads, and keep it so."""
-    with _turn:
-        _turn.wait_for(lambda: _calls.keys() <= {n_threads})
-        _calls[n_threads] += 1
-    try:
-        yield
-    finally:
+
+    def __init__(self, n_threads: int) -> None:
+        self.n_threads = n_threads
+
+    def __enter__(self) -> None:
         with _turn:
-            _calls[n_threads] -= 1
-            if not _calls[n_threads]:
-                del _calls[n_threads]
+            _turn.wait_for(lambda: _calls.keys() <= {self.n_threads})
+            _calls[self.n_threads] += 1
+
+    def __exit__(self, *_: object) -> None:
+        with _turn:
+            _calls[self.n_threads] -= 1
+            if not _calls[self.n_threads]:
+                del _calls[self.n_threads]
                 _turn.notify_all()
 
 
@@ -236,7 +246,11 @@ def _hold_threads(n_threads: int) -> None:
     than at its creation is a segmentation fault. It is set through another booster: resetting
     parameters of the one that grows would begin its random numbers anew, and every tree of
     ``extra_trees`` or ``goss`` would be the same.
+
+    Linear trees hold it before every round. Constant leaves only grow slower with another number, so a fit tells it
+    once in each of its threads, and again if another fit of ours told another.
     """
+    _told[:] = [n_threads]
     _other_booster(_library()).reset_parameter({"num_threads": n_threads, "verbosity": -1})
 
 

@@ -16,7 +16,7 @@ from boostbp.backends._xgboost_blocks import blocks
 from boostbp.backends.base import Floats, Growth, Table
 from boostbp.extras import require
 from boostbp.trees.sparse import Sparse
-from boostbp.trees.tree import Tree
+from boostbp.trees.tree import Tree, Trees
 
 __all__ = ["XGBoost", "XGBoostGrower", "backend"]
 
@@ -81,7 +81,7 @@ class XGBoostGrower:
                 f"{self.table.categorical}: XGBoost's vector leaves take none. Combine the columns into one first."
             )
         if not self.growth.allows_split:
-            return [Tree.stump() for _ in range(1 if vector else columns)]
+            return Trees.stumps(1 if vector else columns)
         weights = [float(np.mean(np.ascontiguousarray(hess[:, j]))) for j in range(columns)]
         if vector:
             # Vector leaves of XGBoost only lose their value where rows are few.

@@ -108,11 +108,16 @@ class Rounds:
                 grad, hess = self.objective.gradient(self.running[groups[k]].T, groups[k])
                 found[k].append(self._round(number, growers[k], groups[k], grad, hess))
 
-        curved = self.objective.curved
-        if self.objective.separable and not curved:
+        if self.objective.separable and not self.objective.curved:
             threads.spread(alone, range(len(groups)), self.n_threads)
             self.parts += [part for of_round in zip(*found, strict=True) for part in of_round]
             return
+        with threads.Team(min(self.n_threads, len(groups))) as team:
+            self._in_step(team, growers, groups)
+
+    def _in_step(self, team: threads.Team, growers: list[Grower], groups: list[slice]) -> None:
+        """All rounds with one tree per output, where the gradient of an output depends on the others."""
+        curved, n_rounds = self.objective.curved, self.bound.settings.n_estimators
         loss, grad, hess = self._derivatives()
         for number in range(n_rounds):
             before = self.running.copy() if curved else self.running
@@ -120,7 +125,7 @@ class Rounds:
             def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> Grown:
                 return self._round(number, growers[k], groups[k], grad[:, groups[k]], hess[:, groups[k]])
 
-            of_round = threads.spread(part, range(len(groups)), self.n_threads)
+            of_round = team.spread(part, range(len(groups)))
             share = 1.0
             if curved or number + 1 < n_rounds:
                 share, (loss, grad, hess) = self._settle(before, loss)
@@ -239,7 +244,7 @@ class Rounds:
 
     def _check(self, trees: Trees) -> None:
         """Refuse trees whose leaves have no number in `leaf`: they would be routed wrongly without a word."""
-        most = kernels.largest(trees.leaf)
+        most = kernels.largest(trees.split) + 1
         if most - 1 > np.iinfo(self.leaf.dtype).max:
             raise ValueError(
                 f"the backend grew a tree of {most} leaves, but max_depth and max_leaves allow "

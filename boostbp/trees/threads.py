@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["count", "spread"]
+__all__ = ["Team", "count", "spread"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -26,7 +26,23 @@ def count(n_jobs: int | None) -> int:
 def spread(work: Callable[[T], R], pieces: Iterable[T], n_threads: int) -> list[R]:
     """Do `work` on each piece, `n_threads` at a time."""
     pieces = list(pieces)
-    if n_threads <= 1 or len(pieces) <= 1:
-        return [work(piece) for piece in pieces]
-    with ThreadPoolExecutor(min(n_threads, len(pieces))) as pool:
-        return list(pool.map(work, pieces))
+    with Team(min(n_threads, len(pieces))) as team:
+        return team.spread(work, pieces)
+
+
+class Team:
+    """Threads for several rounds of work, where starting them anew for each would show; one is none but the caller."""
+
+    def __init__(self, n_threads: int) -> None:
+        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def spread(self, work: Callable[[T], R], pieces: Iterable[T]) -> list[R]:
+        """Do `work` on each piece, as many at a time as there are threads."""
+        return list(self._pool.map(work, pieces)) if self._pool else [work(piece) for piece in pieces]
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool:
+            self._pool.shutdown()

@@ -196,11 +196,6 @@ class Trees(Sequence[Tree]):
         at = slice(self.split[number], self.split[number + 1])
         return Tree(*_some(self.nodes, at), self.gain[at])
 
-    @property
-    def leaf(self) -> NDArray[np.int64]:
-        """First leaf of each tree, (trees + 1,): a tree has one more than splits."""
-        return self.split + np.arange(len(self.split))
-
 
 def _some(nodes: kernels.Nodes, at: slice) -> kernels.Nodes:
     """Some of the splits; category sets stay where they are."""
@@ -230,7 +225,7 @@ def join(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
 def starts(sizes: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
     """First place of parts of these sizes, one after the other, and the end of the last."""
     found = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=found[1:])
+    np.asarray(sizes, np.int64).cumsum(out=found[1:])
     return found
 
 

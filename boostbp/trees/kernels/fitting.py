@@ -10,7 +10,7 @@ import numpy as np
 
 from boostbp.trees.kernels.evaluation import add_values
 from boostbp.trees.kernels.grouping import group, sides
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact, largest
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, Leaves, exact, largest
 from boostbp.trees.kernels.solving import move_to_frame, solve_leaves
 from boostbp.trees.kernels.sums import frame_of, leaf_ranges, leaf_sums
 
@@ -65,11 +65,23 @@ def fit_trees(
 
     Returns
     -------
-    frame : (path columns, 4) float64
-    weight : (terms of all leaves,) float64
+    Leaves
+        Tree ``k`` serves output ``k``.
     """
     n_rows, most = len(X), largest(start)
-    frame, weight = np.empty((len(column), 4)), np.empty(len(start) - 1 + degree * len(column))
+    n_trees, n_all = len(tree_split) - 1, len(start) - 1
+    tree_leaf, output, degrees = (
+        np.zeros(n_trees + 1, np.int64),
+        np.empty((n_trees, 2), np.int64),
+        np.empty(n_trees, np.int64),
+    )
+    leaf_start, weight_start, fallback = np.empty(n_all + 1, np.int64), np.empty(n_all + 1, np.int64), np.empty(n_all)
+    for i in range(n_all + 1):
+        leaf_start[i] = start[i]
+        weight_start[i] = i + degree * start[i]
+        if i < n_all:
+            fallback[i] = np.nan
+    frame, weight = np.empty((len(column), 4)), np.empty(n_all + degree * len(column))
     n_blocks = (n_rows + block_rows - 1) // block_rows
     scratch = np.empty((2, block_rows), np.uint16)
     flat_scale = 0.0 if standardize else 1.0
@@ -134,4 +146,5 @@ def fit_trees(
             add_values(row_start[block], rows, top, paths, near, degree, own, w, out[tree : tree + 1])
         first_leaf += n_leaves
         w0 += len(w)
-    return frame, weight
+        tree_leaf[tree + 1], output[tree, 0], output[tree, 1], degrees[tree] = first_leaf, tree, 1, degree
+    return Leaves(tree_leaf, output, degrees, leaf_start, column, frame, weight_start, weight, fallback)
