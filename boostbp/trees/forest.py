@@ -31,7 +31,7 @@ class Member(NamedTuple):
 
 
 class Grown(NamedTuple):
-    """Some trees of a layer and their leaf regressions; no part of a forest is empty."""
+    """Some trees of a layer, at least one, and their leaf regressions."""
 
     trees: Trees
     leaves: kernels.Leaves

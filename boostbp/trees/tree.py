@@ -198,8 +198,15 @@ class Trees(Sequence[Tree]):
 
 
 def _some(nodes: kernels.Nodes, at: slice) -> kernels.Nodes:
-    """Some of the splits; category sets stay where they are."""
-    return nodes._replace(**{name: getattr(nodes, name)[at] for name in _BY_SPLIT})
+    """Some of the splits, with their category sets alone."""
+    found = nodes._replace(**{name: getattr(nodes, name)[at] for name in _BY_SPLIT})
+    if not len(nodes.categories):
+        return found
+    has_set = found.cat_start >= 0
+    first, last = found.cat_start[has_set], (found.cat_start + found.cat_words)[has_set]
+    words = slice(first.min(initial=len(nodes.categories)), last.max(initial=0))
+    start = np.where(has_set, found.cat_start - words.start, np.int32(-1)).astype(np.int32)
+    return found._replace(cat_start=start, categories=nodes.categories[words])
 
 
 def stacked(parts: Sequence[kernels.Nodes]) -> kernels.Nodes:

@@ -52,3 +52,22 @@ def test_kept_structures_give_the_same_trees_as_the_fit_they_come_from():
     again = layers.fit(layers.BoundInput(replay, Table(X), settings, weight), objective, seed=9)
     np.testing.assert_array_equal(first.output, again.output)
     np.testing.assert_array_equal(first.trace.leaf, again.trace.leaf)
+
+
+def test_kept_category_sets_are_there_once():
+    from boostbp.backends import load
+    from boostbp.backends.base import Growth, Table
+    from boostbp.learning import layer as layers
+    from boostbp.learning.objective import SquaredTo
+    from boostbp.learning.replay import Replay
+
+    rng = np.random.default_rng(0)
+    table = Table(np.column_stack([rng.integers(0, 5, 900), rng.standard_normal(900)]).astype(float), (0,))
+    settings = layers.LayerSettings(n_estimators=5, growth=Growth(max_depth=3, min_samples_leaf=5))
+    objective = SquaredTo(np.sin(table.X[:, :1]) + [[0.0, 1.0]] * table.X[:, 1:], np.ones(900))
+    forest = layers.fit(layers.BoundInput(load("lightgbm"), table, settings, np.ones(900)), objective).layer.forest
+    replay = Replay.of(forest, skip=0, shared=False, vector_leaf=False, seed=0)
+    again = layers.fit(layers.BoundInput(replay, table, settings, np.ones(900)), objective).layer.forest
+    assert len(forest.nodes.categories) > 5
+    for one, other in zip(forest.nodes, again.nodes, strict=True):
+        np.testing.assert_array_equal(one, other)

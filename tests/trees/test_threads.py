@@ -50,3 +50,12 @@ def test_count_reads_n_jobs():
 def test_zero_threads_are_refused():
     with pytest.raises(ValueError, match=r"n_jobs=0 .* give 1 or more"):
         threads.count(0)
+
+
+def test_a_team_keeps_its_threads_from_round_to_round():
+    with threads.Team(2) as team:
+        meeting = threading.Barrier(2, timeout=30)
+        rounds = [team.spread(lambda _: (meeting.wait(), threading.get_ident())[1], range(2)) for _ in range(3)]
+    assert len({frozenset(idents) for idents in rounds}) == 1
+    with threads.Team(1) as alone:
+        assert alone.spread(lambda _: threading.get_ident(), range(2)) == [threading.get_ident()] * 2

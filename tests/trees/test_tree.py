@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from helpers import plain_leaf_of, random_tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.trees.tree import Tree
+from boostbp.trees.tree import Tree, Trees
 
 
 @given(seed=st.integers(0, 2**20), n_splits=st.integers(0, 12), categorical=st.sets(st.integers(0, 3)))
@@ -85,3 +86,34 @@ def test_long_path_keeps_all_features():
     start, features = chain.path_features()
     assert features[start[n] : start[n + 1]].tolist() == list(range(n))
     assert features[start[0] : start[1]].tolist() == [n - 1]
+
+
+@given(seed=st.integers(0, 2**20), sizes=st.lists(st.integers(0, 9), max_size=5), data=st.data())
+def test_trees_in_flat_arrays_are_the_trees_that_were_put_there(seed, sizes, data):
+    rng = np.random.default_rng(seed)
+    trees = [random_tree(rng, n_splits, categorical=(1, 3)) for n_splits in sizes]
+    flat = Trees.of(trees)
+    assert Trees.of(flat) is flat
+    assert len(flat.nodes.categories) == sum(len(tree.categories) for tree in trees)
+    first = data.draw(st.integers(0, len(trees)))
+    last = data.draw(st.integers(0, len(trees)))
+    for some, expected in ((flat, trees), (flat[first:last], trees[first:last]), (flat[-2:], trees[-2:])):
+        assert len(some) == len(expected)
+        for one, other in zip(some, expected, strict=True):
+            for name in Tree.__dataclass_fields__:
+                np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    # cut out and put together again: no set is there twice
+    again = Trees.of([flat[k] for k in range(len(flat))])
+    assert len(again.nodes.categories) == len(flat.nodes.categories)
+    assert flat.split.tolist() == again.split.tolist()
+
+
+def test_trees_are_asked_for_like_items_of_a_list():
+    trees = Trees.of([Tree.stump(), Tree.of([2], [0.5], [~0], [~1], [True])])
+    assert trees[-1].feature.tolist() == [2]
+    assert trees[-1].n_leaves == 2
+    with pytest.raises(IndexError):
+        trees[2]
+    with pytest.raises(ValueError, match="do not follow on each other"):
+        trees[::2]
+    assert [tree.n_leaves for tree in Trees.stumps(3)] == [1, 1, 1]
