@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree
 
-__all__ = ["Backend", "Grower", "Growth", "LinearLeaves", "NativeGrower", "Table", "refuse"]
+__all__ = ["Backend", "Grower", "Growth", "LinearLeaves", "NativeGrower", "Table", "forks_of", "refuse"]
 
 Floats = NDArray[np.float64]
 Gradient = Callable[[Floats], tuple[Floats, Floats]]
@@ -124,7 +124,8 @@ class Grower(Protocol):
     sampling): the running prediction is kept by the caller, whose leaves differ from the library's.
 
     One that draws nothing says so by an attribute ``pure = True``: any outputs may then go together. Outputs of one
-    that draws go to forks that do not depend on the threads, about ``together`` to each (an attribute; without it 1).
+    that draws go to forks that do not depend on the threads, as many as its method ``forks(n_outputs)`` says; without
+    it one for each output.
     """
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
@@ -146,6 +147,12 @@ class Grower(Protocol):
     def fork(self, seed: int) -> Grower:
         """A sibling on the same bins, with a state of its own, for use in another thread."""
         ...
+
+
+def forks_of(grower: Grower, n_outputs: int) -> int:
+    """How many forks of a grower so many outputs best share."""
+    forks = getattr(grower, "forks", None)
+    return int(forks(n_outputs)) if forks else n_outputs
 
 
 @runtime_checkable

@@ -25,6 +25,8 @@ __all__ = ["LightGBM", "LightGBMGrower", "backend"]
 # A booster keeps every tree it grew, and a grower may live as long as the training data.
 _TREES_PER_BOOSTER = 2048
 _FEW_ROWS = 10_000  # up to which a call costs as much as the trees that it grows
+_FEWER_ROWS = 2_000  # up to which it costs more than all of them
+_TOGETHER = 8  # outputs of a call then
 
 
 def _library() -> Any:
@@ -96,10 +98,16 @@ class LightGBMGrower:
         """Whether the trees of a column depend on nothing but its gradient."""
         return self.growth.pure
 
-    @property
-    def together(self) -> int:
-        """Columns that best go together where trees are drawn; one by one if native parameters draw, by rounds."""
-        return 1 if self.growth.params or len(self.bins.table.X) > _FEW_ROWS else 4
+    def forks(self, n_outputs: int) -> int:
+        """How many growers so many outputs best share; each its own if native parameters draw, by rounds.
+
+        Two threads take longer than one for few rows: most of a round is Python, where they wait for each other.
+        """
+        n_rows = len(self.bins.table.X)
+        if self.growth.params or n_rows > _FEW_ROWS:
+            return n_outputs
+        groups = -(-n_outputs // _TOGETHER)
+        return groups if n_rows <= _FEWER_ROWS else 2 * groups
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one tree per column; see `boostbp.backends.base.Grower`.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Grower, LinearLeaves, NativeGrower
+from boostbp.backends.base import Grower, LinearLeaves, NativeGrower, forks_of
 from boostbp.learning.bound import BoundInput
 from boostbp.learning.objective import Objective
 from boostbp.learning.sketch import Sketch
@@ -23,6 +23,8 @@ from boostbp.trees.workspace import Workspace
 __all__ = ["Rounds", "groups_of"]
 
 Floats = NDArray[np.float64]
+FEW_ROWS = 2000  # up to which a round is mostly Python, where threads wait for each other
+LEAST_OUTPUTS = 8  # that are worth a thread then
 LEAST_SHARE = 1e-6  # of a round: smaller steps than these are none
 
 
@@ -92,14 +94,17 @@ class Rounds:
     def refit(self) -> None:
         """All rounds with one tree per output.
 
-        Outputs go together as far as the threads allow, which saves calls. If the library draws, who goes together
-        does not depend on the threads. Those of a curved loss wait for each other after each round, to be settled.
+        Outputs go together as far as the threads gain by it, which saves calls. If the library draws, who goes
+        together does not depend on the threads. Those of a curved loss wait for each other after each round, to be
+        settled.
         """
         n_outputs, n_rounds = self.objective.n_outputs, self.bound.settings.n_estimators
         grower = self._grower()
-        together = int(getattr(grower, "together", 1))
-        pairs = -(-n_outputs // (2 * together))  # of forks, for two cores
-        groups = groups_of(n_outputs, self.n_threads if getattr(grower, "pure", False) else 2 * pairs)
+        n_groups = forks_of(grower, n_outputs)
+        if getattr(grower, "pure", False):
+            least = 1 if len(self.bound.Z) > FEW_ROWS else LEAST_OUTPUTS
+            n_groups = min(self.n_threads, -(-n_outputs // least))
+        groups = groups_of(n_outputs, n_groups)
         growers = [grower.fork(self.seed + outputs.start) for outputs in groups]
         found: list[list[Grown]] = [[] for _ in groups]
 

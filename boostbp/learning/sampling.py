@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Grower, Growth, Table
+from boostbp.backends.base import Backend, Grower, Growth, Table, forks_of
 from boostbp.learning.settings import Settings
 from boostbp.trees.tree import Tree
 
@@ -86,10 +86,9 @@ class _SampledGrower:
         """Whether outputs may be grown together: the sample is the same for all."""
         return bool(getattr(self.grower, "pure", False))
 
-    @property
-    def together(self) -> int:
-        """Outputs that best go together where trees are drawn."""
-        return int(getattr(self.grower, "together", 1))
+    def forks(self, n_outputs: int) -> int:
+        """How many forks so many outputs best share."""
+        return forks_of(self.grower, n_outputs)
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow a round on the gradients of the sample."""

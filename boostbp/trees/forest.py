@@ -19,6 +19,7 @@ from boostbp.trees.tree import Tree, Trees, follow, join, stacked
 __all__ = ["Forest", "Grown", "Member"]
 
 Floats = NDArray[np.float64]
+LEAST = 256  # rows that are worth a thread
 CHUNK = 8192  # rows whose leaf numbers are held at once when nobody asks to keep them
 
 
@@ -253,6 +254,6 @@ class Forest:
 
 
 def _parts(n_rows: int, n_threads: int) -> list[tuple[int, int]]:
-    """One range of rows per thread; rows do not depend on each other, so the split changes no result."""
-    size = max(1, -(-n_rows // n_threads))
+    """One range of rows per thread, if rows are many; they do not depend on each other: the split changes no result."""
+    size = max(LEAST, -(-n_rows // n_threads))
     return [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
