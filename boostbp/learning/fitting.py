@@ -204,13 +204,14 @@ class Rounds:
     def native(self) -> None:
         """All rounds with the library's own linear leaves, output by output."""
         boosted = threads.spread(self._native, range(self.objective.n_outputs), self.n_threads)
-        trees = [tree for output in boosted for tree in output]
-        at = range(self.first, self.first + len(trees))
-        for number, (member, leaf) in zip(at, trees, strict=True):
-            self.parts.append(Grown.of(member))
-            self.leaf[number] = leaf
+        number = self.first
+        for part, leaf in boosted:
+            if len(leaf):
+                self.parts.append(part)
+                self.leaf[number : number + len(leaf)] = leaf
+                number += len(leaf)
 
-    def _native(self, output: int) -> list[tuple[Member, NDArray[Any]]]:
+    def _native(self, output: int) -> tuple[Grown, NDArray[Any]]:
         settings, bound = self.bound.settings, self.bound
         grower = bound.grower.fork(self.seed + output)
         if not isinstance(grower, NativeGrower):
@@ -233,7 +234,8 @@ class Rounds:
         ]
         forest = Forest.pack(members, n_features=bound.table.X.shape[1], n_outputs=1, basis=settings.basis, clip=False)
         self.running[output] += forest.evaluate(bound.table.X, leaf)[:, 0]
-        return [(member._replace(first_output=output), of_tree) for member, of_tree in zip(members, leaf, strict=True)]
+        forest.leaves.tree_output[:, 0] = output
+        return Grown(forest.trees, forest.leaves), leaf
 
     def _from_native(self, leaves: LinearLeaves, leaf: NDArray[Any]) -> LeafModel:
         """The library's linear leaves in our frame: same function, training ranges added; `leaf` is written."""

@@ -1,7 +1,8 @@
 """Compiled backward pass: a gradient in the outputs of a forest, pulled back to its columns.
 
 Rows pass tree by tree in blocks that are held column by column, grouped by leaf: then the numbers of a leaf's
-regression stay in registers, and the loop over its rows has no branch.
+regression stay in registers. Its rows are brought together, pulled back without a branch, and added where they belong.
+Numbers are read by their place in the arrays: a leaf has few rows of a block, and a slice costs as much as some dozen.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
     n_columns, n_trees = Z.shape[1], len(leaves.tree_degree)
     most = min(end - begin, max(LEAST, min(MOST, CELLS // max(1, n_columns))))
     z, total = np.empty((n_columns, most)), np.empty((n_columns, most))
-    order, rows_g = np.empty(most, np.uint16), np.empty(most)
+    order, rows_g, near = np.empty(most, np.uint16), np.empty(most), np.empty(most)
     most_leaves = 0
     for tree in range(n_trees):
         most_leaves = max(most_leaves, leaves.tree_leaf[tree + 1] - leaves.tree_leaf[tree])
@@ -40,7 +41,7 @@ def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
             for number in range(n_leaves):
                 rows = order[row_start[number] : row_start[number + 1]]
                 if n_outputs == 1:
-                    _pull_one(leaves, tree, number, rows, z, clip, g[:, 0], rows_g, total)
+                    _pull_one(leaves, tree, number, rows, z, clip, g[:, 0], rows_g, near, total)
                 else:
                     _pull_several(leaves, tree, number, rows, z, clip, g, total)
         _transpose(total[:, :n_rows].T, out[top : top + n_rows])
@@ -72,17 +73,17 @@ def _group(leaf, n_leaves, row_start, order):
 
 
 @exact
-def _range(frame, clip):
+def _range(frame, at, clip):
     """The range of ``u`` in which an input moves its leaf's value; empty, with its ends exchanged, if in none."""
-    if frame[INV_SCALE] == 0.0 or (clip and not frame[LOWER] < frame[UPPER]):
+    if frame[at, INV_SCALE] == 0.0 or (clip and not frame[at, LOWER] < frame[at, UPPER]):
         return np.inf, -np.inf
     if clip:
-        return frame[LOWER], frame[UPPER]
+        return frame[at, LOWER], frame[at, UPPER]
     return -np.inf, np.inf
 
 
 @exact
-def _pull_one(leaves, tree, number, rows, z, clip, g, rows_g, total):
+def _pull_one(leaves, tree, number, rows, z, clip, g, rows_g, near, total):
     """Add what rows of one leaf pull back where a tree serves one output."""
     degree = leaves.tree_degree[tree]
     number += leaves.tree_leaf[tree]
@@ -90,22 +91,28 @@ def _pull_one(leaves, tree, number, rows, z, clip, g, rows_g, total):
     k = leaves.start[number + 1] - path
     w = leaves.weight_start[number]
     fallback = leaves.fallback[number] == leaves.fallback[number]
-    for i in range(len(rows)):
-        rows_g[i] = 0.0 if fallback and _falls_back(leaves, number, z.T, rows[i]) else g[rows[i]]
+    n = len(rows)
+    for i in range(n):
+        rows_g[i] = g[rows[i]]
+    if fallback:
+        for i in range(n):
+            rows_g[i] = 0.0 if _falls_back(leaves, number, z.T, rows[i]) else rows_g[i]
     for j in range(k):
-        frame, column = leaves.frame[path + j], leaves.column[path + j]
-        lower, upper = _range(frame, clip)
+        at, column = path + j, np.uint64(leaves.column[path + j])
+        lower, upper = _range(leaves.frame, at, clip)
         if lower > upper:
             continue
-        center, inverse, linear = frame[CENTER], frame[INV_SCALE], leaves.weight[w + 1 + j]
+        center, inverse, linear = leaves.frame[at, CENTER], leaves.frame[at, INV_SCALE], leaves.weight[w + 1 + j]
         square = 2.0 * leaves.weight[w + 1 + k + j] if degree == 2 else 0.0
-        of_column, to = z[column], total[column]
-        for i in range(len(rows)):
-            row = np.uint64(rows[i])
-            u = (of_column[row] - center) * inverse
+        for i in range(n):
+            near[i] = z[column, rows[i]]
+        for i in range(n):
+            u = (near[i] - center) * inverse
             slope = linear + u * square if degree == 2 else linear
             pulled = rows_g[i] * slope * inverse
-            to[row] += pulled if (u >= lower) & (u <= upper) else 0.0
+            near[i] = pulled if (u >= lower) & (u <= upper) else 0.0
+        for i in range(n):
+            total[column, rows[i]] += near[i]
 
 
 @exact
@@ -121,11 +128,11 @@ def _pull_several(leaves, tree, number, rows, z, clip, g, total):
     w = leaves.weight_start[number]
     fallback = leaves.fallback[number] == leaves.fallback[number]
     for j in range(k):
-        frame, column = leaves.frame[path + j], leaves.column[path + j]
-        lower, upper = _range(frame, clip)
+        at, column = path + j, leaves.column[path + j]
+        lower, upper = _range(leaves.frame, at, clip)
         if lower > upper:
             continue
-        center, inverse = frame[CENTER], frame[INV_SCALE]
+        center, inverse = leaves.frame[at, CENTER], leaves.frame[at, INV_SCALE]
         linear = leaves.weight[w + (1 + j) * n_outputs : w + (2 + j) * n_outputs]
         square = leaves.weight[w + (1 + k + j) * n_outputs : w + (2 + k + j) * n_outputs]
         of_column, to = z[column], total[column]
