@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from threading import Condition, Lock, local
+from threading import Lock, local
 from typing import Any
 
 import numpy as np
@@ -15,6 +12,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends import _lightgbm_params, _lightgbm_text
 from boostbp.backends._float32 import gradients
+from boostbp.backends._lightgbm_threads import Turn, hold_threads, was_told, with_threads
 from boostbp.backends.base import Floats, Gradient, Growth, LinearLeaves, Table
 from boostbp.extras import require
 from boostbp.trees.sparse import Sparse
@@ -70,7 +68,7 @@ class Bins:
 
 def _construct(table: Table, params: dict[str, Any]) -> Any:
     X = table.X.entries if isinstance(table.X, Sparse) else table.X
-    with _with_threads(params["num_threads"]):
+    with with_threads(params["num_threads"]):
         return _library().Dataset(X, categorical_feature=list(table.categorical), params=params).construct()
 
 
@@ -124,9 +122,9 @@ class LightGBMGrower:
             )
         if not self._may_split():
             return Trees.stumps(grad.shape[1])
-        with _Turn(self.growth.n_threads):
-            if not getattr(self._held, "here", False) or _told != [self.growth.n_threads]:
-                _hold_threads(self.growth.n_threads)
+        with Turn(self.growth.n_threads):
+            if not (getattr(self._held, "here", False) and was_told(self.growth.n_threads)):
+                hold_threads(self.growth.n_threads)
                 self._held.here = True
             if not self.growth.params:
                 return self._grow_together(grad, hess)
@@ -154,7 +152,7 @@ class LightGBMGrower:
             return []
         params = self.params | {"linear_tree": True, "linear_lambda": reg_lambda, "learning_rate": learning_rate}
         dataset = self.bins.linear(params)
-        with _with_threads(self.growth.n_threads):
+        with with_threads(self.growth.n_threads):
             booster = _library().Booster(params, dataset)
             # LightGBM's first linear tree is always constant, so a tree of value 0 goes first.
             ones = np.ones(len(self.bins.table.X), np.float32)
@@ -162,11 +160,11 @@ class LightGBMGrower:
 
         def derivatives(prediction: Floats, data: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
             grad, hess = _float32(*gradient(prediction.copy()))
-            _hold_threads(self.growth.n_threads)  # last, for the caller's gradient may use LightGBM itself
+            hold_threads(self.growth.n_threads)  # last, for the caller's gradient may use LightGBM itself
             return grad, hess
 
         for _ in range(n_rounds):
-            with _Turn(self.growth.n_threads):
+            with Turn(self.growth.n_threads):
                 booster.update(fobj=derivatives)
         return _lightgbm_text.linear_leaves(booster.model_to_string(num_iteration=-1))[1:]
 
@@ -207,59 +205,6 @@ def _check_range(table: Table) -> None:
                 f"column {j} holds {largest[j]:.3g}, beyond the range of float32, in which LightGBM fits linear "
                 f"leaves: scale the column, or let boostbp fit the leaves."
             )
-
-
-@cache
-def _other_booster(library: Any) -> Any:
-    params = {"verbosity": -1, "num_threads": 1, "objective": "none", "min_data_in_bin": 1, "feature_pre_filter": False}
-    return library.Booster(params, library.Dataset(np.array([[0.0], [1.0]]), params=params))
-
-
-_calls: Counter[int] = Counter()  # now inside LightGBM, by their number of threads
-_turn = Condition()
-_told: list[int] = []  # the number that LightGBM was told last
-
-
-@contextmanager
-def _with_threads(n_threads: int) -> Iterator[None]:
-    """Call LightGBM with so many threads; calls with another number wait, for the number is process-wide."""
-    with _Turn(n_threads):
-        _hold_threads(n_threads)
-        yield
-
-
-class _Turn:
-    """Wait until nobody is inside LightGBM with another number of threads, and keep it so."""
-
-    def __init__(self, n_threads: int) -> None:
-        self.n_threads = n_threads
-
-    def __enter__(self) -> None:
-        with _turn:
-            _turn.wait_for(lambda: _calls.keys() <= {self.n_threads})
-            _calls[self.n_threads] += 1
-
-    def __exit__(self, *_: object) -> None:
-        with _turn:
-            _calls[self.n_threads] -= 1
-            if not _calls[self.n_threads]:
-                del _calls[self.n_threads]
-                _turn.notify_all()
-
-
-def _hold_threads(n_threads: int) -> None:
-    """Set the number of threads again, which is process-wide in LightGBM, and the log level, which is per thread.
-
-    Any call to LightGBM may have moved it, and a booster of linear trees that finds more threads
-    than at its creation is a segmentation fault. It is set through another booster: resetting
-    parameters of the one that grows would begin its random numbers anew, and every tree of
-    ``extra_trees`` or ``goss`` would be the same.
-
-    Linear trees hold it before every round. Constant leaves only grow slower with another number, so a fit tells it
-    once in each of its threads, and again if another fit of ours told another.
-    """
-    _told[:] = [n_threads]
-    _other_booster(_library()).reset_parameter({"num_threads": n_threads, "verbosity": -1})
 
 
 def _float32(grad: Floats, hess: Floats) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
