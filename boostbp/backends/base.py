@@ -12,7 +12,21 @@ from numpy.typing import NDArray
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree
 
-__all__ = ["Backend", "Grower", "Growth", "LinearLeaves", "NativeGrower", "Table", "forks_of", "refuse"]
+__all__ = [
+    "FEW_ROWS",
+    "TOGETHER",
+    "Backend",
+    "Grower",
+    "Growth",
+    "LinearLeaves",
+    "NativeGrower",
+    "Table",
+    "forks_of",
+    "refuse",
+]
+
+FEW_ROWS = 2000  # up to which a round of trees is mostly Python, where threads wait for each other
+TOGETHER = 8  # outputs that are best grown by one call then
 
 Floats = NDArray[np.float64]
 Gradient = Callable[[Floats], tuple[Floats, Floats]]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from boostbp.backends import _lightgbm_params, _lightgbm_text
 from boostbp.backends._float32 import gradients
 from boostbp.backends._lightgbm_threads import Turn, hold_threads, was_told, with_threads
-from boostbp.backends.base import Floats, Gradient, Growth, LinearLeaves, Table
+from boostbp.backends.base import FEW_ROWS, TOGETHER, Floats, Gradient, Growth, LinearLeaves, Table
 from boostbp.extras import require
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree, Trees
@@ -22,9 +22,7 @@ __all__ = ["LightGBM", "LightGBMGrower", "backend"]
 
 # A booster keeps every tree it grew, and a grower may live as long as the training data.
 _TREES_PER_BOOSTER = 2048
-_FEW_ROWS = 10_000  # up to which a call costs as much as the trees that it grows
-_FEWER_ROWS = 2_000  # up to which it costs more than all of them
-_TOGETHER = 8  # outputs of a call then
+_CHEAP_ROWS = 10_000  # up to which a call costs as much as the trees that it grows
 
 
 def _library() -> Any:
@@ -102,10 +100,10 @@ class LightGBMGrower:
         Two threads take longer than one for few rows: most of a round is Python, where they wait for each other.
         """
         n_rows = len(self.bins.table.X)
-        if self.growth.params or n_rows > _FEW_ROWS:
+        if self.growth.params or n_rows > _CHEAP_ROWS:
             return n_outputs
-        groups = -(-n_outputs // _TOGETHER)
-        return groups if n_rows <= _FEWER_ROWS else 2 * groups
+        groups = -(-n_outputs // TOGETHER)
+        return groups if n_rows <= FEW_ROWS else 2 * groups
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one tree per column; see `boostbp.backends.base.Grower`.

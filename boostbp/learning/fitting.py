@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Grower, LinearLeaves, NativeGrower, forks_of
+from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, NativeGrower, forks_of
 from boostbp.learning.bound import BoundInput
 from boostbp.learning.objective import Objective
 from boostbp.learning.sketch import Sketch
@@ -23,8 +23,6 @@ from boostbp.trees.workspace import Workspace
 __all__ = ["Rounds", "groups_of"]
 
 Floats = NDArray[np.float64]
-FEW_ROWS = 2000  # up to which a round is mostly Python, where threads wait for each other
-LEAST_OUTPUTS = 8  # that are worth a thread then
 LEAST_SHARE = 1e-6  # of a round: smaller steps than these are none
 
 
@@ -102,7 +100,7 @@ class Rounds:
         grower = self._grower()
         n_groups = forks_of(grower, n_outputs)
         if getattr(grower, "pure", False):
-            least = 1 if len(self.bound.Z) > FEW_ROWS else LEAST_OUTPUTS
+            least = 1 if len(self.bound.Z) > FEW_ROWS else TOGETHER
             n_groups = min(self.n_threads, -(-n_outputs // least))
         groups = groups_of(n_outputs, n_groups)
         growers = [grower.fork(self.seed + outputs.start) for outputs in groups]
