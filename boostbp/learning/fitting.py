@@ -249,7 +249,7 @@ class Rounds:
 
     def _check(self, trees: Trees) -> None:
         """Refuse trees whose leaves have no number in `leaf`: they would be routed wrongly without a word."""
-        most = kernels.largest(trees.split) + 1
+        most = int((trees.split[1:] - trees.split[:-1]).max(initial=0)) + 1
         if most - 1 > np.iinfo(self.leaf.dtype).max:
             raise ValueError(
                 f"the backend grew a tree of {most} leaves, but max_depth and max_leaves allow "

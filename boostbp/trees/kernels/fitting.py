@@ -70,8 +70,9 @@ def fit_trees(
     """
     n_rows, most = len(X), largest(start)
     n_trees, n_all = len(tree_split) - 1, len(start) - 1
-    tree_leaf, degrees = np.zeros(n_trees + 1, np.int64), np.empty(n_trees, np.int64)
-    output = np.ones((n_trees, 2), np.int64)
+    tree_leaf, degrees = np.empty(n_trees + 1, np.int64), np.empty(n_trees, np.int64)
+    tree_leaf[0] = 0
+    output = np.empty((n_trees, 2), np.int64)
     leaf_start, weight_start, fallback = np.empty(n_all + 1, np.int64), np.empty(n_all + 1, np.int64), np.empty(n_all)
     for i in range(n_all + 1):
         leaf_start[i] = start[i]
@@ -143,5 +144,8 @@ def fit_trees(
             add_values(row_start[block], rows, top, paths, near, degree, own, w, out[tree : tree + 1])
         first_leaf += n_leaves
         w0 += len(w)
-        tree_leaf[tree + 1], output[tree, 0], degrees[tree] = first_leaf, tree, degree
+        tree_leaf[tree + 1] = first_leaf
+        output[tree, 0] = tree
+        output[tree, 1] = 1
+        degrees[tree] = degree
     return Leaves(tree_leaf, output, degrees, leaf_start, column, frame, weight_start, weight, fallback)
