@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from boostbp.backends.base import Table
 from boostbp.estimators.base import BaseBoostBP, all_or_nothing, names_of, standard_units
+from boostbp.estimators.held_out import hold_out
 from boostbp.inputs import read_weight, refuse_extreme
 from boostbp.learning.backprop import EvalSet
 from boostbp.learning.losses import SquaredError
@@ -71,7 +72,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         target = table.X
         refuse_extreme(target, "X")
         if not sets:
-            table, target, weight, sets = self._hold_out(table, target, weight, None)
+            table, target, weight, sets = hold_out(self, table, target, weight, None)
         self._shift, self._spread = standard_units(target, weight)
         loss = SquaredError()
         metric = self._metric(loss, sets)

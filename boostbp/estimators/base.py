@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial, wraps
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -33,8 +34,6 @@ __all__ = ["BaseBoostBP", "all_or_nothing", "names_of", "standard_units"]
 Floats = NDArray[np.float64]
 P = ParamSpec("P")
 R = TypeVar("R")
-# Of early_stopping="auto": below so many rows none are given away, and so many at least are given away, or a quarter.
-HOLD_OUT_ROWS = LEAST_HELD = 50
 
 
 class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -81,6 +80,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         eval_metric: Any = None,
         early_stopping: bool | str = "auto",
         validation_fraction: float = 0.1,
+        refit: bool = True,
         n_iter_no_change: int | None = 30,
         tol: float = 0.0,
         max_time: float | None = None,
@@ -129,6 +129,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.eval_metric = eval_metric
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
+        self.refit = refit
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
         self.max_time = max_time
@@ -229,38 +230,6 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         check_is_fitted(self)
         return self.network_.predict(self._read(X).X, n_jobs=self._n_threads())
 
-    def _hold_out(
-        self, table: Table, y: Floats, weight: Floats, strata: Any
-    ) -> tuple[Table, Floats, Floats, list[EvalSet]]:
-        """Give some rows away for early stopping, if that is wanted and there are enough."""
-        if self.early_stopping not in (True, False, "auto"):
-            raise ValueError(f"early_stopping={self.early_stopping!r} is not known: use True, False or 'auto'.")
-        wanted = self.early_stopping is True or (self.early_stopping == "auto" and len(y) >= HOLD_OUT_ROWS)
-        if not wanted or self.epochs == 0:
-            return table, y, weight, []
-        share = self.validation_fraction
-        if self.early_stopping == "auto":
-            share = max(share, min(LEAST_HELD / len(y), 0.25))
-        if np.ceil(share * len(y)) >= len(y):
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction!r} of {len(y)} rows leaves none to learn from: give a "
-                "smaller share, more rows, or early_stopping=False."
-            )
-        from sklearn.model_selection import train_test_split  # brings a third of the package's time to import
-
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        rows = np.arange(len(y))
-        try:
-            train, held = train_test_split(rows, test_size=share, random_state=seed, stratify=strata)
-        except ValueError:  # a class too small to be split: without strata
-            train, held = train_test_split(rows, test_size=share, random_state=seed)
-        if not (weight[held].any() and weight[train].any()):
-            return table, y, weight, []
-        train.sort()
-        held.sort()
-        held_out = EvalSet("held_out", table.X[held], y[held], weight[held])
-        return table.take(train), y[train], weight[train], [held_out]
-
     def _metric(self, loss: Loss, eval_sets: Sequence[EvalSet]) -> Metric | None:
         """What evaluation sets are scored by; None where there are none."""
         if not eval_sets:
@@ -279,7 +248,10 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     ) -> Self:
         random = check_random_state(self.random_state)
         settings = parameters.settings_of(self, len(table.X), y.shape[1], int(random.randint(2**31 - 1)))
+        given = weight.sum()
         table, y, weight = counted(table, y, weight)
+        in_rows = weight.sum() / given
+        eval_sets = [replace(one, weight=one.weight * in_rows) if one.taken else one for one in eval_sets]
         train = partial(
             selection.train,
             table,

@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 
 from boostbp.estimators.base import all_or_nothing
+from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.supervised import Supervised
 from boostbp.inputs import read_target, read_weight
 from boostbp.learning import losses
@@ -95,7 +96,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         loss = losses.load(self.loss, n_outputs=target.shape[1])
         loss.check(target)
         if not sets:
-            table, target, weight, sets = self._hold_out(table, target, weight, labels)
+            table, target, weight, sets = hold_out(self, table, target, weight, labels)
         self._loss: Loss = loss
         metric = self._metric(loss, sets)
         return self._train(table, target, weight, loss, sets, metric, loss.link)

@@ -92,6 +92,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         start=STARTS[estimator.start],
         refit_order=estimator.refit_order,
         output=estimator.output,
+        refit=bool(estimator.refit),
         deep=estimator.deep if estimator._fewest_hidden == 0 else True,  # a single layer must be able to stand in
         skip=bool(estimator.skip),
         moves=_moves(estimator),

@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from boostbp.estimators.base import all_or_nothing, standard_units
+from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.supervised import Supervised
 from boostbp.inputs import read_target, read_weight
 from boostbp.learning import losses
@@ -117,6 +118,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         or a quarter of fewer than 200.
         False: run all epochs.
     validation_fraction : float
+    refit : bool
+        With ``deep="auto"`` and rows held out here, not in `eval_set`: once the model is chosen, its single layers and
+        output layers are grown again, by as many rounds, on all rows. Hidden layers stay.
     n_iter_no_change : int or None
         Epochs without improvement on the first evaluation set after which training stops. The best epoch is restored.
     tol : float
@@ -211,7 +215,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         loss = losses.load(self.loss, n_outputs=target.shape[1])
         loss.check(target)
         if not sets:
-            table, target, weight, sets = self._hold_out(table, target, weight, None)
+            table, target, weight, sets = hold_out(self, table, target, weight, None)
         self._shift, self._spread = _units(target, weight, loss)
         self._loss = loss
         metric = self._metric(loss, sets)

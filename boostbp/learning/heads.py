@@ -1,10 +1,11 @@
-"""Heads: an output layer boosted to its end, in pieces, until held-out rows see no more gain."""
+"""Heads: an output layer boosted to its end, in pieces, until held-out rows see no more gain; and on all rows."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import replace
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +16,23 @@ from boostbp.learning.bound import BoundInput, LayerSettings
 from boostbp.learning.layer import Layer
 from boostbp.learning.losses import Loss
 from boostbp.learning.objective import BoostTo
-from boostbp.trees.forest import Forest
 from boostbp.trees.merging import Part, merged
 
-__all__ = ["boost"]
+__all__ = ["Head", "again", "boost"]
 
 Floats = NDArray[np.float64]
 PIECE = 25  # rounds between looks at the held-out rows
 PATIENCE = 3  # pieces without gain before the end
 LEAST = 1e-4  # share of the loss of the baseline that counts as a gain
 MOST = 160  # pieces
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How an output layer was boosted, to do it again: `pieces` fits of the layer's rounds, the base in the first."""
+
+    settings: LayerSettings
+    pieces: int = 1
 
 
 def boost(
@@ -41,7 +49,7 @@ def boost(
     n_threads: int = 1,
     seed: int = 0,
     over: Callable[[], bool] = bool,
-) -> tuple[Layer, Floats]:
+) -> tuple[Layer, Floats, Head]:
     """Boost an output layer until `score`, the held-out loss of a raw output, stops falling.
 
     Parameters
@@ -63,22 +71,78 @@ def boost(
     layer : Layer
     held : (held-out rows, outputs) float64
         Its raw output there, baseline included.
+    head : Head
     """
-    bound = BoundInput(backend, table, replace(settings, n_estimators=PIECE), weight)
-    fit, raw = np.broadcast_to(baseline, y.shape), np.broadcast_to(baseline, (len(held_X), len(baseline)))
-    pieces: list[Forest] = []
+    settings = replace(settings, n_estimators=PIECE)
+    growing = _pieces(
+        table, y, weight, backend=backend, settings=settings, loss=loss, baseline=baseline, n_threads=n_threads,
+        seed=seed,
+    )  # fmt: skip
+    raw = np.broadcast_to(baseline, (len(held_X), len(baseline)))
+    pieces: list[Layer] = []
     best, best_score, held = 1, np.inf, raw
     least = LEAST * score(raw)
     while not pieces or (len(pieces) < min(MOST, best + PATIENCE) and not over()):
-        fitted = layers.fit(bound, BoostTo(loss, y, weight, fit), n_threads=n_threads, seed=seed + len(pieces))
-        pieces.append(fitted.layer.forest)
-        fit = fit + fitted.output
-        raw = raw + fitted.layer.predict(held_X, n_jobs=n_threads)
+        pieces.append(next(growing))
+        raw = raw + pieces[-1].predict(held_X, n_jobs=n_threads)
         now = score(raw)
         if now < best_score - least or len(pieces) == 1:
             best, best_score, held = len(pieces), now, raw
-        bound = copy.copy(bound)
-        bound.settings = replace(bound.settings, base=None)
-    everything = np.arange(held_X.shape[1])
-    parts = [Part(forest, everything) for forest in pieces[:best]]
-    return Layer(merged(parts, n_features=held_X.shape[1], n_outputs=y.shape[1])), held
+    return _together(pieces[:best]), held, Head(settings, best)
+
+
+def again(
+    head: Head,
+    table: Table,
+    y: Floats,
+    weight: Floats,
+    *,
+    backend: Backend,
+    loss: Loss,
+    baseline: Floats,
+    n_threads: int = 1,
+    seed: int = 0,
+    over: Callable[[], bool] = bool,
+) -> Layer | None:
+    """Boost an output layer by as many rounds on other rows; None if time is up before."""
+    growing = _pieces(
+        table, y, weight, backend=backend, settings=head.settings, loss=loss, baseline=baseline, n_threads=n_threads,
+        seed=seed,
+    )  # fmt: skip
+    pieces: list[Layer] = []
+    while len(pieces) < head.pieces:
+        if over():
+            return None
+        pieces.append(next(growing))
+    return _together(pieces)
+
+
+def _pieces(
+    table: Table,
+    y: Floats,
+    weight: Floats,
+    *,
+    backend: Backend,
+    settings: LayerSettings,
+    loss: Loss,
+    baseline: Floats,
+    n_threads: int,
+    seed: int,
+) -> Iterator[Layer]:
+    """Layers that are boosted one after the other without end, each on what those before have left."""
+    bound = BoundInput(backend, table, settings, weight)
+    fit = np.broadcast_to(baseline, y.shape)
+    for number in itertools.count():
+        fitted = layers.fit(bound, BoostTo(loss, y, weight, fit), n_threads=n_threads, seed=seed + number)
+        yield fitted.layer
+        fit = fit + fitted.output
+        if number == 0:
+            bound = copy.copy(bound)
+            bound.settings = replace(bound.settings, base=None)
+
+
+def _together(pieces: Sequence[Layer]) -> Layer:
+    """The sum of layers on one input."""
+    n_features, n_outputs = pieces[0].forest.n_features, pieces[0].forest.n_outputs
+    parts = [Part(piece.forest, np.arange(n_features)) for piece in pieces]
+    return Layer(merged(parts, n_features=n_features, n_outputs=n_outputs))

@@ -101,25 +101,29 @@ class Choice:
         Standard error of the gain, from its spread over rows.
     hurried : bool
         Whether `max_time` cut candidates short, or left them out.
+    refitted : bool
+        Whether output layers were then grown again on all rows, the held-out ones included.
     """
 
     candidates: tuple[Candidate, ...]
     gain: float
     error: float
     hurried: bool = False
+    refitted: bool = False
 
     def __str__(self) -> str:
         """Sentences: what each candidate lost, what depth added, what the model is made of."""
         made_of = " + ".join(f"{one.weight:.2f} {one.name}" for one in self.candidates if one.weight)
         deep = any(one.weight and one.stack for one in self.candidates)
         verdict = "networks are part of the model" if deep else "no network is part of it"
+        refitted = ", output layers grown again on all rows" if self.refitted else ""
         hurried = ["max_time cut candidates short, or left them out: more of it may give a better model."]
         return "\n".join(
             [
                 "Loss on held-out rows:",
                 *(f"  {one.loss:.6g}  {one.name}" for one in self.candidates),
                 f"Depth lowered it by {self.gain:.3g}, standard error {self.error:.3g}: {verdict}.",
-                f"The model is {made_of}.",
+                f"The model is {made_of}{refitted}.",
                 *(hurried if self.hurried else []),
             ]
         )

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Backend, Table
 from boostbp.learning.bound import LayerSettings
 from boostbp.learning.budget import Budget
-from boostbp.learning.heads import boost
+from boostbp.learning.heads import Head, boost
 from boostbp.learning.layer import Layer
 from boostbp.learning.losses import Loss
 from boostbp.learning.network import Network, seen
+from boostbp.learning.rounds import round_of
 from boostbp.learning.settings import Settings
 from boostbp.learning.watch import EvalSet
 from boostbp.learning.weighing import Option
@@ -26,7 +27,8 @@ from boostbp.trees.ridge import Ridge
 __all__ = ["Pool", "grown"]
 
 Floats = NDArray[np.float64]
-FOR_SINGLES = 0.7  # share of `max_time` by which single layers are done
+# Shares of `max_time` by which single layers, and output layers grown to their end, are done
+FOR_SINGLES, FOR_HEADS = 0.7, 0.95
 RATE = 0.04  # shrinkage of heads: slower than in an epoch, as they are grown once
 LARGER = 3  # times the rows per leaf, of single layers with large leaves
 SHALLOW = 2  # depth of single layers with shallow trees: few features act together
@@ -81,9 +83,9 @@ class Pool:
         for left, (kind, layer) in zip(range(len(kinds), 0, -1), kinds, strict=True):
             if left < len(kinds) and budget.over():
                 return
-            fitted, raw = self._head(self.table, self.held.X, layer, budget, budget.until(FOR_SINGLES, left))
+            fitted, raw, head = self._head(self.table, self.held.X, layer, budget, budget.until(FOR_SINGLES, left))
             name = f"single layer, {kind}" if kind else "single layer"
-            yield Option(name, None, Network((fitted,), self.baseline), raw)
+            yield Option(name, None, Network((fitted,), self.baseline), raw, head)
 
     def _kinds(self) -> Iterator[tuple[str, LayerSettings]]:
         """What is special about a single layer, and its settings."""
@@ -117,7 +119,10 @@ class Pool:
 
     def plainly(self, name: str, network: Network) -> Option:
         """A network as it was trained."""
-        return Option(name, name, network, network.predict(self.held.X, n_jobs=self.settings.n_threads))
+        held, last = network.predict(self.held.X, n_jobs=self.settings.n_threads), self.settings.layers[-1]
+        forest, boosted = network.layers[-1].forest, self.settings.output == "boost"
+        n_rounds = 1 + int(round_of(forest, base=last.base is not None).max(initial=-1))
+        return Option(name, name, network, held, Head(replace(last, n_estimators=n_rounds)) if boosted else None)
 
     def headed(self, option: Option, budget: Budget, left: int = 1) -> Iterator[Option]:
         """The hidden layers of a network, one of so many left, under output layers grown to their end."""
@@ -128,18 +133,18 @@ class Pool:
         if self.refitted and len(network.layers) == 2:  # with more, the layers between would see the features too
             kinds.append(("constant leaves on hidden units and features", True, self.plain))
         for number, (kind, skip, layer) in enumerate(kinds):
-            if budget.over():
+            until = budget.until(FOR_HEADS, left * len(kinds) - number)
+            if budget.over(until):
                 return
-            until = budget.until(1.0, left * len(kinds) - number)
             below, held_below = (seen([X, h], skip=skip) for X, h in zip(inputs, hidden, strict=True))
             categorical = tuple(hidden[0].shape[1] + j for j in self.table.categorical) if skip else ()
-            fitted, raw = self._head(Table(below, categorical), held_below, layer, budget, until)
+            fitted, raw, head = self._head(Table(below, categorical), held_below, layer, budget, until)
             headed = Network((*network.layers[:-1], fitted), self.baseline, skip)
-            yield Option(f"{option.name}, {kind}", option.stack, headed, raw)
+            yield Option(f"{option.name}, {kind}", option.stack, headed, raw, head)
 
     def _head(
         self, table: Table, held_X: Floats, layer: LayerSettings, budget: Budget, until: float
-    ) -> tuple[Layer, Floats]:
+    ) -> tuple[Layer, Floats, Head]:
         return boost(
             table, self.y, self.weight, backend=self.backend, settings=layer, loss=self.loss, baseline=self.baseline,
             held_X=held_X, score=self.score, n_threads=self.settings.n_threads, seed=self.settings.seed,

@@ -20,6 +20,7 @@ from boostbp.learning.merging import weighted_sum
 from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network
 from boostbp.learning.pool import Pool, grown
+from boostbp.learning.refit import Refit
 from boostbp.learning.sampling import growing
 from boostbp.learning.settings import Settings
 from boostbp.learning.watch import EvalSet
@@ -58,6 +59,7 @@ def train(
     others 2004). Where no sum with a network in it is better than the best without by more than
     `settings.least_gain` standard errors, networks are left out. Where classes are learnt, the model lies between the
     two sums: the same rows chose the networks' epochs, and few rows that are far off decide on their log-loss.
+    If they are training rows that were held out, the output layers of what is chosen are grown again on all rows.
 
     Of ``settings.max_time`` the network takes `FOR_NETWORK` at most, and each other candidate its share of the rest.
     An interrupt ends all of it: the model is made of the candidates that are there.
@@ -79,8 +81,9 @@ def train(
         return network, history
     budget.spent |= history.stop is Stop.TIME
     held = eval_sets[0]
-    target = softened(to_target(held.y), held.weight, loss)
-    pool = Pool(table, y, weight, growing(backend, settings), loss, settings, network.baseline, held, target)
+    target = to_target(held.y)
+    unsure = softened(target, held.weight, loss)
+    pool = Pool(table, y, weight, growing(backend, settings), loss, settings, network.baseline, held, unsure)
     options: list[Option] = []
     try:
         for option in _options(pool, network, again, budget):
@@ -95,12 +98,28 @@ def train(
         options, pool.row_losses, held.weight, least_gain=settings.least_gain, doubt=doubt_of(loss)
     )
     shares = list(zip(options, map(float, weights), strict=True))
-    candidates = (Candidate(one.name, pool.score(one.held), w, one.stack) for one, w in shares)
-    history.choice = Choice(tuple(candidates), gain, error, budget.spent)
-    chosen = [(option.network, w) for option, w in shares if w > 0]
-    if not any(option.stack and w for option, w in shares):  # its hidden layers are what `transform` gives
-        chosen.append((network, 0.0))
-    return weighted_sum(*zip(*chosen, strict=True)), history
+    candidates = tuple(Candidate(one.name, pool.score(one.held), w, one.stack) for one, w in shares)
+    used = [option for option, w in shares if w > 0]
+    chosen = [option.network for option in used]
+    if settings.refit and held.taken and history.stop is not Stop.INTERRUPTED:
+        chosen = _on_all_rows(used, Refit.of(pool, target, budget.over), history)
+    refitted = any(new is not option.network for new, option in zip(chosen, used, strict=True))
+    history.choice = Choice(candidates, gain, error, budget.spent, refitted)
+    said = [w for _, w in shares if w > 0]
+    if not any(option.stack for option in used):  # its hidden layers are what `transform` gives
+        chosen, said = [*chosen, network], [*said, 0.0]
+    return weighted_sum(chosen, said), history
+
+
+def _on_all_rows(used: Sequence[Option], refit: Refit, history: History) -> list[Network]:
+    """The networks of the options, each refitted unless an interrupt came before."""
+    networks = [option.network for option in used]
+    try:
+        for k, option in enumerate(used):
+            networks[k] = refit(option)
+    except KeyboardInterrupt:
+        history.stop = Stop.INTERRUPTED
+    return networks
 
 
 def _options(

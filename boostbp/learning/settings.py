@@ -39,6 +39,8 @@ class Settings:
         Weigh the network against single layers on the first evaluation set, or keep it as it is.
     least_gain : float
         Standard errors by which depth must lower the held-out loss to stay in the model.
+    refit : bool
+        Grow the output layers of the weighed model again on all rows, where those that chose it were training rows.
     skip : bool
         Layers above the first see the input beside the hidden layer below them.
     best_rounds : bool
@@ -68,6 +70,7 @@ class Settings:
     tol: float = 0.0
     deep: Literal["auto", True] = True
     least_gain: float = 0.5
+    refit: bool = True
     skip: bool = False
     best_rounds: bool = True
     moves: int = 1

@@ -25,17 +25,21 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class EvalSet:
-    """Rows that are watched but not learned from: `y` as `Metric` wants it, (rows, outputs)."""
+    """Rows that are watched but not learned from: `y` as `Metric` wants it, (rows, outputs).
+
+    `taken` says that they are training rows held out by us, which the model may learn from once it is chosen.
+    """
 
     name: str
     X: Floats
     y: Floats
     weight: Floats
+    taken: bool = False
 
     def some(self, most: int) -> EvalSet:
         """At most so many of the rows, evenly spaced."""
         rows = evenly(len(self.X), most)
-        return EvalSet(self.name, self.X[rows], self.y[rows], self.weight[rows])
+        return replace(self, X=self.X[rows], y=self.y[rows], weight=self.weight[rows])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.learning.heads import Head
 from boostbp.learning.losses import Logistic, Loss, Softmax
 from boostbp.learning.network import Network
 
@@ -31,12 +32,15 @@ class Option:
     network : Network
     held : (rows, outputs) float64
         Its raw output on the held-out rows.
+    head : Head or None
+        How its output layer may be grown again on more rows.
     """
 
     name: str
     stack: str | None
     network: Network
     held: Floats
+    head: Head | None = None
 
 
 def doubt_of(loss: Loss) -> float:

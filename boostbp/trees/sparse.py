@@ -98,6 +98,13 @@ def beside(left: Floats, right: Matrix) -> Matrix:
     return np.hstack([left, right])
 
 
+def below(top: Matrix, bottom: Matrix) -> Matrix:
+    """Rows of two inputs of one kind in one."""
+    if isinstance(top, Sparse):
+        return Sparse.of(sp.vstack([top.entries, bottom.entries]))
+    return np.vstack([top, bottom])
+
+
 def tiles(begin: int, end: int, n_columns: int) -> list[slice]:
     """Rows ``begin .. end - 1`` in pieces of at most `CELLS` cells."""
     size = max(1, CELLS // max(1, n_columns))

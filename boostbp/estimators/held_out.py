@@ -1,0 +1,51 @@
+"""Held-out rows: training rows that are given away for early stopping, and to choose the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from boostbp.backends.base import Table
+from boostbp.learning.watch import EvalSet
+
+__all__ = ["hold_out"]
+
+Floats = NDArray[np.float64]
+# Of early_stopping="auto": below so many rows none are given away, and so many at least are given away, or a quarter.
+HOLD_OUT_ROWS = LEAST_HELD = 50
+
+
+def hold_out(
+    estimator: Any, table: Table, y: Floats, weight: Floats, strata: Any
+) -> tuple[Table, Floats, Floats, list[EvalSet]]:
+    """Give some rows away, if the estimator's `early_stopping` wants it and there are enough."""
+    if estimator.early_stopping not in (True, False, "auto"):
+        raise ValueError(f"early_stopping={estimator.early_stopping!r} is not known: use True, False or 'auto'.")
+    wanted = estimator.early_stopping is True or (estimator.early_stopping == "auto" and len(y) >= HOLD_OUT_ROWS)
+    if not wanted or estimator.epochs == 0:
+        return table, y, weight, []
+    share = estimator.validation_fraction
+    if estimator.early_stopping == "auto":
+        share = max(share, min(LEAST_HELD / len(y), 0.25))
+    if np.ceil(share * len(y)) >= len(y):
+        raise ValueError(
+            f"validation_fraction={estimator.validation_fraction!r} of {len(y)} rows leaves none to learn from: give a "
+            "smaller share, more rows, or early_stopping=False."
+        )
+    from sklearn.model_selection import train_test_split  # brings a third of the package's time to import
+
+    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
+    rows = np.arange(len(y))
+    try:
+        train, held = train_test_split(rows, test_size=share, random_state=seed, stratify=strata)
+    except ValueError:  # a class too small to be split: without strata
+        train, held = train_test_split(rows, test_size=share, random_state=seed)
+    if not (weight[held].any() and weight[train].any()):
+        return table, y, weight, []
+    train.sort()
+    held.sort()
+    held_out = EvalSet("held_out", table.X[held], y[held], weight[held], taken=True)
+    return table.take(train), y[train], weight[train], [held_out]

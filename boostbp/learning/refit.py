@@ -1,0 +1,69 @@
+"""Refit: output layers of a chosen model grown again, by as many rounds, on all rows; those that chose it included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Table
+from boostbp.learning import heads
+from boostbp.learning.network import Network
+from boostbp.learning.pool import Pool
+from boostbp.learning.weighing import Option
+from boostbp.trees.sparse import below
+
+__all__ = ["Refit"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Refit:
+    """All rows, and how output layers are grown on them.
+
+    Attributes
+    ----------
+    pool : Pool
+    table : Table
+        The rows of the pool, and those it held out.
+    y : (rows, outputs), weight : (rows,) float64
+    over : callable
+        ``over() -> bool``: whether time is up.
+    """
+
+    pool: Pool
+    table: Table
+    y: Floats
+    weight: Floats
+    over: Callable[[], bool] = bool
+
+    @classmethod
+    def of(cls, pool: Pool, target: Floats, over: Callable[[], bool] = bool) -> Refit:
+        """All rows of a pool; `target` is that of the held-out ones, as the loss takes it."""
+        held = pool.held
+        counts = held.weight > 0
+        table = Table(below(pool.table.X, held.X[counts]), pool.table.categorical)
+        y = np.concatenate([pool.y, target[counts]])
+        return cls(pool, table, y, np.concatenate([pool.weight, held.weight[counts]]), over)
+
+    def __call__(self, option: Option) -> Network:
+        """The network of an option with its output layer grown on all rows; as it is if that cannot be, or not now."""
+        network, head, pool = option.network, option.head, self.pool
+        if head is None:
+            return network
+        n_threads, seed = pool.settings.n_threads, pool.settings.seed
+        seen = network.output_input(self.table.X, n_jobs=n_threads)
+        units = seen.shape[1] - self.table.X.shape[1]
+        features_seen = network.skip or len(network.layers) == 1
+        categorical = tuple(units + j for j in self.table.categorical) if features_seen else ()
+        try:
+            layer = heads.again(
+                head, Table(seen, categorical), self.y, self.weight, backend=pool.backend, loss=pool.loss,
+                baseline=network.baseline, n_threads=n_threads, seed=seed, over=self.over,
+            )  # fmt: skip
+        except FloatingPointError:
+            return network
+        return network if layer is None else replace(network, layers=(*network.layers[:-1], layer))
