@@ -102,7 +102,7 @@ def train(
     used = [option for option, w in shares if w > 0]
     chosen = [option.network for option in used]
     if settings.refit and held.taken and history.stop is not Stop.INTERRUPTED:
-        chosen = _on_all_rows(used, Refit.of(pool, target, budget.over), history)
+        chosen = _on_all_rows(used, partial(Refit.of, pool, target, budget.over), history)
     refitted = any(new is not option.network for new, option in zip(chosen, used, strict=True))
     history.choice = Choice(candidates, gain, error, budget.spent, refitted)
     said = [w for _, w in shares if w > 0]
@@ -111,10 +111,11 @@ def train(
     return weighted_sum(chosen, said), history
 
 
-def _on_all_rows(used: Sequence[Option], refit: Refit, history: History) -> list[Network]:
+def _on_all_rows(used: Sequence[Option], join: Callable[[], Refit], history: History) -> list[Network]:
     """The networks of the options, each refitted unless an interrupt came before."""
     networks = [option.network for option in used]
     try:
+        refit = join()
         for k, option in enumerate(used):
             networks[k] = refit(option)
     except KeyboardInterrupt:
