@@ -12,7 +12,7 @@ from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, Nati
 from boostbp.learning.bound import BoundInput
 from boostbp.learning.objective import Objective
 from boostbp.learning.sketch import Sketch
-from boostbp.trees import kernels, threads
+from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.fitting import fit_trees, rows_by_leaf
 from boostbp.trees.forest import Forest, Grown, Member
 from boostbp.trees.ridge import LeafModel, LeafRanges, Paths, fit_rows
@@ -155,6 +155,7 @@ class Rounds:
     def _round(self, number: int, grower: Grower, outputs: slice, grad: Floats, hess: Floats) -> Grown:
         """One round of some outputs."""
         settings, n_outputs = self.bound.settings, self.objective.n_outputs
+        interrupts.check()
         trees = Trees.of(grower.grow(grad, hess))
         self._check(trees)
         first = self.first + number * n_outputs
@@ -181,6 +182,7 @@ class Rounds:
                 f"such as backend='xgboost' on numeric features: use sketch={sketch.kind!r}, one column."
             )
         for number in range(self.first, self.first + settings.n_estimators):
+            interrupts.check()
             grad, hess = (np.ascontiguousarray(a) for a in self.objective.gradient(self.running.T, everything))
             weight = hess.mean(axis=1)
             if sketch is None:
@@ -220,6 +222,7 @@ class Rounds:
         start = self.running[outputs].T.copy()
 
         def gradient(score: Floats) -> tuple[Floats, Floats]:
+            interrupts.check()
             grad, hess = self.objective.gradient(start + score.reshape(-1, 1), outputs)
             return grad.ravel(), hess.ravel()
 

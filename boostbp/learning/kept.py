@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from boostbp.learning.bound import BoundInput
 from boostbp.learning.fitting import Rounds, groups_of
 from boostbp.learning.layer import Fit, Layer, SquaredTo, Trace
-from boostbp.trees import kernels, threads
+from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.ridge import without_ones
 from boostbp.trees.sparse import Matrix, Sparse
 
@@ -35,6 +35,7 @@ class Kept:
     n_threads : int
     """
 
+    @interrupts.held()
     def __init__(self, bound: BoundInput, fitted: Fit, n_threads: int) -> None:
         self.forest, self.leaf = fitted.layer.forest, fitted.trace.leaf
         leaves, settings = self.forest.leaves, bound.settings
@@ -56,6 +57,7 @@ class Kept:
         grown = settings.n_estimators > 0 and not settings.growth.shared
         return grown and settings.leaves == "refit"
 
+    @interrupts.held()
     def fit(self, bound: BoundInput, objective: SquaredTo, n_threads: int) -> Fit:
         """The layer with the same trees, fitted to another target."""
         run = Rounds.of(bound, objective, n_threads, 0)
@@ -69,6 +71,7 @@ class Kept:
 
         def alone(outputs: slice) -> None:
             for begin in range(run.first, self.forest.n_trees, n_outputs):
+                interrupts.check()
                 grad, _ = objective.gradient(run.running[outputs].T, outputs)
                 trees = slice(begin + outputs.start, begin + outputs.stop)
                 self._refit(bound, trees, np.ascontiguousarray(grad.T), run.running[outputs], weight)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from boostbp.learning.bound import BoundInput, LayerSettings
 from boostbp.learning.fitting import Rounds
 from boostbp.learning.objective import Objective, SquaredTo
+from boostbp.trees import interrupts
 from boostbp.trees.basis import Elementwise
 from boostbp.trees.forest import Forest
 from boostbp.trees.sparse import Matrix, Sparse
@@ -80,6 +81,7 @@ class Fit(NamedTuple):
     trace: Trace
 
 
+@interrupts.held()
 def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: int = 0) -> Fit:
     """Fit a layer from scratch.
 

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.trees import interrupts
 from boostbp.trees.kernels import columns as kernels
 from boostbp.trees.kernels import frames
 from boostbp.trees.sparse import Matrix, Sparse
@@ -42,6 +43,7 @@ class Standardised:
     variance: Floats
 
     @classmethod
+    @interrupts.held()
     def of(cls, Z: Matrix, weight: Floats) -> Self:
         """All columns, with row weights."""
         n_columns = Z.shape[1]

@@ -92,18 +92,20 @@ from boostbp import BoostBPRegressor
 
 X, Y = load_diabetes(return_X_y=True)
 
-def press(progress):
-    if progress.epoch.epoch == 2:
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-
 settings = {"n_estimators": 20, "n_jobs": 2, "early_stopping": False, "random_state": 0}
 BoostBPRegressor((8,), backend=sys.argv[1], epochs=2, **settings).fit(X, Y)  # loads all that is compiled
-model = BoostBPRegressor(
-    (8,), backend=sys.argv[1], epochs=10**9, callbacks=[press], verbose=1, **settings
-).fit(X, Y)
-assert np.isfinite(model.predict(X)).all()
-assert model.n_iter_ >= 2
-print(model.history_.stop.name)
+for delay in (0.01, 0.02, 0.03, 0.05, 0.08, 0.13):
+
+    def press(progress):
+        if progress.epoch.epoch == 2:
+            threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    model = BoostBPRegressor(
+        (8,), backend=sys.argv[1], epochs=10**9, callbacks=[press], verbose=1, **settings
+    ).fit(X, Y)
+    assert np.isfinite(model.predict(X)).all()
+    assert model.n_iter_ >= 2
+    print(model.history_.stop.name)
 """
 
 
@@ -111,7 +113,7 @@ print(model.history_.stop.name)
 @pytest.mark.parametrize("backend", LIBRARIES)
 def test_the_key_itself_while_threads_grow_trees(backend):
     done = subprocess.run([sys.executable, "-c", SCRIPT, backend], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout) == (0, "INTERRUPTED\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, 6 * "INTERRUPTED\n"), done.stderr
     assert "Traceback" not in done.stderr
 
 
