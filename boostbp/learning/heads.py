@@ -18,7 +18,7 @@ from boostbp.learning.losses import Loss
 from boostbp.learning.objective import BoostTo
 from boostbp.trees.merging import Part, merged
 
-__all__ = ["Head", "again", "boost"]
+__all__ = ["Head", "Rows", "again", "boost"]
 
 Floats = NDArray[np.float64]
 PIECE = 25  # rounds between looks at the held-out rows
@@ -35,32 +35,60 @@ class Head:
     pieces: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What output layers are boosted on.
+
+    Attributes
+    ----------
+    table : Table
+        What the layer sees of the training rows.
+    y : (rows, outputs), weight : (rows,) float64
+    backend : Backend
+    loss : Loss
+    baseline : (outputs,) float64
+        Raw output that boosting starts from.
+    n_threads, seed : int
+    """
+
+    table: Table
+    y: Floats
+    weight: Floats
+    backend: Backend
+    loss: Loss
+    baseline: Floats
+    n_threads: int = 1
+    seed: int = 0
+
+    def pieces(self, settings: LayerSettings) -> Iterator[Layer]:
+        """Layers boosted one after the other without end, each on what those before have left; one base for all."""
+        bound = BoundInput(self.backend, self.table, settings, self.weight)
+        fit = np.broadcast_to(self.baseline, self.y.shape)
+        for number in itertools.count():
+            goal = BoostTo(self.loss, self.y, self.weight, fit)
+            fitted = layers.fit(bound, goal, n_threads=self.n_threads, seed=self.seed + number)
+            yield fitted.layer
+            fit = fit + fitted.output
+            if number == 0:
+                bound = copy.copy(bound)
+                bound.settings = replace(bound.settings, base=None)
+
+
 def boost(
-    table: Table,
-    y: Floats,
-    weight: Floats,
-    *,
-    backend: Backend,
+    rows: Rows,
     settings: LayerSettings,
-    loss: Loss,
-    baseline: Floats,
+    *,
     held_X: Floats,
     score: Callable[[Floats], float],
-    n_threads: int = 1,
-    seed: int = 0,
     over: Callable[[], bool] = bool,
 ) -> tuple[Layer, Floats, Head]:
     """Boost an output layer until `score`, the held-out loss of a raw output, stops falling.
 
     Parameters
     ----------
-    table : Table
-        What the layer sees of the training rows.
-    y : (rows, outputs), weight : (rows,) float64
+    rows : Rows
     settings : LayerSettings
         Of the layer; its number of rounds is not looked at.
-    baseline : (outputs,) float64
-        Raw output that boosting starts from.
     held_X : (held-out rows, features) float64
         What the layer sees of them.
     over : callable
@@ -74,71 +102,29 @@ def boost(
     head : Head
     """
     settings = replace(settings, n_estimators=PIECE)
-    growing = _pieces(
-        table, y, weight, backend=backend, settings=settings, loss=loss, baseline=baseline, n_threads=n_threads,
-        seed=seed,
-    )  # fmt: skip
-    raw = np.broadcast_to(baseline, (len(held_X), len(baseline)))
+    growing = rows.pieces(settings)
+    raw = np.broadcast_to(rows.baseline, (len(held_X), len(rows.baseline)))
     pieces: list[Layer] = []
     best, best_score, held = 1, np.inf, raw
     least = LEAST * score(raw)
     while not pieces or (len(pieces) < min(MOST, best + PATIENCE) and not over()):
         pieces.append(next(growing))
-        raw = raw + pieces[-1].predict(held_X, n_jobs=n_threads)
+        raw = raw + pieces[-1].predict(held_X, n_jobs=rows.n_threads)
         now = score(raw)
         if now < best_score - least or len(pieces) == 1:
             best, best_score, held = len(pieces), now, raw
     return _together(pieces[:best]), held, Head(settings, best)
 
 
-def again(
-    head: Head,
-    table: Table,
-    y: Floats,
-    weight: Floats,
-    *,
-    backend: Backend,
-    loss: Loss,
-    baseline: Floats,
-    n_threads: int = 1,
-    seed: int = 0,
-    over: Callable[[], bool] = bool,
-) -> Layer | None:
+def again(rows: Rows, head: Head, *, over: Callable[[], bool] = bool) -> Layer | None:
     """Boost an output layer by as many rounds on other rows; None if time is up before."""
-    growing = _pieces(
-        table, y, weight, backend=backend, settings=head.settings, loss=loss, baseline=baseline, n_threads=n_threads,
-        seed=seed,
-    )  # fmt: skip
+    growing = rows.pieces(head.settings)
     pieces: list[Layer] = []
     while len(pieces) < head.pieces:
         if over():
             return None
         pieces.append(next(growing))
     return _together(pieces)
-
-
-def _pieces(
-    table: Table,
-    y: Floats,
-    weight: Floats,
-    *,
-    backend: Backend,
-    settings: LayerSettings,
-    loss: Loss,
-    baseline: Floats,
-    n_threads: int,
-    seed: int,
-) -> Iterator[Layer]:
-    """Layers that are boosted one after the other without end, each on what those before have left."""
-    bound = BoundInput(backend, table, settings, weight)
-    fit = np.broadcast_to(baseline, y.shape)
-    for number in itertools.count():
-        fitted = layers.fit(bound, BoostTo(loss, y, weight, fit), n_threads=n_threads, seed=seed + number)
-        yield fitted.layer
-        fit = fit + fitted.output
-        if number == 0:
-            bound = copy.copy(bound)
-            bound.settings = replace(bound.settings, base=None)
 
 
 def _together(pieces: Sequence[Layer]) -> Layer:

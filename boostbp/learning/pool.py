@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Backend, Table
 from boostbp.learning.bound import LayerSettings
 from boostbp.learning.budget import Budget
-from boostbp.learning.heads import Head, boost
+from boostbp.learning.heads import Head, Rows, boost
 from boostbp.learning.layer import Layer
 from boostbp.learning.losses import Loss
 from boostbp.learning.network import Network, seen
@@ -145,11 +145,13 @@ class Pool:
     def _head(
         self, table: Table, held_X: Floats, layer: LayerSettings, budget: Budget, until: float
     ) -> tuple[Layer, Floats, Head]:
-        return boost(
-            table, self.y, self.weight, backend=self.backend, settings=layer, loss=self.loss, baseline=self.baseline,
-            held_X=held_X, score=self.score, n_threads=self.settings.n_threads, seed=self.settings.seed,
-            over=partial(budget.over, until),
-        )  # fmt: skip
+        rows = self.rows(table, self.y, self.weight)
+        return boost(rows, layer, held_X=held_X, score=self.score, over=partial(budget.over, until))
+
+    def rows(self, table: Table, y: Floats, weight: Floats) -> Rows:
+        """Rows as output layers see them, to boost such layers on."""
+        n_threads, seed = self.settings.n_threads, self.settings.seed
+        return Rows(table, y, weight, self.backend, self.loss, self.baseline, n_threads, seed)
 
 
 def grown(layer: LayerSettings, **how: Any) -> LayerSettings:

@@ -54,16 +54,12 @@ class Refit:
         network, head, pool = option.network, option.head, self.pool
         if head is None:
             return network
-        n_threads, seed = pool.settings.n_threads, pool.settings.seed
-        seen = network.output_input(self.table.X, n_jobs=n_threads)
+        seen = network.output_input(self.table.X, n_jobs=pool.settings.n_threads)
         units = seen.shape[1] - self.table.X.shape[1]
         features_seen = network.skip or len(network.layers) == 1
         categorical = tuple(units + j for j in self.table.categorical) if features_seen else ()
         try:
-            layer = heads.again(
-                head, Table(seen, categorical), self.y, self.weight, backend=pool.backend, loss=pool.loss,
-                baseline=network.baseline, n_threads=n_threads, seed=seed, over=self.over,
-            )  # fmt: skip
+            layer = heads.again(pool.rows(Table(seen, categorical), self.y, self.weight), head, over=self.over)
         except FloatingPointError:
             return network
         return network if layer is None else replace(network, layers=(*network.layers[:-1], layer))
