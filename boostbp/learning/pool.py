@@ -73,7 +73,7 @@ class Pool:
         return replace(large, basis=Constant(), base=None, ridge=Ridge(PLAIN_LAMBDA, True, True))
 
     @property
-    def refitted(self) -> bool:
+    def fits_leaves(self) -> bool:
         """Whether leaves are fitted by us: libraries' own are never constant."""
         return self.settings.layers[-1].leaves == "refit"
 
@@ -90,7 +90,7 @@ class Pool:
     def _kinds(self) -> Iterator[tuple[str, LayerSettings]]:
         """What is special about a single layer, and its settings."""
         smooth, plain = replace(self.smooth, base_least=0.0), self.plain  # features are not alike as hidden units are
-        if not self.refitted:
+        if not self.fits_leaves:
             yield "", smooth
             return
         best, drawn = grown(smooth, extra_trees=False), smooth.growth.extra_trees
@@ -130,7 +130,7 @@ class Pool:
         inputs = self.table.X, self.held.X
         hidden = tuple(network.representation(X, -2, n_jobs=n_threads) for X in inputs)
         kinds = [("final output layer", network.skip, self.smooth)]
-        if self.refitted and len(network.layers) == 2:  # with more, the layers between would see the features too
+        if self.fits_leaves and len(network.layers) == 2:  # with more, the layers between would see the features too
             kinds.append(("constant leaves on hidden units and features", True, self.plain))
         for number, (kind, skip, layer) in enumerate(kinds):
             until = budget.until(FOR_HEADS, left * len(kinds) - number)
