@@ -132,8 +132,9 @@ class Pool:
         kinds = [("final output layer", network.skip, self.smooth)]
         if self.fits_leaves and len(network.layers) == 2:  # with more, the layers between would see the features too
             kinds.append(("constant leaves on hidden units and features", True, self.plain))
+        end = FOR_HEADS if self.held.taken else 1.0  # the rest is for all rows
         for number, (kind, skip, layer) in enumerate(kinds):
-            until = budget.until(FOR_HEADS, left * len(kinds) - number)
+            until = budget.until(end, left * len(kinds) - number)
             if budget.over(until):
                 return
             below, held_below = (seen([X, h], skip=skip) for X, h in zip(inputs, hidden, strict=True))
