@@ -69,7 +69,7 @@ def drawn(number: int) -> Drawn:
         "penalize_constant": one(True, False),
         "standardize": one(True, False),
         "clip": one(True, True, True, False),
-        "base": one("ridge", "ridge", None),
+        "base": one("ridge", "additive", None),
         "base_lambda": one("gcv", "gcv", 0.0, log(1e-6, 1e3)),
         "epochs": 12,
         "start": one("projection", "principal", "identity", "noise"),

@@ -67,6 +67,6 @@ WORDS: dict[str, tuple[Any, ...]] = {
     "multi_strategy": ("one_output_per_tree", "multi_output_tree"),
     "extra_trees": ("auto", True, False),
     "leaves": ("refit", "native"),
-    "base": ("ridge", None),
+    "base": ("ridge", "additive", None),
     **dict.fromkeys(("penalize_constant", "standardize", "clip"), (True, False)),
 }

@@ -40,7 +40,7 @@ def fit_layer(
     penalize_constant: bool = True,
     standardize: bool = True,
     clip: bool = True,
-    base: Literal["ridge"] | None = None,
+    base: Literal["ridge", "additive"] | None = None,
     base_lambda: float | Literal["gcv"] | None = None,
     leaves: Literal["refit", "native"] = "refit",
     multi_strategy: Literal["one_output_per_tree", "multi_output_tree"] = "one_output_per_tree",

@@ -54,8 +54,8 @@ class Inspected:
         layer : int, optional
             For splits and gains: of the columns that this layer reads (see `layer_names`); -1 is the output
             layer. Without it, of the features for the whole model: from the outputs, importance flows down layer by
-            layer, that of a hidden unit to the columns that the trees of this unit read. Ridge regressions
-            (``base="ridge"``) have no splits and do not count.
+            layer, that of a hidden unit to the columns that the trees of this unit read. What a layer
+            starts from (`base`) does not count.
         X : array-like, (rows, features), optional
             For attributions and Jacobians: the rows to average over. Without it, some hundred training rows, whose
             result is kept in the model.

@@ -70,9 +70,10 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Whether the constant is penalised, and whether weights are penalised in units of the leaf.
     clip : bool
         Clip the inputs of a leaf regression to the range the leaf saw in training.
-    base : {"ridge", None}
+    base : {"ridge", "additive", None}
         Start each layer with a ridge regression on all its inputs; with more than 1,000 rows and inputs, on the 1,000
-        inputs of largest variance in units of their range.
+        inputs of largest variance in units of their range. "additive": on smooth functions of each input, splines of
+        the degree of `basis` with up to 9 intervals between quantiles, kept smooth by the same penalty.
     base_lambda : float, "gcv", sequence of these, or None
         Its penalty; "gcv" (and None): by generalised cross-validation, on hidden units not less than .15 of the mean
         sum of squares of a unit. Linear hidden layers may learn faster with 1.

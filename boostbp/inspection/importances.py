@@ -2,9 +2,9 @@
 
 **Whole model.** Splits and gains are of trees, and a feature acts on the output through the trees of all layers.
 The importance of the whole model flows down: the output layer's total is shared by the columns that it reads, the
-share of a hidden unit by the columns that the unit's own trees read, and so on down to the features. A ridge
-regression that a layer starts from has neither splits nor gains and does not count there; slopes and attributions
-see all of the model.
+share of a hidden unit by the columns that the unit's own trees read, and so on down to the features. The base that
+a layer starts from does not count there: a ridge regression has no splits, and knots of smooth functions, which have a
+gain of 0, are no choice; slopes and attributions see all of the model.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _totals(forest: Forest, kind: str) -> Floats:
     """Splits or gains of the trees of each output at each column, (outputs, columns)."""
     if kind == "gain" and np.isnan(forest.gain).any():
         raise ValueError("kind='gain' is not known: the backend states no gain of its splits. Use kind='split'.")
-    value = np.maximum(forest.gain, 0.0) if kind == "gain" else np.ones(len(forest.gain))
+    value = np.maximum(forest.gain, 0.0) if kind == "gain" else (forest.gain != 0.0).astype(float)
     totals = np.zeros((forest.n_outputs, forest.n_features))
     for tree, (first, served) in enumerate(forest.leaves.tree_output):
         splits = slice(forest.tree_split[tree], forest.tree_split[tree + 1])

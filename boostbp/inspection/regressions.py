@@ -151,6 +151,10 @@ def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categor
         return f"{name} in {{{', '.join(str(categories[code]) for code in np.flatnonzero(kept))}}}{missing}"
     upper = min((tree.threshold[split] for split, is_left in steps if is_left), default=np.inf)
     lower = max((tree.threshold[split] for split, is_left in steps if not is_left), default=-np.inf)
+    if lower == np.inf:  # the leaf of an additive base for missing values
+        return f"{name} missing"
+    if lower == -np.inf and upper == np.inf:
+        return f"{name} known{missing}"
     low = f"{lower:.6g} < " if lower > -np.inf else ""
     high = f" <= {upper:.6g}" if upper < np.inf else ""
     return f"{low}{name}{high}{missing}" if high else f"{name} > {lower:.6g}{missing}"

@@ -139,7 +139,7 @@ def _cut(
     network: MixtureNetwork, settings: Settings, part: EvalSet, metric: Metric, outcome: Callable[[Floats], Floats]
 ) -> None:
     """Keep as many rounds of an output layer of trees as an evaluation set likes best."""
-    trees, has_base = network.trees, settings.layers[-1].base is not None
+    trees = network.trees
     assert trees.layer is not None
     h = torch.from_numpy(network.representation(part.X, -2, n_jobs=settings.n_threads))
     seen = network.seen(len(network.hidden), h, torch.tensor(part.X)).numpy()
@@ -147,9 +147,9 @@ def _cut(
     numbers, forest = rounds.stages(settings.layers[-1].n_estimators), trees.layer.forest
     scores = [
         sign * metric(outcome(raw + trees.baseline), part.y, part.weight)
-        for _, raw in rounds.staged(forest, seen, numbers, base=has_base, n_threads=settings.n_threads)
+        for _, raw in rounds.staged(forest, seen, numbers, n_threads=settings.n_threads)
     ]
-    trees.layer = Layer(rounds.first_rounds(forest, numbers[int(np.argmax(scores))], base=has_base))
+    trees.layer = Layer(rounds.first_rounds(forest, numbers[int(np.argmax(scores))]))
 
 
 def _network(

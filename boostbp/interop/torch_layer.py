@@ -107,7 +107,7 @@ class GBDTModule(nn.Module):
         penalize_constant: bool = True,
         standardize: bool = True,
         clip: bool = True,
-        base: Literal["ridge"] | None = "ridge",
+        base: Literal["ridge", "additive"] | None = "ridge",
         base_lambda: float | Literal["gcv"] | None = None,
         leaves: Literal["refit", "native"] = "refit",
         multi_strategy: Literal["one_output_per_tree", "multi_output_tree"] = "one_output_per_tree",

@@ -38,8 +38,8 @@ class LayerSettings:
     ridge : Ridge
     clip : bool
         Clip a leaf's inputs to its training range at evaluation; the Jacobian is 0 where clipped.
-    base : {"ridge", None}
-        Start from one ridge regression on all numeric inputs.
+    base : {"ridge", "additive", None}
+        Start from one ridge regression on all numeric inputs, or on smooth functions of them.
     base_lambda : float or None
         Its penalty; None chooses by generalised cross-validation.
     base_least : float
@@ -57,7 +57,7 @@ class LayerSettings:
     basis: Basis = field(default_factory=Quadratic)
     ridge: Ridge = field(default_factory=Ridge)
     clip: bool = True
-    base: Literal["ridge"] | None = None
+    base: Literal["ridge", "additive"] | None = None
     base_lambda: float | None = None
     base_least: float = 0.0
     leaves: Literal["refit", "native"] = "refit"
@@ -85,6 +85,11 @@ class BoundInput:
             _check_sparse(backend, settings)
         self.Z = settings.basis.expand(table.X)
         if isinstance(settings.basis, Elementwise):
+            if settings.base == "additive":
+                raise ValueError(
+                    "base='additive' is not supported with functions of your own: it has functions of its own. Use "
+                    "base='ridge', or basis='linear' or 'quadratic'."
+                )
             settings.basis.check(table.X, self.Z, [j for j in range(table.X.shape[1]) if j not in table.categorical])
         # no library grows vector leaves on categories: there the structure comes from a projection of the gradients
         self.vector_leaf = bool(getattr(backend, "vector_leaf", False)) and not table.categorical
@@ -105,13 +110,22 @@ class BoundInput:
 
     @property
     def base(self) -> RidgeBase:
-        """The ridge regression on all numeric columns, made on first use."""
+        """The ridge regression on all numeric columns, or on smooth functions of them, made on first use."""
         if self._base is None:
-            per_feature = self.settings.basis.columns_per_feature
+            per_feature, least = self.settings.basis.columns_per_feature, self.settings.base_least
             columns = np.arange(self.Z.shape[1], dtype=np.int32)
-            numeric = ~np.isin(columns // per_feature, self.table.categorical)
-            self._base = RidgeBase.bind(self.Z, columns[numeric], self.weight, least=self.settings.base_least)
+            numeric = columns[~np.isin(columns // max(per_feature, 1), self.table.categorical)]
+            if self.settings.base == "additive":
+                degree = self.settings.basis.degree
+                self._base = RidgeBase.additive(self.Z, numeric, self.weight, degree=degree, least=least)
+            else:
+                self._base = RidgeBase.bind(self.Z, numeric, self.weight, least=least)
         return self._base
+
+    @property
+    def n_base(self) -> int:
+        """Number of trees of the base."""
+        return 0 if self.settings.base is None else len(self.base.U.leaf)
 
 
 def _check_sparse(backend: Backend, settings: LayerSettings) -> None:

@@ -15,8 +15,8 @@ from boostbp.learning.sketch import Sketch
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.fitting import fit_trees, rows_by_leaf
 from boostbp.trees.forest import Forest, Grown, Member
+from boostbp.trees.leaves import add_to
 from boostbp.trees.ridge import LeafModel, LeafRanges, Paths, fit_rows
-from boostbp.trees.sparse import Matrix
 from boostbp.trees.tree import Trees
 from boostbp.trees.workspace import Workspace
 
@@ -53,7 +53,7 @@ class Rounds:
     def of(cls, bound: BoundInput, objective: Objective, n_threads: int, seed: int) -> Rounds:
         """Room for all trees of a fit, and a running fit of 0."""
         settings, n_rows, n_outputs = bound.settings, len(bound.Z), objective.n_outputs
-        n_trees = (settings.base == "ridge") + settings.n_estimators * (1 if settings.growth.shared else n_outputs)
+        n_trees = bound.n_base + settings.n_estimators * (1 if settings.growth.shared else n_outputs)
         most = settings.growth.leaves - 1
         dtype = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.int32
         leaf = np.empty((n_trees, n_rows), dtype)
@@ -62,23 +62,25 @@ class Rounds:
     @property
     def first(self) -> int:
         """Number of the first tree of the first round."""
-        return int(self.bound.settings.base == "ridge")
+        return self.bound.n_base
 
-    def fit_base(self) -> LeafModel:
+    def fit_base(self) -> Grown:
         """One ridge regression for all outputs; of a curved loss, its minimum: a Newton step would go too far."""
         everything = slice(0, self.objective.n_outputs)
         grad, hess = self.objective.gradient(self.running.T, everything)
         penalty = self.bound.settings.base_lambda
         if self.objective.curved:
-            model = self.bound.base.minimise(lambda fit: self.objective.derivatives(fit)[:2], hess, penalty)
+            base = self.bound.base.minimise(lambda fit: self.objective.derivatives(fit)[:2], hess, penalty)
         else:
             with np.errstate(divide="ignore", invalid="ignore"):
                 target = np.where(hess > 0, -grad / hess, 0.0)
-            model = self.bound.base.fit(target, penalty)
-        self.leaf[0] = 0
-        self._add(model, np.zeros(len(self.bound.Z), np.int32), self.bound.Z, slice(0, self.objective.n_outputs))
-        self.parts.append(Grown(Trees.stumps(1), model.leaves()))
-        return model
+            base = self.bound.base.fit(target, penalty)
+        leaf = self.leaf[: self.first] = self.bound.base.U.leaf
+        out = np.zeros((len(self.bound.Z), self.objective.n_outputs))
+        add_to(out, base.leaves, leaf, self.bound.Z)
+        self.running += out.T
+        self.parts.append(base)
+        return base
 
     def _grower(self) -> Grower:
         """The bound grower, on the rows that it draws by the gradients of the first round."""
@@ -258,11 +260,6 @@ class Rounds:
                 f"the backend grew a tree of {most} leaves, but max_depth and max_leaves allow "
                 f"{self.bound.settings.growth.leaves}: a backend must keep to `Growth.leaves`."
             )
-
-    def _add(self, model: LeafModel, leaf: NDArray[np.int32], Z: Matrix, outputs: slice) -> None:
-        out = np.zeros((len(Z), model.n_outputs))
-        model.add_to(out, leaf, Z)
-        self.running[outputs] += out.T
 
 
 def groups_of(n_outputs: int, n_groups: int) -> list[slice]:

@@ -131,4 +131,5 @@ def _together(pieces: Sequence[Layer]) -> Layer:
     """The sum of layers on one input."""
     n_features, n_outputs = pieces[0].forest.n_features, pieces[0].forest.n_outputs
     parts = [Part(piece.forest, np.arange(n_features)) for piece in pieces]
-    return Layer(merged(parts, n_features=n_features, n_outputs=n_outputs))
+    whole = merged(parts, n_features=n_features, n_outputs=n_outputs)
+    return Layer(replace(whole, n_base=pieces[0].forest.n_base))

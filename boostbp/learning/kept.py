@@ -43,7 +43,7 @@ class Kept:
         ends = np.concatenate([[0], np.cumsum(terms * terms)])
         self._of_tree = ends[leaves.tree_leaf]  # first number of each tree among the factors
         self.hess, self.factors = without_ones(bound.weight), np.empty(0)
-        first = int(settings.base is not None)
+        first = self.forest.n_base
         self.fits = bool(ends[-1] - self._of_tree[first] <= MOST)
         if self.fits:
             work = [slice(tree, tree + 1) for tree in range(first, self.forest.n_trees)]
@@ -64,7 +64,7 @@ class Kept:
         weight = np.empty_like(self.forest.leaves.weight)
         if run.first:
             base = run.fit_base()
-            weight[: len(base.weight)] = base.weight
+            weight[: len(base.leaves.weight)] = base.leaves.weight
         n_outputs = objective.n_outputs
         # the path columns of a sparse input are made dense: those of one tree at a time
         groups = groups_of(n_outputs, n_outputs if isinstance(bound.Z, Sparse) else n_threads)

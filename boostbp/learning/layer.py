@@ -98,7 +98,7 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
     if settings.leaves == "native":
         _check_native(settings, objective)
     run = Rounds.of(bound, objective, n_threads, seed)
-    if settings.base == "ridge":
+    if settings.base is not None:
         run.fit_base()
     if settings.growth.shared:
         run.shared()
@@ -112,6 +112,7 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
         n_outputs=objective.n_outputs,
         basis=settings.basis,
         clip=settings.clip,
+        n_base=run.first,
     )
     trace = Trace(forest, bound.table.X, run.leaf[: forest.n_trees], n_threads)
     return Fit(Layer(forest), np.ascontiguousarray(run.running.T), trace)

@@ -120,8 +120,8 @@ class Pool:
     def plainly(self, name: str, network: Network) -> Option:
         """A network as it was trained."""
         held, last = network.predict(self.held.X, n_jobs=self.settings.n_threads), self.settings.layers[-1]
-        forest, boosted = network.layers[-1].forest, self.settings.output == "boost"
-        n_rounds = 1 + int(round_of(forest, base=last.base is not None).max(initial=-1))
+        boosted = self.settings.output == "boost"
+        n_rounds = 1 + int(round_of(network.layers[-1].forest).max(initial=-1))
         return Option(name, name, network, held, Head(replace(last, n_estimators=n_rounds)) if boosted else None)
 
     def headed(self, option: Option, budget: Budget, left: int = 1) -> Iterator[Option]:

@@ -42,10 +42,10 @@ class Replay:
     pure: bool = True
 
     @classmethod
-    def of(cls, forest: Forest, *, skip: int, shared: bool, vector_leaf: bool, seed: int) -> Replay:
-        """Take the trees of a forest but for the first `skip`, which are its base."""
+    def of(cls, forest: Forest, *, shared: bool, vector_leaf: bool, seed: int) -> Replay:
+        """Take the trees of a forest but for its base."""
         by_output: list[list[int]] = [[] for _ in range(1 if shared else forest.n_outputs)]
-        for number, output in enumerate(forest.leaves.tree_output[skip:, 0].tolist(), skip):
+        for number, output in enumerate(forest.leaves.tree_output[forest.n_base :, 0].tolist(), forest.n_base):
             by_output[output].append(number)
         return cls(forest.trees, tuple(map(tuple, by_output)), vector_leaf, seed)
 

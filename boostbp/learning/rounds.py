@@ -22,27 +22,24 @@ def stages(n_rounds: int) -> list[int]:
     return sorted({int(np.ceil(share * n_rounds)) for share in SHARES})
 
 
-def round_of(forest: Forest, *, base: bool) -> NDArray[np.int64]:
+def round_of(forest: Forest) -> NDArray[np.int64]:
     """Round in which each tree was grown, from 0, (trees,); -1 for the base, which comes first."""
-    outputs = forest.leaves.tree_output[int(base) :, 0]
-    rounds = np.empty(forest.n_trees, np.int64)
-    rounds[: int(base)] = -1
+    outputs = forest.leaves.tree_output[forest.n_base :, 0]
+    rounds = np.full(forest.n_trees, -1)
     for output in np.unique(outputs):
-        its = np.flatnonzero(outputs == output) + int(base)
+        its = np.flatnonzero(outputs == output) + forest.n_base
         rounds[its] = np.arange(len(its))
     return rounds
 
 
-def first_rounds(forest: Forest, n_rounds: int, *, base: bool) -> Forest:
+def first_rounds(forest: Forest, n_rounds: int) -> Forest:
     """The forest of the base and the first rounds."""
-    return _select(forest, round_of(forest, base=base) < n_rounds)
+    return _select(forest, round_of(forest) < n_rounds)
 
 
-def staged(
-    forest: Forest, X: Floats, numbers: Sequence[int], *, base: bool, n_threads: int = 1
-) -> Iterator[tuple[int, Floats]]:
+def staged(forest: Forest, X: Floats, numbers: Sequence[int], *, n_threads: int = 1) -> Iterator[tuple[int, Floats]]:
     """Outputs after each number of rounds, ascending: pairs of it and (rows, outputs)."""
-    rounds = round_of(forest, base=base)
+    rounds = round_of(forest)
     total, seen = np.zeros((len(X), forest.n_outputs)), -1
     for number in numbers:
         part = (rounds >= seen) & (rounds < number)

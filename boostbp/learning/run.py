@@ -253,7 +253,6 @@ class Run:
         layer = self.settings.layers[i]
         replay = Replay.of(
             self.before[i].layer.forest,
-            skip=int(layer.base is not None),
             shared=layer.growth.shared,
             vector_leaf=self._bind(0, h).vector_leaf,
             seed=seed,

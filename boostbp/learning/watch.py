@@ -116,18 +116,18 @@ class Watch:
         assert self.metric is not None
         part, n_threads = self.eval_sets[0], self.settings.n_threads
         layer = self.settings.layers[-1]
-        base, forest = layer.base is not None, network.layers[-1].forest
+        forest = network.layers[-1].forest
         h = network.output_input(part.X, n_jobs=n_threads)
         numbers = rounds.stages(layer.n_estimators)
         sign = 1.0 if self.metric.greater_is_better else -1.0
         scores = {
             number: sign * self.metric(self.outcome(raw + network.baseline), part.y, part.weight)
-            for number, raw in rounds.staged(forest, h, numbers, base=base, n_threads=n_threads)
+            for number, raw in rounds.staged(forest, h, numbers, n_threads=n_threads)
         }
         best = max(numbers, key=lambda number: scores[number])
         if best == numbers[-1]:
             return network
-        return replace(network, layers=(*network.layers[:-1], Layer(rounds.first_rounds(forest, best, base=base))))
+        return replace(network, layers=(*network.layers[:-1], Layer(rounds.first_rounds(forest, best))))
 
     def _score(self, network: Network, part: EvalSet) -> float:
         assert self.metric is not None

@@ -79,10 +79,15 @@ class Standardised:
             variance=self.variance[columns],
         )
 
-    def block(self, rows: slice) -> Floats:
-        """Some rows of ``U``, (rows, columns)."""
-        Z, frame = self.Z, self.frame
-        part = Z.dense(self.column, rows) if isinstance(Z, Sparse) else Z[rows].take(self.column, axis=1)
+    @property
+    def n_columns(self) -> int:
+        """Number of columns that take part."""
+        return len(self.column)
+
+    def block(self, rows: slice, columns: slice = slice(None)) -> Floats:
+        """Some rows and columns of ``U``, (rows, columns)."""
+        Z, column, frame = self.Z, self.column[columns], self.frame[columns]
+        part = Z.dense(column, rows) if isinstance(Z, Sparse) else Z[rows].take(column, axis=1)
         with np.errstate(over="ignore", invalid="ignore"):  # a column too wide for float64 has scale 0, and counts as 0
             U = (part - frame[:, 0]) * frame[:, 1]
         return np.where(np.isnan(U), 0.0, U)

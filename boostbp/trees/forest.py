@@ -62,6 +62,8 @@ class Forest:
     nodes : kernels.Nodes
     leaves : kernels.Leaves
     gain : (splits,) float64
+    n_base : int
+        How many of the trees are the base that rounds stand on; they come first.
     """
 
     n_features: int
@@ -72,15 +74,25 @@ class Forest:
     nodes: kernels.Nodes
     leaves: kernels.Leaves
     gain: Floats
+    n_base: int = 0
 
     @classmethod
-    def of(cls, parts: Sequence[Grown], *, n_features: int, n_outputs: int, basis: Basis, clip: bool = True) -> Forest:
+    def of(
+        cls,
+        parts: Sequence[Grown],
+        *,
+        n_features: int,
+        n_outputs: int,
+        basis: Basis,
+        clip: bool = True,
+        n_base: int = 0,
+    ) -> Forest:
         """The trees of all parts, one after the other."""
         trees = [part.trees for part in parts]
         split = follow([part.split for part in trees])
         nodes, leaves = stacked([part.nodes for part in trees]), leaves_stacked([part.leaves for part in parts])
         gain = join([part.gain for part in trees], np.float64)
-        return cls(n_features, n_outputs, basis, clip, split, nodes, leaves, gain)
+        return cls(n_features, n_outputs, basis, clip, split, nodes, leaves, gain, n_base)
 
     @classmethod
     def pack(

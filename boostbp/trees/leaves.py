@@ -17,7 +17,7 @@ from boostbp.trees.tree import Tree, follow, join
 if TYPE_CHECKING:
     from boostbp.trees.ridge import LeafRows
 
-__all__ = ["LeafModel", "Paths", "stacked"]
+__all__ = ["LeafModel", "Paths", "add_to", "stacked"]
 
 Floats = NDArray[np.float64]
 
@@ -92,18 +92,6 @@ class LeafModel:
             self.paths.start.astype(np.int64), self.paths.column, self.frame, weight_start, self.weight, self.fallback,
         )  # fmt: skip
 
-    def add_to(self, out: Floats, leaf: NDArray[np.int32], Z: Matrix) -> None:
-        """Add the values of training rows, whose leaves are known, to `out`, (rows, outputs)."""
-        leaves = self.leaves()
-        if not isinstance(Z, Sparse):
-            kernels.evaluate(leaves, leaf[None], Z, False, 0, len(Z), out)
-            return
-        columns, place = np.unique(leaves.column, return_inverse=True)
-        leaves = leaves._replace(column=place.astype(np.int32))
-        for rows in tiles(0, len(Z), len(columns)):
-            part = Z.dense(columns, rows)
-            kernels.evaluate(leaves, leaf[None, rows], part, False, 0, len(part), out[rows])
-
     def add_rows(self, blocks: Sequence[LeafRows], out: Floats, n_threads: int = 1) -> None:
         """Add the values of training rows, grouped by leaf, to `out`, (outputs, rows)."""
 
@@ -129,6 +117,18 @@ class LeafModel:
             constant = w[0] - (linear * shift).sum(0) + (square * shift**2).sum(0)
             parts = [constant[None], (linear - 2 * square * shift) * scale, square * scale * scale]
         return np.concatenate(parts[: 1 + self.paths.degree])
+
+
+def add_to(out: Floats, leaves: kernels.Leaves, leaf: NDArray[np.integer], Z: Matrix) -> None:
+    """Add the values of training rows, whose leaves, (trees, rows), are known, to `out`, (rows, outputs)."""
+    if not isinstance(Z, Sparse):
+        kernels.evaluate(leaves, leaf, Z, False, 0, len(Z), out)
+        return
+    columns, place = np.unique(leaves.column, return_inverse=True)
+    leaves = leaves._replace(column=place.astype(np.int32))
+    for rows in tiles(0, len(Z), len(columns)):
+        part = Z.dense(columns, rows)
+        kernels.evaluate(leaves, leaf[:, rows], part, False, 0, len(part), out[rows])
 
 
 def stacked(parts: Sequence[kernels.Leaves]) -> kernels.Leaves:

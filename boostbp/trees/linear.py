@@ -1,18 +1,22 @@
-"""Ridge regression on all numeric columns: the one-leaf tree that a layer may start with."""
+"""Ridge regression on all numeric columns, or on smooth functions of them: what a layer may start with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
+from boostbp.trees.additive import Smooth
 from boostbp.trees.columns import Standardised
-from boostbp.trees.ridge import LeafModel, Paths
+from boostbp.trees.forest import Grown
+from boostbp.trees.leaves import LeafModel, Paths
 from boostbp.trees.sparse import Matrix, tiles
+from boostbp.trees.tree import Trees
 
 __all__ = ["RidgeBase"]
 
@@ -21,16 +25,50 @@ MOST = 1000  # rows or columns that are decomposed: work grows with the cube
 STEPS = 50  # of the minimiser; a few dozen bring the loss of a ridge regression to its minimum
 
 
+class Columns(Protocol):
+    """Columns with mean 0 that a ridge regression is fitted on, and the trees that say what it says."""
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+
+    @property
+    def leaf(self) -> NDArray[np.integer]:
+        """Leaf of each row under each of the trees, (trees, rows)."""
+
+    def block(self, rows: slice, columns: slice = ...) -> Floats:
+        """Some rows and columns of ``U``."""
+
+    def times(self, V: Floats) -> Floats:
+        """``U @ V``, (rows, outputs)."""
+
+    def moment(self, G: Floats) -> Floats:
+        """``U' @ G``, (columns, outputs)."""
+
+    def grown(self, constant: Floats, V: Floats) -> Grown:
+        """Trees that say ``constant + U @ V``."""
+
+
+class _Lines(Standardised):
+    """Columns as they are: one tree of one leaf reads all of them."""
+
+    @property
+    def leaf(self) -> NDArray[np.integer]:
+        return np.zeros((1, len(self.Z)), np.uint8)
+
+    def grown(self, constant: Floats, V: Floats) -> Grown:
+        weight = np.concatenate([constant[None], V]).ravel()
+        model = LeafModel(Paths.everywhere(self.column), self.frame, weight, len(constant), np.array([np.nan]))
+        return Grown(Trees.stumps(1), model.leaves())
+
+
 @dataclass(frozen=True, slots=True)
 class RidgeBase:
     """A ridge regression bound to one input: its spectrum is computed once, targets come and go.
 
-    Of an input with more than `MOST` rows and columns, only the `MOST` columns of largest variance, in units of
-    their range, take part.
-
     Attributes
     ----------
-    U : Standardised
+    U : Columns
         The columns that take part.
     weight : (rows,) float64
         Row weights.
@@ -42,15 +80,25 @@ class RidgeBase:
         Least penalty that cross-validation may choose.
     """
 
-    U: Standardised
+    U: Columns
     weight: Floats
     vectors: Floats
     values: Floats
     least: float = 0.0
 
     @classmethod
+    def additive(
+        cls, X: Matrix, features: NDArray[np.integer], weight: Floats, *, degree: int, least: float = 0.0
+    ) -> RidgeBase:
+        """Bind a sum of smooth functions of one feature each; see `Smooth.of` and `bind`."""
+        return cls._on(Smooth.of(X, features, weight, degree=degree, most=MOST), weight, least)
+
+    @classmethod
     def bind(cls, Z: Matrix, columns: NDArray[np.int32], weight: Floats, *, least: float = 0.0) -> RidgeBase:
         """Standardise the columns of the input and decompose it.
+
+        Of an input with more than `MOST` rows and columns, only the `MOST` columns of largest variance, in units of
+        their range, take part.
 
         Parameters
         ----------
@@ -63,13 +111,17 @@ class RidgeBase:
             Least penalty that cross-validation may choose, as a share of the mean sum of squares of the columns:
             directions with a smaller one than that are held back.
         """
-        U = Standardised.of(Z, weight).take(columns)
+        U = _Lines.of(Z, weight).take(columns)
         if min(len(Z), len(columns)) > MOST:
             U = U.take(np.sort(np.argsort(-U.variance, kind="stable")[:MOST]))
-        vectors, values = _spectrum(U, weight)
-        return cls(U, weight, vectors, values, least * float(values.sum()) / max(len(U.column), 1))
+        return cls._on(U, weight, least)
 
-    def fit(self, target: Floats, reg_lambda: float | None = None) -> LeafModel:
+    @classmethod
+    def _on(cls, U: Columns, weight: Floats, least: float) -> RidgeBase:
+        vectors, values = _spectrum(U, weight)
+        return cls(U, weight, vectors, values, least * float(values.sum()) / max(U.n_columns, 1))
+
+    def fit(self, target: Floats, reg_lambda: float | None = None) -> Grown:
         """Fit all outputs at once.
 
         Parameters
@@ -89,7 +141,7 @@ class RidgeBase:
 
     def minimise(
         self, loss: Callable[[Floats], tuple[float, Floats]], hess: Floats, reg_lambda: float | None = None
-    ) -> LeafModel:
+    ) -> Grown:
         """Fit all outputs to a loss that is no square, such as that of a logistic regression.
 
         The constant is penalised lightly, as if by one row: it is finite where a class is absent.
@@ -146,7 +198,7 @@ class RidgeBase:
     @property
     def _wide(self) -> bool:
         """Whether columns outnumber rows."""
-        return len(self.U.column) > len(self.weight)
+        return self.U.n_columns > len(self.weight)
 
     def _along(self, centred: Floats) -> Floats:
         """Weighted moments of centred targets along the directions, (rank, outputs)."""
@@ -159,21 +211,19 @@ class RidgeBase:
         n_rows = max(float(self.weight.sum()), float(np.count_nonzero(self.weight)))
         return max(self.least, _by_gcv(self.values, np.square(along).sum(1), square, n_rows))
 
-    def _model(self, constant: Floats, along: Floats) -> LeafModel:
-        weight = np.concatenate([constant[None], self._slopes(along)])
-        paths = Paths.everywhere(self.U.column)
-        return LeafModel(paths, self.U.frame, weight.ravel(), len(constant), np.array([np.nan]))
+    def _model(self, constant: Floats, along: Floats) -> Grown:
+        return self.U.grown(constant, self._slopes(along))
 
 
-def _spectrum(U: Standardised, weight: Floats) -> tuple[Floats, Floats]:
+def _spectrum(U: Columns, weight: Floats) -> tuple[Floats, Floats]:
     """Singular vectors, (shorter side, rank), and squared singular values, (rank,), of ``sqrt(weight) U``."""
-    n_rows, n_columns = len(weight), len(U.column)
+    n_rows, n_columns = len(weight), U.n_columns
     if n_columns == 0:
         return np.empty((0, 0)), np.empty(0)
     gram = np.zeros((min(n_rows, n_columns),) * 2)
     if n_columns > n_rows:
         for columns in tiles(0, n_columns, n_rows):
-            part = U.take(np.arange(columns.start, columns.stop)).block(slice(0, n_rows)) * np.sqrt(weight)[:, None]
+            part = U.block(slice(0, n_rows), columns) * np.sqrt(weight)[:, None]
             gram += part @ part.T
     else:
         for rows in tiles(0, n_rows, n_columns):

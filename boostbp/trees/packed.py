@@ -57,6 +57,7 @@ def pack(forest: Forest) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
             "Use basis='linear' or 'quadratic', or keep the model by pickle."
         )
     facts = {"n_features": forest.n_features, "n_outputs": forest.n_outputs, "basis": name, "clip": bool(forest.clip)}
+    facts["n_base"] = forest.n_base
     nodes, leaves = forest.nodes._asdict(), forest.leaves._asdict()
     return facts, {"tree_split": forest.tree_split, "gain": forest.gain, **nodes, **leaves}
 
@@ -69,9 +70,10 @@ def unpack(facts: Mapping[str, Any], arrays: Arrays) -> Forest:
     ValueError
         If an index leads out of its array, a walk down a tree does not end, or sizes disagree.
     """
-    _require(set(facts) == {"n_features", "n_outputs", "basis", "clip"}, f"it states {sorted(facts)}")
+    facts = {"n_base": 0, **facts}  # files of the first versions did not say
+    _require(set(facts) == {"n_features", "n_outputs", "basis", "clip", "n_base"}, f"it states {sorted(facts)}")
     _require(type(facts["clip"]) is bool and facts["basis"] in _BASES, f"basis {facts['basis']!r}")
-    for name in ("n_features", "n_outputs"):
+    for name in ("n_features", "n_outputs", "n_base"):
         _require(type(facts[name]) is int and 0 <= facts[name] < _MOST_OUTPUTS, f"{name} is {facts[name]!r}")
     _require(set(arrays) == set(_DTYPES), f"it has the arrays {sorted(arrays)}")
     for name, dtype in _DTYPES.items():
@@ -85,10 +87,9 @@ def unpack(facts: Mapping[str, Any], arrays: Arrays) -> Forest:
     _check_nodes(nodes, tree_split, facts["n_features"])
     _require(len(arrays["gain"]) == len(nodes.feature), "gain has another length than the splits")
     _check_leaves(leaves, tree_split, facts["n_features"], facts["n_outputs"])
-    basis = _BASES[facts["basis"]]
-    return Forest(
-        facts["n_features"], facts["n_outputs"], basis, facts["clip"], tree_split, nodes, leaves, arrays["gain"]
-    )
+    _require(facts["n_base"] < len(tree_split), f"n_base is {facts['n_base']}")
+    sizes, basis = (facts["n_features"], facts["n_outputs"]), _BASES[facts["basis"]]
+    return Forest(*sizes, basis, facts["clip"], tree_split, nodes, leaves, arrays["gain"], facts["n_base"])
 
 
 def _require(good: Any, what: str) -> None:

@@ -41,7 +41,7 @@ def assert_same(held, dense, S, X, *methods):
 
 @pytest.mark.parametrize("backend", available())
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("base", ["ridge", None])
+@pytest.mark.parametrize("base", ["ridge", "additive", None])
 def test_a_regressor_is_that_of_the_dense_table(backend, shared, base):
     S, X, y = make(missing=backend in BOOSTING)
     settings = SMALL | {"backend": backend, "base": base, "deep": True}

@@ -119,7 +119,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "penalize_constant": (True, False),
     "standardize": (True, False),
     "clip": (True, False),
-    "base": ("ridge", None),
+    "base": ("ridge", "additive", None),
     "base_lambda": (None, 0.0, 1.0, "gcv"),
     "epochs": (1, 0, 3),
     "start": ("projection", "noise", "identity", "principal"),

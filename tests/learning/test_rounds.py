@@ -17,21 +17,21 @@ def layer(n_estimators, base, **more):
     return fit_layer(H, TARGETS, n_estimators=n_estimators, max_depth=3, base=base, **more).forest
 
 
-@pytest.mark.parametrize("base", ["ridge", None])
+@pytest.mark.parametrize("base", ["ridge", "additive", None])
 @pytest.mark.parametrize("multi_strategy", ["one_output_per_tree", "multi_output_tree"])
 def test_first_rounds_are_a_shorter_fit(base, multi_strategy):
     long, short = (layer(n, base, multi_strategy=multi_strategy) for n in (12, 5))
-    cut = rounds.first_rounds(long, 5, base=base is not None)
+    cut = rounds.first_rounds(long, 5)
     assert cut.n_trees == short.n_trees
     np.testing.assert_array_equal(cut.predict(H), short.predict(H))
 
 
-@pytest.mark.parametrize("base", ["ridge", None])
+@pytest.mark.parametrize("base", ["ridge", "additive", None])
 def test_stages_are_the_predictions_of_the_first_rounds(base):
     forest = layer(10, base)
     numbers = [1, 4, 10]
-    for number, staged in rounds.staged(forest, H, numbers, base=base is not None):
-        cut = rounds.first_rounds(forest, number, base=base is not None)
+    for number, staged in rounds.staged(forest, H, numbers):
+        cut = rounds.first_rounds(forest, number)
         np.testing.assert_allclose(staged, cut.predict(H), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(staged, forest.predict(H), rtol=1e-12, atol=1e-12)
 
@@ -46,7 +46,7 @@ def test_stages_end_with_all_rounds(n_rounds):
 def test_rounds_of_a_coupled_loss_are_counted_for_each_class():
     y = np.digitize(TARGETS[:, 0], [-0.5, 0.5])
     model = BoostBPClassifier((4,), epochs=0, n_estimators=[3, 6], early_stopping=False, random_state=0).fit(H, y)
-    numbers = rounds.round_of(model.network_.layers[-1].forest, base=True)
+    numbers = rounds.round_of(model.network_.layers[-1].forest)
     assert sorted(numbers.tolist()) == [-1, *sorted(list(range(6)) * 3)]
 
 

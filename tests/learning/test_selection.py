@@ -161,7 +161,7 @@ def on_training(monkeypatch, number, event):
     monkeypatch.setattr(backprop, "train", train)
 
 
-@pytest.mark.parametrize("number", [2, 3, 4])
+@pytest.mark.parametrize("number", [2, 3, 4, 5])
 def test_interrupt_in_a_variant_ends_the_fit_and_keeps_what_is_there(monkeypatch, number):
     def interrupted(network, history):
         history.stop = Stop.INTERRUPTED  # as a training keeps its best epoch
@@ -171,7 +171,7 @@ def test_interrupt_in_a_variant_ends_the_fit_and_keeps_what_is_there(monkeypatch
     model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
     candidates = model.history_.choice.candidates
-    networks = ["network", "network of shared trees", "linear network"]
+    networks = ["network", "network of shared trees", "linear network", "additive network"]
     assert [one.name for one in candidates if one.stack] == networks[: number - 1]
     assert len([one for one in candidates if not one.stack]) > 5
     assert sum(one.weight for one in candidates) == pytest.approx(1.0)
@@ -287,13 +287,13 @@ def test_health_counts_the_share_of_the_network_it_is_about():
     assert model.health().weight == pytest.approx(sum(one.weight for one in candidates) - 0.1 * shared)
 
 
-@pytest.mark.parametrize("number", [2, 3, 4])
+@pytest.mark.parametrize("number", [2, 3, 4, 5])
 def test_variant_that_explodes_is_left_out(monkeypatch, number):
     def explosion(network, history):
         raise FloatingPointError
 
     names = [one.name for one in BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD]).history_.choice.candidates]
-    variants = ["network of shared trees", "linear network", "wide linear network, light penalty"]
+    variants = ["network of shared trees", "linear network", "additive network", "wide linear network, light penalty"]
     assert [name for name in names if name in variants] == variants
     on_training(monkeypatch, number, explosion)
     choice = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD]).history_.choice

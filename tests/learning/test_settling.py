@@ -34,7 +34,7 @@ def fitted(backend, loss, Y, learning_rate, reg_lambda):
     bound = layers.BoundInput(libraries.load(backend), Table(X), settings, np.ones(200))
     baseline = loss.baseline(Y, np.ones(200))
     fit = layers.fit(bound, BoostTo(loss, Y, np.ones(200), baseline))
-    raws = [raw for _, raw in rounds.staged(fit.layer.forest, X, range(1, N_ROUNDS + 1), base=False)]
+    raws = [raw for _, raw in rounds.staged(fit.layer.forest, X, range(1, N_ROUNDS + 1))]
     np.testing.assert_allclose(raws[-1], fit.output, rtol=1e-9, atol=1e-9)
     return [baseline + np.zeros_like(Y), *(raw + baseline for raw in raws)]
 

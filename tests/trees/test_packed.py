@@ -37,6 +37,15 @@ def test_forest_comes_back_to_the_bit(case):
     np.testing.assert_array_equal(again.gain, forest.gain)
 
 
+def test_forest_of_an_older_file_has_no_known_base(rich):
+    facts, arrays = rich
+    assert packed.unpack(facts, arrays).n_base == 1
+    older = {name: fact for name, fact in facts.items() if name != "n_base"}
+    assert packed.unpack(older, arrays).n_base == 0
+    with pytest.raises(ValueError, match="This is not a forest: n_base is 1000"):
+        packed.unpack(facts | {"n_base": 1000}, arrays)
+
+
 def test_functions_of_the_users_own_are_refused():
     with pytest.raises(ValueError, match=r"^basis=Elementwise.* cannot be stored"):
         packed.pack(fit_case(Case("lightgbm", "own")).layer.forest)

@@ -12,6 +12,7 @@ from boostbp.trees import linear, sparse
 from boostbp.trees.basis import Elementwise, Linear, Quadratic
 from boostbp.trees.columns import Standardised
 from boostbp.trees.forest import Forest, Member
+from boostbp.trees.leaves import add_to
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Paths, Ridge, fit_leaves
 from boostbp.trees.sparse import Sparse
@@ -135,10 +136,10 @@ def test_a_ridge_base_gives_the_same_bits(rows, columns, small_tiles):
     X, S, weight = make(rows, columns)
     y = np.random.default_rng(5).standard_normal((rows, 2))
     models = [RidgeBase.bind(Z, np.arange(columns, dtype=np.int32), weight).fit(y) for Z in (X, S)]
-    np.testing.assert_array_equal(models[0].weight, models[1].weight)
+    np.testing.assert_array_equal(models[0].leaves.weight, models[1].leaves.weight)
     values = [np.zeros((rows, 2)) for _ in models]
     for Z, model, out in zip((X, S), models, values, strict=True):
-        model.add_to(out, np.zeros(rows, np.int32), Z)
+        add_to(out, model.leaves, np.zeros((1, rows), np.int32), Z)
     np.testing.assert_array_equal(*values)
 
 
@@ -153,8 +154,8 @@ def test_a_ridge_base_of_many_rows_and_columns_reads_those_of_largest_variance(s
     variance = weight @ np.square(U / np.where(np.ptp(X, axis=0) > 0, np.abs(U).max(0), np.inf))
     chosen = np.sort(np.argsort(variance)[-4:])
     model = RidgeBase.bind(S if sparsely else X, np.arange(11, dtype=np.int32), weight).fit(y, 1e-9)
-    np.testing.assert_array_equal(model.paths.column, chosen)
+    np.testing.assert_array_equal(model.leaves.column, chosen)
     out = np.zeros((300, 1))
-    model.add_to(out, np.zeros(300, np.int32), S)
+    add_to(out, model.leaves, np.zeros((1, 300), np.int32), S)
     expected = SKRidge(1e-9).fit(X[:, chosen], y[:, 0], weight).predict(X[:, chosen])
     np.testing.assert_allclose(out[:, 0], expected, atol=1e-7)

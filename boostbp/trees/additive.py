@@ -1,0 +1,259 @@
+"""Smooth functions of single columns, as trees whose splits are knots: what an additive base is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import BSpline
+from scipy.linalg import eigh
+
+from boostbp.trees import kernels
+from boostbp.trees.forest import Grown
+from boostbp.trees.kernels.terms import term_moments
+from boostbp.trees.sparse import Matrix, dense
+from boostbp.trees.tree import Tree, Trees, starts
+
+__all__ = ["INTERVALS", "Smooth"]
+
+Floats = NDArray[np.float64]
+INTERVALS = 9  # between knots; what they are too many for, the penalty holds back
+CLOSE = 1e-9  # knots nearer than this share of the range are one
+SLACK = 1e-9  # beyond the ends of a leaf, in its units: no row of it is clipped by rounding
+ROUGHNESS = 2.0  # exponent: the k-th roughest function has its variance divided by k^4, as in a smoothing spline
+
+
+class _Functions(NamedTuple):
+    """The functions of one feature.
+
+    feature : int
+    knots : (intervals + 1,) float64, ascending, in the user's units
+    terms : (leaves, terms, functions) float64
+        Weights of the terms of each leaf, in units of its ``u``, for each function; the last leaf is for missing
+        values, where all functions are 0, as on average over the training rows.
+    """
+
+    feature: int
+    knots: Floats
+    terms: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Smooth:
+    """Columns that are smooth functions of single features, without being written down.
+
+    Those of one feature span the splines of a degree with knots at its quantiles. The first is linear, the others are
+    uncorrelated with it and with each other, and their variance falls with their roughness (Demmler and Reinsch 1975):
+    one ridge penalty on all then prefers smooth functions, and linear ones where these do.
+
+    Attributes
+    ----------
+    X : (rows, features) float64, C-contiguous
+    terms : tuple of (leaves, terms, functions) float64
+        Of each feature with functions: weights of the leaf terms for each function.
+    start : (features with functions + 1,) int64
+        First column of each of these features.
+    trees : Trees
+        One for each of these features: its splits are the knots.
+    leaves : kernels.Leaves
+        Of these trees, for one output, with weights of 0.
+    leaf : (trees, rows) uint8
+    """
+
+    X: Floats
+    terms: tuple[Floats, ...]
+    start: NDArray[np.int64]
+    trees: Trees
+    leaves: kernels.Leaves
+    leaf: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, X: Matrix, features: NDArray[np.integer], weight: Floats, *, degree: int, most: int) -> Smooth:
+        """The functions of some features.
+
+        Parameters
+        ----------
+        X : (rows, features) float64, C-contiguous, or Sparse
+            NaN is missing. A sparse input is made dense.
+        features : (numeric features,) int
+            Those without two different values get no function.
+        weight : (rows,) float64
+            Row weights: a weight of 2 is a row twice.
+        degree : int
+            1: piecewise linear. 2: piecewise quadratic, with a continuous slope.
+        most : int
+            Most columns. With many features each gets fewer knots, at worst only the linear function.
+
+        Raises
+        ------
+        ValueError
+            If there are more features than that.
+        """
+        if len(features) > most:
+            raise ValueError(
+                f"base='additive' is not supported with {len(features)} numeric features, more than {most}: use "
+                "base='ridge'."
+            )
+        X = dense(X)
+        of_each = most // max(1, len(features))
+        n_intervals = min(INTERVALS, of_each + 1 - degree)
+        found = [_functions(X[:, j], int(j), weight, degree, max(1, n_intervals), of_each) for j in features]
+        kept = [one for one in found if one is not None]
+        trees = Trees.of([_tree(one.feature, one.knots[1:-1]) for one in kept]) if kept else Trees.stumps(1)
+        leaves = _leaves(kept, degree)
+        leaf = np.zeros((len(trees), len(X)), np.uint8)
+        for number, _ in enumerate(kept):
+            leaf[number] = trees[number].leaf_of(X)
+        terms = tuple(one.terms for one in kept)
+        return cls(X, terms, starts([part.shape[2] for part in terms]), trees, leaves, leaf)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return int(self.start[-1])
+
+    def block(self, rows: slice, columns: slice = slice(None)) -> Floats:
+        """Some rows and columns, (rows, columns)."""
+        parts = [np.empty((len(range(*rows.indices(len(self.X)))), 0))]
+        for number, terms in enumerate(self.terms):
+            leaf = self.leaf[number, rows]
+            at = self.leaves.tree_leaf[number] + leaf
+            frame = self.leaves.frame[at]  # one path column in each leaf
+            u = (self.X[rows, self.leaves.column[at[:1]]] if len(at) else np.empty(0)).ravel()
+            u = np.where(np.isnan(u), 0.0, (u - frame[:, 0]) * frame[:, 1])
+            powers = u[:, None] ** np.arange(terms.shape[1])
+            parts.append(np.einsum("rt,rtf->rf", powers, terms[leaf]))
+        return np.ascontiguousarray(np.concatenate(parts, axis=1)[:, columns])
+
+    def times(self, V: Floats) -> Floats:
+        """``U @ V``, (rows, outputs)."""
+        out = np.zeros((len(self.X), V.shape[1]))
+        leaves = self._weighted(np.zeros(V.shape[1]), V)
+        kernels.evaluate(leaves, self.leaf, self.X, False, 0, len(self.X), out)
+        return out
+
+    def moment(self, G: Floats) -> Floats:
+        """``U' @ G``, (columns, outputs)."""
+        n_outputs = G.shape[1]
+        leaves = self._weighted(np.zeros(n_outputs), np.zeros((self.n_columns, n_outputs)))
+        term_moments(leaves, self.leaf, self.X, np.ascontiguousarray(G), leaves.weight)
+        out = np.empty((self.n_columns, n_outputs))
+        for number, terms in enumerate(self.terms):
+            at = slice(*leaves.weight_start[leaves.tree_leaf[number : number + 2]])
+            sums = leaves.weight[at].reshape(*terms.shape[:2], n_outputs)
+            out[self.start[number] : self.start[number + 1]] = np.einsum("ltf,lto->fo", terms, sums)
+        return out
+
+    def grown(self, constant: Floats, V: Floats) -> Grown:
+        """The trees, with leaves that say ``constant + U @ V``."""
+        return Grown(self.trees, self._weighted(constant, V))
+
+    def _weighted(self, constant: Floats, V: Floats) -> kernels.Leaves:
+        """The leaves, for as many outputs as `V` has columns."""
+        n_outputs = V.shape[1]
+        parts = [
+            np.einsum("ltf,fo->lto", terms, V[self.start[number] : self.start[number + 1]])
+            for number, terms in enumerate(self.terms)
+        ] or [np.zeros((1, 1, n_outputs))]
+        parts[0][:, 0] += constant
+        weight = np.concatenate([part.ravel() for part in parts])
+        served = np.tile(np.array([0, n_outputs]), (len(parts), 1))
+        return self.leaves._replace(
+            tree_output=served, weight_start=n_outputs * self.leaves.weight_start, weight=weight
+        )
+
+
+def _functions(x: Floats, feature: int, weight: Floats, degree: int, n_intervals: int, most: int) -> _Functions | None:
+    """Functions of one feature, at most `most`; None where it has less than two values."""
+    known = ~np.isnan(x)
+    x, weight = x[known], weight[known]
+    if not weight.sum() > 0:
+        return None
+    inner = np.quantile(x, np.linspace(0.0, 1.0, n_intervals + 1)[1:-1], weights=weight, method="inverted_cdf")
+    knots = np.unique(np.concatenate([[x.min()], inner, [x.max()]]))
+    with np.errstate(over="ignore"):
+        size = knots[-1] - knots[0]
+        apart = np.diff(knots, prepend=-np.inf) > CLOSE * size
+        knots = knots[apart] if apart[-1] else np.append(knots[apart][:-1], knots[-1])
+        if len(knots) < 2 or not np.isfinite(2.0 / np.diff(knots)).all() or not np.isfinite(size):
+            return None
+    unit, share = (knots - knots[0]) / size, weight / weight.sum()
+    t = (x - knots[0]) / size
+    if not share @ np.square(t - share @ t) > CLOSE**2:  # one value has all the weight
+        return None
+    padded = np.concatenate([np.zeros(degree), unit, np.ones(degree)])
+    coefficients = _coefficients(t, share, padded, degree)[:, :most]
+    ends, middle = unit[:-1], (unit[:-1] + unit[1:]) / 2
+    a, m, b = (BSpline(padded, coefficients, degree)(np.clip(at, 0.0, 1.0)) for at in (ends, middle, unit[1:]))
+    powers = [m, (b - a) / 2, (a + b) / 2 - m] if degree == 2 else [(a + b) / 2, (b - a) / 2]
+    terms = np.stack(powers, axis=1)
+    return _Functions(feature, knots, np.concatenate([terms, np.zeros_like(terms[:1])]))
+
+
+def _coefficients(t: Floats, share: Floats, padded: Floats, degree: int) -> Floats:
+    """B-spline coefficients of the functions, (B-splines, functions); `share` of the rows sums to 1."""
+    B = BSpline.design_matrix(np.clip(t, 0.0, 1.0), padded, degree)
+    mean = share @ B
+    gram = (B.T @ B.multiply(share[:, None])).toarray() - np.outer(mean, mean)
+    line = np.array([padded[i + 1 : i + 1 + degree].mean() for i in range(len(mean))])  # Greville: the identity
+    line -= mean @ line
+    along = gram @ line
+    variance = float(line @ along)
+    largest = max(np.abs(np.array([0.0, 1.0]) - share @ t).max(), np.finfo(float).tiny)
+    functions = [line[:, None] / largest]
+    values, vectors = eigh(gram - np.outer(along, along) / variance)
+    kept = values > CLOSE * max(values[-1], variance)
+    if kept.any() and len(line) > 2:
+        free = vectors[:, kept] / np.sqrt(values[kept])
+        free -= np.outer(line, along @ free) / variance  # uncorrelated with the line
+        bent = np.diff(free, 2, axis=0)
+        _, turned = eigh(bent.T @ bent)
+        rough = free @ turned
+        rough -= mean @ rough
+        spread = np.sqrt(variance) / largest
+        functions.append(spread * rough / np.arange(1, rough.shape[1] + 1) ** ROUGHNESS)
+    return np.concatenate(functions, axis=1)
+
+
+def _tree(feature: int, knots: Floats) -> Tree:
+    """The tree of one feature: missing values right, the others to the interval between knots that they are in."""
+    threshold, left, right = [np.inf], [0], [~(len(knots) + 1)]
+
+    def below(first: int, last: int) -> int:
+        """Split of the intervals ``first .. last``, or a leaf."""
+        if first == last:
+            return ~first
+        split, middle = len(threshold), (first + last) // 2
+        threshold.append(float(knots[middle]))
+        left.append(0)
+        right.append(0)
+        left[split], right[split] = below(first, middle), below(middle + 1, last)
+        return split
+
+    left[0] = below(0, len(knots))
+    n_splits = len(threshold)
+    return Tree.of(
+        np.full(n_splits, feature), threshold, left, right, np.zeros(n_splits, bool), gain=np.zeros(n_splits)
+    )
+
+
+def _leaves(functions: list[_Functions], degree: int) -> kernels.Leaves:
+    """Leaves of the trees, one path column in each, for one output, with weights of 0."""
+    frames, columns, sizes = [np.empty((0, 4))], [np.empty(0, np.int32)], []
+    for one in functions:
+        width = np.diff(one.knots)
+        frame = np.column_stack([one.knots[:-1] + width / 2, 2.0 / width, *np.full((2, len(width)), 1.0 + SLACK)])
+        frame[:, 2] *= -1.0
+        frames += [frame, np.zeros((1, 4))]
+        sizes.append(len(width) + 1)
+        columns.append(np.full(sizes[-1], one.feature, np.int32))
+    count, n_trees = sum(sizes), max(1, len(sizes))
+    n_leaves = count if sizes else 1
+    each = (1 + degree) if sizes else 1
+    return kernels.Leaves(
+        starts(sizes or [1]), np.tile(np.array([0, 1]), (n_trees, 1)), np.full(n_trees, degree),
+        np.arange(n_leaves + 1) if sizes else np.zeros(2, np.int64), np.concatenate(columns),
+        np.concatenate(frames), each * np.arange(n_leaves + 1), np.zeros(each * n_leaves), np.full(n_leaves, np.nan),
+    )  # fmt: skip
