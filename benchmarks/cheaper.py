@@ -29,7 +29,7 @@ def kept(case: Case, backend: str, *, repeats: int) -> dict[str, Any]:
     inputs, goal = bound(case, X, backend), objective(Y)
     first = layers.fit(inputs, goal)
     held = Kept(inputs, first, 1)
-    replay = Replay.of(first.layer.forest, skip=0, shared=False, vector_leaf=False, seed=0)
+    replay = Replay.of(first.layer.forest, shared=False, vector_leaf=False, seed=0)
     again = layers.BoundInput(replay, Table(X), inputs.settings, np.ones(case.rows))
     works = {
         "full": lambda: layers.fit(inputs, goal),
