@@ -12,7 +12,9 @@ from scipy.linalg import eigh
 
 from boostbp.trees import kernels
 from boostbp.trees.forest import Grown
+from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.kernels.terms import term_moments
+from boostbp.trees.leaves import LeafModel, Paths, stacked
 from boostbp.trees.sparse import Matrix, dense
 from boostbp.trees.tree import Tree, Trees, starts
 
@@ -51,18 +53,20 @@ class Smooth:
     Attributes
     ----------
     X : (rows, features) float64, C-contiguous
+    feature : (features with functions,) int64
     terms : tuple of (leaves, terms, functions) float64
-        Of each feature with functions: weights of the leaf terms for each function.
+        Of each of these features: weights of the leaf terms for each function.
     start : (features with functions + 1,) int64
         First column of each of these features.
     trees : Trees
-        One for each of these features: its splits are the knots.
+        One for each of these features, whose splits are the knots; a tree of one leaf if there is none.
     leaves : kernels.Leaves
         Of these trees, for one output, with weights of 0.
     leaf : (trees, rows) uint8
     """
 
     X: Floats
+    feature: NDArray[np.int64]
     terms: tuple[Floats, ...]
     start: NDArray[np.int64]
     trees: Trees
@@ -101,13 +105,13 @@ class Smooth:
         n_intervals = min(INTERVALS, of_each + 1 - degree)
         found = [_functions(X[:, j], int(j), weight, degree, max(1, n_intervals), of_each) for j in features]
         kept = [one for one in found if one is not None]
-        trees = Trees.of([_tree(one.feature, one.knots[1:-1]) for one in kept]) if kept else Trees.stumps(1)
-        leaves = _leaves(kept, degree)
-        leaf = np.zeros((len(trees), len(X)), np.uint8)
-        for number, _ in enumerate(kept):
-            leaf[number] = trees[number].leaf_of(X)
+        trees = [_tree(one) for one in kept] or [Tree.stump()]
+        models = [_regressions(one, degree) for one in kept] or [_constant()]
+        leaf = np.array([tree.leaf_of(X) for tree in trees], np.uint8)
         terms = tuple(one.terms for one in kept)
-        return cls(X, terms, starts([part.shape[2] for part in terms]), trees, leaves, leaf)
+        feature = np.array([one.feature for one in kept], np.int64)
+        start = starts([part.shape[2] for part in terms])
+        return cls(X, feature, terms, start, Trees.of(trees), stacked([model.leaves() for model in models]), leaf)
 
     @property
     def n_columns(self) -> int:
@@ -118,11 +122,9 @@ class Smooth:
         """Some rows and columns, (rows, columns)."""
         parts = [np.empty((len(range(*rows.indices(len(self.X)))), 0))]
         for number, terms in enumerate(self.terms):
-            leaf = self.leaf[number, rows]
-            at = self.leaves.tree_leaf[number] + leaf
-            frame = self.leaves.frame[at]  # one path column in each leaf
-            u = (self.X[rows, self.leaves.column[at[:1]]] if len(at) else np.empty(0)).ravel()
-            u = np.where(np.isnan(u), 0.0, (u - frame[:, 0]) * frame[:, 1])
+            x, leaf = self.X[rows, self.feature[number]], self.leaf[number, rows]
+            frame = self.leaves.frame[self.leaves.tree_leaf[number] + leaf]  # one path column in each leaf
+            u = np.where(np.isnan(x), 0.0, (x - frame[:, CENTER]) * frame[:, INV_SCALE])
             powers = u[:, None] ** np.arange(terms.shape[1])
             parts.append(np.einsum("rt,rtf->rf", powers, terms[leaf]))
         return np.ascontiguousarray(np.concatenate(parts, axis=1)[:, columns])
@@ -217,8 +219,9 @@ def _coefficients(t: Floats, share: Floats, padded: Floats, degree: int) -> Floa
     return np.concatenate(functions, axis=1)
 
 
-def _tree(feature: int, knots: Floats) -> Tree:
+def _tree(functions: _Functions) -> Tree:
     """The tree of one feature: missing values right, the others to the interval between knots that they are in."""
+    feature, knots = functions.feature, functions.knots[1:-1]
     threshold, left, right = [np.inf], [0], [~(len(knots) + 1)]
 
     def below(first: int, last: int) -> int:
@@ -239,21 +242,17 @@ def _tree(feature: int, knots: Floats) -> Tree:
     )
 
 
-def _leaves(functions: list[_Functions], degree: int) -> kernels.Leaves:
-    """Leaves of the trees, one path column in each, for one output, with weights of 0."""
-    frames, columns, sizes = [np.empty((0, 4))], [np.empty(0, np.int32)], []
-    for one in functions:
-        width = np.diff(one.knots)
-        frame = np.column_stack([one.knots[:-1] + width / 2, 2.0 / width, *np.full((2, len(width)), 1.0 + SLACK)])
-        frame[:, 2] *= -1.0
-        frames += [frame, np.zeros((1, 4))]
-        sizes.append(len(width) + 1)
-        columns.append(np.full(sizes[-1], one.feature, np.int32))
-    count, n_trees = sum(sizes), max(1, len(sizes))
-    n_leaves = count if sizes else 1
-    each = (1 + degree) if sizes else 1
-    return kernels.Leaves(
-        starts(sizes or [1]), np.tile(np.array([0, 1]), (n_trees, 1)), np.full(n_trees, degree),
-        np.arange(n_leaves + 1) if sizes else np.zeros(2, np.int64), np.concatenate(columns),
-        np.concatenate(frames), each * np.arange(n_leaves + 1), np.zeros(each * n_leaves), np.full(n_leaves, np.nan),
-    )  # fmt: skip
+def _regressions(functions: _Functions, degree: int) -> LeafModel:
+    """Leaves of the tree of one feature, for one output, with weights of 0."""
+    width = np.diff(functions.knots)
+    ends = np.full(len(width), 1.0 + SLACK)
+    frame = np.column_stack([functions.knots[:-1] + width / 2, 2.0 / width, -ends, ends])
+    frame = np.concatenate([frame, np.zeros((1, 4))])
+    count = len(frame)
+    paths = Paths(np.arange(count + 1, dtype=np.int32), np.full(count, functions.feature, np.int32), degree)
+    return LeafModel(paths, frame, np.zeros(count * (1 + degree)), 1, np.full(count, np.nan))
+
+
+def _constant() -> LeafModel:
+    """One leaf that reads nothing."""
+    return LeafModel(Paths.everywhere(np.empty(0, np.int32)), np.empty((0, 4)), np.zeros(1), 1, np.array([np.nan]))
