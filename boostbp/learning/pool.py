@@ -30,6 +30,7 @@ Floats = NDArray[np.float64]
 # Shares of `max_time` by which single layers, and output layers grown to their end, are done
 FOR_SINGLES, FOR_HEADS = 0.7, 0.95
 RATE = 0.04  # shrinkage of heads: slower than in an epoch, as they are grown once
+MOST_FEATURES = 200  # of which smooth functions are taken: more have too few knots each
 LARGER = 3  # times the rows per leaf, of single layers with large leaves
 SHALLOW = 2  # depth of single layers with shallow trees: few features act together
 HALF = 0.5  # share of the features that each tree sees, of single layers with plain regressions
@@ -77,6 +78,12 @@ class Pool:
         """Whether leaves are fitted by us: libraries' own are never constant."""
         return self.settings.layers[-1].leaves == "refit"
 
+    @property
+    def bends(self) -> bool:
+        """Whether layers may start from smooth functions of single features: of all numeric ones, if they are few."""
+        powers = all(isinstance(layer.basis, Linear) for layer in self.settings.layers)
+        return powers and 0 < self.table.X.shape[1] - len(self.table.categorical) <= MOST_FEATURES
+
     def singles(self, budget: Budget) -> Iterator[Option]:
         """Single layers; one, whatever the time."""
         kinds = list(self._kinds())
@@ -110,6 +117,8 @@ class Pool:
             yield "large leaves", grown(best, min_samples_leaf=large)
             if shallow:
                 yield "shallow trees", grown(best, max_depth=shallow)
+        if self.bends:
+            yield "additive base", replace(best, base="additive")
         if smooth.base is not None:
             yield "no base", replace(best, base=None)
         plain_best = grown(plain, extra_trees=False)

@@ -25,12 +25,10 @@ from boostbp.learning.sampling import growing
 from boostbp.learning.settings import Settings
 from boostbp.learning.watch import EvalSet
 from boostbp.learning.weighing import Option, doubt_of, softened, weighed
-from boostbp.trees.basis import Linear
 
 __all__ = ["train"]
 
 Floats = NDArray[np.float64]
-MOST_FEATURES = 200  # of which smooth functions are taken: more have too few knots each
 LIGHT = 1.0  # penalty of the ridge under hidden units, which follow their gradients faster than by cross-validation
 WIDER = 2  # times the units asked for: without trees they are cheap
 HEADED = 2  # networks, the best ones, that get output layers grown to their end
@@ -132,7 +130,7 @@ def _options(
     yield from pool.singles(budget)
     stacks = [pool.plainly(NETWORK, network)]
     yield stacks[0]
-    variants = list(_variants(pool.settings, pool.table))
+    variants = list(_variants(pool.settings, additive=pool.bends))
     for left, (name, variant) in zip(range(len(variants), 0, -1), variants, strict=True):
         if budget.over():
             return
@@ -157,7 +155,7 @@ def _trained(train: Callable[..., tuple[Network, History]], settings: Settings, 
     return network
 
 
-def _variants(settings: Settings, table: Table) -> Iterator[tuple[str, Settings]]:
+def _variants(settings: Settings, *, additive: bool) -> Iterator[tuple[str, Settings]]:
     """Networks beside the one that was asked for, with other hidden layers; none if it has no trees there."""
     *hidden, last = settings.layers
     if not any(layer.n_estimators for layer in hidden):
@@ -172,17 +170,10 @@ def _variants(settings: Settings, table: Table) -> Iterator[tuple[str, Settings]
             yield "network of shared trees", shared
     straight = [replace(layer, n_estimators=0, base="ridge") for layer in hidden]
     yield "linear network", with_hidden(straight)
-    if _bends(table, settings):
+    if additive:
         yield "additive network", with_hidden(replace(layer, base="additive") for layer in straight)
     light = [replace(layer, base_lambda=LIGHT) for layer in straight]
     yield "wide linear network, light penalty", with_hidden(light, WIDER)
-
-
-def _bends(table: Table, settings: Settings) -> bool:
-    """Whether smooth functions of single features are more than linear ones, and few enough."""
-    powers = all(isinstance(layer.basis, Linear) for layer in settings.layers)
-    n_features = table.X.shape[1] - len(table.categorical)
-    return powers and 0 < n_features <= MOST_FEATURES
 
 
 def _sharing(layer: LayerSettings) -> LayerSettings:

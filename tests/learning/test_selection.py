@@ -107,7 +107,7 @@ def test_losses_of_the_candidates_are_those_on_the_held_out_rows(backend):
     ]
     if backend == "xgboost":  # it draws no thresholds
         singles = ["large leaves", "shallow trees"]
-    singles = ["", *singles, "no base"]
+    singles = ["", *singles, "additive base", "no base"]
     singles += [f"constant leaves{kind}" for kind in ("", ", shallow trees", ", few features per tree")]
     names = [", ".join(["single layer", *filter(None, [kind])]) for kind in singles]
     assert [one.name for one in choice.candidates][: len(names) + 1] == [*names, "network"]
