@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import BSpline
-from scipy.linalg import eigh
 
 from boostbp.trees import kernels
 from boostbp.trees.forest import Grown
@@ -16,30 +13,14 @@ from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.kernels.terms import term_moments
 from boostbp.trees.leaves import LeafModel, Paths, stacked
 from boostbp.trees.sparse import Matrix, dense
+from boostbp.trees.splines import Functions, functions_of
 from boostbp.trees.tree import Tree, Trees, starts
 
 __all__ = ["INTERVALS", "Smooth"]
 
 Floats = NDArray[np.float64]
 INTERVALS = 9  # between knots; what they are too many for, the penalty holds back
-CLOSE = 1e-9  # knots nearer than this share of the range are one
 SLACK = 1e-9  # beyond the ends of a leaf, in its units: no row of it is clipped by rounding
-ROUGHNESS = 2.0  # exponent: the k-th roughest function has its variance divided by k^4, as in a smoothing spline
-
-
-class _Functions(NamedTuple):
-    """The functions of one feature.
-
-    feature : int
-    knots : (intervals + 1,) float64, ascending, in the user's units
-    terms : (leaves, terms, functions) float64
-        Weights of the terms of each leaf, in units of its ``u``, for each function; the last leaf is for missing
-        values, where all functions are 0, as on average over the training rows.
-    """
-
-    feature: int
-    knots: Floats
-    terms: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +84,7 @@ class Smooth:
         X = dense(X)
         of_each = most // max(1, len(features))
         n_intervals = min(INTERVALS, of_each + 1 - degree)
-        found = [_functions(X[:, j], int(j), weight, degree, max(1, n_intervals), of_each) for j in features]
+        found = [functions_of(X[:, j], int(j), weight, degree, max(1, n_intervals), of_each) for j in features]
         kept = [one for one in found if one is not None]
         trees = [_tree(one) for one in kept] or [Tree.stump()]
         models = [_regressions(one, degree) for one in kept] or [_constant()]
@@ -167,59 +148,7 @@ class Smooth:
         )
 
 
-def _functions(x: Floats, feature: int, weight: Floats, degree: int, n_intervals: int, most: int) -> _Functions | None:
-    """Functions of one feature, at most `most`; None where it has less than two values."""
-    known = ~np.isnan(x)
-    x, weight = x[known], weight[known]
-    if not weight.sum() > 0:
-        return None
-    inner = np.quantile(x, np.linspace(0.0, 1.0, n_intervals + 1)[1:-1], weights=weight, method="inverted_cdf")
-    knots = np.unique(np.concatenate([[x.min()], inner, [x.max()]]))
-    with np.errstate(over="ignore"):
-        size = knots[-1] - knots[0]
-        apart = np.diff(knots, prepend=-np.inf) > CLOSE * size
-        knots = knots[apart] if apart[-1] else np.append(knots[apart][:-1], knots[-1])
-        if len(knots) < 2 or not np.isfinite(2.0 / np.diff(knots)).all() or not np.isfinite(size):
-            return None
-    unit, share = (knots - knots[0]) / size, weight / weight.sum()
-    t = (x - knots[0]) / size
-    if not share @ np.square(t - share @ t) > CLOSE**2:  # one value has all the weight
-        return None
-    padded = np.concatenate([np.zeros(degree), unit, np.ones(degree)])
-    coefficients = _coefficients(t, share, padded, degree)[:, :most]
-    ends, middle = unit[:-1], (unit[:-1] + unit[1:]) / 2
-    a, m, b = (BSpline(padded, coefficients, degree)(np.clip(at, 0.0, 1.0)) for at in (ends, middle, unit[1:]))
-    powers = [m, (b - a) / 2, (a + b) / 2 - m] if degree == 2 else [(a + b) / 2, (b - a) / 2]
-    terms = np.stack(powers, axis=1)
-    return _Functions(feature, knots, np.concatenate([terms, np.zeros_like(terms[:1])]))
-
-
-def _coefficients(t: Floats, share: Floats, padded: Floats, degree: int) -> Floats:
-    """B-spline coefficients of the functions, (B-splines, functions); `share` of the rows sums to 1."""
-    B = BSpline.design_matrix(np.clip(t, 0.0, 1.0), padded, degree)
-    mean = share @ B
-    gram = (B.T @ B.multiply(share[:, None])).toarray() - np.outer(mean, mean)
-    line = np.array([padded[i + 1 : i + 1 + degree].mean() for i in range(len(mean))])  # Greville: the identity
-    line -= mean @ line
-    along = gram @ line
-    variance = float(line @ along)
-    largest = max(np.abs(np.array([0.0, 1.0]) - share @ t).max(), np.finfo(float).tiny)
-    functions = [line[:, None] / largest]
-    values, vectors = eigh(gram - np.outer(along, along) / variance)
-    kept = values > CLOSE * max(values[-1], variance)
-    if kept.any() and len(line) > 2:
-        free = vectors[:, kept] / np.sqrt(values[kept])
-        free -= np.outer(line, along @ free) / variance  # uncorrelated with the line
-        bent = np.diff(free, 2, axis=0)
-        _, turned = eigh(bent.T @ bent)
-        rough = free @ turned
-        rough -= mean @ rough
-        spread = np.sqrt(variance) / largest
-        functions.append(spread * rough / np.arange(1, rough.shape[1] + 1) ** ROUGHNESS)
-    return np.concatenate(functions, axis=1)
-
-
-def _tree(functions: _Functions) -> Tree:
+def _tree(functions: Functions) -> Tree:
     """The tree of one feature: missing values right, the others to the interval between knots that they are in."""
     feature, knots = functions.feature, functions.knots[1:-1]
     threshold, left, right = [np.inf], [0], [~(len(knots) + 1)]
@@ -242,7 +171,7 @@ def _tree(functions: _Functions) -> Tree:
     )
 
 
-def _regressions(functions: _Functions, degree: int) -> LeafModel:
+def _regressions(functions: Functions, degree: int) -> LeafModel:
     """Leaves of the tree of one feature, for one output, with weights of 0."""
     width = np.diff(functions.knots)
     ends = np.full(len(width), 1.0 + SLACK)
