@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, Growth, Table
 from boostbp.learning.sketch import Sketch
+from boostbp.trees import interrupts
 from boostbp.trees.basis import Basis, Elementwise, Quadratic
 from boostbp.trees.codes import Codes
 from boostbp.trees.linear import RidgeBase
@@ -93,7 +94,8 @@ class BoundInput:
             settings.basis.check(table.X, self.Z, [j for j in range(table.X.shape[1]) if j not in table.categorical])
         # no library grows vector leaves on categories: there the structure comes from a projection of the gradients
         self.vector_leaf = bool(getattr(backend, "vector_leaf", False)) and not table.categorical
-        self.grower: Grower = backend.bind(table, settings.growth)
+        with interrupts.held():  # a library may ask Python for the rows, and not survive what is raised there
+            self.grower: Grower = backend.bind(table, settings.growth)
         self._base: RidgeBase | None = None
         self._codes: Codes | None = None
         self._lock = Lock()

@@ -218,7 +218,7 @@ def test_parameter_of_another_kind(parameters, message):
     ("parameters", "message"),
     [
         ({"multi_strategy": "multi_output"}, "multi_strategy='multi_output' is not known"),
-        ({"base": "Ridge"}, "base='Ridge' is not known: use one of 'ridge', None"),
+        ({"base": "Ridge"}, "base='Ridge' is not known: use one of 'ridge', 'additive', None"),
         ({"leaves": "natve"}, "leaves='natve' is not known"),
         ({"clip": "x"}, "clip='x' is not known"),
         ({"extra_trees": "x"}, "extra_trees='x' is not known"),
