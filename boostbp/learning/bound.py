@@ -127,7 +127,7 @@ class BoundInput:
     @property
     def n_base(self) -> int:
         """Number of trees of the base."""
-        return 0 if self.settings.base is None else len(self.base.U.leaf)
+        return 0 if self.settings.base is None else self.base.U.n_trees
 
 
 def _check_sparse(backend: Backend, settings: LayerSettings) -> None:

@@ -11,8 +11,8 @@ from boostbp.trees import kernels
 from boostbp.trees.forest import Grown
 from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.kernels.terms import term_moments
-from boostbp.trees.leaves import LeafModel, Paths, stacked
-from boostbp.trees.sparse import Matrix, dense
+from boostbp.trees.leaves import LeafModel, Paths, add_to, stacked
+from boostbp.trees.sparse import Matrix, Sparse, tiles
 from boostbp.trees.splines import Functions, functions_of
 from boostbp.trees.tree import Tree, Trees, starts
 
@@ -33,7 +33,7 @@ class Smooth:
 
     Attributes
     ----------
-    X : (rows, features) float64, C-contiguous
+    X : (rows, features) float64, C-contiguous, or Sparse
     feature : (features with functions,) int64
     terms : tuple of (leaves, terms, functions) float64
         Of each of these features: weights of the leaf terms for each function.
@@ -46,7 +46,7 @@ class Smooth:
     leaf : (trees, rows) uint8
     """
 
-    X: Floats
+    X: Matrix
     feature: NDArray[np.int64]
     terms: tuple[Floats, ...]
     start: NDArray[np.int64]
@@ -61,7 +61,7 @@ class Smooth:
         Parameters
         ----------
         X : (rows, features) float64, C-contiguous, or Sparse
-            NaN is missing. A sparse input is made dense.
+            NaN is missing.
         features : (numeric features,) int
             Those without two different values get no function.
         weight : (rows,) float64
@@ -81,10 +81,12 @@ class Smooth:
                 f"base='additive' is not supported with {len(features)} numeric features, more than {most}: use "
                 "base='ridge'."
             )
-        X = dense(X)
         of_each = most // max(1, len(features))
         n_intervals = min(INTERVALS, of_each + 1 - degree)
-        found = [functions_of(X[:, j], int(j), weight, degree, max(1, n_intervals), of_each) for j in features]
+        found = [
+            functions_of(_column(X, int(j), slice(0, len(X))), int(j), weight, degree, max(1, n_intervals), of_each)
+            for j in features
+        ]
         kept = [one for one in found if one is not None]
         trees = [_tree(one) for one in kept] or [Tree.stump()]
         models = [_regressions(one, degree) for one in kept] or [_constant()]
@@ -95,6 +97,11 @@ class Smooth:
         return cls(X, feature, terms, start, Trees.of(trees), stacked([model.leaves() for model in models]), leaf)
 
     @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.trees)
+
+    @property
     def n_columns(self) -> int:
         """Number of columns."""
         return int(self.start[-1])
@@ -103,7 +110,7 @@ class Smooth:
         """Some rows and columns, (rows, columns)."""
         parts = [np.empty((len(range(*rows.indices(len(self.X)))), 0))]
         for number, terms in enumerate(self.terms):
-            x, leaf = self.X[rows, self.feature[number]], self.leaf[number, rows]
+            x, leaf = _column(self.X, int(self.feature[number]), rows), self.leaf[number, rows]
             frame = self.leaves.frame[self.leaves.tree_leaf[number] + leaf]  # one path column in each leaf
             u = np.where(np.isnan(x), 0.0, (x - frame[:, CENTER]) * frame[:, INV_SCALE])
             powers = u[:, None] ** np.arange(terms.shape[1])
@@ -113,21 +120,30 @@ class Smooth:
     def times(self, V: Floats) -> Floats:
         """``U @ V``, (rows, outputs)."""
         out = np.zeros((len(self.X), V.shape[1]))
-        leaves = self._weighted(np.zeros(V.shape[1]), V)
-        kernels.evaluate(leaves, self.leaf, self.X, False, 0, len(self.X), out)
+        add_to(out, self._weighted(np.zeros(V.shape[1]), V), self.leaf, self.X)
         return out
 
     def moment(self, G: Floats) -> Floats:
         """``U' @ G``, (columns, outputs)."""
         n_outputs = G.shape[1]
         leaves = self._weighted(np.zeros(n_outputs), np.zeros((self.n_columns, n_outputs)))
-        term_moments(leaves, self.leaf, self.X, np.ascontiguousarray(G), leaves.weight)
+        self._add_moments(leaves, np.ascontiguousarray(G))
         out = np.empty((self.n_columns, n_outputs))
         for number, terms in enumerate(self.terms):
             at = slice(*leaves.weight_start[leaves.tree_leaf[number : number + 2]])
             sums = leaves.weight[at].reshape(*terms.shape[:2], n_outputs)
             out[self.start[number] : self.start[number + 1]] = np.einsum("ltf,lto->fo", terms, sums)
         return out
+
+    def _add_moments(self, leaves: kernels.Leaves, G: Floats) -> None:
+        """Add the moments of all terms to ``leaves.weight``; of a sparse input, some rows at a time are made dense."""
+        if not isinstance(self.X, Sparse):
+            term_moments(leaves, self.leaf, self.X, G, leaves.weight)
+            return
+        columns, place = np.unique(leaves.column, return_inverse=True)
+        narrow = leaves._replace(column=place.astype(np.int32))
+        for rows in tiles(0, len(self.X), len(columns)):
+            term_moments(narrow, self.leaf[:, rows], self.X.dense(columns, rows), G[rows], leaves.weight)
 
     def grown(self, constant: Floats, V: Floats) -> Grown:
         """The trees, with leaves that say ``constant + U @ V``."""
@@ -146,6 +162,13 @@ class Smooth:
         return self.leaves._replace(
             tree_output=served, weight_start=n_outputs * self.leaves.weight_start, weight=weight
         )
+
+
+def _column(X: Matrix, feature: int, rows: slice) -> Floats:
+    """Some rows of one feature, (rows,)."""
+    if isinstance(X, Sparse):
+        return X.dense(np.array([feature]), rows)[:, 0]
+    return X[rows, feature]
 
 
 def _tree(functions: Functions) -> Tree:

@@ -33,6 +33,10 @@ class Columns(Protocol):
         """Number of columns."""
 
     @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+
+    @property
     def leaf(self) -> NDArray[np.integer]:
         """Leaf of each row under each of the trees, (trees, rows)."""
 
@@ -51,6 +55,8 @@ class Columns(Protocol):
 
 class _Lines(Standardised):
     """Columns as they are: one tree of one leaf reads all of them."""
+
+    n_trees = 1
 
     @property
     def leaf(self) -> NDArray[np.integer]:

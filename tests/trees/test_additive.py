@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.interpolate import BSpline
 
+from boostbp.trees import sparse
 from boostbp.trees.additive import INTERVALS, Smooth
 from boostbp.trees.basis import Linear, Quadratic
 from boostbp.trees.forest import Forest
 from boostbp.trees.linear import RidgeBase
+from boostbp.trees.sparse import Sparse
 
 BASES = {1: Linear(), 2: Quadratic()}
 
@@ -48,6 +51,17 @@ def test_products_are_those_of_the_columns_written_down(degree, missing):
     np.testing.assert_array_equal(U.block(slice(50, 60), slice(3, 7)), whole[50:60, 3:7])
     expected = np.array([0.5, -1.0]) + whole @ V
     np.testing.assert_allclose(forest_of(U.grown(np.array([0.5, -1.0]), V), X, degree).predict(X), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_sparse_input_gives_the_same_bits(missing, monkeypatch):
+    monkeypatch.setattr(sparse, "CELLS", 50)
+    X, weight, y = make(missing=missing)
+    X = np.ascontiguousarray(np.where(np.abs(X) < 1, 0.0, X))
+    dense, narrow = (RidgeBase.additive(Z, np.arange(3), weight, degree=2) for Z in (X, Sparse.of(sp.csr_array(X))))
+    np.testing.assert_array_equal(narrow.U.leaf, dense.U.leaf)
+    np.testing.assert_array_equal(narrow.U.moment(y), dense.U.moment(y))
+    np.testing.assert_array_equal(narrow.fit(y).leaves.weight, dense.fit(y).leaves.weight)
 
 
 @pytest.mark.parametrize("degree", [1, 2])
