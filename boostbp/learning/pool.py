@@ -17,7 +17,7 @@ from boostbp.learning.heads import Head, Rows, boost
 from boostbp.learning.layer import Layer
 from boostbp.learning.losses import Loss
 from boostbp.learning.network import Network, seen
-from boostbp.learning.rounds import round_of
+from boostbp.learning.rounds import rounds_of
 from boostbp.learning.settings import Settings
 from boostbp.learning.watch import EvalSet
 from boostbp.learning.weighing import Option
@@ -130,8 +130,8 @@ class Pool:
         """A network as it was trained."""
         held, last = network.predict(self.held.X, n_jobs=self.settings.n_threads), self.settings.layers[-1]
         boosted = self.settings.output == "boost"
-        n_rounds = 1 + int(round_of(network.layers[-1].forest).max(initial=-1))
-        return Option(name, name, network, held, Head(replace(last, n_estimators=n_rounds)) if boosted else None)
+        head = Head(replace(last, n_estimators=rounds_of(network.layers[-1].forest))) if boosted else None
+        return Option(name, name, network, held, head)
 
     def headed(self, option: Option, budget: Budget, left: int = 1) -> Iterator[Option]:
         """The hidden layers of a network, one of so many left, under output layers grown to their end."""

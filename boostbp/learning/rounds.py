@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import starts
 
-__all__ = ["first_rounds", "round_of", "staged", "stages"]
+__all__ = ["first_rounds", "round_of", "rounds_of", "staged", "stages"]
 
 Floats = NDArray[np.float64]
 SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -30,6 +30,11 @@ def round_of(forest: Forest) -> NDArray[np.int64]:
         its = np.flatnonzero(outputs == output) + forest.n_base
         rounds[its] = np.arange(len(its))
     return rounds
+
+
+def rounds_of(forest: Forest) -> int:
+    """How many rounds it has, the base aside."""
+    return 1 + int(round_of(forest).max(initial=-1))
 
 
 def first_rounds(forest: Forest, n_rounds: int) -> Forest:

@@ -81,12 +81,17 @@ SINGLE_LAYER = (
 
 
 class Split(NamedTuple):
-    """Rows to learn from, and rows to stop by."""
+    """Rows to learn from, and rows to stop by, if any."""
 
     X: Any
     y: NDArray[Any]
-    X_valid: Any
-    y_valid: NDArray[Any]
+    X_valid: Any = None
+    y_valid: NDArray[Any] | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all rows are there to learn from."""
+        return self.X_valid is None
 
 
 class Fitted(NamedTuple):
@@ -124,15 +129,20 @@ def train(
     task : {"classification", "regression"}
     n_jobs, seed : int
     length : int, optional
-        Largest number of rounds or epochs, for a rehearsal.
+        Largest number of rounds or epochs, for a rehearsal; without rows to stop by, the number itself. Models of ours
+        need none: they hold rows out by themselves.
 
     Raises
     ------
     ImportError
         If its library is not installed.
+    ValueError
+        If a library's model has neither rows to stop by nor a length.
     """
     trainers = {"lightgbm": _lightgbm, "xgboost": _xgboost, "hist": _hist, "average": _average}
     trainer = trainers.get(contender.kind, _ours)
+    if split.whole and length is None and trainer is not _ours:
+        raise ValueError(f"{contender.label or contender.kind} has neither rows to stop by nor a length: give one.")
     given = replace(contender, params=parameters(contender.params))
     return trainer(given, split, task == "classification", n_jobs, seed, length)
 
@@ -142,12 +152,14 @@ def trees_of(model: Any) -> int | None:
     if isinstance(model, Average):
         return sum(trees_of(each) or 0 for each in model.models)
     if hasattr(model, "booster_"):
-        return int(model.best_iteration_ * model.booster_.num_model_per_iteration())
+        return int(model.n_iter_ * model.booster_.num_model_per_iteration())
     layers = getattr(getattr(model, "network_", None), "layers", ())
     return sum(layer.forest.n_trees for layer in layers if hasattr(layer, "forest")) or None
 
 
 def _ours(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
+    from boostbp.learning.rounds import rounds_of
+
     rooms = {
         "deep": ("boostbp.estimators", "BoostBP"),
         "gbdt-nn": ("boostbp.interop.mixtures", "GBDTNN"),
@@ -156,11 +168,15 @@ def _ours(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: 
     }
     room, name = rooms[contender.kind]
     params = {"n_jobs": n_jobs, "random_state": seed, **contender.params}
+    single = contender.kind == "deep" and len(contender.params.get("hidden_layer_sizes", (0,))) == 0
     if length is not None:
-        params["epochs"] = length
+        params["n_estimators" if single else "epochs"] = length
+        if split.whole and contender.kind != "mlp":
+            params["early_stopping"] = False
     estimator = getattr(importlib.import_module(room), f"{name}{'Classifier' if classes else 'Regressor'}")
-    model = estimator(**params).fit(split.X, split.y, eval_set=[(split.X_valid, split.y_valid)])
-    return Fitted(model, model.history_.best_epoch)
+    eval_set = None if split.whole else [(split.X_valid, split.y_valid)]
+    model = estimator(**params).fit(split.X, split.y, eval_set=eval_set)
+    return Fitted(model, rounds_of(model.network_.layers[-1].forest) if single else model.history_.best_epoch)
 
 
 def _lightgbm(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
@@ -168,13 +184,14 @@ def _lightgbm(contender: Contender, split: Split, classes: bool, n_jobs: int, se
     params = {"learning_rate": _RATE, "n_estimators": length or _ROUNDS, "subsample_freq": 1, "verbosity": -1}
     params |= contender.params
     model = (lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor)(n_jobs=n_jobs, random_state=seed, **params)
-    stop = lightgbm.early_stopping(_PATIENCE, verbose=False)
+    if split.whole:
+        return Fitted(model.fit(split.X, split.y), length)
     # eval_set is deprecated from 4.7 on, and eval_X is unknown before.
     if "eval_X" in inspect.signature(model.fit).parameters:
         held = {"eval_X": split.X_valid, "eval_y": split.y_valid}
     else:
         held = {"eval_set": [(split.X_valid, split.y_valid)]}
-    model.fit(split.X, split.y, **held, callbacks=[stop])
+    model.fit(split.X, split.y, **held, callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False)])
     return Fitted(model, model.best_iteration_)
 
 
@@ -197,12 +214,14 @@ def _xgboost(contender: Contender, split: Split, classes: bool, n_jobs: int, see
     params = {
         "learning_rate": _RATE,
         "n_estimators": length or _ROUNDS,
-        "early_stopping_rounds": _PATIENCE,
+        "early_stopping_rounds": None if split.whole else _PATIENCE,
         "enable_categorical": True,
         "verbosity": 0,
     }
     params |= contender.params
     model = (xgboost.XGBClassifier if classes else xgboost.XGBRegressor)(n_jobs=n_jobs, random_state=seed, **params)
+    if split.whole:
+        return Fitted(model.fit(split.X, split.y), length)
     model.fit(split.X, split.y, eval_set=[(split.X_valid, split.y_valid)], verbose=False)
     return Fitted(model, model.best_iteration + 1)
 
@@ -211,12 +230,13 @@ def _hist(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: 
     from sklearn import ensemble
     from threadpoolctl import threadpool_limits
 
-    params = {"learning_rate": _RATE, "max_iter": length or _ROUNDS, "early_stopping": True}
+    params = {"learning_rate": _RATE, "max_iter": length or _ROUNDS, "early_stopping": not split.whole}
     params |= {"n_iter_no_change": _HIST_PATIENCE, "random_state": seed, **contender.params}
     kind = ensemble.HistGradientBoostingClassifier if classes else ensemble.HistGradientBoostingRegressor
     model = kind(**params)
     if "X_val" not in inspect.signature(model.fit).parameters:
         raise ImportError(f"{contender.label} needs scikit-learn 1.7 or newer, which stops by rows that are given.")
+    held = {} if split.whole else {"X_val": split.X_valid, "y_val": split.y_valid}
     with threadpool_limits(n_jobs, "openmp"):
-        model.fit(split.X, split.y, X_val=split.X_valid, y_val=split.y_valid)
+        model.fit(split.X, split.y, **held)
     return Fitted(model, int(model.n_iter_))

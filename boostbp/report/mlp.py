@@ -75,7 +75,7 @@ class _MLP(BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: NDArray[Any], *, eval_set: Any) -> Self:
+    def fit(self, X: Any, y: NDArray[Any], *, eval_set: Any = None) -> Self:
         """Train.
 
         Parameters
@@ -83,27 +83,26 @@ class _MLP(BaseEstimator):
         X : array-like or data frame, (rows, features)
         y : (rows,)
             Numbers, or labels 0 .. classes - 1.
-        eval_set : list of one pair (X, y)
-            Chooses the epoch.
+        eval_set : list of one pair (X, y), optional
+            Chooses the epoch. Without it, all `epochs` are trained.
         """
         torch = require("torch", extra="torch", what=type(self).__name__)
         from boostbp.interop.mixture_network import Columns, torch_threads
 
         table = read_input(self, X, reset=True, categorical_features="from_dtype")
-        [(X_valid, y_valid)] = eval_set
         n_outputs = self._prepare(np.asarray(y))
         with torch.random.fork_rng(devices=[]), torch_threads(self.n_jobs):
             torch.manual_seed(self.random_state)
             columns = Columns(table, np.ones(len(table.X)))
             x, target = columns(torch.from_numpy(table.X)), self._target(torch, y)
-            held = columns(torch.from_numpy(self._read(X_valid))), self._target(torch, y_valid)
+            held = [(columns(torch.from_numpy(self._read(U))), self._target(torch, v)) for U, v in eval_set or ()]
             network = _network(torch, [columns.width, *self.hidden_layer_sizes, n_outputs], self.dropout)
-            self.history_ = self._train(torch, network, x, target, held)
+            self.history_ = self._train(torch, network, x, target, *held)
         self._columns, self._network = columns, network.eval()
         return self
 
-    def _train(self, torch: Any, network: Any, x: Any, target: Any, held: tuple[Any, Any]) -> Course:
-        """Train a network, and leave it as it was in its best epoch."""
+    def _train(self, torch: Any, network: Any, x: Any, target: Any, held: tuple[Any, Any] | None = None) -> Course:
+        """Train a network, and leave it as it was in its best epoch; in its last one without rows to tell."""
         loss_of = torch.nn.functional.mse_loss if self._kind == "numbers" else torch.nn.functional.cross_entropy
         optimizer = torch.optim.AdamW(network.parameters(), self.learning_rate, weight_decay=self.weight_decay)
         losses: list[float] = []
@@ -116,7 +115,7 @@ class _MLP(BaseEstimator):
                 optimizer.step()
             network.eval()
             with torch.no_grad():
-                losses.append(float(loss_of(network(held[0]), held[1])))
+                losses.append(float(loss_of(network(held[0]), held[1])) if held else np.inf)
             if losses[-1] <= min(losses):
                 best, state = len(losses), copy.deepcopy(network.state_dict())
         network.load_state_dict(state)

@@ -100,6 +100,8 @@ def tune(
 
     Raises
     ------
+    ValueError
+        If `trials` is no positive number, or there are no validation rows.
     ImportError
         If its library is not installed.
     RuntimeError
@@ -107,6 +109,8 @@ def tune(
     """
     if trials < 1:
         raise ValueError(f"trials={trials!r} is not allowed: give at least 1.")
+    if split.y_valid is None:
+        raise ValueError("split has no rows to validate on, by which candidates are chosen: give some.")
     metric = metric or ("log_loss" if task == "classification" else "rmse")
     best: Fitted | None = None
     done: list[Trial] = []

@@ -47,7 +47,7 @@ def representation(
         hidden = lambda rows: np.maximum(scaler.transform(rows) @ mlp.coefs_[0] + mlp.intercepts_[0], 0)  # noqa: E731
     else:
         kind = KINDS.get(model, "deep")
-        hidden = best(split, task.kind, kind=kind, candidates=candidates, backend=backend, seed=seed)[0].transform
+        hidden = best(split, task.kind, kind=kind, candidates=candidates, backend=backend, seed=seed).model.transform
     scale = StandardScaler().fit(hidden(X))
     h, h_test = scale.transform(hidden(X)), scale.transform(hidden(X_test))
     outcome = {

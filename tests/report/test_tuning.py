@@ -145,3 +145,28 @@ def test_comparison_measures_what_a_search_finds():
     assert outcome["scores"]["rmse"] == pytest.approx(found.score)
     assert outcome["length"] == found.length
     assert found.params != {"linear_tree": True}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in CONTROLS])
+def test_a_length_that_was_found_is_trained_again_on_all_rows(name):
+    found = train(quick(name), NUMBERS, task="regression", n_jobs=1, seed=0)
+    X, y = np.concatenate([NUMBERS.X, NUMBERS.X_valid]), np.concatenate([NUMBERS.y, NUMBERS.y_valid])
+    whole = train(quick(name), Split(X, y), task="regression", n_jobs=1, seed=0, length=found.length)
+    assert whole.length == found.length
+    if name not in {"mlp", "hist", "gbdt-nn", "nn-gbdt"}:
+        assert trees_of(whole.model) == trees_of(found.model)
+    held = NUMBERS.y_valid
+    errors = [np.mean((held - model.predict(NUMBERS.X_valid)) ** 2) for model in (found.model, whole.model)]
+    assert errors[1] < errors[0] < held.var()  # it has seen them now
+
+
+def test_a_network_holds_rows_out_itself_where_none_are_given():
+    one = train(rival("linear-hidden", epochs=2), Split(NUMBERS.X, NUMBERS.y), task="regression", n_jobs=1, seed=0)
+    assert one.model.history_.choice.refitted
+
+
+def test_rows_to_stop_by_or_a_length():
+    with pytest.raises(ValueError, match="LightGBM has neither rows to stop by nor a length"):
+        train(rival("lightgbm"), Split(NUMBERS.X, NUMBERS.y), task="regression", n_jobs=1, seed=0)
+    with pytest.raises(ValueError, match="no rows to validate on"):
+        tune(rival("lightgbm"), Split(NUMBERS.X, NUMBERS.y), task="regression", trials=1, seed=0)
