@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 CODES = 1 << 24  # float32, in which XGBoost holds codes, counts so far
 
 
+@threads.one_in_blas()
 def fit_layer(
     H: Any,
     targets: Any,

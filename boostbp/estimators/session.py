@@ -15,6 +15,7 @@ from boostbp.learning.network import Network
 from boostbp.learning.settings import Settings
 from boostbp.learning.state import State
 from boostbp.learning.watch import Callback, Progress
+from boostbp.trees import threads
 
 __all__ = ["Training", "begin", "more"]
 
@@ -78,6 +79,7 @@ def _callbacks(estimator: Any) -> list[Callback]:
     return callbacks if estimator.checkpoint is None else [*callbacks, checkpoint(estimator.checkpoint)]
 
 
+@threads.one_in_blas()
 def _run(estimator: Any, training: Training, resume: State | None) -> None:
     callbacks = _callbacks(estimator)
     if estimator.verbose >= 2:

@@ -273,6 +273,7 @@ class GBDTModule(nn.Module):
         # The library's bins stay with the original, and so do gradients: their graph is the original's.
         return {**self.__dict__, "_bound": None, "_gathered": Gathered(), "_announced": None, "_watched": None}
 
+    @threads.one_in_blas()
     def _first_trees(self, X: Floats) -> None:
         if not self.training:
             raise RuntimeError(
@@ -299,6 +300,7 @@ class GBDTModule(nn.Module):
             raise ValueError("dL/doutput has values that are not finite: look into the loss and the modules above.")
         return rows
 
+    @threads.one_in_blas()
     def _fit(self, X: Floats, objective: Objective, weight: Floats) -> Self:
         bound = self._bound
         same = bound is not None and np.array_equal(bound.weight, weight)

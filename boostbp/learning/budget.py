@@ -19,10 +19,13 @@ class Budget:
     seconds : float or None
     spent : bool
         Whether something was cut short or left out for want of time.
+    ended : bool
+        Whether nothing is wanted any more, whatever the time.
     """
 
     seconds: float | None
     spent: bool = False
+    ended: bool = False
     _begun: float = field(default_factory=time.perf_counter)
 
     def share(self, end: float, left: int = 1) -> float | None:
@@ -40,6 +43,11 @@ class Budget:
         """Whether that reading, or the end of it all, has come; what asks loses something if it has."""
         if until is None:
             until = np.inf if self.seconds is None else self._begun + self.seconds
-        over = time.perf_counter() >= until
-        self.spent |= over
+        over = self.ended or time.perf_counter() >= until
+        if over:  # threads ask, so that nothing is written otherwise
+            self.spent = True
         return over
+
+    def end(self) -> None:
+        """Let all that asks stop."""
+        self.ended = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ from boostbp.learning.weighing import Option
 from boostbp.trees.basis import Constant, Linear, Quadratic
 from boostbp.trees.ridge import Ridge
 
-__all__ = ["Pool", "grown"]
+__all__ = ["Pool", "grown", "left"]
 
 Floats = NDArray[np.float64]
 # Shares of `max_time` by which single layers, and output layers grown to their end, are done
@@ -84,15 +84,24 @@ class Pool:
         powers = all(isinstance(layer.basis, Linear) for layer in self.settings.layers)
         return powers and 0 < self.table.X.shape[1] - len(self.table.categorical) <= MOST_FEATURES
 
-    def singles(self, budget: Budget) -> Iterator[Option]:
-        """Single layers; one, whatever the time."""
+    def on(self, n_threads: int) -> Pool:
+        """The same on so many threads."""
+        return replace(self, settings=replace(self.settings, n_threads=n_threads))
+
+    def singles(self, budget: Budget, at_once: int = 1) -> Iterator[Iterator[Option]]:
+        """Single layers, of which so many are grown at a time: one option of each, of the first whatever the time."""
         kinds = list(self._kinds())
-        for left, (kind, layer) in zip(range(len(kinds), 0, -1), kinds, strict=True):
-            if left < len(kinds) and budget.over():
-                return
-            fitted, raw, head = self._head(self.table, self.held.X, layer, budget, budget.until(FOR_SINGLES, left))
+        for number, (kind, layer) in enumerate(kinds):
             name = f"single layer, {kind}" if kind else "single layer"
-            yield Option(name, None, Network((fitted,), self.baseline), raw, head)
+            yield self._single(name, layer, budget, left(kinds, number, at_once), must=number == 0)
+
+    def _single(
+        self, name: str, layer: LayerSettings, budget: Budget, left: int, *, must: bool = False
+    ) -> Iterator[Option]:
+        if not must and budget.over():
+            return
+        fitted, raw, head = self._head(self.table, self.held.X, layer, budget, budget.until(FOR_SINGLES, left))
+        yield Option(name, None, Network((fitted,), self.baseline), raw, head)
 
     def _kinds(self) -> Iterator[tuple[str, LayerSettings]]:
         """What is special about a single layer, and its settings."""
@@ -162,6 +171,11 @@ class Pool:
         """Rows as output layers see them, to boost such layers on."""
         n_threads, seed = self.settings.n_threads, self.settings.seed
         return Rows(table, y, weight, self.backend, self.loss, self.baseline, n_threads, seed)
+
+
+def left(what: Sequence[object], number: int, at_once: int) -> int:
+    """How many one after the other begin with this number of some, if so many run at a time."""
+    return -(-(len(what) - number) // at_once)
 
 
 def grown(layer: LayerSettings, **how: Any) -> LayerSettings:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
 from boostbp.learning import backprop
+from boostbp.learning.abreast import abreast, at_once, later
 from boostbp.learning.bound import LayerSettings
 from boostbp.learning.budget import Budget
 from boostbp.learning.history import NETWORK, Candidate, Choice, History, Stop
@@ -19,7 +20,7 @@ from boostbp.learning.losses import Loss
 from boostbp.learning.merging import weighted_sum
 from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network
-from boostbp.learning.pool import Pool, grown
+from boostbp.learning.pool import Pool, grown, left
 from boostbp.learning.refit import Refit
 from boostbp.learning.sampling import growing
 from boostbp.learning.settings import Settings
@@ -62,7 +63,8 @@ def train(
     If they are training rows that were held out, the output layers of what is chosen are grown again on all rows.
 
     Of ``settings.max_time`` the network takes `FOR_NETWORK` at most, and each other candidate its share of the rest.
-    An interrupt ends all of it: the model is made of the candidates that are there.
+    An interrupt ends all of it: the model is made of the candidates that are there. On few rows the candidates after
+    the first network are trained side by side, as threads allow; none depends on another.
 
     Parameters are those of `backprop.train`, and:
 
@@ -84,11 +86,10 @@ def train(
     target = to_target(held.y)
     unsure = softened(target, held.weight, loss)
     pool = Pool(table, y, weight, growing(backend, settings), loss, settings, network.baseline, held, unsure)
-    options: list[Option] = []
-    try:
-        for option in _options(pool, network, again, budget):
-            options.append(option)
-    except KeyboardInterrupt:
+    n_at_once = at_once(len(y), settings.n_threads)
+    pool = pool.on(settings.n_threads // n_at_once)
+    options, interrupted = _gathered(pool, network, again, budget, n_at_once)
+    if interrupted:
         history.stop = Stop.INTERRUPTED
         if not options:
             return network, history
@@ -102,7 +103,9 @@ def train(
     used = [option for option, w in shares if w > 0]
     chosen = [option.network for option in used]
     if settings.refit and held.taken and history.stop is not Stop.INTERRUPTED:
-        chosen = _on_all_rows(used, partial(Refit.of, pool, target, budget.over), history)
+        chosen, interrupted = _on_all_rows(used, pool, target, budget, n_at_once)
+        if interrupted:
+            history.stop = Stop.INTERRUPTED
     refitted = any(new is not option.network for new, option in zip(chosen, used, strict=True))
     history.choice = Choice(candidates, gain, error, budget.spent, refitted)
     said = [w for _, w in shares if w > 0]
@@ -111,52 +114,75 @@ def train(
     return weighted_sum(chosen, said), history
 
 
-def _on_all_rows(used: Sequence[Option], join: Callable[[], Refit], history: History) -> list[Network]:
-    """The networks of the options, each refitted unless an interrupt came before."""
-    networks = [option.network for option in used]
-    try:
-        refit = join()
-        for k, option in enumerate(used):
-            networks[k] = refit(option)
-    except KeyboardInterrupt:
-        history.stop = Stop.INTERRUPTED
-    return networks
+def _on_all_rows(
+    used: Sequence[Option], pool: Pool, target: Floats, budget: Budget, n_at_once: int
+) -> tuple[list[Network], bool]:
+    """The networks of the options, each refitted unless an interrupt came before; and whether one did."""
+    networks = {option.name: option.network for option in used}
+
+    def pieces() -> Iterator[Iterator[tuple[str, Network]]]:
+        refit = Refit.of(pool, target, budget.over)
+        for option in used:
+            yield _refitted(refit, option)
+
+    found, interrupted = abreast(pieces(), n_at_once, budget)
+    return list((networks | dict(found)).values()), interrupted
 
 
-def _options(
-    pool: Pool, network: Network, train: Callable[..., tuple[Network, History]], budget: Budget
-) -> Iterator[Option]:
-    """What the model may be made of: single layers, networks, and the best networks under output layers grown on."""
-    yield from pool.singles(budget)
-    stacks = [pool.plainly(NETWORK, network)]
-    yield stacks[0]
-    variants = list(_variants(pool.settings, additive=pool.bends))
-    for left, (name, variant) in zip(range(len(variants), 0, -1), variants, strict=True):
-        if budget.over():
-            return
-        trained = _trained(train, replace(variant, max_time=budget.share(FOR_VARIANTS, left)), budget)
-        if trained is not None:
-            stacks.append(pool.plainly(name, trained))
-            yield stacks[-1]
+def _refitted(refit: Refit, option: Option) -> Iterator[tuple[str, Network]]:
+    yield option.name, refit(option)
+
+
+def _gathered(
+    pool: Pool, network: Network, train: Callable[..., tuple[Network, History]], budget: Budget, n_at_once: int
+) -> tuple[list[Option], bool]:
+    """What the model may be made of: single layers, networks, and the best networks under output layers grown on.
+
+    And whether an interrupt ended it.
+    """
+
+    def pieces() -> Iterator[Iterator[Option]]:
+        yield from pool.singles(budget, n_at_once)
+        yield later(partial(pool.plainly, NETWORK, network))
+        variants = list(_variants(pool.settings, additive=pool.bends))
+        for number, (name, variant) in enumerate(variants):
+            yield _variant(name, variant, pool, train, budget, left(variants, number, n_at_once))
+
+    options, interrupted = abreast(pieces(), n_at_once, budget)
+    if interrupted:
+        return options, True
+    stacks = [option for option in options if option.stack]
     ranked = sorted(stacks, key=lambda option: pool.score(option.held))[:HEADED]
-    for left, option in zip(range(len(ranked), 0, -1), ranked, strict=True):
-        yield from pool.headed(option, budget, left)
+    heads = (pool.headed(option, budget, left(ranked, k, n_at_once)) for k, option in enumerate(ranked))
+    found, interrupted = abreast(heads, n_at_once, budget)
+    return [*options, *found], interrupted
 
 
-def _trained(train: Callable[..., tuple[Network, History]], settings: Settings, budget: Budget) -> Network | None:
-    """A network beside the one that was asked for; None if it exploded in its first epoch."""
+def _variant(
+    name: str, settings: Settings, pool: Pool, train: Callable[..., tuple[Network, History]], budget: Budget, left: int
+) -> Iterator[Option]:
+    """A network beside the one that was asked for, one of so many left; none if it exploded in its first epoch."""
+    if budget.over():
+        return
     try:
-        network, history = train(settings=settings)
+        network, history = train(
+            settings=replace(settings, max_time=budget.share(FOR_VARIANTS, left)),
+            callbacks=[lambda progress: budget.ended],
+        )
     except FloatingPointError:
-        return None
+        return
     if history.stop is Stop.INTERRUPTED:  # it kept its best epoch, but the user wants all of this to end
         raise KeyboardInterrupt
-    budget.spent |= history.stop is Stop.TIME
-    return network
+    if history.stop is Stop.TIME:
+        budget.spent = True
+    yield pool.plainly(name, network)
 
 
 def _variants(settings: Settings, *, additive: bool) -> Iterator[tuple[str, Settings]]:
-    """Networks beside the one that was asked for, with other hidden layers; none if it has no trees there."""
+    """Networks beside the one that was asked for, with other hidden layers; none if it has no trees there.
+
+    What takes longest comes first. Where there are additive units, linear ones with as strong a penalty add nothing.
+    """
     *hidden, last = settings.layers
     if not any(layer.n_estimators for layer in hidden):
         return
@@ -169,11 +195,12 @@ def _variants(settings: Settings, *, additive: bool) -> Iterator[tuple[str, Sett
         if shared != settings:
             yield "network of shared trees", shared
     straight = [replace(layer, n_estimators=0, base="ridge") for layer in hidden]
-    yield "linear network", with_hidden(straight)
+    light = [replace(layer, base_lambda=LIGHT) for layer in straight]
+    yield "linear network", with_hidden(light, WIDER)
     if additive:
         yield "additive network", with_hidden(replace(layer, base="additive") for layer in straight)
-    light = [replace(layer, base_lambda=LIGHT) for layer in straight]
-    yield "wide linear network, light penalty", with_hidden(light, WIDER)
+    else:
+        yield "linear network, cross-validated penalty", with_hidden(straight)
 
 
 def _sharing(layer: LayerSettings) -> LayerSettings:

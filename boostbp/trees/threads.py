@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, TypeVar
 
-__all__ = ["Team", "count", "spread"]
+from threadpoolctl import threadpool_limits
+
+__all__ = ["Team", "count", "one_in_blas", "spread"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -43,6 +47,32 @@ class Team:
     def __enter__(self) -> Team:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if self._pool:
-            self._pool.shutdown()
+            self._pool.shutdown(cancel_futures=kind is not None)
+
+
+_lock = Lock()
+_inside = 0
+_limits: Any = None
+
+
+@contextmanager
+def one_in_blas() -> Iterator[None]:
+    """Matrix products on one thread each, for all of the process; also a decorator.
+
+    On several their last bits depend on the number of threads, and with it the model; and on matrices as small as those
+    of a layer most threads just wait.
+    """
+    global _inside, _limits
+    with _lock:
+        if not _inside:
+            _limits = threadpool_limits(1, "blas")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                _limits.restore_original_limits()

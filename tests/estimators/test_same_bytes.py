@@ -12,6 +12,7 @@ from itertools import product
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from threadpoolctl import threadpool_limits
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, save
 from boostbp.backends import available
@@ -22,12 +23,14 @@ Y = X @ [[1.0, 0.0], [0.0, -2.0], [0.5, 1.0], [0.0, 3.0]] + np.sin(X[:, :2])
 SMALL = {"n_estimators": 4, "max_depth": 3, "epochs": 2, "random_state": 0, "min_samples_leaf": 5}
 KINDS = {"regressor": BoostBPRegressor, "classifier": BoostBPClassifier, "autoencoder": BoostBPAutoencoder}
 WAYS = {
-    "usual": {},
-    "shared": {"multi_strategy": "multi_output_tree"},
-    "sampled": {"backend_params": {"bagging_fraction": 0.7, "bagging_freq": 1}},
-    "native": {"leaves": "native"},
+    "alone": {"deep": True},
+    "shared": {"deep": True, "multi_strategy": "multi_output_tree"},
+    "sampled": {"deep": True, "backend_params": {"bagging_fraction": 0.7, "bagging_freq": 1}},
+    "native": {"deep": True, "leaves": "native"},
+    "weighed": {},
 }
-CASES = list(product(KINDS, LIBRARIES, ["usual", "shared"]))
+CASES = list(product(KINDS, LIBRARIES, ["alone", "shared"]))
+CASES += [("regressor", "lightgbm", "weighed"), ("classifier", "xgboost", "weighed")]
 CASES += [("regressor", "lightgbm", "sampled"), ("regressor", "lightgbm", "native")]
 CASES = [case for case in CASES if case[1] in LIBRARIES]
 
@@ -49,6 +52,18 @@ def digest(model, folder):
 
 def digests(folder, **changes):
     return {"-".join(case): digest(fit(*case, **changes), folder) for case in CASES}
+
+
+def test_threads_of_matrix_products_change_no_byte(tmp_path):
+    rng = np.random.default_rng(0)
+    wide = rng.uniform(size=(2000, 32))  # products large enough for several threads
+    target = np.abs(wide @ rng.standard_normal((32, 4))).sum(axis=1)
+    settings = {"n_estimators": [0, 5], "epochs": 3, "deep": True, "random_state": 0}
+    found = set()
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads, "blas"):
+            found.add(digest(BoostBPRegressor((16,), **settings).fit(wide, target), tmp_path))
+    assert len(found) == 1
 
 
 @pytest.fixture(scope="module")

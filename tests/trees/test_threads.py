@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from boostbp.trees import threads
 
@@ -59,3 +60,17 @@ def test_a_team_keeps_its_threads_from_round_to_round():
     assert len({frozenset(idents) for idents in rounds}) == 1
     with threads.Team(1) as alone:
         assert alone.spread(lambda _: threading.get_ident(), range(2)) == [threading.get_ident()] * 2
+
+
+def in_blas():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_matrix_products_take_one_thread_until_the_last_that_asked_is_done():
+    with threadpool_limits(2, "blas"):
+        before = in_blas()
+        with threads.one_in_blas():
+            with pytest.raises(ValueError), threads.one_in_blas():
+                raise ValueError
+            assert in_blas() == {1}
+        assert in_blas() == before

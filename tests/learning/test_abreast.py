@@ -1,0 +1,158 @@
+"""Candidates side by side: the same results in the same order, what is there after Ctrl-C, an end for the rest."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from helpers import BACKENDS
+from sklearn.datasets import make_friedman1
+
+from boostbp import BoostBPRegressor
+from boostbp.learning import abreast as room
+from boostbp.learning import heads, pool
+from boostbp.learning.abreast import abreast, at_once, later
+from boostbp.learning.budget import Budget
+from boostbp.learning.history import Stop
+from boostbp.trees import interrupts
+
+X, Y = make_friedman1(400, n_features=5, random_state=0)
+FAST = {"hidden_layer_sizes": (3,), "n_estimators": 5, "epochs": 2, "random_state": 0}
+
+
+@pytest.fixture(autouse=True)
+def quick(few_rounds):
+    """Models need not be good."""
+
+
+def test_few_rows_share_the_threads_and_many_do_not():
+    assert [at_once(1000, threads) for threads in (1, 2, 3, 8)] == [1, 2, 3, 3]
+    assert at_once(room.MOST_ROWS, 8) == 1
+
+
+@pytest.mark.parametrize("n_at_once", [1, 2, 3])
+def test_all_is_done_in_order_and_some_at_a_time(n_at_once):
+    inside, most = [], []
+
+    def piece(k):
+        for number in range(k):
+            inside.append(k)
+            most.append(len(inside))
+            meeting.wait(timeout=10)
+            inside.remove(k)
+            yield k, number
+
+    meeting = threading.Barrier(1)
+    expected = [(k, number) for k in range(5) for number in range(k)]
+    assert abreast(map(piece, range(5)), n_at_once, Budget(None)) == (expected, False)
+    assert max(most) <= n_at_once
+    meeting = threading.Barrier(n_at_once)  # passes only when so many are there
+    found, _ = abreast([piece(1) for _ in range(2 * n_at_once)], n_at_once, Budget(None))
+    assert found == [(1, 0)] * (2 * n_at_once)
+
+
+@pytest.mark.parametrize("n_at_once", [1, 2])
+def test_an_interrupt_in_a_piece_keeps_what_is_there(n_at_once):
+    begun = []
+
+    def piece(k):
+        begun.append(k)
+        yield k
+        if k == 1:
+            raise KeyboardInterrupt
+        yield 10 + k
+
+    found, interrupted = abreast(map(piece, range(40)), n_at_once, Budget(None))
+    assert interrupted
+    assert found[:3] == [0, 10, 1]
+    assert len(begun) < 40
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL, so no SIGINT by os.kill")
+@pytest.mark.parametrize("n_at_once", [1, 2])
+def test_the_key_ends_pieces_where_they_ask(n_at_once):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+
+        def piece(k):
+            yield k
+            if k == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+            while True:
+                interrupts.check()
+
+        found, interrupted = abreast(
+            [later(lambda: -1), *map(piece, (1, 2))][:: 3 - n_at_once], n_at_once, Budget(None)
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert interrupted
+    assert found == ([-1, 1, 2] if n_at_once == 2 else [-1, 2])
+
+
+def test_a_piece_that_fails_ends_the_others():
+    budget, waiting = Budget(None), threading.Event()
+
+    def long():
+        waiting.set()
+        while not budget.over():
+            yield 0
+
+    def failing():
+        waiting.wait(timeout=10)
+        raise ValueError("no such thing")
+        yield
+
+    with pytest.raises(ValueError, match="no such thing"):
+        abreast([failing(), long()], 2, budget)
+    assert budget.ended
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_candidates_side_by_side_make_the_same_model(backend, monkeypatch):
+    alone = BoostBPRegressor(backend=backend, **FAST).fit(X, Y)
+    names = set()
+    fit = heads.layers.fit
+
+    def spied(*args, **options):
+        names.add(threading.current_thread().name)
+        return fit(*args, **options)
+
+    monkeypatch.setattr(heads.layers, "fit", spied)
+    both = BoostBPRegressor(backend=backend, n_jobs=3, **FAST).fit(X, Y)
+    assert len(names) > 1
+    np.testing.assert_array_equal(both.predict(X), alone.predict(X))
+    assert both.history_.choice == alone.history_.choice
+    assert both.history_.choice.refitted
+
+
+def test_an_interrupt_side_by_side_weighs_what_is_there(monkeypatch):
+    original, lock, calls = pool.boost, threading.Lock(), []
+
+    def interrupted(*args, **options):
+        with lock:
+            calls.append(1)
+            number = len(calls)
+        if number == 4:
+            raise KeyboardInterrupt
+        return original(*args, **options)
+
+    monkeypatch.setattr(pool, "boost", interrupted)
+    model = BoostBPRegressor(n_jobs=2, **FAST).fit(X, Y)
+    assert model.history_.stop is Stop.INTERRUPTED
+    candidates = model.history_.choice.candidates
+    assert 2 <= len([each for each in candidates if not each.stack]) <= 4
+    assert [each.stack for each in candidates if each.stack] == ["network"]
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_an_error_side_by_side_comes_out_as_it_is(monkeypatch):
+    def broken(*args, **options):
+        raise ValueError("no such layer")
+
+    monkeypatch.setattr(pool, "boost", broken)
+    with pytest.raises(ValueError, match="no such layer"):
+        BoostBPRegressor(n_jobs=2, **FAST).fit(X, Y)
