@@ -22,6 +22,7 @@ from boostbp.learning.metrics import Metric
 from boostbp.learning.settings import Settings
 from boostbp.learning.steps import spread
 from boostbp.learning.watch import Callback, EvalSet, Watch
+from boostbp.trees import interrupts
 
 if TYPE_CHECKING:
     import torch
@@ -108,17 +109,19 @@ def train(
             table, y, weight, loss, settings, plan, _network(table, y, weight, loss, settings, plan, backend, start)
         )
         try:
-            stop = None
-            while stop is None and run.epoch < settings.epochs:
-                begun = time.perf_counter()
-                run.step()
-                finite = np.isfinite(run.loss_now) and np.isfinite(run.h).all()
-                # a snapshot takes the place of a Network: it has its methods
-                network: Any = run.network.snapshot()
-                if finite and cuts and metric is not None:
-                    _cut(network, settings, eval_sets[0], metric, outcome)
-                stop = watch.see(network, run.record(), begun) if finite else Stop.NOT_FINITE
-            history.stop = stop or Stop.EPOCHS
+            with interrupts.held():
+                stop = None
+                while stop is None and run.epoch < settings.epochs:
+                    interrupts.check()
+                    begun = time.perf_counter()
+                    run.step()
+                    finite = np.isfinite(run.loss_now) and np.isfinite(run.h).all()
+                    # a snapshot takes the place of a Network: it has its methods
+                    network: Any = run.network.snapshot()
+                    if finite and cuts and metric is not None:
+                        _cut(network, settings, eval_sets[0], metric, outcome)
+                    stop = watch.see(network, run.record(), begun) if finite else Stop.NOT_FINITE
+                history.stop = stop or Stop.EPOCHS
         except KeyboardInterrupt:
             if watch.best is None:
                 raise

@@ -20,6 +20,7 @@ from boostbp.learning.run import ExplosionError, Run
 from boostbp.learning.settings import Settings
 from boostbp.learning.state import State
 from boostbp.learning.watch import Callback, EvalSet, Progress, Watch
+from boostbp.trees import interrupts
 
 __all__ = ["Callback", "EvalSet", "Progress", "Settings", "train"]
 
@@ -74,21 +75,23 @@ def train(
     # so many held-out rows can be looked at beside the training rows without its showing in the time
     probed = eval_sets[0].some(max(100, min(1000, len(y) // 10))) if eval_sets else None
     try:
-        stop = None
-        if resume is not None:
-            restore(resume, run, watch, of_what())
-            stop = watch.again(run.network) if resume.since < resume.epoch else None
-        while stop is None and run.epoch < settings.epochs:
-            begun = time.perf_counter()
-            try:
-                run.step()
-            except ExplosionError:
-                stop = Stop.NOT_FINITE
-            else:
-                stop = watch.see(run.network, run.record(probed), begun) if run.bounded else Stop.NOT_FINITE
-        history.stop = stop or Stop.EPOCHS
-        if stop is Stop.NOT_FINITE:
-            watch.retreat()
+        with interrupts.held():  # and raised between rounds, where no object is half made and none is being freed
+            stop = None
+            if resume is not None:
+                restore(resume, run, watch, of_what())
+                stop = watch.again(run.network) if resume.since < resume.epoch else None
+            while stop is None and run.epoch < settings.epochs:
+                interrupts.check()
+                begun = time.perf_counter()
+                try:
+                    run.step()
+                except ExplosionError:
+                    stop = Stop.NOT_FINITE
+                else:
+                    stop = watch.see(run.network, run.record(probed), begun) if run.bounded else Stop.NOT_FINITE
+            history.stop = stop or Stop.EPOCHS
+            if stop is Stop.NOT_FINITE:
+                watch.retreat()
     except KeyboardInterrupt:
         if watch.best is None:
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -107,6 +108,25 @@ for delay in (0.01, 0.02, 0.03, 0.05, 0.08, 0.13):
     assert model.n_iter_ >= 2
     print(model.history_.stop.name)
 """
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL, so no SIGINT by os.kill")
+def test_the_key_while_an_object_is_freed_is_not_lost():
+    class Freed:
+        def __del__(self):  # what is raised here is ignored
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def press(progress):
+        if progress.epoch.epoch == 2:
+            Freed()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        model = BoostBPRegressor(**(SMALL | {"epochs": 200}), callbacks=[press]).fit(X, Y)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert model.history_.stop is Stop.INTERRUPTED
+    assert model.n_iter_ == 2
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL, so no SIGINT by os.kill")

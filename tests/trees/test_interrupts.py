@@ -104,3 +104,22 @@ def test_a_handler_of_the_user_stays():
         press()
         assert seen == ["pressed"]
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_a_later_press_is_heard_at_once(monkeypatch):
+    now, done = [100.0], []
+    monkeypatch.setattr(interrupts.time, "monotonic", lambda: now[0])
+
+    def work():
+        with interrupts.held():
+            press()
+            now[0] += interrupts.PATIENCE
+            press()
+            done.append("not yet")
+            now[0] += 0.1
+            press()
+            done.append("too far")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["not yet"]
