@@ -35,7 +35,9 @@ def cells(options: Options) -> list[Cell]:
     return [
         cell
         for data, folds in FOLDS.items()
-        for cell in cells_of(options, data, folds, {OF_PAPER: PAPER[data], OF_BEST: BEST[data]}, [*SINGLE, "NN"])
+        for cell in cells_of(
+            options, data, folds, {OF_PAPER: PAPER[data], OF_BEST: BEST[data]}, [*SINGLE, "NN"], again=True
+        )
     ]
 
 
