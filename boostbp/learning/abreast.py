@@ -52,6 +52,9 @@ def abreast(pieces: Iterable[Iterator[T]], n_at_once: int, budget: Budget) -> tu
             pass
         except KeyboardInterrupt:
             interrupted.set()
+        except BaseException:
+            budget.end()  # now: the results before this one may take long
+            raise
         return found
 
     found: list[list[T]] = []
