@@ -200,7 +200,7 @@ class Backend(Protocol):
     """
 
     def bind(self, table: Table, growth: Growth) -> Grower:
-        """Bin the input.
+        """Bin the input; several threads may do so at a time.
 
         Raises
         ------

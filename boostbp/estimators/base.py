@@ -274,9 +274,13 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
 
 def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
-    """Make a fit that fails leave the estimator as it was: never a network of one fit with the columns of another."""
+    """Make a fit that fails leave the estimator as it was: never a network of one fit with the columns of another.
+
+    It also is the same for any number of BLAS's threads.
+    """
 
     @wraps(fit)
+    @threads.one_in_blas()
     def whole(*args: P.args, **options: P.kwargs) -> R:
         estimator = args[0]
         before = dict(vars(estimator))

@@ -92,11 +92,11 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     output : {"boost", "move"}
         The output layer is boosted on the loss, or fitted to its moved target as in the paper.
     deep : {"auto", True}
-        On held-out rows, weigh the deep network and variants of it (hidden units that share trees; linear hidden
-        layers) against single layers of the same library: the model is the average of them that does best, without
-        networks where they add nothing (``history_.choice``, ``summary()``). All but the network have rounds and
-        shrinkage of their own, and those with constant leaves their own depth, number of leaves and penalty. Needs an
-        evaluation set, or rows to hold out. True: just the network, exactly as the parameters say.
+        On held-out rows, weigh the deep network and variants of it (hidden units that share trees; linear ones; sums
+        of smooth functions) against single layers of the same library: the model is the average of them that does
+        best, without networks where they add nothing (``history_.choice``, ``summary()``). All but the network have
+        rounds and shrinkage of their own, and those with constant leaves their own depth, number of leaves and penalty.
+        Needs an evaluation set, or rows to hold out. True: just the network, exactly as the parameters say.
     skip : bool
         Layers above the first see the features beside the hidden layer below them.
     moves : int
@@ -113,7 +113,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Keep as many rounds of the output layer as the first evaluation set likes best.
     eval_metric : str, callable, tuple or None
         Metric of the evaluation sets, by its name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"), a
-        function ``f(y_true, y_pred)``, or a tuple ``(name, f, greater_is_better)``; None: the loss's own.
+        function ``f(y_true, y_pred)``, or a tuple ``(name, f, greater_is_better)``; None: the loss's own. With
+        `n_jobs` above 1, functions are called from several threads.
     early_stopping : bool or "auto"
         Without `eval_set`, hold out `validation_fraction` of the rows. "auto": from 50 rows on, and 50 rows at least,
         or a quarter of fewer than 200.

@@ -56,6 +56,7 @@ def begin(estimator: Any, training: Training) -> None:
     _run(estimator, training, resume)
 
 
+@threads.one_in_blas()
 def more(estimator: Any, epochs: int) -> None:
     """Train an estimator on, for so many epochs; patience and time count anew."""
     if isinstance(epochs, bool) or not isinstance(epochs, Integral) or epochs < 1:
@@ -79,7 +80,6 @@ def _callbacks(estimator: Any) -> list[Callback]:
     return callbacks if estimator.checkpoint is None else [*callbacks, checkpoint(estimator.checkpoint)]
 
 
-@threads.one_in_blas()
 def _run(estimator: Any, training: Training, resume: State | None) -> None:
     callbacks = _callbacks(estimator)
     if estimator.verbose >= 2:

@@ -10,7 +10,7 @@ from boostbp.learning.budget import Budget
 from boostbp.trees import interrupts
 from boostbp.trees.threads import Team
 
-__all__ = ["abreast", "at_once", "later"]
+__all__ = ["abreast", "at_once", "later", "turns_left"]
 
 T = TypeVar("T")
 # Few rows keep few threads busy, for much of a fit is Python; for the same reason more than three candidates at a time
@@ -21,6 +21,11 @@ MOST_AT_ONCE, MOST_ROWS = 3, 20_000
 def at_once(n_rows: int, n_threads: int) -> int:
     """How many candidates are best trained at a time."""
     return min(n_threads, MOST_AT_ONCE) if n_rows < MOST_ROWS else 1
+
+
+def turns_left(n_pieces: int, number: int, n_at_once: int) -> int:
+    """How many turns there are from the piece with this number on, if so many run at a time."""
+    return -(-(n_pieces - number) // n_at_once)
 
 
 def abreast(pieces: Iterable[Iterator[T]], n_at_once: int, budget: Budget) -> tuple[list[T], bool]:
@@ -40,34 +45,45 @@ def abreast(pieces: Iterable[Iterator[T]], n_at_once: int, budget: Budget) -> tu
         All that they gave, in their order.
     interrupted : bool
         Whether Ctrl-C ended them; what they had given by then is there.
-    """
-    interrupted = Event()
 
-    def run(piece: Iterator[T]) -> list[T]:
-        found: list[T] = []
+    Raises
+    ------
+    BaseException
+        What the first one to fail raised.
+    """
+    interrupted, failed = Event(), []
+    found: dict[int, list[T]] = {}
+
+    def run(numbered: tuple[int, Iterator[T]]) -> None:
+        number, piece = numbered
+        given = found[number] = []
         try:
             while not interrupted.is_set():
-                found.append(next(piece))
+                given.append(next(piece))
         except StopIteration:
             pass
         except KeyboardInterrupt:
             interrupted.set()
-        except BaseException:
-            budget.end()  # now: the results before this one may take long
-            raise
-        return found
+        except BaseException as error:
+            failed.append(error)
+            stop()
 
-    found: list[list[T]] = []
+    def stop() -> None:
+        interrupted.set()
+        budget.end()
+
     try:
         with interrupts.held(), Team(n_at_once) as team:
             try:
-                found = team.spread(run, pieces)
-            except BaseException:
-                budget.end()
+                team.spread(run, enumerate(pieces))
+            except BaseException:  # raised here by a handler of the user's: let those stop that the team waits for
+                stop()
                 raise
     except KeyboardInterrupt:
         interrupted.set()
-    return [each for of_piece in found for each in of_piece], interrupted.is_set()
+    if failed:
+        raise failed[0]
+    return [each for number in sorted(found) for each in found[number]], interrupted.is_set()
 
 
 def later(work: Callable[[], T]) -> Iterator[T]:

@@ -43,10 +43,10 @@ class Budget:
         """Whether that reading, or the end of it all, has come; what asks loses something if it has."""
         if until is None:
             until = np.inf if self.seconds is None else self._begun + self.seconds
-        over = self.ended or time.perf_counter() >= until
+        over = time.perf_counter() >= until
         if over:  # threads ask, so that nothing is written otherwise
             self.spent = True
-        return over
+        return over or self.ended
 
     def end(self) -> None:
         """Let all that asks stop."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
+from boostbp.learning.abreast import turns_left
 from boostbp.learning.bound import LayerSettings
 from boostbp.learning.budget import Budget
 from boostbp.learning.heads import Head, Rows, boost
@@ -24,7 +25,7 @@ from boostbp.learning.weighing import Option
 from boostbp.trees.basis import Constant, Linear, Quadratic
 from boostbp.trees.ridge import Ridge
 
-__all__ = ["Pool", "grown", "left"]
+__all__ = ["Pool", "grown"]
 
 Floats = NDArray[np.float64]
 # Shares of `max_time` by which single layers, and output layers grown to their end, are done
@@ -85,15 +86,16 @@ class Pool:
         return powers and 0 < self.table.X.shape[1] - len(self.table.categorical) <= MOST_FEATURES
 
     def on(self, n_threads: int) -> Pool:
-        """The same on so many threads."""
-        return replace(self, settings=replace(self.settings, n_threads=n_threads))
+        """The same on so many threads, and the library as well."""
+        layers = (grown(each, n_threads=min(each.growth.n_threads, n_threads)) for each in self.settings.layers)
+        return replace(self, settings=replace(self.settings, n_threads=n_threads, layers=tuple(layers)))
 
-    def singles(self, budget: Budget, at_once: int = 1) -> Iterator[Iterator[Option]]:
+    def singles(self, budget: Budget, n_at_once: int = 1) -> Iterator[Iterator[Option]]:
         """Single layers, of which so many are grown at a time: one option of each, of the first whatever the time."""
         kinds = list(self._kinds())
         for number, (kind, layer) in enumerate(kinds):
             name = f"single layer, {kind}" if kind else "single layer"
-            yield self._single(name, layer, budget, left(kinds, number, at_once), must=number == 0)
+            yield self._single(name, layer, budget, turns_left(len(kinds), number, n_at_once), must=number == 0)
 
     def _single(
         self, name: str, layer: LayerSettings, budget: Budget, left: int, *, must: bool = False
@@ -171,11 +173,6 @@ class Pool:
         """Rows as output layers see them, to boost such layers on."""
         n_threads, seed = self.settings.n_threads, self.settings.seed
         return Rows(table, y, weight, self.backend, self.loss, self.baseline, n_threads, seed)
-
-
-def left(what: Sequence[object], number: int, at_once: int) -> int:
-    """How many one after the other begin with this number of some, if so many run at a time."""
-    return -(-(len(what) - number) // at_once)
 
 
 def grown(layer: LayerSettings, **how: Any) -> LayerSettings:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
 from boostbp.learning import backprop
-from boostbp.learning.abreast import abreast, at_once, later
+from boostbp.learning.abreast import abreast, at_once, later, turns_left
 from boostbp.learning.bound import LayerSettings
 from boostbp.learning.budget import Budget
 from boostbp.learning.history import NETWORK, Candidate, Choice, History, Stop
@@ -20,12 +20,13 @@ from boostbp.learning.losses import Loss
 from boostbp.learning.merging import weighted_sum
 from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network
-from boostbp.learning.pool import Pool, grown, left
+from boostbp.learning.pool import Pool, grown
 from boostbp.learning.refit import Refit
 from boostbp.learning.sampling import growing
 from boostbp.learning.settings import Settings
 from boostbp.learning.watch import EvalSet
 from boostbp.learning.weighing import Option, doubt_of, softened, weighed
+from boostbp.trees import interrupts
 
 __all__ = ["train"]
 
@@ -54,7 +55,7 @@ def train(
     """Train a network by back-propagation, then weigh it against single layers of the same library.
 
     With ``settings.deep == "auto"`` and an evaluation set, the model is a sum of single layers and networks: the one
-    that was trained, its variants (hidden units that share their trees, and linear ones under two penalties: none of
+    that was trained, its variants (hidden units that share their trees, linear ones, sums of smooth functions: none of
     them is best on all data), and the best of these with output layers boosted anew to the end.
     Weights are those that the first evaluation set likes best (forward selection with replacement: Caruana and
     others 2004). Where no sum with a network in it is better than the best without by more than
@@ -86,10 +87,8 @@ def train(
     target = to_target(held.y)
     unsure = softened(target, held.weight, loss)
     pool = Pool(table, y, weight, growing(backend, settings), loss, settings, network.baseline, held, unsure)
-    n_at_once = at_once(len(y), settings.n_threads)
-    pool = pool.on(settings.n_threads // n_at_once)
-    options, interrupted = _gathered(pool, network, again, budget, n_at_once)
-    if interrupted:
+    options: list[Option] = []
+    if _gather(options, pool, network, again, budget):
         history.stop = Stop.INTERRUPTED
         if not options:
             return network, history
@@ -103,7 +102,7 @@ def train(
     used = [option for option, w in shares if w > 0]
     chosen = [option.network for option in used]
     if settings.refit and held.taken and history.stop is not Stop.INTERRUPTED:
-        chosen, interrupted = _on_all_rows(used, pool, target, budget, n_at_once)
+        chosen, interrupted = _on_all_rows(used, pool, target, budget)
         if interrupted:
             history.stop = Stop.INTERRUPTED
     refitted = any(new is not option.network for new, option in zip(chosen, used, strict=True))
@@ -114,48 +113,71 @@ def train(
     return weighted_sum(chosen, said), history
 
 
-def _on_all_rows(
-    used: Sequence[Option], pool: Pool, target: Floats, budget: Budget, n_at_once: int
-) -> tuple[list[Network], bool]:
+def _on_all_rows(used: Sequence[Option], pool: Pool, target: Floats, budget: Budget) -> tuple[list[Network], bool]:
     """The networks of the options, each refitted unless an interrupt came before; and whether one did."""
     networks = {option.name: option.network for option in used}
+    n_at_once = min(at_once(len(pool.y), pool.settings.n_threads), len(used))
 
     def pieces() -> Iterator[Iterator[tuple[str, Network]]]:
-        refit = Refit.of(pool, target, budget.over)
+        refit = Refit.of(pool.on(pool.settings.n_threads // n_at_once), target, budget.over)
         for option in used:
-            yield _refitted(refit, option)
+            yield later(partial(_refitted, refit, option))
 
     found, interrupted = abreast(pieces(), n_at_once, budget)
     return list((networks | dict(found)).values()), interrupted
 
 
-def _refitted(refit: Refit, option: Option) -> Iterator[tuple[str, Network]]:
-    yield option.name, refit(option)
+def _refitted(refit: Refit, option: Option) -> tuple[str, Network]:
+    return option.name, refit(option)
 
 
-def _gathered(
-    pool: Pool, network: Network, train: Callable[..., tuple[Network, History]], budget: Budget, n_at_once: int
-) -> tuple[list[Option], bool]:
-    """What the model may be made of: single layers, networks, and the best networks under output layers grown on.
+def _gather(
+    options: list[Option],
+    pool: Pool,
+    network: Network,
+    train: Callable[..., tuple[Network, History]],
+    budget: Budget,
+) -> bool:
+    """Add what the model may be made of: single layers, networks, and the best ones under output layers grown on.
 
-    And whether an interrupt ended it.
+    Whether an interrupt ended it.
     """
+    try:
+        with interrupts.held():  # between the pieces as well
+            found, interrupted = _candidates(pool, network, train, budget)
+            options += found
+            if not interrupted:
+                found, interrupted = _headed([option for option in options if option.stack], pool, budget)
+                options += found
+            return interrupted
+    except KeyboardInterrupt:
+        return True
+
+
+def _candidates(
+    pool: Pool, network: Network, train: Callable[..., tuple[Network, History]], budget: Budget
+) -> tuple[list[Option], bool]:
+    """Single layers and networks; and whether an interrupt ended it."""
+    n_at_once = at_once(len(pool.y), pool.settings.n_threads)
+    pool = pool.on(pool.settings.n_threads // n_at_once)
 
     def pieces() -> Iterator[Iterator[Option]]:
         yield from pool.singles(budget, n_at_once)
         yield later(partial(pool.plainly, NETWORK, network))
         variants = list(_variants(pool.settings, additive=pool.bends))
         for number, (name, variant) in enumerate(variants):
-            yield _variant(name, variant, pool, train, budget, left(variants, number, n_at_once))
+            yield _variant(name, variant, pool, train, budget, turns_left(len(variants), number, n_at_once))
 
-    options, interrupted = abreast(pieces(), n_at_once, budget)
-    if interrupted:
-        return options, True
-    stacks = [option for option in options if option.stack]
+    return abreast(pieces(), n_at_once, budget)
+
+
+def _headed(stacks: Sequence[Option], pool: Pool, budget: Budget) -> tuple[list[Option], bool]:
+    """The best networks under output layers grown on; and whether an interrupt ended it."""
     ranked = sorted(stacks, key=lambda option: pool.score(option.held))[:HEADED]
-    heads = (pool.headed(option, budget, left(ranked, k, n_at_once)) for k, option in enumerate(ranked))
-    found, interrupted = abreast(heads, n_at_once, budget)
-    return [*options, *found], interrupted
+    n_at_once = min(at_once(len(pool.y), pool.settings.n_threads), len(ranked))
+    pool = pool.on(pool.settings.n_threads // n_at_once)
+    heads = (pool.headed(option, budget, turns_left(len(ranked), k, n_at_once)) for k, option in enumerate(ranked))
+    return abreast(heads, n_at_once, budget)
 
 
 def _variant(

@@ -129,22 +129,31 @@ def train(
     task : {"classification", "regression"}
     n_jobs, seed : int
     length : int, optional
-        Largest number of rounds or epochs, for a rehearsal; without rows to stop by, the number itself. Models of ours
-        need none: they hold rows out by themselves.
+        Largest number of rounds or epochs, for a rehearsal; without rows to stop by, the number itself. Networks of
+        ours need none: they hold rows out by themselves.
 
     Raises
     ------
     ImportError
         If its library is not installed.
     ValueError
-        If a library's model has neither rows to stop by nor a length.
+        If a model that holds no rows out has neither rows to stop by nor a length; without these, an average.
     """
     trainers = {"lightgbm": _lightgbm, "xgboost": _xgboost, "hist": _hist, "average": _average}
     trainer = trainers.get(contender.kind, _ours)
-    if split.whole and length is None and trainer is not _ours:
-        raise ValueError(f"{contender.label or contender.kind} has neither rows to stop by nor a length: give one.")
+    if split.whole:
+        _check_whole(contender, length)
     given = replace(contender, params=parameters(contender.params))
     return trainer(given, split, task == "classification", n_jobs, seed, length)
+
+
+def _check_whole(contender: Contender, length: int | None) -> None:
+    """Refuse what cannot do without rows to stop by."""
+    name = contender.label or contender.kind
+    if contender.kind == "average":
+        raise ValueError(f"{name} needs rows to stop by: each of its models has a length of its own.")
+    if length is None and contender.kind not in ("deep", "gbdt-nn", "nn-gbdt"):
+        raise ValueError(f"{name} has neither rows to stop by nor a length: give one.")
 
 
 def trees_of(model: Any) -> int | None:
@@ -168,7 +177,7 @@ def _ours(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: 
     }
     room, name = rooms[contender.kind]
     params = {"n_jobs": n_jobs, "random_state": seed, **contender.params}
-    single = contender.kind == "deep" and len(contender.params.get("hidden_layer_sizes", (0,))) == 0
+    single = contender.kind == "deep" and np.size(contender.params.get("hidden_layer_sizes", 1)) == 0
     if length is not None:
         params["n_estimators" if single else "epochs"] = length
         if split.whole and contender.kind != "mlp":

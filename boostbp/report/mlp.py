@@ -115,10 +115,13 @@ class _MLP(BaseEstimator):
                 optimizer.step()
             network.eval()
             with torch.no_grad():
-                losses.append(float(loss_of(network(held[0]), held[1])) if held else np.inf)
-            if losses[-1] <= min(losses):
+                losses.append(float(loss_of(network(held[0]), held[1])) if held else np.nan)
+            if held is None:
+                best = len(losses)
+            elif losses[-1] <= min(losses):
                 best, state = len(losses), copy.deepcopy(network.state_dict())
-        network.load_state_dict(state)
+        if held is not None:
+            network.load_state_dict(state)
         return Course(losses, best)
 
     def _raw(self, X: Any) -> Floats:

@@ -81,7 +81,8 @@ def scored(
         outputs.append(_output(model, task.X[test], task))
         params = {k: _plain(v) for k, v in found.contender.params.items()}
         epoch = getattr(getattr(model, "history_", None), "best_epoch", None)
-        chosen.append({"params": params, "validation": found.validation, "epoch": epoch})
+        told = {"params": params, "length": found.length, "validation": found.validation, "epoch": epoch}
+        chosen.append(told)
     output = np.mean(outputs, axis=0)
     if task.kind == "regression":
         score = root_mean_squared_error(task.y[test], output)

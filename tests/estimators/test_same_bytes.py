@@ -28,9 +28,10 @@ WAYS = {
     "sampled": {"deep": True, "backend_params": {"bagging_fraction": 0.7, "bagging_freq": 1}},
     "native": {"deep": True, "leaves": "native"},
     "weighed": {},
+    "weighed-sampled": {"backend_params": {"bagging_fraction": 0.7, "bagging_freq": 1}},
 }
 CASES = list(product(KINDS, LIBRARIES, ["alone", "shared"]))
-CASES += [("regressor", "lightgbm", "weighed"), ("classifier", "xgboost", "weighed")]
+CASES += [("regressor", "lightgbm", "weighed-sampled"), ("classifier", "xgboost", "weighed")]
 CASES += [("regressor", "lightgbm", "sampled"), ("regressor", "lightgbm", "native")]
 CASES = [case for case in CASES if case[1] in LIBRARIES]
 
@@ -63,6 +64,18 @@ def test_threads_of_matrix_products_change_no_byte(tmp_path):
     for n_threads in (1, 2):
         with threadpool_limits(n_threads, "blas"):
             found.add(digest(BoostBPRegressor((16,), **settings).fit(wide, target), tmp_path))
+    assert len(found) == 1
+
+
+def test_threads_of_sums_over_many_rows_change_no_byte(tmp_path):
+    rng = np.random.default_rng(0)
+    long = rng.uniform(size=(40_000, 2))
+    target = long[:, 0] + rng.standard_normal(40_000)
+    found = set()
+    for n_threads in (1, 2, 3, 4):
+        with threadpool_limits(n_threads, "blas"):
+            model = BoostBPRegressor((), n_estimators=2, early_stopping=False, random_state=0).fit(long, target)
+        found.add((digest(model, tmp_path), model._shift.tobytes()))
     assert len(found) == 1
 
 

@@ -14,14 +14,19 @@ from sklearn.datasets import make_friedman1
 
 from boostbp import BoostBPRegressor
 from boostbp.learning import abreast as room
-from boostbp.learning import heads, pool
-from boostbp.learning.abreast import abreast, at_once, later
+from boostbp.learning import heads, pool, selection
+from boostbp.learning.abreast import abreast, at_once, later, turns_left
 from boostbp.learning.budget import Budget
 from boostbp.learning.history import Stop
 from boostbp.trees import interrupts
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 FAST = {"hidden_layer_sizes": (3,), "n_estimators": 5, "epochs": 2, "random_state": 0}
+
+
+needs_kill = pytest.mark.skipif(
+    not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL, so no SIGINT by os.kill"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -57,41 +62,69 @@ def test_all_is_done_in_order_and_some_at_a_time(n_at_once):
 
 @pytest.mark.parametrize("n_at_once", [1, 2])
 def test_an_interrupt_in_a_piece_keeps_what_is_there(n_at_once):
-    begun = []
+    begun, given = [], threading.Event()
 
     def piece(k):
         begun.append(k)
         yield k
         if k == 1:
+            given.wait(timeout=10)
             raise KeyboardInterrupt
         yield 10 + k
+        given.set()
 
-    found, interrupted = abreast(map(piece, range(40)), n_at_once, Budget(None))
+    found, interrupted = abreast(map(piece, range(400)), n_at_once, Budget(None))
     assert interrupted
     assert found[:3] == [0, 10, 1]
-    assert len(begun) < 40
+    assert len(begun) < 400
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL, so no SIGINT by os.kill")
-@pytest.mark.parametrize("n_at_once", [1, 2])
-def test_the_key_ends_pieces_where_they_ask(n_at_once):
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def _with_handler(handler, pieces, n_at_once):
+    before = signal.signal(signal.SIGINT, handler)
     try:
-
-        def piece(k):
-            yield k
-            if k == 2:
-                os.kill(os.getpid(), signal.SIGINT)
-            while True:
-                interrupts.check()
-
-        found, interrupted = abreast(
-            [later(lambda: -1), *map(piece, (1, 2))][:: 3 - n_at_once], n_at_once, Budget(None)
-        )
+        return abreast(pieces, n_at_once, Budget(None))
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@needs_kill
+@pytest.mark.parametrize("n_at_once", [1, 2])
+def test_the_key_ends_pieces_where_they_ask(n_at_once):
+    given = threading.Event()
+
+    def piece(k):
+        yield k
+        if k == n_at_once:
+            given.wait(timeout=10)
+            os.kill(os.getpid(), signal.SIGINT)
+        given.set()
+        while True:
+            interrupts.check()
+
+    if n_at_once == 1:
+        given.set()
+    pieces = [later(lambda: -1), *map(piece, range(1, 5))]
+    assert _with_handler(signal.default_int_handler, pieces, n_at_once) == ([-1, *range(1, n_at_once + 1)], True)
+
+
+@needs_kill
+@pytest.mark.parametrize("n_at_once", [1, 2])
+def test_what_a_handler_of_the_users_raises_keeps_what_is_there(n_at_once):
+    def raising(*_):
+        raise KeyboardInterrupt
+
+    def piece(k):
+        yield k
+        if k == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+        yield 10 + k
+
+    found, interrupted = _with_handler(raising, map(piece, range(400)), n_at_once)
     assert interrupted
-    assert found == ([-1, 1, 2] if n_at_once == 2 else [-1, 2])
+    assert found[:6] == [0, 10, 1, 11, 2, 12]
+    assert 3 in found
+    assert len(found) < 400
 
 
 def test_a_piece_that_fails_ends_the_others():
@@ -111,6 +144,24 @@ def test_a_piece_that_fails_ends_the_others():
     with pytest.raises(ValueError, match="no such thing"):
         abreast([long(), failing()], 2, budget)
     assert budget.ended
+    assert not budget.spent
+
+
+@needs_kill
+def test_an_error_is_not_lost_to_the_key():
+    def failing():
+        os.kill(os.getpid(), signal.SIGINT)
+        raise ValueError("no such thing")
+        yield
+
+    for n_at_once in (1, 2):
+        with pytest.raises(ValueError, match="no such thing"):
+            _with_handler(signal.default_int_handler, [failing()], n_at_once)
+
+
+def test_turns_that_are_left():
+    assert [turns_left(5, number, 2) for number in range(5)] == [3, 2, 2, 1, 1]
+    assert [turns_left(3, number, 1) for number in range(3)] == [3, 2, 1]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -125,7 +176,7 @@ def test_candidates_side_by_side_make_the_same_model(backend, monkeypatch):
 
     monkeypatch.setattr(heads.layers, "fit", spied)
     both = BoostBPRegressor(backend=backend, n_jobs=3, **FAST).fit(X, Y)
-    assert len(names) > 1
+    assert len(names - {threading.main_thread().name}) > 1
     np.testing.assert_array_equal(both.predict(X), alone.predict(X))
     assert both.history_.choice == alone.history_.choice
     assert both.history_.choice.refitted
@@ -158,3 +209,47 @@ def test_an_error_side_by_side_comes_out_as_it_is(monkeypatch):
     monkeypatch.setattr(pool, "boost", broken)
     with pytest.raises(ValueError, match="no such layer"):
         BoostBPRegressor(n_jobs=2, **FAST).fit(X, Y)
+
+
+@needs_kill
+def test_the_key_in_a_whole_fit_side_by_side(monkeypatch):
+    original, lock, calls = pool.boost, threading.Lock(), []
+
+    def pressed(*args, **options):
+        with lock:
+            calls.append(1)
+            number = len(calls)
+        if number == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+        return original(*args, **options)
+
+    monkeypatch.setattr(pool, "boost", pressed)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        model = BoostBPRegressor(n_jobs=2, **FAST).fit(X, Y)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert model.history_.stop is Stop.INTERRUPTED
+    assert 2 <= len(model.history_.choice.candidates) <= 5
+    assert np.isfinite(model.predict(X)).all()
+    interrupts.check()  # nothing is left of it
+
+
+def test_an_interrupt_between_the_stages_keeps_what_is_there(monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(selection, "_headed", interrupted)
+    model = BoostBPRegressor(**FAST).fit(X, Y)
+    assert model.history_.stop is Stop.INTERRUPTED
+    assert len(model.history_.choice.candidates) > 9
+
+
+def test_limited_time_is_shared_out_side_by_side():
+    model = BoostBPRegressor(n_jobs=2, max_time=1e-9, **FAST).fit(X, Y)
+    assert [each.name for each in model.history_.choice.candidates] == ["single layer", "network"]
+    assert model.history_.choice.hurried
+    unlimited = BoostBPRegressor(n_jobs=2, max_time=1e6, **FAST).fit(X, Y)
+    assert not unlimited.history_.choice.hurried
+    np.testing.assert_array_equal(unlimited.predict(X), BoostBPRegressor(**FAST).fit(X, Y).predict(X))

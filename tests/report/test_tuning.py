@@ -168,5 +168,16 @@ def test_a_network_holds_rows_out_itself_where_none_are_given():
 def test_rows_to_stop_by_or_a_length():
     with pytest.raises(ValueError, match="LightGBM has neither rows to stop by nor a length"):
         train(rival("lightgbm"), Split(NUMBERS.X, NUMBERS.y), task="regression", n_jobs=1, seed=0)
+    with pytest.raises(ValueError, match="MLP has neither rows to stop by nor a length"):
+        train(rival("mlp"), Split(NUMBERS.X, NUMBERS.y), task="regression", n_jobs=1, seed=0)
+    with pytest.raises(ValueError, match="average of LightGBM needs rows to stop by"):
+        train(average(10), Split(NUMBERS.X, NUMBERS.y), task="regression", n_jobs=1, seed=0, length=5)
     with pytest.raises(ValueError, match="no rows to validate on"):
         tune(rival("lightgbm"), Split(NUMBERS.X, NUMBERS.y), task="regression", trials=1, seed=0)
+
+
+def test_one_hidden_layer_may_be_a_number():
+    model = train(
+        deep("lightgbm", {**TINY, "hidden_layer_sizes": 2}), NUMBERS, task="regression", n_jobs=1, seed=0
+    ).model
+    assert model.transform(NUMBERS.X).shape[0] == len(NUMBERS.X)

@@ -69,6 +69,7 @@ def in_blas():
 def test_matrix_products_take_one_thread_until_the_last_that_asked_is_done():
     with threadpool_limits(2, "blas"):
         before = in_blas()
+        assert before == {2}
         with threads.one_in_blas():
             with pytest.raises(ValueError), threads.one_in_blas():
                 raise ValueError
