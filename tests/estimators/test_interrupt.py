@@ -92,6 +92,7 @@ from sklearn.datasets import load_diabetes
 from boostbp import BoostBPRegressor
 
 X, Y = load_diabetes(return_X_y=True)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever starts the tests may have it ignored
 
 settings = {"n_estimators": 20, "n_jobs": 2, "early_stopping": False, "random_state": 0}
 BoostBPRegressor((8,), backend=sys.argv[1], epochs=2, **settings).fit(X, Y)  # loads all that is compiled
