@@ -116,15 +116,23 @@ def train(
 def _on_all_rows(used: Sequence[Option], pool: Pool, target: Floats, budget: Budget) -> tuple[list[Network], bool]:
     """The networks of the options, each refitted unless an interrupt came before; and whether one did."""
     networks = {option.name: option.network for option in used}
-    n_at_once = min(at_once(len(pool.y), pool.settings.n_threads), len(used))
+    pool, n_at_once = _shared(pool, len(used))
 
     def pieces() -> Iterator[Iterator[tuple[str, Network]]]:
-        refit = Refit.of(pool.on(pool.settings.n_threads // n_at_once), target, budget.over)
+        refit = Refit.of(pool, target, budget.over)
         for option in used:
             yield later(partial(_refitted, refit, option))
 
     found, interrupted = abreast(pieces(), n_at_once, budget)
     return list((networks | dict(found)).values()), interrupted
+
+
+def _shared(pool: Pool, most: int | None = None) -> tuple[Pool, int]:
+    """The pool on the threads of one candidate, and how many of these, `most` at most, are best trained at a time."""
+    n_at_once = at_once(len(pool.y), pool.settings.n_threads)
+    if most is not None:
+        n_at_once = min(n_at_once, most)
+    return pool.on(pool.settings.n_threads // n_at_once), n_at_once
 
 
 def _refitted(refit: Refit, option: Option) -> tuple[str, Network]:
@@ -158,8 +166,7 @@ def _candidates(
     pool: Pool, network: Network, train: Callable[..., tuple[Network, History]], budget: Budget
 ) -> tuple[list[Option], bool]:
     """Single layers and networks; and whether an interrupt ended it."""
-    n_at_once = at_once(len(pool.y), pool.settings.n_threads)
-    pool = pool.on(pool.settings.n_threads // n_at_once)
+    pool, n_at_once = _shared(pool)
 
     def pieces() -> Iterator[Iterator[Option]]:
         yield from pool.singles(budget, n_at_once)
@@ -174,8 +181,7 @@ def _candidates(
 def _headed(stacks: Sequence[Option], pool: Pool, budget: Budget) -> tuple[list[Option], bool]:
     """The best networks under output layers grown on; and whether an interrupt ended it."""
     ranked = sorted(stacks, key=lambda option: pool.score(option.held))[:HEADED]
-    n_at_once = min(at_once(len(pool.y), pool.settings.n_threads), len(ranked))
-    pool = pool.on(pool.settings.n_threads // n_at_once)
+    pool, n_at_once = _shared(pool, len(ranked))
     heads = (pool.headed(option, budget, turns_left(len(ranked), k, n_at_once)) for k, option in enumerate(ranked))
     return abreast(heads, n_at_once, budget)
 
