@@ -21,10 +21,10 @@ SMALL = {"epochs": 4, "max_depth": 3, "n_estimators": 5, "random_state": 0}
 both = pytest.mark.parametrize("kind", REGRESSORS)
 
 
-def smooth(rows=300, seed=0):
+def smooth(rows=300, seed=0, noise=0.05):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (rows, 4))
-    return X, np.sin(3 * X[:, 0]) + np.maximum(X[:, 1] - X[:, 2], 0) + 0.05 * rng.standard_normal(rows)
+    return X, np.sin(3 * X[:, 0]) + np.maximum(X[:, 1] - X[:, 2], 0) + noise * rng.standard_normal(rows)
 
 
 def test_absent_torch_is_named_with_its_cure(monkeypatch):
@@ -249,7 +249,7 @@ def test_bad_parameters_are_refused_by_name(parameter, value):
 def test_mixtures_enter_a_comparison_by_name():
     from boostbp.report.compare import compare
 
-    X, y = smooth(200)
+    X, y = smooth(200, noise=0.3)  # which ends boosting soon
     names = ["gbdt-nn", "nn-gbdt"]
     quick = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3}
     results = compare(X, y, task="regression", backends=["lightgbm"], params=quick, also=names)

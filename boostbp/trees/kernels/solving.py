@@ -116,7 +116,7 @@ def move_leaf(frame, path, k, degree, n_outputs, weight, w0):
 @exact
 def move_to_frame(path_start, degree, n_outputs, frame, weight):
     """Rewrite weights in the user's units as weights in units of ``u``, in place."""
-    w0 = 0
+    w0 = np.int64(0)  # as in `solve_leaves`
     for leaf in range(len(path_start) - 1):
         k = path_start[leaf + 1] - path_start[leaf]
         move_leaf(frame, path_start[leaf], k, degree, n_outputs, weight, w0)
