@@ -38,9 +38,11 @@ def test_scikit_learn_check(estimator, check):
 @pytest.mark.parametrize("backend", LIBRARIES)
 @pytest.mark.parametrize("kind", [BoostBPRegressor, BoostBPClassifier])
 def test_default_parameters_but_fewer_epochs_pass_the_learning_checks(kind, backend):
-    for estimator, check in estimator_checks_generator(kind(backend=backend, n_jobs=2, epochs=3)):
-        if check.func.__name__ in {"check_classifiers_train", "check_regressors_train"}:
-            check(estimator)
+    learning = {"check_classifiers_train", "check_regressors_train"}
+    checks = estimator_checks_generator(kind(backend=backend, n_jobs=2, epochs=3))
+    # once each: memory that cannot be written and other kinds of numbers are checked above
+    [(estimator, check)] = [one for one in checks if one[1].func.__name__ in learning and not one[1].keywords]
+    check(estimator)
 
 
 def test_classes_derived_from_ours_keep_all_parameters():

@@ -14,6 +14,7 @@ from boostbp.backends import load as load_backend
 from boostbp.trees import linear
 
 SMALL = {"hidden_layer_sizes": (3,), "n_estimators": 6, "max_depth": 3, "epochs": 2, "random_state": 0}
+ALONE = SMALL | {"deep": True}
 BOOSTING = ("lightgbm", "xgboost")
 
 
@@ -85,18 +86,16 @@ def test_columns_may_be_categorical(backend):
     codes = np.arange(500) % 5 - 2.0
     X[:, 7], y = codes, y + (codes == -2) * 5
     S = sp.csr_array(X)
-    held, dense = (
-        BoostBPRegressor(**SMALL, deep=True, backend=backend, categorical_features=[7]).fit(Z, y) for Z in (S, X)
-    )
+    held, dense = (BoostBPRegressor(**ALONE, backend=backend, categorical_features=[7]).fit(Z, y) for Z in (S, X))
     assert_same(held, dense, S, X, "predict", "transform")
 
 
 def test_a_fit_goes_on_from_a_checkpoint(tmp_path):
     S, _, y = make()
     path = tmp_path / "training.boostbp"
-    whole = BoostBPRegressor(**SMALL | {"epochs": 4}).fit(S, y)
-    BoostBPRegressor(**SMALL | {"epochs": 2}, checkpoint=path).fit(S, y)
-    resumed = BoostBPRegressor(**SMALL | {"epochs": 4}, checkpoint=path, callbacks=[callbacks.log_evaluation(9)])
+    whole = BoostBPRegressor(**ALONE | {"epochs": 4}).fit(S, y)
+    BoostBPRegressor(**ALONE | {"epochs": 2}, checkpoint=path).fit(S, y)
+    resumed = BoostBPRegressor(**ALONE | {"epochs": 4}, checkpoint=path, callbacks=[callbacks.log_evaluation(9)])
     np.testing.assert_array_equal(resumed.fit(S, y).predict(S), whole.predict(S))
     other = S.copy()
     other.data[0] += 1.0
@@ -106,7 +105,7 @@ def test_a_fit_goes_on_from_a_checkpoint(tmp_path):
 
 def test_a_file_predicts_the_same(tmp_path):
     S, _, y = make()
-    model = BoostBPRegressor(**SMALL).fit(S, y)
+    model = BoostBPRegressor(**ALONE).fit(S, y)
     save(model, tmp_path / "model.boostbp")
     np.testing.assert_array_equal(load(tmp_path / "model.boostbp").predict(S), model.predict(S))
 

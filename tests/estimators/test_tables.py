@@ -13,7 +13,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends import available
 
 LIBRARIES = [name for name in available() if name != "sklearn"]
-SMALL = {"hidden_layer_sizes": (4,), "epochs": 2, "n_estimators": [5, 20], "random_state": 0}
+SMALL = {"hidden_layer_sizes": (4,), "epochs": 2, "n_estimators": [5, 20], "random_state": 0, "deep": True}
 rng = np.random.default_rng(0)
 ROWS = 500
 
@@ -94,7 +94,7 @@ def test_class_weight_is_a_sample_weight():
 def test_several_outputs_and_evaluation_sets(backend):
     both = np.column_stack([Y, -3 * Y + 100])
     sets = [(FRAME.tail(100), both[-100:]), (FRAME.head(50), both[:50], np.ones(50))]
-    model = BoostBPRegressor(**SMALL, backend=backend, deep=True, eval_metric="mae").fit(
+    model = BoostBPRegressor(**SMALL, backend=backend, eval_metric="mae").fit(
         FRAME.head(400), both[:400], eval_set=sets
     )
     assert model.predict(FRAME).shape == (ROWS, 2)
