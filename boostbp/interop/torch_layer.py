@@ -125,10 +125,7 @@ class GBDTModule(nn.Module):
         _check("out_features", out_features)
         if in_features is not None:
             _check("in_features", in_features)
-        wrong = [j for j in categorical if j < 0 or (in_features is not None and j >= in_features)]
-        if wrong:
-            most = "from 0 on" if in_features is None else f"0 to {in_features - 1}"
-            raise ValueError(f"categorical={tuple(categorical)!r}: {wrong[0]} is no column, which are {most}.")
+        _check_columns(categorical, in_features)
         checks.one_of("start", start, tuple(STARTS))
         checks.one_of("reduction", reduction, ("mean", "sum"))
         self.in_features, self.out_features = in_features, out_features
@@ -156,7 +153,7 @@ class GBDTModule(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Output, (rows, outputs), in the type and on the device of `x`, (rows, features)."""
-        X, rows = as_input(x, self.in_features), self._announced
+        X, rows = self._input(x), self._announced
         if rows is not None and len(rows) != len(X):
             raise ValueError(
                 f"{len(rows)} row numbers were announced for a call of {len(X)} rows: announce each batch."
@@ -218,7 +215,7 @@ class GBDTModule(nn.Module):
             The input; the rows gathered since the last step if left out.
         sample_weight : (rows,) array-like, optional
         """
-        X = self._rows().X if x is None else as_input(x, self.in_features)
+        X = self._rows().X if x is None else self._input(x)
         target = as_targets(y, self.out_features)
         if len(target) != len(X):
             raise ValueError(f"y has {len(target)} rows and the input has {len(X)}: give one target for each row.")
@@ -273,6 +270,11 @@ class GBDTModule(nn.Module):
         # The library's bins stay with the original, and so do gradients: their graph is the original's.
         return {**self.__dict__, "_bound": None, "_gathered": Gathered(), "_announced": None, "_watched": None}
 
+    def _input(self, x: Any) -> Floats:
+        X = as_input(x, self.in_features)
+        _check_columns(self.categorical, X.shape[1])
+        return X
+
     @threads.one_in_blas()
     def _first_trees(self, X: Floats) -> None:
         if not self.training:
@@ -318,6 +320,13 @@ class GBDTModule(nn.Module):
 def _check(name: str, size: Any) -> None:
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
         raise ValueError(f"{name}={size!r} is not allowed: give a whole number of at least 1.")
+
+
+def _check_columns(categorical: Sequence[int], in_features: int | None) -> None:
+    wrong = [j for j in categorical if j < 0 or (in_features is not None and j >= in_features)]
+    if wrong:
+        most = "from 0 on" if in_features is None else f"0 to {in_features - 1}"
+        raise ValueError(f"categorical={tuple(categorical)!r}: {wrong[0]} is no column, which are {most}.")
 
 
 def _rule(step: Any, step_size: float, momentum: float) -> Step:

@@ -484,6 +484,14 @@ def test_bad_inputs_are_refused(x, says):
         fitted()(x)
 
 
+def test_categories_in_no_column_are_refused_once_the_columns_are_known():
+    made = module(categorical=(9,))
+    with pytest.raises(ValueError, match="9 is no column, which are 0 to 3"):
+        made(rows())
+    with pytest.raises(ValueError, match="9 is no column, which are 0 to 3"):
+        made.boost("squared_error", np.zeros((200, 3)), x=rows())
+
+
 def test_fewer_rows_than_at_the_last_fit_are_refused():
     made, x = module(), rows()
     made(x[:50]).sum().backward()  # the first trees may come from a mini-batch
