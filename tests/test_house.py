@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import re
 import subprocess
@@ -67,6 +68,26 @@ def test_imports_point_down(path):
         if parts[0] != "boostbp" or parts[1] == room:
             continue
         assert FLOOR_OF.get(parts[1], len(FLOORS)) < FLOOR_OF[room], f"{room} imports {name}"
+
+
+def test_python_calls_no_loop_that_only_compiled_code_can_enter():
+    kernels = PACKAGE / "trees" / "kernels"
+    loops = set()
+    for path in kernels.glob("*.py"):
+        module = importlib.import_module(f"boostbp.trees.kernels.{path.stem}")
+        options = {name: getattr(value, "targetoptions", {}) for name, value in vars(module).items()}
+        loops |= {name for name, chosen in options.items() if chosen.get("no_cpython_wrapper")}
+    assert {"sides", "solve_leaf", "_tile"} <= loops
+    for folder in ("boostbp", "tests", "benchmarks", "examples"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if path.parent == kernels:
+                continue
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            used = {name.rsplit(".", 1)[-1] for name in imported(tree) if name.startswith("boostbp.trees.kernels.")}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "kernels":
+                    used.add(node.attr)
+            assert not used & loops, f"{path.relative_to(ROOT)} calls {used & loops}"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=NAMES)

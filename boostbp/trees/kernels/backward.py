@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from boostbp.trees.kernels.evaluation import _falls_back
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, exact
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, exact, inner
 
 __all__ = ["pull_back"]
 
@@ -47,7 +47,7 @@ def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
         _transpose(total[:, :n_rows].T, out[top : top + n_rows])
 
 
-@exact
+@inner
 def _transpose(source, out):
     """Copy `source`, whose columns lie in one piece, into `out`, whose rows do."""
     for i in range(source.shape[0]):
@@ -56,7 +56,7 @@ def _transpose(source, out):
             to[j] = row[j]
 
 
-@exact
+@inner
 def _group(leaf, n_leaves, row_start, order):
     """Sort rows by leaf: leaf ``l`` has rows ``order[row_start[l]:row_start[l + 1]]``, in their order."""
     row_start[: n_leaves + 1] = 0
@@ -72,7 +72,7 @@ def _group(leaf, n_leaves, row_start, order):
         order[np.uint64(row_start[number])] = row
 
 
-@exact
+@inner
 def _range(frame, at, clip):
     """The range of ``u`` in which an input moves its leaf's value; empty, with its ends exchanged, if in none."""
     if frame[at, INV_SCALE] == 0.0 or (clip and not frame[at, LOWER] < frame[at, UPPER]):
@@ -82,7 +82,7 @@ def _range(frame, at, clip):
     return -np.inf, np.inf
 
 
-@exact
+@inner
 def _pull_one(leaves, tree, number, rows, z, clip, g, rows_g, near, total):
     """Add what rows of one leaf pull back where a tree serves one output."""
     degree = leaves.tree_degree[tree]
@@ -115,7 +115,7 @@ def _pull_one(leaves, tree, number, rows, z, clip, g, rows_g, near, total):
             total[column, rows[i]] += near[i]
 
 
-@exact
+@inner
 def _pull_several(leaves, tree, number, rows, z, clip, g, total):
     """Add what rows of one leaf pull back where a tree serves several outputs.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from boostbp.trees.kernels.evaluation import _falls_back, _standardised
-from boostbp.trees.kernels.records import exact
+from boostbp.trees.kernels.records import exact, inner
 from boostbp.trees.kernels.routing import goes_left
 
 __all__ = ["changes"]
 
 
-@exact
+@inner
 def _where_parted(nodes, first, a, b):
     """Feature of the split at which two rows go different ways; they do somewhere."""
     node = 0
@@ -23,13 +23,13 @@ def _where_parted(nodes, first, a, b):
         node = nodes.left[i] if left else nodes.right[i]
 
 
-@exact
+@inner
 def _u(z, frame, clip):
     """A value as the leaf regression reads it; its mean, 0, where missing."""
     return _standardised(z, frame, clip)[0] if z == z else 0.0
 
 
-@exact
+@inner
 def _value(leaves, number, Z, row, clip, degree, n_outputs, output):
     """Value of a leaf for one row and output."""
     if _falls_back(leaves, number, Z, row):
@@ -46,7 +46,7 @@ def _value(leaves, number, Z, row, clip, degree, n_outputs, output):
     return total
 
 
-@exact
+@inner
 def _add_within(leaves, number, share, ZA, ZB, row, clip, degree, n_outputs, output, out):
     """Add `share` of the change within one leaf, column by column, to `out`, (columns,); returns its sum.
 

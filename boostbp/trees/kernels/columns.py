@@ -8,7 +8,7 @@ Standardised, a value is ``u = (z - center) * inv_scale``, 0 if missing; `zero` 
 
 from __future__ import annotations
 
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact, inner
 
 __all__ = [
     "add_moments",
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-@exact
+@inner
 def _see(z, w, sums):
     sums[4] += w
     sums[5] += 1.0
@@ -56,7 +56,7 @@ def column_sums_sparse(indptr, indices, data, weight, sums):
                 _see(data[k], weight[indices[k]], sums[j])
 
 
-@exact
+@inner
 def _standardised(z, frame):
     u = (z - frame[CENTER]) * frame[INV_SCALE]
     return u if u == u else 0.0

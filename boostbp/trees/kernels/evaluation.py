@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, TILE, UPPER, exact
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, TILE, UPPER, exact, inner
 
 __all__ = ["add_leaf", "add_values", "evaluate", "jacobian"]
 
 
-@exact
+@inner
 def add_leaf(values, at, n, path, k, degree, frame, weight, w0, m, total):
     """Values of `n` rows, with path columns ``values[:k, at:at + n]``, for one of `m` outputs of a leaf, into `total`.
 
@@ -54,7 +54,7 @@ def add_values(row_start, order, first_row, path_start, grouped, degree, frame, 
         w0 += (1 + degree * k) * m
 
 
-@exact
+@inner
 def _standardised(z, frame, clip):
     """``u`` of a value that is not missing, and whether it may move inside the leaf's range."""
     if frame[INV_SCALE] == 0.0:
@@ -69,7 +69,7 @@ def _standardised(z, frame, clip):
     return u, True
 
 
-@exact
+@inner
 def _falls_back(leaves, leaf, Z, row):
     if leaves.fallback[leaf] != leaves.fallback[leaf]:
         return False
@@ -125,7 +125,7 @@ def evaluate(leaves, leaf, Z, clip, begin, end, out):
                                 out[row, first + output] += u * u * leaves.weight[square + output]
 
 
-@exact
+@inner
 def _slope_scales(z, frame, clip):
     """``du/dz`` and ``d(u^2)/dz``; both 0 where missing or clipped."""
     if z != z:

@@ -10,14 +10,14 @@ import numpy as np
 
 from boostbp.trees.kernels.evaluation import add_values
 from boostbp.trees.kernels.grouping import group, sides
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, Leaves, exact, largest
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, Leaves, exact, inner, largest
 from boostbp.trees.kernels.solving import move_to_frame, solve_leaves
 from boostbp.trees.kernels.sums import frame_of, leaf_ranges, leaf_sums
 
 __all__ = ["fit_trees"]
 
 
-@exact
+@inner
 def _is_one(h):
     different = 0
     for i in range(len(h)):
@@ -25,13 +25,13 @@ def _is_one(h):
     return different == 0
 
 
-@exact
+@inner
 def _add(total, part):
     for i in range(len(total)):
         total[i] += part[i]
 
 
-@exact
+@inner
 def _add_ranges(ranges, others):
     for i in range(len(ranges)):
         ranges[i, 0] = min(ranges[i, 0], others[i, 0])

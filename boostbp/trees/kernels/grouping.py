@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import exact
+from boostbp.trees.kernels.records import exact, inner
 from boostbp.trees.kernels.routing import goes_left, sends_left
 
 __all__ = ["encode", "group", "group_block", "group_paths", "group_rows", "partition", "sides"]
@@ -47,7 +47,7 @@ def encode(X, cuts, codes, lower, upper):
                 upper[j, code] = max(upper[j, code], value)
 
 
-@exact
+@inner
 def sides(nodes, first, last, lower, upper):
     """Where splits ``first .. last - 1`` send each code, (splits, 256): `RIGHT`, `LEFT`, or `ASK` for the value."""
     out = np.empty((last - first, 256), np.uint8)
@@ -64,7 +64,7 @@ def sides(nodes, first, last, lower, upper):
     return out
 
 
-@exact
+@inner
 def partition(nodes, first, to, codes, X, top, scratch, leaf, order, row_start):
     """Group the rows from `top` on by leaf, split by split.
 
@@ -176,7 +176,7 @@ def group_paths(order, row_start, path_start, column, Z, begin, end, at, values)
         place += n * (path_start[leaf + 1] - path_start[leaf])
 
 
-@exact
+@inner
 def group(nodes, first, to, codes, X, Z, top, path_start, column, scratch, leaf, order, values):
     """`partition` and `group_paths` of one block; the first place of each leaf in `order`."""
     row_start = np.empty(len(to) + 2, np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 
 from boostbp.trees.kernels.evaluation import add_leaf
 from boostbp.trees.kernels.grouping import group_rows
-from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, exact, fast, largest
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, exact, fast, inner, largest
 from boostbp.trees.kernels.solving import factor, move_leaf, solve_factored
 from boostbp.trees.kernels.sums import add_sums, gather, scratch
 
@@ -18,7 +18,7 @@ __all__ = ["factor_trees", "refit_trees"]
 ROWS = 1 << 14  # rows that are grouped at once, so that what is read of them stays in cache
 
 
-@exact
+@inner
 def _units(frame, path, k, standardize, center, scale, fill):
     for j in range(k):
         center[j] = frame[path + j, CENTER] if standardize else 0.0

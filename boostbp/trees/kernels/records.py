@@ -6,17 +6,35 @@ from typing import Any, NamedTuple
 
 from numba import njit
 
-__all__ = ["BLOCK", "CENTER", "INV_SCALE", "LOWER", "TILE", "UPPER", "Leaves", "Nodes", "exact", "fast", "largest"]
+__all__ = [
+    "BLOCK",
+    "CENTER",
+    "INV_SCALE",
+    "LOWER",
+    "TILE",
+    "UPPER",
+    "Leaves",
+    "Nodes",
+    "exact",
+    "fast",
+    "inner",
+    "largest",
+]
 
 CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3
 BLOCK = 256  # rows whose terms are held at once while summing
 TILE = 128  # rows that pass all trees before the next rows come, so that they stay in cache
 
-# Every loop releases the interpreter lock, so that callers run row blocks or outputs in threads of their own.
-exact = njit(nogil=True, cache=True, error_model="numpy")
+# Every loop releases the interpreter lock, so that callers run row blocks or outputs in threads of their own. None is
+# handed on as a value, and some are called by compiled code alone: without the wrappers for the rest, a first call
+# compiles for an eighth less. Python has no way into `inner` and `fast` loops: calling one kills the process.
+_ENTERED: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_INNER = _ENTERED | {"no_cpython_wrapper": True}
+exact = njit(**_ENTERED)
+inner = njit(**_INNER)
 # Always inlined: a compiled module carries its own copies of what it calls, which of them runs depends on the order
 # of loading, and copies that may reassociate sums need not agree in the last bit between a compiled and a cached run.
-fast = njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"}, forceinline=True)
+fast = njit(**_INNER, fastmath={"reassoc", "contract"}, forceinline=True)
 
 
 class Nodes(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import TILE, exact
+from boostbp.trees.kernels.records import TILE, exact, inner
 
 __all__ = [
     "goes_left",
@@ -19,7 +19,7 @@ __all__ = [
 FEW = 16  # rows that are sooner led through the splits one by one than a flat copy of the tree is made
 
 
-@exact
+@inner
 def sends_left(nodes, split, value):
     """Whether a split sends a value left."""
     if value != value:
@@ -33,13 +33,13 @@ def sends_left(nodes, split, value):
     return False
 
 
-@exact
+@inner
 def goes_left(nodes, split, x):
     """Whether a split sends a row left."""
     return sends_left(nodes, split, x[nodes.feature[split]])
 
 
-@exact
+@inner
 def _leaf_of_row(nodes, first, x):
     node = 0
     while True:
@@ -49,7 +49,7 @@ def _leaf_of_row(nodes, first, x):
             return ~node
 
 
-@exact
+@inner
 def _flat_tree(nodes, first, last):
     """A numeric tree in which leaves are splits that lead to themselves, so that every row takes as many steps.
 
@@ -87,7 +87,7 @@ def _flat_tree(nodes, first, last):
     return feature, threshold, missing_left, child, steps
 
 
-@exact
+@inner
 def _step(flat, X, top, n, at):
     """Move `n` rows one split down. No jump in the code depends on a row."""
     feature, threshold, missing_left, child, _ = flat
@@ -98,7 +98,7 @@ def _step(flat, X, top, n, at):
         at[i] = child[np.uint32(2) * node + np.uint32(1) - left]
 
 
-@exact
+@inner
 def _walk(flat, X, begin, end, leaf):
     """Write the leaves of rows ``begin .. end - 1`` into `leaf`."""
     n_splits = len(flat[0]) // 2
@@ -112,7 +112,7 @@ def _walk(flat, X, begin, end, leaf):
             leaf[top + i] = at[i] - n_splits
 
 
-@exact
+@inner
 def _is_numeric(nodes, first, last):
     for i in range(first, last):
         if nodes.cat_start[i] >= 0:
@@ -120,7 +120,7 @@ def _is_numeric(nodes, first, last):
     return last > first
 
 
-@exact
+@inner
 def route_rows(nodes, first, last, X, begin, end, leaf):
     """Write the leaf of rows ``begin .. end - 1`` under the tree of splits ``first .. last - 1`` into `leaf`."""
     if first == last:
@@ -188,7 +188,7 @@ def paths_of(nodes, tree_split, per_feature):
     return start, column[: start[done]].copy()
 
 
-@exact
+@inner
 def _longer(column):
     """The array with as much room again behind it."""
     longer = np.empty(2 * len(column), np.int32)
@@ -197,7 +197,7 @@ def _longer(column):
     return longer
 
 
-@exact
+@inner
 def _ascending(nodes, first, parent, split, found):
     """Write the numeric features from a split up to the root into `found`, each once; how many."""
     n_found = 0

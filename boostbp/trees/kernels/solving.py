@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact, largest
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact, inner, largest
 
 __all__ = ["factor", "move_leaf", "move_to_frame", "solve_factored", "solve_leaf", "solve_leaves"]
 
 
-@exact
+@inner
 def _factor(a, p, floor):
     """Cholesky factor in place of the lower triangle; a pivot below `floor` drops its term (0 on the diagonal).
 
@@ -36,7 +36,7 @@ def _factor(a, p, floor):
                 a[i, j] = 0.0
 
 
-@exact
+@inner
 def factor(gram, g0, p, penalty, penalize_constant, a):
     """Cholesky factor of one leaf's penalised Gram matrix, into the lower triangle of `a`, (p, p) or larger."""
     for i in range(p):
@@ -47,7 +47,7 @@ def factor(gram, g0, p, penalty, penalize_constant, a):
     _factor(a, p, 1e-12)
 
 
-@exact
+@inner
 def solve_factored(a, weight, w0, p, m, scale):
     """Turn the moments of one leaf, ``weight[w0:w0 + p * m]``, into its ridge weights, given its `factor`."""
     w = weight[w0 : w0 + p * m].reshape(p, m)
@@ -68,7 +68,7 @@ def solve_factored(a, weight, w0, p, m, scale):
             w[i, output] *= scale
 
 
-@exact
+@inner
 def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a):
     """Factor and solve; `a`, (p, p), is scratch."""
     factor(gram, g0, p, penalty, penalize_constant, a)
@@ -93,7 +93,7 @@ def solve_leaves(path_start, degree, n_outputs, gram, moment, penalty, penalize_
     return weight
 
 
-@exact
+@inner
 def move_leaf(frame, path, k, degree, n_outputs, weight, w0):
     """Rewrite the weights of one leaf, in the user's units, as weights in units of ``u``."""
     for output in range(n_outputs):

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, exact, fast
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, exact, fast, inner
 
 __all__ = ["add_sums", "frame_of", "frames", "gather", "leaf_ranges", "leaf_sums", "scratch"]
 
 
-@exact
+@inner
 def gather(Z, order, first, begin, n, column, path, k, values, at):
     """Path columns of `n` rows of a leaf, into ``values[:k, at:at + n]``."""
     rows, block = order[begin : begin + n], Z[first:]
@@ -31,7 +31,7 @@ def gather(Z, order, first, begin, n, column, path, k, values, at):
 # ---------------------------------------------------------------------------- ranges
 
 
-@exact
+@inner
 def _key(bits):
     """The bits of a float64 as an integer of the same order, and back: integers have vector minima and maxima."""
     return bits ^ ((bits >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
@@ -53,7 +53,7 @@ def _weighted_total(z, h):
     return total
 
 
-@exact
+@inner
 def _ends(keys):
     lower, upper = np.int64(0x7FFFFFFFFFFFFFFF), np.int64(-0x7FFFFFFFFFFFFFFF)
     for i in range(len(keys)):
@@ -63,7 +63,7 @@ def _ends(keys):
     return lower, upper
 
 
-@exact
+@inner
 def _add_some(z, h, out, keys):
     """Add what `add_ranges` adds of a column with missing values."""
     for i in range(len(z)):
@@ -123,7 +123,7 @@ def leaf_ranges(row_start, order, first_row, path_start, grouped, hess):
     return out
 
 
-@exact
+@inner
 def frame_of(ranges, flat_scale, out):
     """The frame of one path column from its range; see `LeafRanges.frame`."""
     lower, upper = ranges[0], ranges[1]
@@ -156,7 +156,7 @@ def frames(ranges, flat_scale):
 # ---------------------------------------------------------------------------- Gram matrices and moments
 
 
-@exact
+@inner
 def scratch(n_terms, n_outputs):
     """Rows for terms, and rows for weighted terms, of a block: each (terms + outputs, `BLOCK`) and some to spare."""
     return np.zeros((n_terms + n_outputs + 4, BLOCK)), np.zeros((n_terms + n_outputs + 4, BLOCK))
@@ -182,7 +182,7 @@ def _tile(left, a, right, b, n):
     return (s00, s01, s02, s03), (s10, s11, s12, s13)
 
 
-@exact
+@inner
 def _add_products(left, right, n, p, m, gram, g0, moment, m0):
     for a in range(0, p + m, 2):
         last = p if a + 1 >= p else a + 2
@@ -198,7 +198,7 @@ def _add_products(left, right, n, p, m, gram, g0, moment, m0):
                         moment[m0 + col * m + row - p] += both[r][c]
 
 
-@exact
+@inner
 def add_sums(values, at, n, path, k, degree, center, scale, fill, h, unit, terms, weighted, m, gram, g0, moment, m0):
     """Add a block's ``sum(h phi phi')`` (lower triangle) and ``sum(phi t')`` to `gram` and `moment`.
 
