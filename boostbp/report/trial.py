@@ -11,6 +11,7 @@ import pickle
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, log_loss, r2_score, root_mean_squared_error
 
-from boostbp.report.contenders import Contender, Split, train
+from boostbp.report.contenders import Contender, Fitted, Split, train
 from boostbp.report.evidence import Evidence, curve_of
 from boostbp.report.memory import Peak
 from boostbp.report.tuning import tune
 
-__all__ = ["Data", "Job", "measure", "take"]
+__all__ = ["Data", "Job", "measure", "rehearse", "take"]
 
 _REHEARSAL_ROWS = 400
 _REHEARSAL_LENGTH = 3
@@ -92,11 +93,7 @@ def measure(job: Job, data: Data) -> dict[str, Any]:
     if job.candidates > 1:
         found = tune(job.contender, data.split, trials=job.candidates, **settings)
         job = replace(job, contender=replace(job.contender, params=found.params))
-    predict = "predict_proba" if job.task == "classification" else "predict"
-    few = _rehearsal(data)
-    rehearsed = train(job.contender, few, **settings, length=_REHEARSAL_LENGTH)
-    getattr(rehearsed.model, predict)(few.X_valid)
-    del rehearsed
+    rehearse(job, data)
 
     peak = Peak()
     start = time.perf_counter()
@@ -104,10 +101,10 @@ def measure(job: Job, data: Data) -> dict[str, Any]:
     fit_seconds = time.perf_counter() - start
     peak_bytes = peak.bytes()
 
-    seconds = []
+    predict, seconds = _predictor(job, model), []
     for _ in range(_PREDICTIONS):
         start = time.perf_counter()
-        predicted = getattr(model, predict)(data.X_test)
+        predicted = predict(data.X_test)
         seconds.append(time.perf_counter() - start)
     return {
         "scores": _scores(data, predicted),
@@ -136,10 +133,11 @@ def _evidence(job: Job, data: Data, model: Any, length: int | None, predicted: N
     return Evidence(data.y_test, predicted, curve_of(model, length), history, hidden, data.labels)
 
 
-def _rehearsal(data: Data) -> Split:
-    """Few rows that hold each class, to learn from, and to stop by at once: with labels in another order.
+def rehearse(job: Job, data: Data) -> Fitted:
+    """Train and predict on few rows that hold each class.
 
-    Rows that are learned from seem better predicted with each round, and boosting on them would go on to its end.
+    Their labels in another order are what to stop by: those that are learned from seem better predicted with each
+    round, and boosting on them would go on to its end.
     """
     y = data.split.y
     rows = np.arange(min(len(y), _REHEARSAL_ROWS))
@@ -147,7 +145,18 @@ def _rehearsal(data: Data) -> Split:
         members = [np.flatnonzero(y == label)[:5] for label in range(data.n_classes)]
         rows = np.unique(np.concatenate([rows, *members]))
     X = take(data.split.X, rows)
-    return Split(X, y[rows], X, y[rows][::-1])
+    few = Split(X, y[rows], X, y[rows][::-1])
+    settings: dict[str, Any] = {"task": job.task, "n_jobs": job.n_jobs, "seed": job.seed}
+    fitted = train(job.contender, few, **settings, length=_REHEARSAL_LENGTH)
+    _predictor(job, fitted.model)(X)
+    return fitted
+
+
+def _predictor(job: Job, model: Any) -> Callable[[Any], NDArray[np.float64]]:
+    predict: Callable[[Any], NDArray[np.float64]] = (
+        model.predict_proba if job.task == "classification" else model.predict
+    )
+    return predict
 
 
 def _scores(data: Data, predicted: NDArray[np.float64]) -> dict[str, float]:

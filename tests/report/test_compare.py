@@ -11,11 +11,11 @@ from rich.console import Console
 from sklearn.datasets import load_diabetes, load_iris
 
 from boostbp.report.compare import Result, compare
-from boostbp.report.contenders import SINGLE_LAYER
+from boostbp.report.contenders import SINGLE_LAYER, deep, trees_of
 from boostbp.report.memory import Peak
 from boostbp.report.splits import splits
 from boostbp.report.tables import table
-from boostbp.report.trial import Job, measure
+from boostbp.report.trial import Job, measure, rehearse
 
 QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3}
 SINGLE = ["LightGBM", "LightGBM linear_tree", "XGBoost"]
@@ -45,6 +45,13 @@ def test_same_seed_gives_same_scores():
 def split(X, y, task):
     (data,) = splits(X, y, task, test_size=0.25, valid_size=0.2, folds=None, seed=0)
     return data
+
+
+def test_rehearsal_learns_nothing_and_ends_soon():
+    data = split(*load_iris(return_X_y=True), "classification")
+    fitted = rehearse(Job(deep("lightgbm", QUICK), "classification", 1, 0), data)
+    np.testing.assert_array_equal(fitted.model.classes_, [0, 1, 2])
+    assert 0 < trees_of(fitted.model) < 2000  # a single layer that goes on to its end has 12,000
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
