@@ -51,7 +51,7 @@ def test_rehearsal_learns_nothing_and_ends_soon():
     data = split(*load_iris(return_X_y=True), "classification")
     fitted = rehearse(Job(deep("lightgbm", QUICK), "classification", 1, 0), data)
     np.testing.assert_array_equal(fitted.model.classes_, [0, 1, 2])
-    assert 0 < trees_of(fitted.model) < 2000  # a single layer that goes on to its end has 12,000
+    assert 0 < trees_of(fitted.model) < 1000  # thousands if boosting went on to its end
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
