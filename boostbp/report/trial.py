@@ -78,6 +78,11 @@ class Job:
     evidence: bool = False
     candidates: int = 1
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What each of its trainings is told."""
+        return {"task": self.task, "n_jobs": self.n_jobs, "seed": self.seed}
+
 
 def measure(job: Job, data: Data) -> dict[str, Any]:
     """Train, predict and score.
@@ -89,15 +94,14 @@ def measure(job: Job, data: Data) -> dict[str, Any]:
         the test rows), ``peak_bytes`` (of the fit, or None), ``length`` (rounds or epochs, or None),
         ``model_bytes`` (of the pickled model) and ``evidence`` (or None).
     """
-    settings: dict[str, Any] = {"task": job.task, "n_jobs": job.n_jobs, "seed": job.seed}
     if job.candidates > 1:
-        found = tune(job.contender, data.split, trials=job.candidates, **settings)
+        found = tune(job.contender, data.split, trials=job.candidates, **job.settings)
         job = replace(job, contender=replace(job.contender, params=found.params))
     rehearse(job, data)
 
     peak = Peak()
     start = time.perf_counter()
-    model, length = train(job.contender, data.split, **settings)
+    model, length = train(job.contender, data.split, **job.settings)
     fit_seconds = time.perf_counter() - start
     peak_bytes = peak.bytes()
 
@@ -127,7 +131,7 @@ def _evidence(job: Job, data: Data, model: Any, length: int | None, predicted: N
     if hasattr(model, "history_") and model.history_[0].spreads:  # otherwise there is no hidden layer
         shown = take(data.X_test, np.arange(min(len(data.y_test), _SHOWN_ROWS)))
         # Trained once more rather than recorded, which would count in the seconds and the memory of the fit.
-        start = train(job.contender, data.split, task=job.task, n_jobs=job.n_jobs, seed=job.seed, length=0).model
+        start = train(job.contender, data.split, **job.settings, length=0).model
         hidden = {0: start.transform(shown), model.history_.best_epoch: model.transform(shown)}
     history = getattr(model, "history_", None)
     return Evidence(data.y_test, predicted, curve_of(model, length), history, hidden, data.labels)
@@ -146,8 +150,7 @@ def rehearse(job: Job, data: Data) -> Fitted:
         rows = np.unique(np.concatenate([rows, *members]))
     X = take(data.split.X, rows)
     few = Split(X, y[rows], X, y[rows][::-1])
-    settings: dict[str, Any] = {"task": job.task, "n_jobs": job.n_jobs, "seed": job.seed}
-    fitted = train(job.contender, few, **settings, length=_REHEARSAL_LENGTH)
+    fitted = train(job.contender, few, **job.settings, length=_REHEARSAL_LENGTH)
     _predictor(job, fitted.model)(X)
     return fitted
 
