@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import OpenBLASController, threadpool_limits
 
 __all__ = ["Team", "count", "one_in_blas", "spread"]
 
@@ -57,6 +57,13 @@ _inside = 0
 _limits: Any = None
 
 
+def _take_blas() -> None:
+    """Let this thread set the number: threadpoolctl 3.8 hears the first one that asked, and no other in silence."""
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+
+
 @contextmanager
 def one_in_blas() -> Iterator[None]:
     """Matrix products on one thread each, for all of the process; also a decorator.
@@ -67,6 +74,7 @@ def one_in_blas() -> Iterator[None]:
     global _inside, _limits
     with _lock:
         if not _inside:
+            _take_blas()
             _limits = threadpool_limits(1, "blas")
         _inside += 1
     try:
@@ -75,4 +83,6 @@ def one_in_blas() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if not _inside:
+                _take_blas()
                 _limits.restore_original_limits()
+                _take_blas()  # for whoever asks next

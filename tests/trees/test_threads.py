@@ -75,3 +75,29 @@ def test_matrix_products_take_one_thread_until_the_last_that_asked_is_done():
                 raise ValueError
             assert in_blas() == {1}
         assert in_blas() == before
+
+
+def test_any_thread_may_ask_and_any_other_be_the_last():
+    with threadpool_limits(2, "blas"):  # by this thread, which threadpoolctl hears alone from here on
+        inside, seen = threading.Barrier(2, timeout=30), []
+
+        def hold(stays):
+            with threads.one_in_blas():
+                inside.wait()
+                seen.append(in_blas())
+                stays.wait(timeout=30)
+
+        first_left, second_left = threading.Event(), threading.Event()
+        first, second = (threading.Thread(target=hold, args=[event]) for event in (first_left, second_left))
+        first.start()
+        second.start()
+        first_left.set()
+        first.join()
+        seen.append(in_blas())
+        second_left.set()
+        second.join()
+        assert seen == [{1}] * 3
+        assert in_blas() == {2}
+        with threads.one_in_blas():  # and again here
+            assert in_blas() == {1}
+        assert in_blas() == {2}
