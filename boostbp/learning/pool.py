@@ -17,7 +17,7 @@ from boostbp.learning.budget import Budget
 from boostbp.learning.heads import Head, Rows, boost
 from boostbp.learning.layer import Layer
 from boostbp.learning.losses import Loss
-from boostbp.learning.network import Network, seen
+from boostbp.learning.network import Network
 from boostbp.learning.rounds import rounds_of
 from boostbp.learning.settings import Settings
 from boostbp.learning.watch import EvalSet
@@ -25,7 +25,7 @@ from boostbp.learning.weighing import Option
 from boostbp.trees.basis import Constant, Linear, Quadratic
 from boostbp.trees.ridge import Ridge
 
-__all__ = ["Pool", "grown"]
+__all__ = ["Pool"]
 
 Floats = NDArray[np.float64]
 # Shares of `max_time` by which single layers, and output layers grown to their end, are done
@@ -79,11 +79,10 @@ class Pool:
         """Whether leaves are fitted by us: libraries' own are never constant."""
         return self.settings.layers[-1].leaves == "refit"
 
-    @property
-    def bends(self) -> bool:
-        """Whether layers may start from smooth functions of single features: of all numeric ones, if they are few."""
+    def bends(self, table: Table) -> bool:
+        """Whether a layer above may start from smooth functions of single columns: of all numeric ones, if few."""
         powers = all(isinstance(layer.basis, Linear) for layer in self.settings.layers)
-        return powers and 0 < self.table.X.shape[1] - len(self.table.categorical) <= MOST_FEATURES
+        return powers and 0 < table.X.shape[1] - len(table.categorical) <= MOST_FEATURES
 
     def on(self, n_threads: int) -> Pool:
         """The same on so many threads, and the library as well."""
@@ -128,7 +127,7 @@ class Pool:
             yield "large leaves", grown(best, min_samples_leaf=large)
             if shallow:
                 yield "shallow trees", grown(best, max_depth=shallow)
-        if self.bends:
+        if self.bends(self.table):
             yield "additive base", replace(best, base="additive")
         if smooth.base is not None:
             yield "no base", replace(best, base=None)
@@ -144,24 +143,26 @@ class Pool:
         head = Head(replace(last, n_estimators=rounds_of(network.layers[-1].forest))) if boosted else None
         return Option(name, name, network, held, head)
 
+    def networks(self, name: str, network: Network, budget: Budget, left: int = 1) -> Iterator[Option]:
+        """A network, one of so many left, as it was trained and under an output layer grown to its end."""
+        plain = self.plainly(name, network)
+        yield plain
+        yield from self.headed(plain, budget, left)
+
     def headed(self, option: Option, budget: Budget, left: int = 1) -> Iterator[Option]:
-        """The hidden layers of a network, one of so many left, under output layers grown to their end."""
+        """The hidden layers of a network, one of so many left, under an output layer grown to its end."""
+        until = budget.until(FOR_HEADS if self.held.taken else 1.0, left)  # the rest is for all rows
+        if budget.over(until):
+            return
         network, n_threads = option.network, self.settings.n_threads
-        inputs = self.table.X, self.held.X
-        hidden = tuple(network.representation(X, -2, n_jobs=n_threads) for X in inputs)
-        kinds = [("final output layer", network.skip, self.smooth)]
-        if self.fits_leaves and len(network.layers) == 2:  # with more, the layers between would see the features too
-            kinds.append(("constant leaves on hidden units and features", True, self.plain))
-        end = FOR_HEADS if self.held.taken else 1.0  # the rest is for all rows
-        for number, (kind, skip, layer) in enumerate(kinds):
-            until = budget.until(end, left * len(kinds) - number)
-            if budget.over(until):
-                return
-            below, held_below = (seen([X, h], skip=skip) for X, h in zip(inputs, hidden, strict=True))
-            categorical = tuple(hidden[0].shape[1] + j for j in self.table.categorical) if skip else ()
-            fitted, raw, head = self._head(Table(below, categorical), held_below, layer, budget, until)
-            headed = Network((*network.layers[:-1], fitted), self.baseline, skip)
-            yield Option(f"{option.name}, {kind}", option.stack, headed, raw, head)
+        below, held_below = (network.output_input(X, n_jobs=n_threads) for X in (self.table.X, self.held.X))
+        units = below.shape[1] - self.table.X.shape[1]
+        table = Table(below, tuple(units + j for j in self.table.categorical) if network.skip else ())
+        bends = self.fits_leaves and self.smooth.base == "ridge" and self.bends(table)
+        layer = replace(self.smooth, base="additive") if bends else self.smooth
+        fitted, raw, head = self._head(table, held_below, layer, budget, until)
+        grown = replace(network, layers=(*network.layers[:-1], fitted))
+        yield Option(f"{option.name}, final output layer", option.stack, grown, raw, head)
 
     def _head(
         self, table: Table, held_X: Floats, layer: LayerSettings, budget: Budget, until: float

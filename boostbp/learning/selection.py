@@ -20,7 +20,7 @@ from boostbp.learning.losses import Loss
 from boostbp.learning.merging import weighted_sum
 from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network
-from boostbp.learning.pool import Pool, grown
+from boostbp.learning.pool import Pool
 from boostbp.learning.refit import Refit
 from boostbp.learning.sampling import growing
 from boostbp.learning.settings import Settings
@@ -33,7 +33,6 @@ __all__ = ["train"]
 Floats = NDArray[np.float64]
 LIGHT = 1.0  # penalty of the ridge under hidden units, which follow their gradients faster than by cross-validation
 WIDER = 2  # times the units asked for: without trees they are cheap
-HEADED = 2  # networks, the best ones, that get output layers grown to their end
 # Shares of `max_time` by which the network, and then its variants, are done
 FOR_NETWORK, FOR_VARIANTS = 0.4, 0.85
 
@@ -55,8 +54,8 @@ def train(
     """Train a network by back-propagation, then weigh it against single layers of the same library.
 
     With ``settings.deep == "auto"`` and an evaluation set, the model is a sum of single layers and networks: the one
-    that was trained, its variants (hidden units that share their trees, linear ones, sums of smooth functions: none of
-    them is best on all data), and the best of these with output layers boosted anew to the end.
+    that was trained, its variants (hidden units that are linear, or sums of smooth functions: none of them is best on
+    all data), and each of these with an output layer boosted anew to the end.
     Weights are those that the first evaluation set likes best (forward selection with replacement: Caruana and
     others 2004). Where no sum with a network in it is better than the best without by more than
     `settings.least_gain` standard errors, networks are left out. Where classes are learnt, the model lies between the
@@ -87,21 +86,40 @@ def train(
     target = to_target(held.y)
     unsure = softened(target, held.weight, loss)
     pool = Pool(table, y, weight, growing(backend, settings), loss, settings, network.baseline, held, unsure)
-    options: list[Option] = []
-    if _gather(options, pool, network, again, budget):
+    model = network
+    try:
+        with interrupts.held():  # and raised when the model is there
+            model = _weighed_model(pool, target, network, history, again, budget)
+    except KeyboardInterrupt:
+        history.stop = Stop.INTERRUPTED
+    return model, history
+
+
+def _weighed_model(
+    pool: Pool,
+    target: Floats,
+    network: Network,
+    history: History,
+    train: Callable[..., tuple[Network, History]],
+    budget: Budget,
+) -> Network:
+    """The weighted sum of the candidates; what they are is told to the history."""
+    settings, held = pool.settings, pool.held
+    options, interrupted = _candidates(pool, network, train, budget)
+    if interrupted:
         history.stop = Stop.INTERRUPTED
         if not options:
-            return network, history
+            return network
         if not any(option.stack for option in options):
             options.append(pool.plainly(NETWORK, network))
     weights, gain, error = weighed(
-        options, pool.row_losses, held.weight, least_gain=settings.least_gain, doubt=doubt_of(loss)
+        options, pool.row_losses, held.weight, least_gain=settings.least_gain, doubt=doubt_of(pool.loss)
     )
     shares = list(zip(options, map(float, weights), strict=True))
     candidates = tuple(Candidate(one.name, pool.score(one.held), w, one.stack) for one, w in shares)
     used = [option for option, w in shares if w > 0]
     chosen = [option.network for option in used]
-    if settings.refit and held.taken and history.stop is not Stop.INTERRUPTED:
+    if settings.refit and held.taken and not interrupted:
         chosen, interrupted = _on_all_rows(used, pool, target, budget)
         if interrupted:
             history.stop = Stop.INTERRUPTED
@@ -110,7 +128,7 @@ def train(
     said = [w for _, w in shares if w > 0]
     if not any(option.stack for option in used):  # its hidden layers are what `transform` gives
         chosen, said = [*chosen, network], [*said, 0.0]
-    return weighted_sum(chosen, said), history
+    return weighted_sum(chosen, said)
 
 
 def _on_all_rows(used: Sequence[Option], pool: Pool, target: Floats, budget: Budget) -> tuple[list[Network], bool]:
@@ -139,29 +157,6 @@ def _refitted(refit: Refit, option: Option) -> tuple[str, Network]:
     return option.name, refit(option)
 
 
-def _gather(
-    options: list[Option],
-    pool: Pool,
-    network: Network,
-    train: Callable[..., tuple[Network, History]],
-    budget: Budget,
-) -> bool:
-    """Add what the model may be made of: single layers, networks, and the best ones under output layers grown on.
-
-    Whether an interrupt ended it.
-    """
-    try:
-        with interrupts.held():  # between the pieces as well
-            found, interrupted = _candidates(pool, network, train, budget)
-            options += found
-            if not interrupted:
-                found, interrupted = _headed([option for option in options if option.stack], pool, budget)
-                options += found
-            return interrupted
-    except KeyboardInterrupt:
-        return True
-
-
 def _candidates(
     pool: Pool, network: Network, train: Callable[..., tuple[Network, History]], budget: Budget
 ) -> tuple[list[Option], bool]:
@@ -170,20 +165,13 @@ def _candidates(
 
     def pieces() -> Iterator[Iterator[Option]]:
         yield from pool.singles(budget, n_at_once)
-        yield later(partial(pool.plainly, NETWORK, network))
-        variants = list(_variants(pool.settings, additive=pool.bends))
-        for number, (name, variant) in enumerate(variants):
-            yield _variant(name, variant, pool, train, budget, turns_left(len(variants), number, n_at_once))
+        variants = list(_variants(pool.settings, additive=pool.bends(pool.table)))
+        n_networks = 1 + len(variants)
+        yield pool.networks(NETWORK, network, budget, turns_left(n_networks, 0, n_at_once))
+        for number, (name, variant) in enumerate(variants, start=1):
+            yield _variant(name, variant, pool, train, budget, turns_left(n_networks, number, n_at_once))
 
     return abreast(pieces(), n_at_once, budget)
-
-
-def _headed(stacks: Sequence[Option], pool: Pool, budget: Budget) -> tuple[list[Option], bool]:
-    """The best networks under output layers grown on; and whether an interrupt ended it."""
-    ranked = sorted(stacks, key=lambda option: pool.score(option.held))[:HEADED]
-    pool, n_at_once = _shared(pool, len(ranked))
-    heads = (pool.headed(option, budget, turns_left(len(ranked), k, n_at_once)) for k, option in enumerate(ranked))
-    return abreast(heads, n_at_once, budget)
 
 
 def _variant(
@@ -203,7 +191,7 @@ def _variant(
         raise KeyboardInterrupt
     if history.stop is Stop.TIME:
         budget.spent = True
-    yield pool.plainly(name, network)
+    yield from pool.networks(name, network, budget, left)
 
 
 def _variants(settings: Settings, *, additive: bool) -> Iterator[tuple[str, Settings]]:
@@ -218,10 +206,6 @@ def _variants(settings: Settings, *, additive: bool) -> Iterator[tuple[str, Sett
     def with_hidden(layers: Iterable[LayerSettings], wider: int = 1) -> Settings:
         return replace(settings, layers=(*layers, last), units=tuple(wider * n for n in settings.units))
 
-    if all(layer.leaves == "refit" for layer in settings.layers):
-        shared = with_hidden(map(_sharing, hidden))
-        if shared != settings:
-            yield "network of shared trees", shared
     straight = [replace(layer, n_estimators=0, base="ridge") for layer in hidden]
     light = [replace(layer, base_lambda=LIGHT) for layer in straight]
     yield "linear network", with_hidden(light, WIDER)
@@ -229,10 +213,3 @@ def _variants(settings: Settings, *, additive: bool) -> Iterator[tuple[str, Sett
         yield "additive network", with_hidden(replace(layer, base="additive") for layer in straight)
     else:
         yield "linear network, cross-validated penalty", with_hidden(straight)
-
-
-def _sharing(layer: LayerSettings) -> LayerSettings:
-    """The layer with one tree for all units; a sketch not in use before may be one that the library cannot grow on."""
-    if layer.growth.shared:
-        return layer
-    return replace(grown(layer, shared=True), sketch=None)

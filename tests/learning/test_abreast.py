@@ -108,6 +108,7 @@ def test_the_key_ends_pieces_where_they_ask(n_at_once):
 
 
 @needs_kill
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # while Python frees an object: lost
 @pytest.mark.parametrize("n_at_once", [1, 2])
 def test_what_a_handler_of_the_users_raises_keeps_what_is_there(n_at_once):
     def raising(*_):
@@ -115,7 +116,7 @@ def test_what_a_handler_of_the_users_raises_keeps_what_is_there(n_at_once):
 
     def piece(k):
         yield k
-        if k == 3:
+        if k >= 3:
             os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.05)
         yield 10 + k
@@ -236,14 +237,24 @@ def test_the_key_in_a_whole_fit_side_by_side(monkeypatch):
     interrupts.check()  # nothing is left of it
 
 
-def test_an_interrupt_between_the_stages_keeps_what_is_there(monkeypatch):
-    def interrupted(*args):
-        raise KeyboardInterrupt
+@needs_kill
+def test_the_key_while_models_are_weighed_waits_for_the_model(monkeypatch):
+    original = selection.weighed
 
-    monkeypatch.setattr(selection, "_headed", interrupted)
-    model = BoostBPRegressor(**FAST).fit(X, Y)
+    def pressed(*args, **options):
+        os.kill(os.getpid(), signal.SIGINT)
+        return original(*args, **options)
+
+    monkeypatch.setattr(selection, "weighed", pressed)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        model = BoostBPRegressor(**FAST).fit(X, Y)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert model.history_.stop is Stop.INTERRUPTED
     assert len(model.history_.choice.candidates) > 9
+    assert not model.history_.choice.refitted
+    interrupts.check()  # nothing is left of it
 
 
 def test_limited_time_is_shared_out_side_by_side():

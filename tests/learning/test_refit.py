@@ -78,13 +78,13 @@ def test_output_layer_of_a_network_is_the_one_of_all_rows_on_hidden_units_that_s
 
 
 def test_features_beside_hidden_units_keep_their_categories(choose):
-    choose("network, constant leaves on hidden units and features")
+    choose("network, final output layer")
     rng = np.random.default_rng(0)
     group = rng.integers(0, 12, 400)
     frame = pd.DataFrame(X).assign(group=pd.Categorical(group.astype(str)))
     frame.columns = frame.columns.astype(str)
     shift = 20.0 * rng.permutation(12)[group]
-    model = BoostBPRegressor((3,), **FAST | {"min_samples_leaf": 5}).fit(frame, Y + shift)
+    model = BoostBPRegressor((3,), skip=True, **FAST | {"min_samples_leaf": 5}).fit(frame, Y + shift)
     nodes = model.network_.layers[-1].forest.nodes
     assert model.history_.choice.refitted
     assert (nodes.cat_start[nodes.feature == 3 + 5] >= 0).all()
@@ -93,10 +93,9 @@ def test_features_beside_hidden_units_keep_their_categories(choose):
 
 
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
-@pytest.mark.parametrize("name", ["single layer", "network", "network, constant leaves on hidden units and features"])
-def test_sparse_rows_are_joined_as_dense_ones(choose, backend, name, monkeypatch):
+@pytest.mark.parametrize("name", ["single layer", "network", "network, final output layer"])
+def test_sparse_rows_are_joined_as_dense_ones(choose, backend, name):
     choose(name)
-    monkeypatch.setattr(selection, "HEADED", 9)  # whether or not the network is one of the best two
     Z = np.where(np.abs(X - 0.5) < 0.2, 0.0, X)
     dense = BoostBPRegressor((3,), backend=backend, **FAST).fit(Z, Y)
     sparse = BoostBPRegressor((3,), backend=backend, **FAST).fit(sp.csr_matrix(Z), Y)

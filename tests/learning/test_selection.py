@@ -162,7 +162,7 @@ def on_training(monkeypatch, number, event):
     monkeypatch.setattr(backprop, "train", train)
 
 
-@pytest.mark.parametrize("number", [2, 3, 4])
+@pytest.mark.parametrize("number", [2, 3])
 def test_interrupt_in_a_variant_ends_the_fit_and_keeps_what_is_there(monkeypatch, number):
     def interrupted(network, history):
         history.stop = Stop.INTERRUPTED  # as a training keeps its best epoch
@@ -172,8 +172,9 @@ def test_interrupt_in_a_variant_ends_the_fit_and_keeps_what_is_there(monkeypatch
     model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
     candidates = model.history_.choice.candidates
-    networks = ["network", "network of shared trees", "linear network", "additive network"]
-    assert [one.name for one in candidates if one.stack] == networks[: number - 1]
+    networks = ["network", "linear network", "additive network"][: number - 1]
+    kinds = ["", ", final output layer"]
+    assert [one.name for one in candidates if one.stack] == [name + kind for name in networks for kind in kinds]
     assert len([one for one in candidates if not one.stack]) > 5
     assert sum(one.weight for one in candidates) == pytest.approx(1.0)
     mse = np.mean(np.square(model.predict(HELD[0]) - HELD[1])) / model._spread[0] ** 2 / 2
@@ -278,23 +279,23 @@ def test_health_counts_the_share_of_the_network_it_is_about():
     model = BoostBPClassifier((4,), **FAST).fit(X, y)
     candidates = tuple(
         replace(one, weight=0.25 if one.name in ("network", "network, final output layer") else 0.0)
-        if one.stack != "network of shared trees"
+        if one.stack != "linear network"
         else replace(one, weight=0.1)
         for one in model.history_.choice.candidates
     )
     model.history_.choice = replace(model.history_.choice, candidates=candidates)
-    shared = sum(one.stack == "network of shared trees" for one in candidates)
-    assert shared > 0
-    assert model.health().weight == pytest.approx(sum(one.weight for one in candidates) - 0.1 * shared)
+    linear = sum(one.stack == "linear network" for one in candidates)
+    assert linear > 0
+    assert model.health().weight == pytest.approx(sum(one.weight for one in candidates) - 0.1 * linear)
 
 
-@pytest.mark.parametrize("number", [2, 3, 4])
+@pytest.mark.parametrize("number", [2, 3])
 def test_variant_that_explodes_is_left_out(monkeypatch, number):
     def explosion(network, history):
         raise FloatingPointError
 
     names = [one.name for one in BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD]).history_.choice.candidates]
-    variants = ["network of shared trees", "linear network", "additive network"]
+    variants = ["linear network", "additive network"]
     assert [name for name in names if name in variants] == variants
     on_training(monkeypatch, number, explosion)
     choice = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD]).history_.choice
@@ -308,13 +309,35 @@ def test_units_of_cross_validated_linear_functions_stand_in_for_additive_ones():
     waves = Elementwise([np.sin], [np.cos])
     model = BoostBPRegressor((3,), basis=waves, **FAST).fit(X, Y, eval_set=[HELD])
     variants = [one.name for one in model.history_.choice.candidates if one.stack == one.name][1:]
-    assert variants == ["network of shared trees", "linear network", "linear network, cross-validated penalty"]
+    assert variants == ["linear network", "linear network, cross-validated penalty"]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_sketch_that_is_not_in_use_stops_no_variant(backend):
-    model = BoostBPRegressor((3,), backend=backend, sketch=("projection", 2), **FAST).fit(X, Y, eval_set=[HELD])
-    assert "network of shared trees" in [one.name for one in model.history_.choice.candidates]
+def _final(**how):
+    """The settings of the final output layer of the network, whether or not it is chosen."""
+    found = {}
+    original = pool.Pool.headed
+
+    def spied(self, option, *rest):
+        for headed in original(self, option, *rest):
+            found[option.name] = headed.head.settings
+            yield headed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool.Pool, "headed", spied)
+        BoostBPRegressor((3,), **FAST | how).fit(X, Y, eval_set=[HELD])
+    return found["network"]
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_final_output_layers_start_from_smooth_functions_of_what_they_see(skip):
+    assert _final(skip=skip).base == "additive"
+
+
+def test_final_output_layers_start_from_what_was_asked_for_where_they_cannot(monkeypatch):
+    assert _final(basis=Elementwise([np.sin], [np.cos])).base == "ridge"
+    assert _final(base=None).base is None
+    monkeypatch.setattr(pool, "MOST_FEATURES", 2)  # fewer than units
+    assert _final().base == "ridge"
 
 
 def test_networks_that_add_too_little_are_left_out_and_still_transform(monkeypatch):
