@@ -57,8 +57,8 @@ class BoostBPAutoencoder(BaseBoostBP):
         sample_weight : array-like, (rows,), optional
             A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
             than 1 on average are scaled to 1.
-        eval_set : list of array-like, optional
-            Inputs to watch; the first one chooses the epoch.
+        eval_set : array-like or list of array-like, optional
+            Inputs to watch; the first one chooses the epoch. An array or data frame is one set.
         eval_names : list of str, optional
             What they are called in the history; "valid_0", "valid_1", ... if left out.
         """
@@ -66,7 +66,8 @@ class BoostBPAutoencoder(BaseBoostBP):
             raise ValueError("skip=True: an auto-encoder must see its input through the hidden layer. Use skip=False.")
         table = self._read(X, reset=True)
         weight = read_weight(sample_weight, len(table.X))
-        held = [self._read(part).X for part in eval_set or []]
+        parts = [] if eval_set is None else eval_set if isinstance(eval_set, list | tuple) else [eval_set]
+        held = [self._read(part).X for part in parts]
         names = names_of(held, eval_names)
         sets = [EvalSet(name, part, part, np.ones(len(part))) for name, part in zip(names, held, strict=True)]
         target = table.X

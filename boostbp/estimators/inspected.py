@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ class Inspected:
         self._check_trees()
         if method not in METHODS:
             raise ValueError(f"method={method!r} is not known: use one of {', '.join(map(repr, METHODS))}.")
-        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        if isinstance(steps, bool) or not isinstance(steps, Integral) or steps < 1:
             raise ValueError(f"steps={steps!r} is not a number of steps: give a whole number of at least 1.")
         table = self._read(X)
         start = self.feature_summary_.center[None] if baseline is None else dense(self._read(baseline).X)
@@ -127,7 +128,7 @@ class Inspected:
                 f"baseline has {len(start)} rows: give one row, or one for each of the {len(table.X)} of X."
             )
         found = inspection.attribute(
-            self.network_, dense(table.X), start, categorical=table.categorical, method=method, steps=steps,
+            self.network_, dense(table.X), start, categorical=table.categorical, method=method, steps=int(steps),
             n_threads=self._n_threads(),
         )  # fmt: skip
         names = self._names()
@@ -154,7 +155,7 @@ class Inspected:
             return [
                 self.network_.representation(table.X, number + 1, n_jobs=self._n_threads()) for number in range(hidden)
             ]
-        if not -hidden <= layer < hidden:
+        if isinstance(layer, bool) or not isinstance(layer, Integral) or not -hidden <= layer < hidden:
             there = f"{hidden} hidden layers, 0 to {hidden - 1}" if hidden else "no hidden layer"
             raise ValueError(f"layer={layer!r} does not exist: this model has {there}.")
         return self.network_.representation(self._read(X).X, layer % hidden + 1, n_jobs=self._n_threads())

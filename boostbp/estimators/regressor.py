@@ -15,6 +15,7 @@ from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.supervised import Supervised
 from boostbp.inputs import read_target, read_weight
 from boostbp.learning import losses
+from boostbp.learning.backprop import EvalSet
 from boostbp.learning.losses import Loss
 
 __all__ = ["BoostBPRegressor"]
@@ -92,8 +93,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     output : {"boost", "move"}
         The output layer is boosted on the loss, or fitted to its moved target as in the paper.
     deep : {"auto", True}
-        On held-out rows, weigh the deep network and variants of it (hidden units that share trees; linear ones; sums
-        of smooth functions) against single layers of the same library: the model is the average of them that does
+        On held-out rows, weigh the deep network and variants of it (linear hidden units; sums of smooth functions)
+        against single layers of the same library: the model is the average of them that does
         best, without networks where they add nothing (``history_.choice``, ``summary()``). All but the network have
         rounds and shrinkage of their own, and those with constant leaves their own depth, number of leaves and penalty.
         Needs an evaluation set, or rows to hold out. True: just the network, exactly as the parameters say.
@@ -214,6 +215,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         target = target.reshape(len(target), -1)
         weight = read_weight(sample_weight, len(table.X))
         sets = self._eval_sets(eval_set, eval_names)
+        _check_outputs(sets, target)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
         loss.check(target)
         if not sets:
@@ -252,6 +254,16 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def _check_outputs(sets: Sequence[EvalSet], target: Floats) -> None:
+    """Refuse an evaluation set with other outputs than the target, which numpy would broadcast."""
+    for number, one in enumerate(sets):
+        if one.y.shape[1] != target.shape[1]:
+            raise ValueError(
+                f"eval_set[{number}]: its y has {one.y.shape[1]} outputs, the training target has {target.shape[1]}. "
+                "Give the same outputs, in the same order."
+            )
 
 
 def _units(target: Floats, weight: Floats, loss: Loss) -> tuple[Floats, Floats]:

@@ -77,12 +77,17 @@ def _callbacks(estimator: Any) -> list[Callback]:
     if callable(estimator.callbacks):
         raise ValueError(f"callbacks={estimator.callbacks!r} is a single function: give a list, such as [function].")
     callbacks = list(estimator.callbacks or [])
+    for number, callback in enumerate(callbacks):
+        if not callable(callback):
+            raise ValueError(f"callbacks[{number}]={callback!r} cannot be called: give functions of the progress.")
     return callbacks if estimator.checkpoint is None else [*callbacks, checkpoint(estimator.checkpoint)]
 
 
 def _run(estimator: Any, training: Training, resume: State | None) -> None:
     callbacks = _callbacks(estimator)
-    if estimator.verbose >= 2:
+    if not isinstance(estimator.verbose, Integral):
+        raise ValueError(f"verbose={estimator.verbose!r} is not a number: 0 is silent, 1 a progress bar, 2 a log.")
+    if int(estimator.verbose) >= 2:
         callbacks.append(log_evaluation())
     bar = ProgressBar()
     if estimator.verbose == 1:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from threading import Event
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import chain, islice
+from threading import Event, Lock
 from typing import TypeVar
 
 from boostbp.learning.budget import Budget
 from boostbp.trees import interrupts
-from boostbp.trees.threads import Team
 
 __all__ = ["abreast", "at_once", "later", "turns_left"]
 
@@ -29,15 +30,16 @@ def turns_left(n_pieces: int, number: int, n_at_once: int) -> int:
 
 
 def abreast(pieces: Iterable[Iterator[T]], n_at_once: int, budget: Budget) -> tuple[list[T], bool]:
-    """Run iterators to their end, so many at a time.
+    """Run iterators to their end, so many at a time; the first one where this is called.
 
     Parameters
     ----------
     pieces : iterable of iterators
         What each gives does not depend on the others.
     n_at_once : int
+        The caller is one of the threads.
     budget : Budget
-        Ended for all of them where one fails.
+        Ended for all of them where one fails or is interrupted.
 
     Returns
     -------
@@ -49,40 +51,57 @@ def abreast(pieces: Iterable[Iterator[T]], n_at_once: int, budget: Budget) -> tu
     Raises
     ------
     BaseException
-        What the first one to fail raised.
+        What the first one of those that failed raised.
     """
-    interrupted, failed = Event(), []
+    interrupted, stopped, lock = Event(), Event(), Lock()
+    failed: dict[int, BaseException] = {}
     found: dict[int, list[T]] = {}
+    numbered = enumerate(pieces)
 
-    def run(numbered: tuple[int, Iterator[T]]) -> None:
-        number, piece = numbered
-        given = found[number] = []
+    def left() -> Iterator[tuple[int, Iterator[T]]]:
+        """What nobody has begun."""
+        while not stopped.is_set():
+            with lock:
+                following = next(numbered, None)
+            if following is None:
+                return
+            yield following
+
+    def work(mine: Iterable[tuple[int, Iterator[T]]]) -> None:
+        number = -1
         try:
-            while not interrupted.is_set():
-                given.append(next(piece))
-        except StopIteration:
-            pass
+            for number, piece in mine:
+                given = found[number] = []
+                for each in piece:
+                    given.append(each)
+                    if stopped.is_set():
+                        return
         except KeyboardInterrupt:
             interrupted.set()
+            stop()
         except BaseException as error:
-            failed.append(error)
+            failed[number] = error
             stop()
 
     def stop() -> None:
-        interrupted.set()
+        stopped.set()
         budget.end()
 
     try:
-        with interrupts.held(), Team(n_at_once) as team:
+        with interrupts.held(), ThreadPoolExecutor(max(1, n_at_once - 1)) as others:
             try:
-                team.spread(run, enumerate(pieces))
-            except BaseException:  # raised here by a handler of the user's: let those stop that the team waits for
+                mine = left()
+                first = list(islice(mine, 1))
+                working = [others.submit(work, left()) for _ in range(n_at_once - 1)]
+                work(chain(first, mine))
+                wait(working)
+            except BaseException:  # of a handler of the user's, while the caller waits for the others
                 stop()
                 raise
     except KeyboardInterrupt:
         interrupted.set()
     if failed:
-        raise failed[0]
+        raise failed[min(failed)]
     return [each for number in sorted(found) for each in found[number]], interrupted.is_set()
 
 

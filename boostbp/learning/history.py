@@ -173,6 +173,6 @@ class History:
         lines = [
             f"{len(self.epochs) - 1} epochs in {sum(epoch.seconds for epoch in self.epochs):.1f} s. {self.stop.value}",
             f"Best epoch {self.best_epoch}: training loss {best.loss:.6g}{', ' if scores else ''}{scores}; "
-            f"epoch 0, before any back-propagation: {self.epochs[0].loss:.6g}.",
+            f"training loss of epoch 0, before any back-propagation: {self.epochs[0].loss:.6g}.",
         ]
         return "\n".join(lines if self.choice is None else [*lines, str(self.choice)])

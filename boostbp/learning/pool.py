@@ -143,12 +143,6 @@ class Pool:
         head = Head(replace(last, n_estimators=rounds_of(network.layers[-1].forest))) if boosted else None
         return Option(name, name, network, held, head)
 
-    def networks(self, name: str, network: Network, budget: Budget, left: int = 1) -> Iterator[Option]:
-        """A network, one of so many left, as it was trained and under an output layer grown to its end."""
-        plain = self.plainly(name, network)
-        yield plain
-        yield from self.headed(plain, budget, left)
-
     def headed(self, option: Option, budget: Budget, left: int = 1) -> Iterator[Option]:
         """The hidden layers of a network, one of so many left, under an output layer grown to its end."""
         until = budget.until(FOR_HEADS if self.held.taken else 1.0, left)  # the rest is for all rows

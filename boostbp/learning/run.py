@@ -24,7 +24,7 @@ from boostbp.learning.steps import pace_after, spread
 from boostbp.learning.watch import EvalSet
 from boostbp.trees.sparse import Sparse
 
-__all__ = ["ExplosionError", "Run"]
+__all__ = ["ExplosionError", "Run", "baseline_of"]
 
 Floats = NDArray[np.float64]
 FAR = 1e8  # a hidden variable this large has exploded: starts have spread 1
@@ -52,8 +52,7 @@ class Run:
             )
         self.table = table
         self.input: BoundInput | None = None  # h_0 never changes: binned once
-        # Algorithm 1 fits the output from 0; a boosted output starts from the best constant
-        self.baseline = loss.baseline(y, weight) if settings.output == "boost" else np.zeros(y.shape[1])
+        self.baseline = baseline_of(loss, y, weight, settings)
         _check_loss(loss, self.baseline, y)
         self.constant = self._loss(np.broadcast_to(self.baseline, y.shape))
         self.epoch = -1  # 0 is the stack before any back-propagation
@@ -278,6 +277,11 @@ class Run:
     def _numeric(self, i: int) -> Floats:
         """h_i without categorical columns."""
         return self.table.numeric if i == 0 else self.h[i]
+
+
+def baseline_of(loss: Loss, y: Floats, weight: Floats, settings: Settings) -> Floats:
+    """Raw output that training starts from: 0 in Algorithm 1, the best constant where the output is boosted."""
+    return loss.baseline(y, weight) if settings.output == "boost" else np.zeros(y.shape[1])
 
 
 def _r2(target: Floats, fit: Floats, weight: Floats) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,11 @@ from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network
 from boostbp.learning.pool import Pool
 from boostbp.learning.refit import Refit
+from boostbp.learning.run import baseline_of
 from boostbp.learning.sampling import growing
 from boostbp.learning.settings import Settings
-from boostbp.learning.watch import EvalSet
+from boostbp.learning.state import State
+from boostbp.learning.watch import Callback, EvalSet
 from boostbp.learning.weighing import Option, doubt_of, softened, weighed
 from boostbp.trees import interrupts
 
@@ -49,7 +51,8 @@ def train(
     to_target: Callable[[Floats], Floats],
     metric: Metric | None = None,
     outcome: Callable[[Floats], Floats] | None = None,
-    **rest: Any,
+    callbacks: Sequence[Callback] = (),
+    resume: State | None = None,
 ) -> tuple[Network, History]:
     """Train a network by back-propagation, then weigh it against single layers of the same library.
 
@@ -63,8 +66,8 @@ def train(
     If they are training rows that were held out, the output layers of what is chosen are grown again on all rows.
 
     Of ``settings.max_time`` the network takes `FOR_NETWORK` at most, and each other candidate its share of the rest.
-    An interrupt ends all of it: the model is made of the candidates that are there. On few rows the candidates after
-    the first network are trained side by side, as threads allow; none depends on another.
+    An interrupt ends all of it: the model is made of the candidates that are there. On few rows the candidates are
+    trained side by side, as threads allow; none depends on another.
 
     Parameters are those of `backprop.train`, and:
 
@@ -77,41 +80,52 @@ def train(
     again = partial(backprop.train, table, y, backend=backend, loss=loss, weight=weight, eval_sets=eval_sets)
     again = partial(again, metric=metric, outcome=outcome)
     if settings.deep != "auto" or not settings.units or not eval_sets:
-        return again(settings=settings, **rest)
-    network, history = again(settings=replace(settings, max_time=budget.share(FOR_NETWORK)), **rest)
-    if history.stop is Stop.INTERRUPTED:
-        return network, history
-    budget.spent |= history.stop is Stop.TIME
+        return again(settings=settings, callbacks=callbacks, resume=resume)
     held = eval_sets[0]
     target = to_target(held.y)
     unsure = softened(target, held.weight, loss)
-    pool = Pool(table, y, weight, growing(backend, settings), loss, settings, network.baseline, held, unsure)
-    model = network
+    baseline = baseline_of(loss, y, weight, settings)
+    pool = Pool(table, y, weight, growing(backend, settings), loss, settings, baseline, held, unsure)
+    trained: list[tuple[Network, History]] = []
+
+    def asked(pool: Pool) -> Iterator[Option]:
+        """The network that was asked for."""
+        lasting = replace(pool.settings, max_time=budget.share(FOR_NETWORK))
+        network, history = again(settings=lasting, callbacks=[*callbacks, lambda _: budget.ended], resume=resume)
+        trained.append((network, history))
+        yield from _as_option(NETWORK, network, history, pool, budget)
+
+    model, interrupted = None, False
     try:
         with interrupts.held():  # and raised when the model is there
-            model = _weighed_model(pool, target, network, history, again, budget)
+            options, interrupted = _candidates(pool, asked, again, budget)
+            if trained:
+                model = _weighed_model(options, interrupted, pool, target, *trained[0], budget)
     except KeyboardInterrupt:
+        interrupted = True
+    if not trained:
+        raise KeyboardInterrupt
+    network, history = trained[0]
+    if interrupted:
         history.stop = Stop.INTERRUPTED
-    return model, history
+    return network if model is None else model, history
 
 
 def _weighed_model(
+    options: list[Option],
+    interrupted: bool,
     pool: Pool,
     target: Floats,
     network: Network,
     history: History,
-    train: Callable[..., tuple[Network, History]],
     budget: Budget,
 ) -> Network:
-    """The weighted sum of the candidates; what they are is told to the history."""
+    """The weighted sum of the options; the history is told what they are."""
     settings, held = pool.settings, pool.held
-    options, interrupted = _candidates(pool, network, train, budget)
-    if interrupted:
-        history.stop = Stop.INTERRUPTED
-        if not options:
-            return network
-        if not any(option.stack for option in options):
-            options.append(pool.plainly(NETWORK, network))
+    if all(option.stack for option in options):  # interrupted before
+        return network
+    if not any(option.stack for option in options):
+        options = [*options, pool.plainly(NETWORK, network)]
     weights, gain, error = weighed(
         options, pool.row_losses, held.weight, least_gain=settings.least_gain, doubt=doubt_of(pool.loss)
     )
@@ -158,20 +172,46 @@ def _refitted(refit: Refit, option: Option) -> tuple[str, Network]:
 
 
 def _candidates(
-    pool: Pool, network: Network, train: Callable[..., tuple[Network, History]], budget: Budget
+    pool: Pool,
+    asked: Callable[[Pool], Iterator[Option]],
+    train: Callable[..., tuple[Network, History]],
+    budget: Budget,
 ) -> tuple[list[Option], bool]:
-    """Single layers and networks; and whether an interrupt ended it."""
-    pool, n_at_once = _shared(pool)
+    """Single layers, then networks, each also under an output layer grown to its end; and whether an interrupt came.
 
-    def pieces() -> Iterator[Iterator[Option]]:
-        yield from pool.singles(budget, n_at_once)
-        variants = list(_variants(pool.settings, additive=pool.bends(pool.table)))
-        n_networks = 1 + len(variants)
-        yield pool.networks(NETWORK, network, budget, turns_left(n_networks, 0, n_at_once))
-        for number, (name, variant) in enumerate(variants, start=1):
-            yield _variant(name, variant, pool, train, budget, turns_left(n_networks, number, n_at_once))
+    Without a limit of time, what takes longest is begun first; with one, what must be there: the network that was
+    asked for, alone, then single layers.
+    """
+    narrow, n_at_once = _shared(pool)
+    variants = list(_variants(pool.settings, additive=pool.bends(pool.table)))
+    left = [turns_left(1 + len(variants), number, n_at_once) for number in range(1 + len(variants))]
+    singles = narrow.singles(budget, n_at_once)
+    trained = (
+        _headed(_variant(name, settings, narrow, train, budget, turns), narrow, budget, turns)
+        for (name, settings), turns in zip(variants, left[1:], strict=True)
+    )
+    if n_at_once > 1 and budget.seconds is None:
+        network = _headed(asked(narrow), narrow, budget, left[0])
+        found, interrupted = abreast(chain([network], trained, singles), n_at_once, budget)
+    else:
+        found, interrupted = abreast([asked(pool)], 1, budget)
+        if not interrupted:
+            heads = (narrow.headed(option, budget, left[0]) for option in found)
+            others, interrupted = abreast(chain(singles, heads, trained), n_at_once, budget)
+            found = [*found, *others]
+    return sorted(found, key=_rank), interrupted
 
-    return abreast(pieces(), n_at_once, budget)
+
+def _rank(option: Option) -> int:
+    """Single layers come first."""
+    return 0 if option.stack is None else 1
+
+
+def _headed(networks: Iterator[Option], pool: Pool, budget: Budget, left: int) -> Iterator[Option]:
+    """Networks, each followed by the same under an output layer grown to its end."""
+    for option in networks:
+        yield option
+        yield from pool.headed(option, budget, left)
 
 
 def _variant(
@@ -187,11 +227,22 @@ def _variant(
         )
     except FloatingPointError:
         return
-    if history.stop is Stop.INTERRUPTED:  # it kept its best epoch, but the user wants all of this to end
+    yield from _as_option(name, network, history, pool, budget)
+
+
+def _as_option(name: str, network: Network, history: History, pool: Pool, budget: Budget) -> Iterator[Option]:
+    """A network as it was trained, unless an interrupt ended that.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If it did: its best epoch is there, but the user wants all of this to end.
+    """
+    if history.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt
     if history.stop is Stop.TIME:
         budget.spent = True
-    yield from pool.networks(name, network, budget, left)
+    yield pool.plainly(name, network)
 
 
 def _variants(settings: Settings, *, additive: bool) -> Iterator[tuple[str, Settings]]:
