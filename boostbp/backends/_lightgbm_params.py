@@ -101,11 +101,15 @@ def native(library: Any, growth: Growth) -> dict[str, Any]:
     # Left to itself LightGBM times both layouts and takes the faster, so that trees could depend on the clock. By
     # rows is a little faster with one thread, but every booster then holds a copy of the bins.
     col_wise = {} if {"force_row_wise", "force_col_wise"} & set(theirs) else {"force_col_wise": True}
+    # Of a draw of categories LightGBM tries one group alone, and none of fewer than 100 rows: columns whose categories
+    # have fewer would never be split. A group is a leaf to be, and needs as many rows.
+    groups = {"min_data_per_group": growth.min_samples_leaf} if growth.extra_trees else {}
     return {
         "deterministic": True,
         "feature_pre_filter": False,
         **col_wise,
         "feature_fraction": growth.colsample_bytree,
+        **groups,
         **theirs,
         "extra_trees": growth.extra_trees,
         "objective": "none",

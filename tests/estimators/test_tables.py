@@ -45,6 +45,16 @@ def test_categories_are_learned_from_the_raw_table(backend, multi_strategy):
 
 
 @pytest.mark.parametrize("backend", LIBRARIES)
+def test_categories_of_few_rows_are_split_by_the_defaults(backend):
+    X, group = np.random.default_rng(0).normal(size=(300, 2)), np.arange(300) % 4  # 75 rows each
+    y = X[:, 0] + np.array([3.0, -1.0, 1.0, -3.0])[group]
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(group=pd.Categorical(group.astype(str)))
+    model = BoostBPRegressor(**SMALL, backend=backend).fit(frame, y)
+    assert model.importance("split")[2] > 0
+    assert model.score(frame, y) > 0.9
+
+
+@pytest.mark.parametrize("backend", LIBRARIES)
 def test_the_kind_of_data_frame_does_not_matter(backend):
     arrow = pa.Table.from_pandas(FRAME, preserve_index=False)
     predictions = [
