@@ -87,6 +87,10 @@ def _explained(path: Path) -> Iterator[None]:
     """Say what a file is to be like, where its reader says what is wrong."""
     try:
         yield
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"The header of {path.name} holds bytes that are not UTF-8: save the file in UTF-8."
+        ) from error
     except _arrow().ArrowInvalid as error:
         raise ValueError(
             f"{path.name}: {error}. (Columns are separated by commas, in UTF-8. Types are inferred from the first "
@@ -101,9 +105,12 @@ def _schema(path: Path) -> Any:
         raise FileNotFoundError(f"{str(path)!r} is not a file.")
     with _explained(path):
         if form == "parquet":
-            return _arrow("pyarrow.parquet").read_schema(path)
-        with _open_csv(path) as reader:
-            return reader.schema
+            schema = _arrow("pyarrow.parquet").read_schema(path)
+        else:
+            with _open_csv(path) as reader:
+                schema = reader.schema
+        _ = schema.names  # decoded here, where an error is explained
+    return schema
 
 
 def _open_csv(path: Path, **options: Any) -> Any:

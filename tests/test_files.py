@@ -185,3 +185,14 @@ def test_what_is_no_table_of_numbers_and_text_is_explained(tmp_path):
     where.write_text("day,x\n2024-01-02,1\n2024-01-03,2\n")
     with pytest.raises(ValueError, match=r"Target 'day' holds date.*turn dates and times into numbers or classes"):
         read(where, "day", Columns())
+
+
+def test_header_that_is_not_utf8_is_explained(tmp_path):
+    where = tmp_path / "rows.csv"
+    where.write_bytes("größe,y\n1,2\n3,4\n".encode("latin-1"))
+    message = r"header of rows\.csv holds bytes that are not UTF-8: save the file in UTF-8"
+    for reading in (lambda: read(where, "y", Columns()), lambda: list(chunks(where, Columns(features=("y",))))):
+        with pytest.raises(ValueError, match=message):
+            reading()
+    where.write_bytes(where.read_bytes().decode("latin-1").encode("utf-8"))
+    assert list(read(where, "y", Columns())[0].columns) == ["größe"]

@@ -12,6 +12,7 @@ from rich.status import Status
 
 from boostbp.cli.errors import console, fail, one_line_errors, output, say
 from boostbp.cli.options import Categorical, Drop, Jobs, Numeric, Seed, Set, Task
+from boostbp.cli.written import check_written
 
 if TYPE_CHECKING:
     from boostbp.report.page import Study
@@ -69,7 +70,7 @@ def compare(
     from boostbp.report import compare as comparison
     from boostbp.report import page
     from boostbp.report.contenders import MIXTURES
-    from boostbp.report.datasets import load
+    from boostbp.report.datasets import NAMES, load
     from boostbp.report.machine import machine
 
     if not 0.0 < test_size < 1.0:
@@ -77,7 +78,11 @@ def compare(
     unknown = sorted(set(also or ()) - set(MIXTURES))
     if unknown:
         raise fail(f"--also {unknown[0]} is not known: use {' or '.join(MIXTURES)}.", 2)
+    read = [("DATA", Path(source)) for source in data or () if source not in NAMES]
+    if json_out is not None:
+        check_written("--json", json_out, *read)
     if html_out is not None:
+        check_written("--html", html_out, *read, ("--json", json_out))
         page.check(html_out)
     columns = Columns(categorical=categorical or (), numeric=numeric or (), drop=drop or ())
     outcomes: dict[str, list[Result]] = {}

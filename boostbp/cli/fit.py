@@ -9,6 +9,7 @@ import typer
 
 from boostbp.cli.errors import fail, one_line_errors, say
 from boostbp.cli.options import Backend, Categorical, Config, Drop, Jobs, Model, Numeric, Quiet, Seed, Set, Task
+from boostbp.cli.written import check_written
 
 __all__ = ["fit"]
 
@@ -38,8 +39,7 @@ def fit(
     from boostbp.files import Columns, columns_like, read
     from boostbp.report.datasets import task_of
 
-    if not model.absolute().parent.is_dir():
-        raise fail(f"--model {str(model)!r}: there is no folder {str(model.parent)!r}.", 2)
+    check_written("--model", model, ("DATA", data), ("--valid", valid), ("--config", config))
     columns = Columns(categorical=categorical or (), numeric=numeric or (), drop=drop or ())
     X, y = read(data, target, columns)
     kind = task_of(y, task.given)

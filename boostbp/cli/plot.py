@@ -11,6 +11,7 @@ import typer
 from boostbp.cli.errors import fail, one_line_errors, say
 from boostbp.cli.options import Quiet
 from boostbp.cli.predict import columns_of
+from boostbp.cli.written import check_written
 
 __all__ = ["plot"]
 
@@ -60,6 +61,7 @@ def plot(
 
     if out.suffix.lower() not in _FORMATS:
         raise fail(f"--out {str(out)!r}: give a file that ends in .png, .svg or .pdf.", 2)
+    check_written("--out", out, ("MODEL", model), ("DATA", data))
     _check(kind, data, target)
     estimator = storage.load(model)
     panels = {Kind.training: 1 + bool(estimator.history_[0].metrics), Kind.health: len(PANELS)}.get(kind, 1)

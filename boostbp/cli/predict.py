@@ -10,6 +10,7 @@ import typer
 
 from boostbp.cli.errors import one_line_errors, say
 from boostbp.cli.options import Model, Out, Quiet
+from boostbp.cli.written import check_written
 from boostbp.files import Columns
 
 __all__ = ["columns_of", "predict", "transform"]
@@ -35,6 +36,7 @@ def predict(
     """Predict a CSV or Parquet file, which may be larger than memory."""
     from boostbp.interop import storage
 
+    check_written("--out", out, ("DATA", data), ("--model", model))
     estimator = storage.load(model)
     if proba and not hasattr(estimator, "predict_proba"):
         raise ValueError("--proba needs a classifier, but the model is a regressor: leave it out.")
@@ -65,6 +67,7 @@ def transform(
     """Write the hidden representation of a CSV or Parquet file, which may be larger than memory."""
     from boostbp.interop import storage
 
+    check_written("--out", out, ("DATA", data), ("--model", model))
     estimator = storage.load(model)
     _stream(estimator, data, out, lambda X: _numbered("h", estimator.transform(X, layer)), keep or [], n_jobs, quiet)
 
@@ -102,7 +105,14 @@ def _stream(
     rows = 0
     with sink(out) as write:
         for X, table in chunks(data, columns):
-            for name, values in made(X).items():
+            outputs = made(X)
+            twice = ", ".join(repr(name) for name in outputs if name in table.column_names)
+            if twice:
+                raise ValueError(
+                    f"--keep {twice}: what is written has a column of this name already. "
+                    f"Leave it out of --keep, or rename it in {data.name}."
+                )
+            for name, values in outputs.items():
                 table = table.append_column(name, pyarrow.array(values))
             write(table)
             rows += len(table)

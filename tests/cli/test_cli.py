@@ -139,6 +139,117 @@ def test_failed_prediction_leaves_the_old_file(folder, model, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.csv", "lacking.csv", "out.csv"]
 
 
+@pytest.fixture
+def inputs(folder, tmp_path, monkeypatch):
+    """A folder to work in, with a table, two more ways to it, a second table and settings."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_bytes((folder / "iris.csv").read_bytes())
+    (tmp_path / "link.csv").symlink_to("t.csv")
+    (tmp_path / "hard.csv").hardlink_to("t.csv")
+    (tmp_path / "v.csv").write_bytes((folder / "iris.csv").read_bytes())
+    (tmp_path / "c.toml").write_text("epochs = 1\n")
+    (tmp_path / "sub").mkdir()
+    return tmp_path
+
+
+def contents(where):
+    return {path.name: path.read_bytes() for path in where.iterdir() if path.is_file()}
+
+
+# The model is not there and no table has a column z: were anything read first, the exit code would be 1.
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("predict t.csv -m m -o t.csv", "--out 't.csv' would replace DATA 't.csv': give --out another name"),
+        ("transform t.csv -m m -o t.csv", "--out 't.csv' would replace DATA 't.csv'"),
+        ("predict t.csv -m m -o sub/../t.csv", "--out 'sub/../t.csv' would replace DATA 't.csv'"),
+        ("predict {inputs}/t.csv -m m -o t.csv", "--out 't.csv' would replace DATA '{inputs}/t.csv'"),
+        ("predict link.csv -m m -o t.csv", "--out 't.csv' would replace DATA 'link.csv'"),
+        ("predict t.csv -m m -o link.csv", "--out 'link.csv' would replace DATA 't.csv'"),
+        ("predict hard.csv -m m -o t.csv", "--out 't.csv' would replace DATA 'hard.csv'"),
+        ("predict t.csv -m v.csv -o v.csv", "--out 'v.csv' would replace --model 'v.csv'"),
+        ("transform t.csv -m v.csv -o ./sub/../v.csv", "would replace --model 'v.csv'"),
+        ("predict none.csv -m m -o sub/../none.csv", "--out 'sub/../none.csv' would replace DATA 'none.csv'"),
+        ("fit t.csv -t z -m t.csv", "--model 't.csv' would replace DATA 't.csv': give --model another name"),
+        ("fit t.csv -t z -m link.csv", "--model 'link.csv' would replace DATA 't.csv'"),
+        ("fit t.csv -t z -m v.csv --valid v.csv", "--model 'v.csv' would replace --valid 'v.csv'"),
+        ("fit t.csv -t z -m c.toml --config c.toml", "--model 'c.toml' would replace --config 'c.toml'"),
+        ("compare v.csv t.csv -t z --json t.csv", "--json 't.csv' would replace DATA 't.csv'"),
+        ("compare t.csv -t z --html link.csv", "--html 'link.csv' would replace DATA 't.csv'"),
+        ("compare t.csv -t z --json r --html r", "--html 'r' would replace --json 'r'"),
+    ],
+)
+def test_file_that_the_command_reads_is_not_replaced(inputs, arguments, message):
+    before = contents(inputs)
+    assert message.format(inputs=inputs) in error_of(run(*arguments.format(inputs=inputs).split()), 2)
+    assert contents(inputs) == before
+    assert (inputs / "link.csv").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option", "path"),
+    [
+        ("predict t.csv -m m -o", "--out", "nodir/x.csv"),
+        ("transform t.csv -m m -o", "--out", "nodir/x.parquet"),
+        ("plot m -o", "--out", "nodir/x.svg"),
+        ("fit t.csv -t z -m", "--model", "nodir/m"),
+        ("compare t.csv -t z --json", "--json", "nodir/x.json"),
+        ("compare t.csv -t z --html", "--html", "nodir/x.html"),
+    ],
+)
+def test_folder_that_is_not_there_is_said_before_the_work(inputs, arguments, option, path):
+    message = f"{option} {path!r}: there is no folder 'nodir': make it first"
+    assert message in error_of(run(*arguments.split(), path), 2)
+
+
+@pytest.mark.parametrize("arguments", ["predict t.csv -m m -o x.csv", "fit t.csv -t z -m x.csv", "plot m -o x.svg"])
+def test_folder_in_the_place_of_a_file_is_said_before_the_work(inputs, arguments):
+    name = arguments.split()[-1]
+    (inputs / name).mkdir()
+    assert f"{name!r} is a folder: give the name of a file in it" in error_of(run(*arguments.split()), 2)
+
+
+def test_earlier_output_is_replaced(folder, model, tmp_path):
+    out = tmp_path / "out.csv"
+    out.write_text("old")
+    assert run("predict", folder / "iris.csv", "-m", model, "-o", out).exit_code == 0
+    assert len(pd.read_csv(out)) == 150
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_kept_column_with_the_name_of_an_output_is_refused(folder, model, tmp_path, form):
+    table = pd.read_csv(folder / "iris.csv").assign(prediction="old", probability_setosa=0.5, h0=1, hi=2)
+    source, out = tmp_path / "clash.parquet", tmp_path / f"out.{form}"
+    table.to_parquet(source)
+    for command, clash in (
+        ("predict --keep prediction", "'prediction'"),
+        ("predict --proba --keep probability_setosa --keep prediction", "'prediction', 'probability_setosa'"),
+        ("transform --keep h0", "'h0'"),
+    ):
+        message = error_of(run(*command.split(), "--keep", "hi", source, "-m", model, "-o", out), 1)
+        assert f"--keep {clash}: " in message
+        assert "Leave it out of --keep, or rename it in clash.parquet" in message
+        assert not out.exists()
+    # what is not written may be kept
+    kept = ["--keep", "probability_setosa", "--keep", "h0"]
+    assert run("predict", source, "-m", model, "-o", out, *kept).exit_code == 0
+    written = pd.read_csv(out) if form == "csv" else pd.read_parquet(out)
+    assert list(written.columns) == ["probability_setosa", "h0", "prediction"]
+
+
+def test_header_that_is_not_utf8_names_its_file(model, tmp_path):
+    source = tmp_path / "latin.csv"
+    source.write_bytes("Länge,y\n1,2\n3,4\n".encode("latin-1"))
+    for arguments in (
+        ["fit", source, "-t", "y", "-m", tmp_path / "m"],
+        ["predict", source, "-m", model, "-o", tmp_path / "o.csv"],
+        ["compare", source, "-t", "y"],
+    ):
+        message = error_of(run(*arguments), 1)
+        assert "header of latin.csv holds bytes that are not UTF-8: save the file in UTF-8" in message
+    assert [path.name for path in tmp_path.iterdir()] == ["latin.csv"]
+
+
 def test_compare_prints_and_writes_the_same_scores(tmp_path):
     out = tmp_path / "out.json"
     result = run("compare", "iris", "-b", "lightgbm", "--json", out, "--test-size", 0.3, *QUICK)

@@ -121,6 +121,16 @@ def test_error_is_one_line_with_its_code(folder, monkeypatch, arguments, code, m
     assert not (folder / "out.png").exists()
 
 
+def test_picture_replaces_neither_model_nor_rows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.svg").write_text("precious")
+    for arguments, name in ((["m.svg"], "MODEL"), (["m", "m.svg", "-k", "representation"], "DATA")):
+        result = run("plot", *arguments, "-o", "./m.svg")
+        assert result.exit_code == 2
+        assert f"--out 'm.svg' would replace {name} 'm.svg': give --out another name" in result.stderr
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["precious"]
+
+
 def test_compare_writes_a_report_over_folds(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("boostbp.report.compare.SINGLE_LAYER", SINGLE_LAYER[:1])
     out, html = tmp_path / "out.json", tmp_path / "out.html"
