@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ from boostbp.trees.fitting import fit_trees, rows_by_leaf
 from boostbp.trees.forest import Forest, Grown, Member
 from boostbp.trees.leaves import add_to
 from boostbp.trees.ridge import LeafModel, LeafRanges, Paths, fit_rows
-from boostbp.trees.tree import Trees
+from boostbp.trees.tree import Tree, Trees
 from boostbp.trees.workspace import Workspace
 
 __all__ = ["Rounds", "groups_of"]
@@ -158,8 +159,7 @@ class Rounds:
         """One round of some outputs."""
         settings, n_outputs = self.bound.settings, self.objective.n_outputs
         interrupts.check()
-        trees = Trees.of(grower.grow(grad, hess))
-        self._check(trees)
+        trees = self._read(grower.grow(grad, hess), outputs.stop - outputs.start)
         first = self.first + number * n_outputs
         at = slice(first + outputs.start, first + outputs.stop)
         bound = self.bound
@@ -188,12 +188,12 @@ class Rounds:
             grad, hess = (np.ascontiguousarray(a) for a in self.objective.gradient(self.running.T, everything))
             weight = hess.mean(axis=1)
             if sketch is None:
-                [tree] = grower.grow(grad, hess)
+                grown = grower.grow(grad, hess)
             else:
                 columns = sketch.of(grad, rng)
-                [tree] = grower.grow(columns, np.repeat(weight[:, None], columns.shape[1], axis=1))
-            trees = Trees.of([tree])
-            self._check(trees)
+                grown = grower.grow(columns, np.repeat(weight[:, None], columns.shape[1], axis=1))
+            trees = self._read(grown, 1)
+            [tree] = trees
             paths, n_threads = Paths.of(tree, settings.basis), self.n_threads
             X, Z, leaf = self.bound.table.X, self.bound.Z, self.leaf[number]
             blocks = rows_by_leaf(tree, paths, X, Z, self.bound.codes, leaf, self.space, n_threads)
@@ -251,6 +251,24 @@ class Rounds:
         w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
         kernels.move_to_frame(paths.start, 1, 1, frame, w)
         return LeafModel(paths, frame, w, 1, leaves.missing)
+
+    def _read(self, grown: Sequence[Tree], count: int) -> Trees:
+        """So many trees in flat arrays; kernels, which do not look where they read, trust what is here."""
+        n_features = self.bound.table.X.shape[1]
+        if not isinstance(grown, Sequence) or len(grown) != count:
+            what = f"{len(grown)} trees" if isinstance(grown, Sequence) else repr(grown)
+            raise ValueError(f"the backend grew {what} where {count} were to be grown: `grow` must return so many.")
+        trees = Trees.of(grown)
+        if not isinstance(grown, Trees):
+            feature = trees.nodes.feature
+            if len(feature) and not 0 <= feature.min() <= feature.max() < n_features:
+                wrong = feature[(feature < 0) | (feature >= n_features)][0]
+                raise ValueError(
+                    f"the backend grew a tree that splits feature {wrong}, of {n_features}: they count from 0, in the "
+                    "order of the table's columns."
+                )
+        self._check(trees)
+        return trees
 
     def _check(self, trees: Trees) -> None:
         """Refuse trees whose leaves have no number in `leaf`: they would be routed wrongly without a word."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -103,3 +105,32 @@ def test_trees_beyond_the_allowed_leaves_are_refused(multi_strategy):
     with pytest.raises(ValueError, match=r"tree of 300 leaves, but max_depth and max_leaves allow 8"):
         fit_layer(X, y, backend=TooManyLeaves(), max_depth=3, n_estimators=2, multi_strategy=multi_strategy)
     assert fit_layer(X, y, backend=TooManyLeaves(), max_depth=9, n_estimators=2).forest.n_trees == 2
+
+
+class Spoilt(MedianStumps):
+    """Gives other trees than it grew."""
+
+    def __init__(self, spoil):
+        self.spoil = spoil
+
+    def bind(self, table, growth):
+        grower = super().bind(table, growth)
+        grow = grower.grow
+        grower.grow = lambda grad, hess: self.spoil(grow(grad, hess))
+        return grower
+
+
+@pytest.mark.parametrize("multi_strategy", ["one_output_per_tree", "multi_output_tree"])
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda trees: [replace(tree, feature=tree.feature + 50) for tree in trees], r"splits feature 5\d, of \d"),
+        (lambda trees: [replace(tree, feature=tree.feature - 9) for tree in trees], r"splits feature -\d, of \d"),
+        (lambda trees: [*trees, trees[0]], r"grew \d trees where \d were"),
+        (lambda trees: [], r"grew 0 trees where \d were"),
+        (lambda trees: None, r"grew None where \d were"),
+    ],
+)
+def test_trees_that_cannot_be_are_refused_by_name(spoil, message, multi_strategy):
+    with pytest.raises(ValueError, match=message):
+        BoostBPRegressor((4,), backend=Spoilt(spoil), deep=True, epochs=1, multi_strategy=multi_strategy).fit(X, y)
