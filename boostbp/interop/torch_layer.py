@@ -16,7 +16,7 @@ from boostbp.interop import torch_state
 from boostbp.interop.gathered import Gathered, Rows
 from boostbp.interop.torch_pass import Trees, TreesPass, as_floats, as_input, as_targets, as_tensor
 from boostbp.learning import layer as layers
-from boostbp.learning import losses
+from boostbp.learning import losses, own_losses
 from boostbp.learning.layer import BoundInput, Layer, Objective, SquaredTo
 from boostbp.learning.losses import Loss
 from boostbp.learning.objective import BoostTo
@@ -222,7 +222,9 @@ class GBDTModule(nn.Module):
         weight = in_rows(read_weight(sample_weight, len(X)))
         found = losses.load(loss, n_outputs=self.out_features)
         found.check(target)
-        self.baseline = found.baseline(target, weight)
+        baseline = own_losses.baseline(found, target, weight)
+        own_losses.check(found, baseline, target)
+        self.baseline = baseline
         return self._fit(X, BoostTo(found, target, weight, self.baseline), weight)
 
     def zero_grad(self, set_to_none: bool = True) -> None:

@@ -57,6 +57,9 @@ class Loss(Protocol):
     Value and derivatives are apart, because an evaluation needs no derivative. Each round of a curved loss needs
     all: where there is a method ``derivatives(h, y) -> (value, gradient, hessian)``, it is asked for them at once.
 
+    Shapes are those above, also of a single output: LightGBM and XGBoost take a gradient of (rows,), which is
+    ``gradient[:, None]`` here. Other shapes are refused, and so is a loss that writes into `h` or `y`.
+
     >>> loss = load("log_loss", n_outputs=1)
     >>> y = np.array([[0.0], [1.0], [1.0]])
     >>> loss.check(y)

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.learning import own_losses
 from boostbp.learning.losses import Loss
 
 __all__ = ["BoostTo", "Objective", "SquaredTo"]
@@ -107,16 +108,12 @@ class BoostTo:
 
     def derivatives(self, fit: Floats) -> tuple[float, Floats, Floats]:
         """Weighted sum of the loss, its gradient and hessian."""
-        h, y, weight = fit + self.baseline, self.y, self.weight[:, None]
-        together = getattr(self.loss, "derivatives", None)
-        if together is None:
-            value, grad, hess = self.loss.value(h, y), self.loss.gradient(h, y), self.loss.hessian(h, y)
-        else:
-            value, grad, hess = together(h, y)
+        weight = self.weight[:, None]
+        value, grad, hess = own_losses.derivatives(self.loss, fit + self.baseline, self.y)
         return float(self.weight @ value), weight * grad, weight * hess
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """Weighted gradient and hessian of the loss, each (rows, outputs)."""
         h, y = fit + self.baseline[..., outputs], self.y[:, outputs]
         weight = self.weight[:, None]
-        return weight * self.loss.gradient(h, y), weight * self.loss.hessian(h, y)
+        return weight * own_losses.gradient(self.loss, h, y), weight * own_losses.hessian(self.loss, h, y)

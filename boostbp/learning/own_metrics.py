@@ -58,12 +58,21 @@ def _call(
     y_true = labels(y) if numbered else _flat(y)
     y_pred = labels(prediction) if of_labels else _flat(prediction)
     value = function(y_true, y_pred, sample_weight=weight) if weighted else function(y_true, y_pred)
-    if np.ndim(value) != 0:
+    number = _number(value)
+    if number is None:
         raise TypeError(
             f"eval_metric={name_of(function)!r} returned {value!r}: return a single number, and say whether "
             f"greater is better by the tuple (name, function, greater_is_better)."
         )
-    return float(value)
+    return number
+
+
+def _number(value: Any) -> float | None:
+    """As a float; None if it is not a single number, such as text, whatever it spells."""
+    try:
+        return None if isinstance(value, str | bytes) or np.ndim(value) != 0 else float(value)
+    except (TypeError, ValueError):
+        return None
 
 
 def _flat(columns: Floats) -> Floats:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
 from boostbp.learning import layer as layers
+from boostbp.learning import own_losses
 from boostbp.learning.history import Epoch
 from boostbp.learning.kept import Kept
 from boostbp.learning.layer import BoundInput
@@ -53,7 +54,7 @@ class Run:
         self.table = table
         self.input: BoundInput | None = None  # h_0 never changes: binned once
         self.baseline = baseline_of(loss, y, weight, settings)
-        _check_loss(loss, self.baseline, y)
+        own_losses.check(loss, self.baseline, y)
         self.constant = self._loss(np.broadcast_to(self.baseline, y.shape))
         self.epoch = -1  # 0 is the stack before any back-propagation
         self.h: list[Floats] = [table.X]
@@ -90,7 +91,7 @@ class Run:
             self._append(i, target)
         baseline = np.broadcast_to(self.baseline, self.y.shape)
         step = self.settings.step
-        self._append(self.L - 1, baseline - step.alpha * self.loss.gradient(baseline, self.y))
+        self._append(self.L - 1, baseline - step.alpha * own_losses.gradient(self.loss, baseline, self.y))
         self.m = [np.empty((0, 0)), *map(np.zeros_like, self.h[1:])]  # h_0 does not move
         self.drift = (0.0,) * (self.L - 1)
         self._backward()
@@ -138,7 +139,7 @@ class Run:
 
     def _loss(self, output: Floats) -> float:
         """Weighted mean training loss."""
-        return float(self.weight @ self.loss.value(output, self.y) / self.weight.sum())
+        return float(self.weight @ own_losses.value(self.loss, output, self.y) / self.weight.sum())
 
     def record(self, held: EvalSet | None = None) -> Epoch:
         """Numbers of the epoch; metrics and seconds are the watcher's."""
@@ -186,7 +187,7 @@ class Run:
 
     def _backward(self) -> None:
         """g_L = dL/dh_L, then g_{i-1} = (dh_i/dh_{i-1})' g_i down to the first hidden layer."""
-        g = self.loss.gradient(self.h[self.L], self.y)
+        g = own_losses.gradient(self.loss, self.h[self.L], self.y)
         self.g = [g]
         for i in range(self.L, 1, -1):
             g = self.T[i - 1].trace.vjp(g)[:, : self.h[i - 1].shape[1]]  # h_0, seen beside it, does not move
@@ -281,7 +282,7 @@ class Run:
 
 def baseline_of(loss: Loss, y: Floats, weight: Floats, settings: Settings) -> Floats:
     """Raw output that training starts from: 0 in Algorithm 1, the best constant where the output is boosted."""
-    return loss.baseline(y, weight) if settings.output == "boost" else np.zeros(y.shape[1])
+    return own_losses.baseline(loss, y, weight) if settings.output == "boost" else np.zeros(y.shape[1])
 
 
 def _r2(target: Floats, fit: Floats, weight: Floats) -> float:
@@ -293,16 +294,3 @@ def _drift(old: Floats, new: Floats, weight: Floats) -> float:
     moved = np.sqrt(weight @ np.square(new - old) / weight.sum())
     before = spread(old, weight)
     return float(np.mean(np.divide(moved, before, out=np.zeros_like(moved), where=before > 0)))
-
-
-def _check_loss(loss: Loss, baseline: Floats, y: Floats) -> None:
-    """Refuse a loss that gives no number where training begins: no step from there would be one."""
-    h = np.broadcast_to(baseline, y.shape)
-    for what in ("value", "gradient", "hessian"):
-        found = getattr(loss, what)(h, y)
-        wrong = np.flatnonzero(~np.isfinite(found.reshape(len(y), -1)).all(axis=1))
-        if len(wrong):
-            raise ValueError(
-                f"loss={loss.name!r}: its {what} is {found[wrong[0]]} in row {wrong[0]}, where y is {y[wrong[0]]} and "
-                f"the raw output is the best constant, {baseline}: let it be finite there, or let check() refuse it."
-            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,7 +73,7 @@ class Elementwise:
     Parameters
     ----------
     functions : sequence of callable
-        Array to array, elementwise.
+        Array to array, elementwise. The input cannot be written to: a function returns a new array.
     derivatives : sequence of callable
         The derivative of each function, in the same order.
 
@@ -114,14 +115,15 @@ class Elementwise:
         Z = np.empty((rows, features, len(self.functions)))
         with np.errstate(all="ignore"):
             for q, function in enumerate(self.functions):
-                Z[:, :, q] = function(X)
+                Z[:, :, q] = _call(function, f"basis function {q}", X)
         return Z.reshape(rows, features * len(self.functions))
 
     def pull(self, X: Floats, G: Floats) -> Floats:
         """Chain rule: a gradient in the columns, (rows, ..., columns), as one in the features."""
         parts = G.reshape(*G.shape[:-1], X.shape[1], len(self.functions))
         with np.errstate(all="ignore"):
-            slopes = np.stack([derivative(X) for derivative in self.derivatives], axis=-1)
+            found = [_call(slope, f"derivative {q} of the basis", X) for q, slope in enumerate(self.derivatives)]
+            slopes = np.stack(found, axis=-1)
             slopes = slopes.reshape(len(X), *(1,) * (G.ndim - 2), X.shape[1], len(self.functions))
             total: Floats = np.where(parts == 0.0, 0.0, parts * slopes).sum(axis=-1)
         return total
@@ -143,6 +145,21 @@ class Elementwise:
                     f"basis function {function} gave {values[row, feature, function]} for the value {X[row, feature]} "
                     f"of feature {feature}: use functions that are finite on all inputs."
                 )
+
+
+def _call(function: Callable[[Floats], Floats], what: str, X: Floats) -> Floats:
+    """``function(X)``, which may not write into `X`: that is what the user passed, or what trees are fitted to."""
+    seen = X.view()
+    seen.flags.writeable = False
+    try:
+        return function(seen)
+    except Exception as error:  # numpy, numba and Cython raise different ones
+        if not re.search("read-?only", str(error)):
+            raise
+        name = getattr(function, "__name__", repr(function))
+        raise ValueError(
+            f"{what}, {name}, asks to write into its input, which is not its own: let it work on a copy, x.copy()."
+        ) from error
 
 
 Basis = Linear | Quadratic | Elementwise

@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[t
 from boostbp import fit_layer  # noqa: E402
 from boostbp.interop.torch_bridge import GBDTModule, GBDTStep  # noqa: E402
 from boostbp.interop.torch_pass import as_tensor  # noqa: E402
+from boostbp.learning.losses import SquaredError  # noqa: E402
 from boostbp.learning.steps import Normalised, Plain  # noqa: E402
 
 SMALL = {"n_estimators": 4, "max_depth": 3, "min_samples_leaf": 8}
@@ -588,6 +589,23 @@ def test_targets_of_boost_are_checked():
             module(1).boost("squared_error", y, x=x)
     with pytest.raises(ValueError, match="class numbers"):
         module(3).boost("log_loss", np.full(200, 7), x=x)
+
+
+@pytest.mark.parametrize(
+    ("member", "returned", "says"),
+    [
+        ("gradient", lambda h, y: (h - y)[:, 0], r"gradient has shape \(200,\), not \(200, 1\), .*gradient\[:, None\]"),
+        ("hessian", lambda h, y: -np.ones_like(h), r"hessian is \[-1\.\] in row 0"),
+        ("baseline", lambda y, weight: 0.0, r"baseline has shape \(\), not \(1,\)"),
+    ],
+)
+def test_losses_of_boost_are_checked(member, returned, says):
+    own = type("Own", (SquaredError,), {member: lambda self, *given: returned(*given)})()
+    x, made = rows(), module(1)
+    with pytest.raises(ValueError, match=f"^loss='squared_error': its {says}"):
+        made.boost(own, make_targets(x.numpy(), 1), x=x)
+    assert made.layer is None
+    np.testing.assert_array_equal(made.baseline, [0.0])
 
 
 def test_import_boostbp_does_not_import_torch():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from fractions import Fraction
 from functools import partial
 
 import lightgbm
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
+from boostbp import BoostBPRegressor
 from boostbp.learning import losses
 from boostbp.learning.metrics import Metric, default_metric, load
 
@@ -455,6 +457,22 @@ def test_a_function_that_returns_a_tuple_is_refused_with_the_cure():
         metric(np.ones((2, 1)), np.ones((2, 1)), np.ones(2))
 
 
+@pytest.mark.parametrize("value", ["good", "0.5", None, 1j, [0.5, 0.5], [[1.0], 2.0]], ids=str)
+def test_a_function_that_returns_no_number_is_refused_by_name(value):
+    def mine(y_true, y_pred):
+        return value
+
+    with pytest.raises(TypeError, match=r"^eval_metric='mine' returned .*: return a single number"):
+        load(mine, losses.SquaredError())(np.ones((2, 1)), np.ones((2, 1)), np.ones(2))
+
+
+@pytest.mark.parametrize("value", [1, True, np.float32(1.0), np.array(1.0), Fraction(1, 1)], ids=repr)
+def test_a_function_may_return_any_single_number(value):
+    metric = load(lambda y_true, y_pred: value, losses.SquaredError())
+    found = metric(np.ones((2, 1)), np.ones((2, 1)), np.ones(2))
+    assert (type(found), found) == (float, 1.0)
+
+
 @pytest.mark.parametrize(
     ("name", "loss", "y", "weight", "message"),
     [
@@ -495,3 +513,14 @@ def test_value_that_is_no_number_is_the_worst_and_is_said_once():
         assert metric(np.array([[0.9], [0.1]]), y, weight) == 1.0
         with pytest.warns(UserWarning, match="eval_metric='precision' gave NaN.*return a number"):
             assert metric(np.array([[0.1], [0.1]]), y, weight) == worst
+
+
+def test_a_fit_by_a_metric_that_gives_nan_says_so():
+    def mine(y_true, y_pred):
+        return np.nan
+
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    model = BoostBPRegressor((2,), eval_metric=mine, n_estimators=2, epochs=1, deep=True, random_state=0)
+    with pytest.warns(UserWarning, match="eval_metric='mine' gave NaN, which counts as the worst"):
+        model.fit(X, X[:, 0], eval_set=[(X, X[:, 0])])
+    assert model.history_.metrics("valid_0") == [np.inf, np.inf]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from helpers import BASES, softlog, softlog_slope
 
+from boostbp import fit_layer
 from boostbp.trees import basis as bases
 from boostbp.trees.basis import Elementwise, Linear, Quadratic
 
@@ -66,6 +67,53 @@ def test_no_gradient_in_a_column_is_no_gradient_in_the_feature_whatever_the_slop
     X = np.array([[0.0, np.nan, -1.0]])
     assert roots.pull(X, np.zeros((1, 6))).tolist() == [[0.0, 0.0, 0.0]]
     assert roots.pull(X, np.zeros((1, 2, 6))).tolist() == [[[0.0, 0.0, 0.0]] * 2]
+
+
+def doubled(x):
+    x *= 2.0
+    return x
+
+
+def sine(x):
+    return np.sin(x, out=x)
+
+
+@pytest.mark.parametrize("careless", [doubled, sine])
+def test_functions_that_work_in_place_are_refused_and_change_nothing(careless):
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    before = X.copy()
+    with pytest.raises(ValueError, match=rf"^basis function 1, {careless.__name__}, asks to write .* x\.copy\(\)"):
+        Elementwise([np.cos, careless], [np.sin, np.cos]).expand(X)
+    with pytest.raises(ValueError, match=rf"^derivative 1 of the basis, {careless.__name__}, asks to write"):
+        Elementwise([np.cos, np.sin], [np.sin, careless]).pull(X, np.ones((40, 4)))
+    with pytest.raises(ValueError, match=r"^basis function 0, "):
+        fit_layer(X, X, basis=Elementwise([careless], [np.ones_like]))
+    np.testing.assert_array_equal(X, before)
+    assert X.flags.writeable
+
+
+def test_functions_see_the_input_itself():
+    seen = []
+
+    def watched(x):
+        seen.append(x)
+        return x
+
+    X = np.ones((4, 2))
+    basis = Elementwise([watched], [watched])
+    Z = basis.expand(X)
+    basis.pull(X, np.ones((4, 2)))
+    assert all(np.shares_memory(x, X) for x in seen)
+    assert not np.shares_memory(Z, X)
+    assert Z.flags.writeable
+
+
+def test_other_errors_of_functions_are_left_alone():
+    def picky(x):
+        raise ValueError("too cold")
+
+    with pytest.raises(ValueError, match=r"^too cold$"):
+        Elementwise([picky], [picky]).expand(np.ones((2, 2)))
 
 
 def test_check_names_function_value_and_feature():
