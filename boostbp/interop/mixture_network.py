@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -67,11 +68,20 @@ class Columns(nn.Module):
 
 
 class Dense(nn.Module):
-    """A linear map and an activation, in float32 whatever comes: trees give float64."""
+    """A linear map and an activation, in float32 whatever comes: trees give float64.
 
-    def __init__(self, n_inputs: int, n_outputs: int, activation: str = "identity") -> None:
+    It starts with what `nn.Linear` would draw from a generator, which could be none but that of the whole process.
+    """
+
+    def __init__(
+        self, n_inputs: int, n_outputs: int, activation: str = "identity", *, generator: torch.Generator
+    ) -> None:
         super().__init__()
-        self.linear = nn.Linear(n_inputs, n_outputs)
+        self.linear = nn.Linear(n_inputs, n_outputs, device="meta")  # where nothing is drawn
+        bound = n_inputs**-0.5 if n_inputs else 0.0
+        for name, shape in (("weight", (n_outputs, n_inputs)), ("bias", (n_outputs,))):
+            start = torch.empty(shape, dtype=torch.float32).uniform_(-bound, bound, generator=generator)
+            setattr(self.linear, name, nn.Parameter(start))
         self.activation = ACTIVATIONS[activation]()
 
     def forward(self, h: Tensor) -> Tensor:
@@ -80,9 +90,9 @@ class Dense(nn.Module):
         return out
 
 
-def dense(widths: Sequence[int], activation: str, besides: int = 0) -> list[nn.Module]:
+def dense(widths: Sequence[int], activation: str, besides: int = 0, *, generator: torch.Generator) -> list[nn.Module]:
     """One `Dense` for each step in `widths`; each sees so many columns besides the hidden variable."""
-    return [Dense(a + besides, b, activation) for a, b in pairwise(widths)]
+    return [Dense(a + besides, b, activation, generator=generator) for a, b in pairwise(widths)]
 
 
 class MixtureNetwork(nn.Module):
@@ -171,20 +181,51 @@ class MixtureNetwork(nn.Module):
 
     def jacobian(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """Jacobian of the raw output in the input, (rows, outputs, features)."""
-        x = torch.tensor(X, requires_grad=True)
         with torch_threads(n_jobs):
+            x = torch.tensor(X, requires_grad=True)
             raw = self(x)
             columns = [torch.autograd.grad(raw[:, k].sum(), x, retain_graph=True)[0] for k in range(raw.shape[1])]
         slopes: Floats = torch.stack(columns, dim=1).nan_to_num().numpy()
         return slopes
 
 
+_lock = Lock()
+
+
 @contextmanager
 def torch_threads(n_threads: int) -> Iterator[None]:
-    """So many threads for torch, as long as it lasts."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(n_threads)
+    """So many threads for torch in this thread, as long as it lasts; all others keep their number."""
+    with _lock:  # a new thread is given the number that was set last
+        before = torch.get_num_threads()
     try:
+        _set_threads(n_threads)
         yield
     finally:
-        torch.set_num_threads(before)
+        _set_threads(before)
+
+
+def _set_threads(n_threads: int) -> None:
+    """Set the number of this thread alone.
+
+    Torch has one for each thread, and gives the number that was set last, wherever, to new threads when they first ask.
+    So a new one asks before, and sets it again.
+    """
+    read, changed = Event(), Event()
+
+    def keep() -> None:
+        number = torch.get_num_threads()
+        read.set()
+        changed.wait()
+        torch.set_num_threads(number)
+
+    keeper = Thread(target=keep)
+    with _lock:
+        try:
+            with suppress(RuntimeError):  # no thread starts any more when the interpreter ends
+                keeper.start()
+                read.wait()
+            torch.set_num_threads(n_threads)
+        finally:
+            changed.set()
+            if keeper.is_alive():
+                keeper.join()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
@@ -14,7 +15,7 @@ from boostbp.backends.base import Table
 from boostbp.extras import require
 from boostbp.interop.mixture_network import Columns, Dense, MixtureNetwork, dense, torch_threads
 from boostbp.interop.torch_layer import GBDTModule, Moved
-from boostbp.learning import rounds
+from boostbp.learning import own_losses, rounds
 from boostbp.learning.history import Epoch, History, Stop
 from boostbp.learning.layer import Layer
 from boostbp.learning.losses import Loss
@@ -98,13 +99,13 @@ def train(
     """
     if resume is not None:
         _no_state()
+    own_losses.check(loss, own_losses.baseline(loss, y, weight), y)
     history = History(metric=metric.name if metric and eval_sets else "")
     # the watcher cuts networks of trees only; a mixture is cut here
     watch = Watch(history, eval_sets, metric, outcome, callbacks, replace(settings, best_rounds=False))
     watch.state = _no_state
     cuts = plan.trees == "last" and settings.output == "boost" and settings.best_rounds and eval_sets
-    with torch.random.fork_rng(devices=[]), torch_threads(settings.n_threads), torch.enable_grad():
-        torch.manual_seed(settings.seed)
+    with torch_threads(settings.n_threads), torch.enable_grad():
         run = _Run(
             table, y, weight, loss, settings, plan, _network(table, y, weight, loss, settings, plan, backend, start)
         )
@@ -174,13 +175,15 @@ def _network(
     trees.settings = settings.layers[0 if first else -1]
     columns = Columns(table, weight)
     besides = columns.width if settings.skip else 0
+    generator = torch.Generator().manual_seed(settings.seed)  # that of torch belongs to all threads, and to the user
+    layers = partial(dense, activation=plan.activation, generator=generator)
     if not first:
-        hidden = [*dense([columns.width, units[0]], plan.activation), *dense(units, plan.activation, besides)]
+        hidden = [*layers([columns.width, units[0]]), *layers(units, besides=besides)]
         return MixtureNetwork(columns, hidden, trees, n_outputs, settings.skip)
-    output = Dense(units[-1] + besides, n_outputs)
+    output = Dense(units[-1] + besides, n_outputs, generator=generator)
     with torch.no_grad():
-        output.linear.bias.copy_(torch.from_numpy(loss.baseline(y, weight)))
-    hidden = [trees, *dense(units, plan.activation, besides)]
+        output.linear.bias.copy_(torch.from_numpy(own_losses.baseline(loss, y, weight)))
+    hidden = [trees, *layers(units, besides=besides)]
     return MixtureNetwork(columns, hidden, output, n_outputs, settings.skip)
 
 
@@ -254,7 +257,7 @@ class _Run:
             trees.boost(self.loss, self.y, x=seen, sample_weight=self.weight)
         elif self.epoch == 0:
             zero = np.zeros(self.y.shape)  # as in Algorithm 1, whose output starts from 0
-            target = -self.settings.step.alpha * self.loss.gradient(zero, self.y)
+            target = -self.settings.step.alpha * own_losses.gradient(self.loss, zero, self.y)
             trees.fit_moved(Moved(seen.double().numpy(), target, self.weight, 0))
         else:
             self._losses(network.train().top(h, self.x), slice(None)).sum().backward()
@@ -309,9 +312,9 @@ class _RowLosses(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, raw: Tensor, y: Floats, loss: Loss) -> Tensor:
         h = raw.detach().double().numpy()
-        ctx.slope = torch.from_numpy(np.ascontiguousarray(loss.gradient(h, y)))
+        ctx.slope = torch.from_numpy(np.ascontiguousarray(own_losses.gradient(loss, h, y)))
         ctx.dtype = raw.dtype
-        return torch.from_numpy(np.ascontiguousarray(loss.value(h, y), np.float64))
+        return torch.from_numpy(np.ascontiguousarray(own_losses.value(loss, h, y), np.float64))
 
     @staticmethod
     @once_differentiable

@@ -200,7 +200,8 @@ class GBDTNNRegressor(_Regressor):
     activation : {"relu", "tanh", "gelu", "identity"}
         After each neural hidden layer.
     optimizer : {"adam", "adamw", "rmsprop", "sgd"} or callable
-        Of the network; a callable gets its parameters and returns a torch optimizer.
+        Of the network; a callable gets its parameters and returns a torch optimizer. What that draws from torch's
+        own generator is not seeded by `random_state`.
     network_learning_rate : float
         Of an optimizer by name.
     network_steps : int

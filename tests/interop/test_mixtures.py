@@ -13,6 +13,7 @@ from sklearn.model_selection import train_test_split
 
 from boostbp import extras, save
 from boostbp.interop.mixtures import GBDTNNClassifier, GBDTNNRegressor, NNGBDTClassifier, NNGBDTRegressor
+from boostbp.learning.losses import SquaredError
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
 
@@ -259,3 +260,18 @@ def test_mixtures_enter_a_comparison_by_name():
         assert found[name].scores["r2"] > 0.5
     with pytest.raises(ValueError, match="also='nn'"):
         compare(X, y, task="regression", also=["nn"])
+
+
+@both
+def test_a_loss_of_other_shapes_is_refused_by_name(kind):
+    class FlatSquaredError(SquaredError):
+        name = "flat"
+
+        def gradient(self, h, y):
+            return (h - y).ravel()
+
+    X, y = smooth(100)
+    with pytest.raises(
+        ValueError, match=r"loss='flat': its gradient has shape \(\d+,\), .* return gradient\[:, None\]"
+    ):
+        kind((4,), loss=FlatSquaredError(), **SMALL).fit(X, y)
