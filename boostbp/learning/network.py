@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.backends.base import Table
 from boostbp.learning.layer import Layer, Trace
 from boostbp.trees.sparse import beside
 
@@ -83,6 +84,13 @@ class Network:
         """Jacobian of the raw output in the input, (rows, outputs, features), by the chain rule."""
         _, traces = self.forward(X, n_jobs=n_jobs)
         return chain(traces, skip=self.skip)
+
+
+def output_table(network: Network, table: Table, *, n_jobs: int = 1) -> Table:
+    """What the output layer sees of a table; the categories of features that it sees stand behind the hidden units."""
+    X = network.output_input(table.X, n_jobs=n_jobs)
+    units, sees_features = X.shape[1] - table.X.shape[1], network.skip or len(network.layers) == 1
+    return Table(X, tuple(units + j for j in table.categorical) if sees_features else ())
 
 
 def seen(h: Sequence[Floats], *, skip: bool) -> Floats:

@@ -17,7 +17,7 @@ from boostbp.learning.budget import Budget
 from boostbp.learning.heads import Head, Rows, boost
 from boostbp.learning.layer import Layer
 from boostbp.learning.losses import Loss
-from boostbp.learning.network import Network
+from boostbp.learning.network import Network, output_table
 from boostbp.learning.rounds import rounds_of
 from boostbp.learning.settings import Settings
 from boostbp.learning.watch import EvalSet
@@ -149,14 +149,13 @@ class Pool:
         if budget.over(until):
             return
         network, n_threads = option.network, self.settings.n_threads
-        below, held_below = (network.output_input(X, n_jobs=n_threads) for X in (self.table.X, self.held.X))
-        units = below.shape[1] - self.table.X.shape[1]
-        table = Table(below, tuple(units + j for j in self.table.categorical) if network.skip else ())
+        table = output_table(network, self.table, n_jobs=n_threads)
+        held_X = network.output_input(self.held.X, n_jobs=n_threads)
         bends = self.fits_leaves and self.smooth.base == "ridge" and self.bends(table)
         layer = replace(self.smooth, base="additive") if bends else self.smooth
-        fitted, raw, head = self._head(table, held_below, layer, budget, until)
-        grown = replace(network, layers=(*network.layers[:-1], fitted))
-        yield Option(f"{option.name}, final output layer", option.stack, grown, raw, head)
+        fitted, raw, head = self._head(table, held_X, layer, budget, until)
+        network = replace(network, layers=(*network.layers[:-1], fitted))
+        yield Option(f"{option.name}, final output layer", option.stack, network, raw, head)
 
     def _head(
         self, table: Table, held_X: Floats, layer: LayerSettings, budget: Budget, until: float

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
 from boostbp.learning import heads
-from boostbp.learning.network import Network
+from boostbp.learning.network import Network, output_table
 from boostbp.learning.pool import Pool
 from boostbp.learning.weighing import Option
 from boostbp.trees.sparse import below
@@ -54,12 +54,9 @@ class Refit:
         network, head, pool = option.network, option.head, self.pool
         if head is None:
             return network
-        seen = network.output_input(self.table.X, n_jobs=pool.settings.n_threads)
-        units = seen.shape[1] - self.table.X.shape[1]
-        features_seen = network.skip or len(network.layers) == 1
-        categorical = tuple(units + j for j in self.table.categorical) if features_seen else ()
+        table = output_table(network, self.table, n_jobs=pool.settings.n_threads)
         try:
-            layer = heads.again(pool.rows(Table(seen, categorical), self.y, self.weight), head, over=self.over)
+            layer = heads.again(pool.rows(table, self.y, self.weight), head, over=self.over)
         except FloatingPointError:
             return network
         return network if layer is None else replace(network, layers=(*network.layers[:-1], layer))

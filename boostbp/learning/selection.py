@@ -199,12 +199,7 @@ def _candidates(
             heads = (narrow.headed(option, budget, left[0]) for option in found)
             others, interrupted = abreast(chain(singles, heads, trained), n_at_once, budget)
             found = [*found, *others]
-    return sorted(found, key=_rank), interrupted
-
-
-def _rank(option: Option) -> int:
-    """Single layers come first."""
-    return 0 if option.stack is None else 1
+    return sorted(found, key=lambda option: option.stack is not None), interrupted
 
 
 def _headed(networks: Iterator[Option], pool: Pool, budget: Budget, left: int) -> Iterator[Option]:
