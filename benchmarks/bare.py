@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.learning import layer as layers
-from boostbp.learning.layer import BoundInput, SquaredTo
+from boostbp.learning import layers
+from boostbp.learning.layers import BoundInput, SquaredTo
 
 __all__ = ["Gradients", "arrangements", "gradients_of"]
 

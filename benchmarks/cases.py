@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from boostbp import backends
 from boostbp.backends.base import Growth, Table
-from boostbp.learning.layer import BoundInput, LayerSettings
-from boostbp.learning.objective import SquaredTo
+from boostbp.learning.layers import BoundInput, LayerSettings, SquaredTo
 
 __all__ = ["CASES", "Case", "bound", "data", "objective"]
 

@@ -11,11 +11,11 @@ from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate, ratio
 from boostbp import backends
 from boostbp.backends.base import Growth, Table
-from boostbp.learning import layer as layers
-from boostbp.learning.kept import Kept
+from boostbp.learning import layers
+from boostbp.learning.layers.kept import Kept
+from boostbp.learning.layers.sketch import Sketch
 from boostbp.learning.replay import Replay
 from boostbp.learning.sampling import Sampled
-from boostbp.learning.sketch import Sketch
 
 __all__ = ["kept", "sampled", "shared"]
 

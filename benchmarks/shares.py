@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cases import Case, bound, data, objective
-from boostbp.learning import layer as layers
-from boostbp.learning.bound import BoundInput
+from boostbp.learning import layers
+from boostbp.learning.layers import BoundInput
 from boostbp.trees.fitting import rows_by_leaf
-from boostbp.trees.ridge import Paths, fit_rows
+from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.ridge import fit_rows
 from boostbp.trees.workspace import Workspace
 
 __all__ = ["profile"]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from boostbp import backends, checks
 from boostbp.backends.base import Growth, Table
 from boostbp.inputs import counted, read_weight, refuse_extreme
-from boostbp.learning import layer as layers
-from boostbp.learning.layer import BoundInput, Layer, LayerSettings, SquaredTo
+from boostbp.learning import layers
+from boostbp.learning.layers import BoundInput, Layer, LayerSettings, SquaredTo
 from boostbp.trees import basis as bases
 from boostbp.trees import threads
 from boostbp.trees.ridge import Ridge

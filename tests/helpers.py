@@ -10,12 +10,12 @@ import numpy as np
 
 from boostbp import backends
 from boostbp.backends.base import Growth, NativeGrower, Table
-from boostbp.learning import layer as layers
-from boostbp.learning.layer import BoundInput, Fit, LayerSettings
-from boostbp.learning.objective import SquaredTo
+from boostbp.learning import layers
+from boostbp.learning.layers import BoundInput, Fit, LayerSettings, SquaredTo
 from boostbp.trees import kernels
 from boostbp.trees.basis import Elementwise, Linear, Quadratic
-from boostbp.trees.ridge import Paths, Ridge, fit_leaves
+from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.ridge import Ridge, fit_leaves
 from boostbp.trees.tree import Tree
 
 

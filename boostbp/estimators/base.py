@@ -22,11 +22,12 @@ from boostbp.estimators import parameters, session
 from boostbp.estimators.inspected import Inspected
 from boostbp.inputs import counted, read_input
 from boostbp.inspection import summary_of
-from boostbp.learning import metrics, selection
+from boostbp.learning import metrics
 from boostbp.learning.backprop import EvalSet, Progress
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
 from boostbp.learning.steps import spread
+from boostbp.learning.weighing import selection
 from boostbp.trees import threads
 
 __all__ = ["BaseBoostBP", "all_or_nothing", "names_of", "standard_units"]

@@ -11,8 +11,8 @@ from sklearn.base import is_classifier
 
 from boostbp import backends, checks
 from boostbp.backends.base import Growth
-from boostbp.learning import sketch as sketches
-from boostbp.learning.layer import LayerSettings
+from boostbp.learning.layers import LayerSettings
+from boostbp.learning.layers import sketch as sketches
 from boostbp.learning.settings import Settings
 from boostbp.learning.starts import STARTS
 from boostbp.learning.steps import Normalised, Plain, Step

@@ -15,10 +15,9 @@ from boostbp.backends.base import Table
 from boostbp.extras import require
 from boostbp.interop.mixture_network import Columns, Dense, MixtureNetwork, dense, torch_threads
 from boostbp.interop.torch_layer import GBDTModule, Moved
-from boostbp.learning import own_losses, rounds
 from boostbp.learning.history import Epoch, History, Stop
-from boostbp.learning.layer import Layer
-from boostbp.learning.losses import Loss
+from boostbp.learning.layers import Layer, rounds
+from boostbp.learning.losses import Loss, own_losses
 from boostbp.learning.metrics import Metric
 from boostbp.learning.settings import Settings
 from boostbp.learning.steps import spread

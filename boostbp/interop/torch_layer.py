@@ -15,11 +15,9 @@ from boostbp.inputs import in_rows, read_weight
 from boostbp.interop import torch_state
 from boostbp.interop.gathered import Gathered, Rows
 from boostbp.interop.torch_pass import Trees, TreesPass, as_floats, as_input, as_targets, as_tensor
-from boostbp.learning import layer as layers
-from boostbp.learning import losses, own_losses
-from boostbp.learning.layer import BoundInput, Layer, Objective, SquaredTo
-from boostbp.learning.losses import Loss
-from boostbp.learning.objective import BoostTo
+from boostbp.learning import layers, losses
+from boostbp.learning.layers import BoostTo, BoundInput, Layer, Objective, SquaredTo
+from boostbp.learning.losses import Loss, own_losses
 from boostbp.learning.starts import STARTS
 from boostbp.learning.steps import Normalised, Plain, Step
 from boostbp.single import check_codes, layer_settings

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boostbp.extras import require
 from boostbp.interop.gathered import Call, Gathered
-from boostbp.learning.layer import Layer, Trace
+from boostbp.learning.layers import Layer, Trace
 
 if TYPE_CHECKING:
     import torch

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
-from boostbp.learning.layer import Layer, Trace
+from boostbp.learning.layers import Layer, Trace
 from boostbp.trees.sparse import beside
 
 __all__ = ["Network"]

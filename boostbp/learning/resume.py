@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from boostbp.learning.layer import Fit, Trace
+from boostbp.learning.layers import Fit, Trace
 from boostbp.learning.network import seen
 from boostbp.learning.run import Run
 from boostbp.learning.state import State

@@ -9,14 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
-from boostbp.learning import layer as layers
-from boostbp.learning import own_losses
+from boostbp.learning import layers
 from boostbp.learning.history import Epoch
-from boostbp.learning.kept import Kept
-from boostbp.learning.layer import BoundInput
-from boostbp.learning.losses import Loss
+from boostbp.learning.layers import BoostTo, BoundInput, Objective, SquaredTo
+from boostbp.learning.layers.kept import Kept
+from boostbp.learning.losses import Loss, own_losses
 from boostbp.learning.network import Network, seen
-from boostbp.learning.objective import BoostTo, Objective, SquaredTo
 from boostbp.learning.probe import evenly, explained
 from boostbp.learning.replay import Replay
 from boostbp.learning.sampling import growing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from boostbp.learning.layer import LayerSettings
+from boostbp.learning.layers import LayerSettings
 from boostbp.learning.starts import Start, projection
 from boostbp.learning.steps import Normalised, Step
 

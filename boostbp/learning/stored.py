@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostbp import plain
 from boostbp.learning import losses
 from boostbp.learning.history import Candidate, Choice, Epoch, History, Stop
-from boostbp.learning.layer import Layer
+from boostbp.learning.layers import Layer
 from boostbp.learning.losses import Loss
 from boostbp.learning.network import Network
 from boostbp.trees import packed

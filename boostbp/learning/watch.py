@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.learning import rounds
 from boostbp.learning.history import Epoch, History, Stop
-from boostbp.learning.layer import Layer
+from boostbp.learning.layers import Layer, rounds
 from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network
 from boostbp.learning.probe import evenly

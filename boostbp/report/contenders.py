@@ -167,7 +167,7 @@ def trees_of(model: Any) -> int | None:
 
 
 def _ours(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
-    from boostbp.learning.rounds import rounds_of
+    from boostbp.learning.layers.rounds import rounds_of
 
     rooms = {
         "deep": ("boostbp.estimators", "BoostBP"),

@@ -11,7 +11,8 @@ from boostbp.trees import kernels
 from boostbp.trees.forest import Grown
 from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.kernels.terms import term_moments
-from boostbp.trees.leaves import LeafModel, Paths, add_to, stacked
+from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaves import LeafModel, add_to, stacked
 from boostbp.trees.sparse import Matrix, Sparse, tiles
 from boostbp.trees.splines import Functions, functions_of
 from boostbp.trees.tree import Tree, Trees, starts

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.trees import kernels, ridge, threads
+from boostbp.trees import kernels, leaf_rows, threads
 from boostbp.trees.basis import Basis
 from boostbp.trees.codes import Codes
+from boostbp.trees.leaf_rows import LeafRows, Paths
 from boostbp.trees.leaves import stacked
-from boostbp.trees.ridge import LeafRows, Paths, Ridge, fit_rows
+from boostbp.trees.ridge import Ridge, fit_rows
 from boostbp.trees.sparse import Matrix, Sparse, tiles
 from boostbp.trees.tree import Tree, Trees
 from boostbp.trees.workspace import Workspace
@@ -64,7 +65,7 @@ def fit_trees(
         Tree ``k`` serves output ``k``.
     """
     space = space or Workspace()
-    if codes is None or (n_threads > 1 and len(X) > ridge.BLOCK_ROWS):
+    if codes is None or (n_threads > 1 and len(X) > leaf_rows.BLOCK_ROWS):
         models = []
         for k, tree in enumerate(trees):
             paths, own = Paths.of(tree, basis), slice(k, k + 1)
@@ -80,7 +81,7 @@ def fit_trees(
     values = space.take("values", len(X) * kernels.largest(start))
     leaves: kernels.Leaves = kernels.fit_trees(
         trees.nodes, trees.split, start, column, codes.codes, codes.lower, codes.upper, X, Z, basis.degree, grad, hess,
-        settings.reg_lambda, settings.penalize_constant, settings.standardize, learning_rate, ridge.BLOCK_ROWS,
+        settings.reg_lambda, settings.penalize_constant, settings.standardize, learning_rate, leaf_rows.BLOCK_ROWS,
         order, values, leaf, out,
     )  # fmt: skip
     space.give("order", order)
@@ -112,7 +113,7 @@ def rows_by_leaf(
     """
 
     def group(first: int) -> LeafRows:
-        rows = slice(first, min(first + ridge.BLOCK_ROWS, len(X)))
+        rows = slice(first, min(first + leaf_rows.BLOCK_ROWS, len(X)))
         if codes is None:
             return _sparse_rows(tree, paths, X, rows, leaf[rows], space)
         order, values = LeafRows.lent(rows.stop - first, paths, space)
@@ -122,7 +123,7 @@ def rows_by_leaf(
         )  # fmt: skip
         return LeafRows(first, start, order, values)
 
-    return threads.spread(group, range(0, len(X), ridge.BLOCK_ROWS), n_threads)
+    return threads.spread(group, range(0, len(X), leaf_rows.BLOCK_ROWS), n_threads)
 
 
 def _sparse_rows(

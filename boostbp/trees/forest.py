@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from boostbp.trees import kernels, threads
 from boostbp.trees.basis import Basis
-from boostbp.trees.leaves import LeafModel, Paths
+from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaves import LeafModel
 from boostbp.trees.leaves import stacked as leaves_stacked
 from boostbp.trees.sparse import Matrix, Sparse, dense, tiles
 from boostbp.trees.tree import Tree, Trees, follow, join, stacked

@@ -1,63 +1,21 @@
-"""What the leaves of a tree predict: which columns they read, and their regressions."""
+"""What the leaves of a tree predict: their regressions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees import kernels, threads
-from boostbp.trees.basis import Basis
+from boostbp.trees.leaf_rows import LeafRows, Paths
 from boostbp.trees.sparse import Matrix, Sparse, tiles
-from boostbp.trees.tree import Tree, follow, join
+from boostbp.trees.tree import follow, join
 
-if TYPE_CHECKING:
-    from boostbp.trees.ridge import LeafRows
-
-__all__ = ["LeafModel", "Paths", "add_to", "stacked"]
+__all__ = ["LeafModel", "add_to", "stacked"]
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Paths:
-    """Which columns the regression of each leaf of a tree reads.
-
-    Attributes
-    ----------
-    start : (leaves + 1,) int32
-    column : (start[-1],) int32
-        Leaf ``l`` reads ``column[start[l]:start[l + 1]]``.
-    degree : int
-        1 or 2: the highest power of a column.
-    """
-
-    start: NDArray[np.int32]
-    column: NDArray[np.int32]
-    degree: int
-
-    @classmethod
-    def of(cls, tree: Tree, basis: Basis) -> Paths:
-        """The numeric path features of each leaf, expanded by the basis."""
-        start, features = tree.path_features()
-        per_feature = basis.columns_per_feature
-        if per_feature != 1:
-            start = start * np.int32(per_feature)
-            features = (features[:, None] * per_feature + np.arange(per_feature)).ravel().astype(np.int32)
-        return cls(start, features, basis.degree)
-
-    @classmethod
-    def everywhere(cls, columns: NDArray[np.int32]) -> Paths:
-        """One leaf that reads all of `columns`: a plain linear regression."""
-        return cls(np.array([0, len(columns)], np.int32), np.ascontiguousarray(columns, np.int32), 1)
-
-    @property
-    def n_terms(self) -> NDArray[np.int64]:
-        """Number of terms of each leaf, (leaves,)."""
-        return 1 + self.degree * np.diff(self.start).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)

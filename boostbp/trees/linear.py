@@ -14,7 +14,8 @@ from scipy.optimize import minimize
 from boostbp.trees.additive import Smooth
 from boostbp.trees.columns import Standardised
 from boostbp.trees.forest import Grown
-from boostbp.trees.leaves import LeafModel, Paths
+from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaves import LeafModel
 from boostbp.trees.sparse import Matrix, tiles
 from boostbp.trees.tree import Trees
 

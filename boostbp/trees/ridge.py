@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -11,15 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees import kernels, threads
-from boostbp.trees.leaves import LeafModel, Paths
-from boostbp.trees.workspace import Workspace
+from boostbp.trees.leaf_rows import LeafRows, Paths
+from boostbp.trees.leaves import LeafModel
 
-__all__ = ["LeafModel", "LeafRanges", "LeafRows", "LeafSums", "Paths", "Ridge", "fit_leaves", "fit_rows", "solve"]
+__all__ = ["LeafRanges", "LeafSums", "Ridge", "fit_leaves", "fit_rows", "solve"]
 
 Floats = NDArray[np.float64]
-# Rows per block, at most 2^16; fixed, so that sums do not depend on the number of threads. What is read out of order,
-# leaf by leaf (gradients, running fit), stays in cache.
-BLOCK_ROWS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,53 +54,6 @@ class Ridge:
         if self.standardize:
             return frame[:, 0].copy(), frame[:, 1].copy(), np.zeros(len(frame))
         return np.zeros(len(frame)), np.ones(len(frame)), frame[:, 0].copy()
-
-
-@dataclass(frozen=True, slots=True)
-class LeafRows:
-    """The rows of one block of the input, grouped by leaf, with their path columns side by side.
-
-    Attributes
-    ----------
-    first : int
-        First row of the block.
-    start : (leaves + 1,) int64
-    order : (rows of the block,) uint16
-        Leaf ``l`` has rows ``first + order[start[l]:start[l + 1]]``.
-    values : (at least rows of each leaf x its path columns,) float64
-        See `kernels.group_paths`.
-    """
-
-    first: int
-    start: NDArray[np.int64]
-    order: NDArray[np.integer]
-    values: Floats
-
-    @staticmethod
-    def lent(n_rows: int, paths: Paths, space: Workspace) -> tuple[NDArray[np.uint16], Floats]:
-        """Arrays for `order` and `values` of so many rows."""
-        most = int(np.diff(paths.start).max())
-        return space.take("order", n_rows, np.uint16), space.take("values", n_rows * most)
-
-    @classmethod
-    def of(cls, first: int, leaf: NDArray[np.integer], paths: Paths, Z: Floats) -> LeafRows:
-        """Group the rows of a block, whose leaves are known; `leaf` and `Z` are those of the block."""
-        order, values = cls.lent(len(leaf), paths, Workspace())
-        start = kernels.group_rows(leaf, len(paths.start) - 1, order)
-        kernels.group_paths(order, start, paths.start, paths.column, Z, 0, len(Z), start[:-1].copy(), values)
-        return cls(first, start, order, values)
-
-    def give_back(self, space: Workspace) -> None:
-        """These rows are not needed any more."""
-        space.give("order", self.order)
-        space.give("values", self.values)
-
-    @classmethod
-    def blocks(cls, leaf: NDArray[np.integer], paths: Paths, Z: Floats) -> Iterator[LeafRows]:
-        """Group all rows, in blocks of `BLOCK_ROWS`."""
-        for first in range(0, len(leaf), BLOCK_ROWS):
-            block = slice(first, min(first + BLOCK_ROWS, len(leaf)))
-            yield cls.of(first, leaf[block], paths, Z[block])
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks import bare
 from benchmarks.cases import CASES, bound, data, objective
 from boostbp.backends import _lightgbm_text, _xgboost_ubj
-from boostbp.learning import layer as layers
+from boostbp.learning import layers
 
 
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])

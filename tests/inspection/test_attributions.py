@@ -7,11 +7,12 @@ import pytest
 
 from boostbp.inspection import attribute, attributions
 from boostbp.inspection.attributions import _pushes
-from boostbp.learning.layer import Layer
+from boostbp.learning.layers import Layer
 from boostbp.learning.network import Network
 from boostbp.trees.basis import Quadratic
 from boostbp.trees.forest import Forest, Member
-from boostbp.trees.ridge import LeafModel, Paths
+from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
 from tests.helpers import MATRIX, assert_close, fresh_rows, plain_forest
 from tests.helpers import fitted as fitted_layer

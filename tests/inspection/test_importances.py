@@ -15,11 +15,12 @@ from sklearn.datasets import make_friedman1
 import boostbp
 from boostbp import BoostBPRegressor
 from boostbp.inspection import importances
-from boostbp.learning.layer import Layer
+from boostbp.learning.layers import Layer
 from boostbp.learning.network import Network
 from boostbp.trees.basis import Linear
 from boostbp.trees.forest import Forest, Member
-from boostbp.trees.ridge import LeafModel, Paths
+from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
 from tests.inspection.models import CASES, LIBRARIES, fitted, table
 

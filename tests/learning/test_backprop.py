@@ -12,7 +12,7 @@ from boostbp.estimators.parameters import settings_of
 from boostbp.learning import losses, metrics
 from boostbp.learning.backprop import EvalSet, Settings, train
 from boostbp.learning.history import Stop
-from boostbp.learning.layer import LayerSettings
+from boostbp.learning.layers import LayerSettings
 from boostbp.learning.starts import noise
 from boostbp.learning.steps import Plain
 from boostbp.trees.ridge import Ridge

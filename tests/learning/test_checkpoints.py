@@ -111,7 +111,8 @@ PRELUDE = """
 import os, signal, sys
 from sklearn.datasets import load_diabetes
 from boostbp import BoostBPRegressor
-from boostbp.learning import layer, run
+from boostbp.learning import run
+from boostbp.learning.layers import fit
 
 X, Y = load_diabetes(return_X_y=True)
 X, Y = X[:220], Y[:220]
@@ -140,10 +141,10 @@ model = BoostBPRegressor(
 DEATHS = {
     "before the file is written": ("model.callbacks = after_epoch(3)", 2),
     # after its first epoch the first layer keeps its trees, and is not fitted by this function
-    "while a layer is fitted": ("run.layers.fit = at_call(2 * 3 + 2 + 1, layer.fit)", 2),
+    "while a layer is fitted": ("run.layers.fit = at_call(2 * 3 + 2 + 1, fit)", 2),
     "while the file is written": ("os.fsync = at_call(4, os.fsync)", 2),
     "before the file is renamed": ("os.replace = at_call(5, os.replace)", 3),
-    "in the first epoch": ("run.layers.fit = at_call(2, layer.fit)", None),
+    "in the first epoch": ("run.layers.fit = at_call(2, fit)", None),
 }
 
 

@@ -8,10 +8,9 @@ from helpers import BACKENDS, BASES, Case, fresh_rows, make_targets, make_X, pla
 
 from boostbp import backends
 from boostbp.backends.base import Table
-from boostbp.learning import layer as layers
-from boostbp.learning.layer import BoundInput
+from boostbp.learning import layers
+from boostbp.learning.layers import BoundInput, SquaredTo
 from boostbp.learning.network import Network, chain
-from boostbp.learning.objective import SquaredTo
 
 cases = pytest.mark.parametrize("case", [Case(backend, basis) for backend in BACKENDS for basis in BASES], ids=str)
 

@@ -40,8 +40,8 @@ def test_kept_structures_give_the_same_trees_as_the_fit_they_come_from():
     """Without a move, leaves fitted again on kept structures are the leaves that were there."""
     from boostbp.backends import load
     from boostbp.backends.base import Growth, Table
-    from boostbp.learning import layer as layers
-    from boostbp.learning.objective import SquaredTo
+    from boostbp.learning import layers
+    from boostbp.learning.layers import SquaredTo
     from boostbp.learning.replay import Replay
 
     settings = layers.LayerSettings(n_estimators=6, growth=Growth(max_depth=3), base="ridge")
@@ -57,8 +57,8 @@ def test_kept_structures_give_the_same_trees_as_the_fit_they_come_from():
 def test_kept_category_sets_are_there_once():
     from boostbp.backends import load
     from boostbp.backends.base import Growth, Table
-    from boostbp.learning import layer as layers
-    from boostbp.learning.objective import SquaredTo
+    from boostbp.learning import layers
+    from boostbp.learning.layers import SquaredTo
     from boostbp.learning.replay import Replay
 
     rng = np.random.default_rng(0)

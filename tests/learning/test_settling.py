@@ -10,9 +10,8 @@ from scipy.special import log_softmax
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp import backends as libraries
 from boostbp.backends.base import Growth, Table
-from boostbp.learning import layer as layers
-from boostbp.learning import losses, rounds
-from boostbp.learning.objective import BoostTo
+from boostbp.learning import layers, losses
+from boostbp.learning.layers import BoostTo, rounds
 from boostbp.trees.ridge import Ridge
 
 rng = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import BASES, random_tree
 
-from boostbp.trees import ridge
+from boostbp.trees import leaf_rows
 from boostbp.trees.codes import Codes
 from boostbp.trees.fitting import fit_trees
 from boostbp.trees.ridge import Ridge
@@ -18,7 +18,7 @@ from boostbp.trees.tree import Trees
 @pytest.mark.parametrize("basis", sorted(BASES))
 @pytest.mark.parametrize("block", [100, 256, 1000])
 def test_blocks_over_threads_give_the_bits_of_one_call(basis, weights, standardize, block, monkeypatch):
-    monkeypatch.setattr(ridge, "BLOCK_ROWS", block)
+    monkeypatch.setattr(leaf_rows, "BLOCK_ROWS", block)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((700, 4))
     X[:, 3] = rng.integers(0, 40, 700)

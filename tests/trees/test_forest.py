@@ -10,7 +10,8 @@ from helpers import BASES, plain_forest, random_tree
 
 from boostbp.trees import forest as forests
 from boostbp.trees.forest import Forest, Member
-from boostbp.trees.ridge import Paths, Ridge, fit_leaves
+from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.ridge import Ridge, fit_leaves
 from boostbp.trees.tree import Tree
 
 N_OUTPUTS = 4

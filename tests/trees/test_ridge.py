@@ -10,9 +10,10 @@ from helpers import BASES, assert_close, at, one_leaf, plain_leaf, plain_terms, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.trees import ridge
+from boostbp.trees import leaf_rows
 from boostbp.trees.basis import Linear, Quadratic
-from boostbp.trees.ridge import LeafRanges, LeafRows, LeafSums, Paths, Ridge, fit_leaves, solve
+from boostbp.trees.leaf_rows import LeafRows, Paths
+from boostbp.trees.ridge import LeafRanges, LeafSums, Ridge, fit_leaves, solve
 from boostbp.trees.tree import Tree
 
 ridges = st.builds(Ridge, st.sampled_from([1e-2, 1.0, 30.0]), st.booleans(), st.booleans())
@@ -140,7 +141,7 @@ def test_blocks_of_rows_change_nothing(size, monkeypatch):
     tree = random_tree(rng, 4)
     leaf, paths = tree.leaf_of(X), Paths.of(tree, Quadratic())
     whole = fit_leaves(leaf, paths, X, -y, np.ones(300), Ridge(0.5))
-    monkeypatch.setattr(ridge, "BLOCK_ROWS", size)
+    monkeypatch.setattr(leaf_rows, "BLOCK_ROWS", size)
     assert len(list(LeafRows.blocks(leaf, paths, X))) == -(-300 // size)
     parts = fit_leaves(leaf, paths, X, -y, np.ones(300), Ridge(0.5))
     np.testing.assert_allclose(parts.frame, whole.frame, rtol=1e-12, atol=1e-12)

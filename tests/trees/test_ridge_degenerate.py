@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from helpers import assert_close, at, one_leaf, plain_leaf, plain_terms, values
 
-from boostbp.trees.ridge import Paths, Ridge, fit_leaves
+from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.ridge import Ridge, fit_leaves
 
 
 @pytest.mark.parametrize("standardize", [True, False])

@@ -12,9 +12,10 @@ from boostbp.trees import linear, sparse
 from boostbp.trees.basis import Elementwise, Linear, Quadratic
 from boostbp.trees.columns import Standardised
 from boostbp.trees.forest import Forest, Member
+from boostbp.trees.leaf_rows import Paths
 from boostbp.trees.leaves import add_to
 from boostbp.trees.linear import RidgeBase
-from boostbp.trees.ridge import Paths, Ridge, fit_leaves
+from boostbp.trees.ridge import Ridge, fit_leaves
 from boostbp.trees.sparse import Sparse
 
 

@@ -1,0 +1,142 @@
+"""A layer's input, bound to a library and to how the layer is fitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Backend, Grower, Growth, Table
+from boostbp.learning.layers.sketch import Sketch
+from boostbp.trees import interrupts
+from boostbp.trees.basis import Basis, Elementwise, Quadratic
+from boostbp.trees.codes import Codes
+from boostbp.trees.linear import RidgeBase
+from boostbp.trees.ridge import Ridge
+from boostbp.trees.sparse import Sparse
+
+__all__ = ["BoundInput", "LayerSettings"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSettings:
+    """How a layer is fitted.
+
+    Attributes
+    ----------
+    n_estimators : int
+        Rounds (N_i of the paper): trees per output, or trees in all with ``growth.shared``.
+    learning_rate : float
+        Shrinkage of each tree (beta).
+    growth : Growth
+    basis : Basis
+        phi.
+    ridge : Ridge
+    clip : bool
+        Clip a leaf's inputs to its training range at evaluation; the Jacobian is 0 where clipped.
+    base : {"ridge", "additive", None}
+        Start from one ridge regression on all numeric inputs, or on smooth functions of them.
+    base_lambda : float or None
+        Its penalty; None chooses by generalised cross-validation.
+    base_least : float
+        Least penalty that cross-validation may choose, as a share of the sum of squares of a column.
+    leaves : {"refit", "native"}
+        Leaf regressions by us on phi, or the library's own linear leaves.
+    sketch : Sketch or None
+        What one tree for all outputs is grown on. None: all gradients where the library has vector leaves, one
+        random projection where not.
+    """
+
+    n_estimators: int = 100
+    learning_rate: float = 0.1
+    growth: Growth = field(default_factory=Growth)
+    basis: Basis = field(default_factory=Quadratic)
+    ridge: Ridge = field(default_factory=Ridge)
+    clip: bool = True
+    base: Literal["ridge", "additive"] | None = None
+    base_lambda: float | None = None
+    base_least: float = 0.0
+    leaves: Literal["refit", "native"] = "refit"
+    sketch: Sketch | None = None
+
+
+class BoundInput:
+    """A layer's input, binned and decomposed once for any number of fits.
+
+    Parameters
+    ----------
+    backend : Backend
+    table : Table
+        The input, (rows, features).
+    settings : LayerSettings
+    weight : (rows,) float64
+        Row weights.
+    """
+
+    def __init__(self, backend: Backend, table: Table, settings: LayerSettings, weight: Floats) -> None:
+        self.table = table
+        self.weight = weight
+        self.settings = settings
+        if isinstance(table.X, Sparse):
+            _check_sparse(backend, settings)
+        self.Z = settings.basis.expand(table.X)
+        if isinstance(settings.basis, Elementwise):
+            if settings.base == "additive":
+                raise ValueError(
+                    "base='additive' is not supported with functions of your own: it has functions of its own. Use "
+                    "base='ridge', or basis='linear' or 'quadratic'."
+                )
+            settings.basis.check(table.X, self.Z, [j for j in range(table.X.shape[1]) if j not in table.categorical])
+        # no library grows vector leaves on categories: there the structure comes from a projection of the gradients
+        self.vector_leaf = bool(getattr(backend, "vector_leaf", False)) and not table.categorical
+        with interrupts.held():  # a library may ask Python for the rows, and not survive what is raised there
+            self.grower: Grower = backend.bind(table, settings.growth)
+        self._base: RidgeBase | None = None
+        self._codes: Codes | None = None
+        self._lock = Lock()
+
+    @property
+    def codes(self) -> Codes | None:
+        """The order codes of a dense input, by which rows are routed, made on first use."""
+        if isinstance(self.table.X, Sparse):
+            return None
+        with self._lock:
+            if self._codes is None:
+                self._codes = Codes.of(self.table.X)
+            return self._codes
+
+    @property
+    def base(self) -> RidgeBase:
+        """The ridge regression on all numeric columns, or on smooth functions of them, made on first use."""
+        if self._base is None:
+            per_feature, least = self.settings.basis.columns_per_feature, self.settings.base_least
+            columns = np.arange(self.Z.shape[1], dtype=np.int32)
+            numeric = columns[~np.isin(columns // max(per_feature, 1), self.table.categorical)]
+            if self.settings.base == "additive":
+                degree = self.settings.basis.degree
+                self._base = RidgeBase.additive(self.Z, numeric, self.weight, degree=degree, least=least)
+            else:
+                self._base = RidgeBase.bind(self.Z, numeric, self.weight, least=least)
+        return self._base
+
+    @property
+    def n_base(self) -> int:
+        """Number of trees of the base."""
+        return 0 if self.settings.base is None else self.base.U.n_trees
+
+
+def _check_sparse(backend: Backend, settings: LayerSettings) -> None:
+    why = ""
+    if isinstance(settings.basis, Elementwise):
+        why = f"with basis={settings.basis!r}: its functions need not be 0 at 0. Use 'linear' or 'quadratic'"
+    elif settings.leaves == "native":
+        why = "with leaves='native': the library would hold all numbers once more, dense. Use leaves='refit'"
+    elif not getattr(backend, "sparse", False):
+        why = f"by {backend!r}, which has no attribute sparse = True. Use another backend"
+    if why:
+        raise ValueError(f"X is sparse, which is not supported {why}, or pass X.toarray().")

@@ -1,0 +1,141 @@
+"""Losses of a residual ``h - y``: squared, absolute, Huber, quantile. Conventions: `losses`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.learning.losses import location
+from boostbp.learning.losses.targets import refuse
+
+__all__ = ["AbsoluteError", "Huber", "Quantile", "SquaredError"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Regression:
+    """What the losses of a residual ``h - y`` share."""
+
+    scale_free: ClassVar[bool] = True
+    separable: ClassVar[bool] = True
+
+    def hessian(self, h: Floats, y: Floats) -> Floats:
+        """One."""
+        return np.ones_like(h)
+
+    def link(self, h: Floats) -> Floats:
+        """Identity."""
+        return h
+
+    def check(self, y: Floats) -> None:
+        """Refuse NaN and infinity."""
+        refuse(y, ~np.isfinite(y), "targets must be finite. Drop these rows.")
+
+
+@dataclass(frozen=True, slots=True)
+class SquaredError(_Regression):
+    """``(h - y)^2 / 2``; baseline: weighted mean."""
+
+    name: ClassVar[str] = "squared_error"
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Half the squared residual."""
+        return 0.5 * np.square(h - y).sum(axis=1)
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """Residual."""
+        return h - y
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Weighted mean."""
+        return location.mean(y, weight)
+
+
+@dataclass(frozen=True, slots=True)
+class AbsoluteError(_Regression):
+    """``|h - y|``, gradient 0 where they are equal; baseline: weighted median."""
+
+    name: ClassVar[str] = "absolute_error"
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Size of the residual."""
+        return np.abs(h - y).sum(axis=1)
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """Sign of the residual."""
+        return np.sign(h - y)
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Weighted median."""
+        return location.quantile(y, weight, 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Huber(_Regression):
+    """``r^2 / 2`` for a residual ``|r| <= delta``, ``delta (|r| - delta / 2)`` beyond.
+
+    Attributes
+    ----------
+    delta : float
+        Where the loss turns from square to linear, **in units of the target that the loss sees**.
+        Training divides `y` by its spread, so 1 is one spread of the target. `baseline` must see
+        the target so divided.
+    """
+
+    delta: float = 1.0
+    name: ClassVar[str] = "huber"
+
+    def __post_init__(self) -> None:
+        """Refuse a delta that is not positive."""
+        if not 0 < self.delta < np.inf:
+            raise ValueError(f"delta={self.delta!r} is not a positive number: use e.g. Huber(delta=1.0).")
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Square near, linear far."""
+        size = np.abs(h - y)
+        near = np.minimum(size, self.delta)
+        return (near * (size - 0.5 * near)).sum(axis=1)
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """Residual, held within `delta`."""
+        return np.clip(h - y, -self.delta, self.delta)
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Weighted Huber location."""
+        return location.huber_centre(y, weight, self.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile(_Regression):
+    """``alpha (y - h)`` below the target, ``(1 - alpha) (h - y)`` above; baseline: weighted quantile.
+
+    Attributes
+    ----------
+    alpha : float
+        Level between 0 and 1; 0.5 is half the absolute error.
+    """
+
+    alpha: float = 0.5
+    name: ClassVar[str] = "quantile"
+
+    def __post_init__(self) -> None:
+        """Refuse a level outside (0, 1)."""
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha={self.alpha!r} is not between 0 and 1: use e.g. Quantile(alpha=0.9).")
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Pinball loss."""
+        short = y - h
+        return np.maximum(self.alpha * short, (self.alpha - 1) * short).sum(axis=1)
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """``-alpha`` below the target, ``1 - alpha`` above, 0 on it."""
+        return np.select([h < y, h > y], [-self.alpha, 1 - self.alpha], 0.0)
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Weighted quantile."""
+        return location.quantile(y, weight, self.alpha)

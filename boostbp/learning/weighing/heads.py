@@ -1,0 +1,133 @@
+"""Heads: an output layer boosted to its end, in pieces, until held-out rows see no more gain; and on all rows."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Backend, Table
+from boostbp.learning import layers
+from boostbp.learning.layers import BoostTo, BoundInput, Layer, LayerSettings
+from boostbp.learning.losses import Loss
+from boostbp.trees.merging import Part, merged
+
+__all__ = ["Head", "Rows", "again", "boost"]
+
+Floats = NDArray[np.float64]
+PIECE = 25  # rounds between looks at the held-out rows
+PATIENCE = 3  # pieces without gain before the end
+LEAST = 1e-4  # share of the loss of the baseline that counts as a gain
+MOST = 160  # pieces
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How an output layer was boosted, to do it again: `pieces` fits of the layer's rounds, the base in the first."""
+
+    settings: LayerSettings
+    pieces: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What output layers are boosted on.
+
+    Attributes
+    ----------
+    table : Table
+        What the layer sees of the training rows.
+    y : (rows, outputs), weight : (rows,) float64
+    backend : Backend
+    loss : Loss
+    baseline : (outputs,) float64
+        Raw output that boosting starts from.
+    n_threads, seed : int
+    """
+
+    table: Table
+    y: Floats
+    weight: Floats
+    backend: Backend
+    loss: Loss
+    baseline: Floats
+    n_threads: int = 1
+    seed: int = 0
+
+    def pieces(self, settings: LayerSettings) -> Iterator[Layer]:
+        """Layers boosted one after the other without end, each on what those before have left; one base for all."""
+        bound = BoundInput(self.backend, self.table, settings, self.weight)
+        fit = np.broadcast_to(self.baseline, self.y.shape)
+        for number in itertools.count():
+            goal = BoostTo(self.loss, self.y, self.weight, fit)
+            fitted = layers.fit(bound, goal, n_threads=self.n_threads, seed=self.seed + number)
+            yield fitted.layer
+            fit = fit + fitted.output
+            if number == 0:
+                bound = copy.copy(bound)
+                bound.settings = replace(bound.settings, base=None)
+
+
+def boost(
+    rows: Rows,
+    settings: LayerSettings,
+    *,
+    held_X: Floats,
+    score: Callable[[Floats], float],
+    over: Callable[[], bool] = bool,
+) -> tuple[Layer, Floats, Head]:
+    """Boost an output layer until `score`, the held-out loss of a raw output, stops falling.
+
+    Parameters
+    ----------
+    rows : Rows
+    settings : LayerSettings
+        Of the layer; its number of rounds is not looked at.
+    held_X : (held-out rows, features) float64
+        What the layer sees of them.
+    over : callable
+        ``over() -> bool``: whether time is up, and no new piece is to begin. Asked only where one would.
+
+    Returns
+    -------
+    layer : Layer
+    held : (held-out rows, outputs) float64
+        Its raw output there, baseline included.
+    head : Head
+    """
+    settings = replace(settings, n_estimators=PIECE)
+    growing = rows.pieces(settings)
+    raw = np.broadcast_to(rows.baseline, (len(held_X), len(rows.baseline)))
+    pieces: list[Layer] = []
+    best, best_score, held = 1, np.inf, raw
+    least = LEAST * score(raw)
+    while not pieces or (len(pieces) < min(MOST, best + PATIENCE) and not over()):
+        pieces.append(next(growing))
+        raw = raw + pieces[-1].predict(held_X, n_jobs=rows.n_threads)
+        now = score(raw)
+        if now < best_score - least or len(pieces) == 1:
+            best, best_score, held = len(pieces), now, raw
+    return _together(pieces[:best]), held, Head(settings, best)
+
+
+def again(rows: Rows, head: Head, *, over: Callable[[], bool] = bool) -> Layer | None:
+    """Boost an output layer by as many rounds on other rows; None if time is up before."""
+    growing = rows.pieces(head.settings)
+    pieces: list[Layer] = []
+    while len(pieces) < head.pieces:
+        if over():
+            return None
+        pieces.append(next(growing))
+    return _together(pieces)
+
+
+def _together(pieces: Sequence[Layer]) -> Layer:
+    """The sum of layers on one input."""
+    n_features, n_outputs = pieces[0].forest.n_features, pieces[0].forest.n_outputs
+    parts = [Part(piece.forest, np.arange(n_features)) for piece in pieces]
+    whole = merged(parts, n_features=n_features, n_outputs=n_outputs)
+    return Layer(replace(whole, n_base=pieces[0].forest.n_base))

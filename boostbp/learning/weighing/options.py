@@ -1,0 +1,115 @@
+"""Options: what a model may be made of, the sum of them that held-out rows like best, and what networks add to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.learning.losses import Logistic, Loss, Softmax
+from boostbp.learning.network import Network
+from boostbp.learning.weighing.heads import Head
+
+__all__ = ["Option", "doubt_of", "forward", "softened", "weighed"]
+
+Floats = NDArray[np.float64]
+PICKS = 20  # steps of the search for weights
+SOFTENING = 0.25  # rows like each held-out row that have another class, in the eyes of those who weigh
+DOUBT = 2.0  # standard errors of the gain on held-out rows at which networks have half a say where classes are learnt
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What may be part of the model.
+
+    Attributes
+    ----------
+    name : str
+    stack : str or None
+        Name of the network whose hidden layers it has; None for a single layer.
+    network : Network
+    held : (rows, outputs) float64
+        Its raw output on the held-out rows.
+    head : Head or None
+        How its output layer may be grown again on more rows.
+    """
+
+    name: str
+    stack: str | None
+    network: Network
+    held: Floats
+    head: Head | None = None
+
+
+def doubt_of(loss: Loss) -> float:
+    """Standard errors of the gain at which networks have half a say in the sum."""
+    return DOUBT if _of_classes(loss) else 0.0
+
+
+def _of_classes(loss: Loss) -> bool:
+    return isinstance(loss, (Logistic, Softmax))
+
+
+def softened(target: Floats, weight: Floats, loss: Loss) -> Floats:
+    """Targets of held-out rows; of classes, as if a quarter of a row more like each had another class.
+
+    Few rows may all be told apart by a model that is sure of them without limit: it would seem to lose nothing, and
+    lose without limit where it errs. The idea is Platt's (1999), with all held-out rows in place of those of a class,
+    and a quarter of his row: models that tell few rows apart may well be right.
+    """
+    if not _of_classes(loss):
+        return target
+    other = SOFTENING / (np.count_nonzero(weight) + 2.0)
+    if target.shape[1] == 1:
+        return target * (1.0 - other) + (1.0 - target) * other
+    return target * (1.0 - other) + (1.0 - target) * other / (target.shape[1] - 1)
+
+
+def weighed(
+    options: Sequence[Option],
+    row_losses: Callable[[Floats], Floats],
+    weight: Floats,
+    *,
+    least_gain: float,
+    doubt: float,
+) -> tuple[Floats, float, float]:
+    """Weights of the options; what deep ones add to the best sum of shallow ones, and its standard error.
+
+    The gain, t standard errors, counts for t^2 / (doubt^2 + t^2): so much of the model is the sum with deep ones, the
+    rest is the sum without. With no more than `least_gain` standard errors it does not count.
+    """
+    singles = [k for k, option in enumerate(options) if option.stack is None]
+    shallow, shallow_raw = forward(options, singles, row_losses, weight)
+    deep, raw = forward(options, range(len(options)), row_losses, weight)
+    difference = row_losses(shallow_raw) - row_losses(raw)
+    share = weight / weight.sum()
+    gain = float(share @ difference)
+    error = float(np.sqrt(np.square(share) @ np.square(difference - gain)))
+    if not gain > least_gain * error:
+        return shallow, gain, error
+    trust = 1.0 / (1.0 + np.square(doubt * error / gain))
+    return trust * deep + (1.0 - trust) * shallow, gain, error
+
+
+def forward(
+    options: Sequence[Option], allowed: Sequence[int], row_losses: Callable[[Floats], Floats], weight: Floats
+) -> tuple[Floats, Floats]:
+    """Forward selection with replacement: options picked one by one, each the best for the mean of all picked.
+
+    Their weights, and the raw output of their sum.
+    """
+    picked: list[int] = []
+    total = np.zeros_like(options[0].held)
+    best = np.inf
+    while len(picked) < PICKS:
+        means = {k: (total + options[k].held) / (len(picked) + 1) for k in allowed}
+        scores = {k: float(np.nan_to_num(weight @ row_losses(mean), nan=np.inf)) for k, mean in means.items()}
+        k = min(scores, key=lambda option: scores[option])
+        if picked and not scores[k] < best:
+            break
+        best = scores[k]
+        picked.append(k)
+        total = total + options[k].held
+    return np.bincount(picked, minlength=len(options)) / len(picked), total / len(picked)

@@ -1,0 +1,106 @@
+"""What the leaves of a tree read: the columns of each, and the training rows grouped by leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.trees import kernels
+from boostbp.trees.basis import Basis
+from boostbp.trees.tree import Tree
+from boostbp.trees.workspace import Workspace
+
+__all__ = ["BLOCK_ROWS", "LeafRows", "Paths"]
+
+Floats = NDArray[np.float64]
+# Rows per block, at most 2^16; fixed, so that sums do not depend on the number of threads. What is read out of order,
+# leaf by leaf (gradients, running fit), stays in cache.
+BLOCK_ROWS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Which columns the regression of each leaf of a tree reads.
+
+    Attributes
+    ----------
+    start : (leaves + 1,) int32
+    column : (start[-1],) int32
+        Leaf ``l`` reads ``column[start[l]:start[l + 1]]``.
+    degree : int
+        1 or 2: the highest power of a column.
+    """
+
+    start: NDArray[np.int32]
+    column: NDArray[np.int32]
+    degree: int
+
+    @classmethod
+    def of(cls, tree: Tree, basis: Basis) -> Paths:
+        """The numeric path features of each leaf, expanded by the basis."""
+        start, features = tree.path_features()
+        per_feature = basis.columns_per_feature
+        if per_feature != 1:
+            start = start * np.int32(per_feature)
+            features = (features[:, None] * per_feature + np.arange(per_feature)).ravel().astype(np.int32)
+        return cls(start, features, basis.degree)
+
+    @classmethod
+    def everywhere(cls, columns: NDArray[np.int32]) -> Paths:
+        """One leaf that reads all of `columns`: a plain linear regression."""
+        return cls(np.array([0, len(columns)], np.int32), np.ascontiguousarray(columns, np.int32), 1)
+
+    @property
+    def n_terms(self) -> NDArray[np.int64]:
+        """Number of terms of each leaf, (leaves,)."""
+        return 1 + self.degree * np.diff(self.start).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class LeafRows:
+    """The rows of one block of the input, grouped by leaf, with their path columns side by side.
+
+    Attributes
+    ----------
+    first : int
+        First row of the block.
+    start : (leaves + 1,) int64
+    order : (rows of the block,) uint16
+        Leaf ``l`` has rows ``first + order[start[l]:start[l + 1]]``.
+    values : (at least rows of each leaf x its path columns,) float64
+        See `kernels.group_paths`.
+    """
+
+    first: int
+    start: NDArray[np.int64]
+    order: NDArray[np.integer]
+    values: Floats
+
+    @staticmethod
+    def lent(n_rows: int, paths: Paths, space: Workspace) -> tuple[NDArray[np.uint16], Floats]:
+        """Arrays for `order` and `values` of so many rows."""
+        most = int(np.diff(paths.start).max())
+        return space.take("order", n_rows, np.uint16), space.take("values", n_rows * most)
+
+    @classmethod
+    def of(cls, first: int, leaf: NDArray[np.integer], paths: Paths, Z: Floats) -> LeafRows:
+        """Group the rows of a block, whose leaves are known; `leaf` and `Z` are those of the block."""
+        order, values = cls.lent(len(leaf), paths, Workspace())
+        start = kernels.group_rows(leaf, len(paths.start) - 1, order)
+        kernels.group_paths(order, start, paths.start, paths.column, Z, 0, len(Z), start[:-1].copy(), values)
+        return cls(first, start, order, values)
+
+    def give_back(self, space: Workspace) -> None:
+        """These rows are not needed any more."""
+        space.give("order", self.order)
+        space.give("values", self.values)
+
+    @classmethod
+    def blocks(cls, leaf: NDArray[np.integer], paths: Paths, Z: Floats) -> Iterator[LeafRows]:
+        """Group all rows, in blocks of `BLOCK_ROWS`."""
+        for first in range(0, len(leaf), BLOCK_ROWS):
+            block = slice(first, min(first + BLOCK_ROWS, len(leaf)))
+            yield cls.of(first, leaf[block], paths, Z[block])

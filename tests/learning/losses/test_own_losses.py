@@ -1,0 +1,237 @@
+"""Losses of one's own that are not as promised are refused by name, before compiled code sees what they return."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from boostbp import BoostBPClassifier, BoostBPRegressor
+from boostbp.learning import losses
+from boostbp.learning.layers import BoostTo
+from boostbp.learning.losses import own_losses
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((60, 3))
+Y = np.stack([X[:, 0] * X[:, 1], X[:, 2], X[:, 0]], axis=1)
+FAST = {"n_estimators": 2, "epochs": 1, "min_samples_leaf": 5, "deep": True, "early_stopping": False, "random_state": 0}
+BUILT_IN = [
+    losses.SquaredError(),
+    losses.AbsoluteError(),
+    losses.Huber(),
+    losses.Quantile(),
+    losses.Poisson(),
+    losses.Logistic(),
+    losses.Softmax(),
+]
+IN_ROWS = r", not \(60, 1\), which is \(rows, outputs\): "
+
+
+class Own:
+    """Half the squared error, some of whose members return something else."""
+
+    name = "own"
+    scale_free = False
+
+    def __init__(self, **members):
+        self.__dict__.update(members)
+
+    def value(self, h, y):
+        return 0.5 * np.square(h - y).sum(axis=1)
+
+    def gradient(self, h, y):
+        return h - y
+
+    def hessian(self, h, y):
+        return np.ones_like(h)
+
+    def link(self, h):
+        return h
+
+    def baseline(self, y, weight):
+        return np.average(y, axis=0, weights=weight)
+
+    def check(self, y):
+        pass
+
+
+def all_of(own):
+    return lambda h, y: (own.value(h, y), own.gradient(h, y), own.hessian(h, y))
+
+
+def with_derivatives(**members):
+    own = Own(**members)
+    plain = Own(derivatives=all_of(own))
+    plain.curved = True
+    return plain
+
+
+def fit(loss, n_outputs=1, **changes):
+    y = Y[:, 0] if n_outputs == 1 else Y[:, :n_outputs]
+    return BoostBPRegressor((2,), loss=loss, eval_metric="rmse", **(FAST | changes)).fit(X, y)
+
+
+WRONG = {
+    "gradient as in LightGBM": (
+        Own(gradient=lambda h, y: (h - y)[:, 0]),
+        rf"gradient has shape \(60,\){IN_ROWS}return gradient\[:, None\]",
+    ),
+    "hessian as in LightGBM": (
+        Own(hessian=lambda h, y: np.ones(len(h))),
+        rf"hessian has shape \(60,\){IN_ROWS}return hessian\[:, None\]",
+    ),
+    "flat link": (Own(link=lambda h: h[:, 0]), rf"link has shape \(60,\){IN_ROWS}return link\[:, None\]"),
+    "value by output": (
+        Own(value=lambda h, y: np.square(h - y)),
+        r"value has shape \(60, 1\), not \(60,\), which is \(rows,\): return value.sum\(axis=1\)",
+    ),
+    "summed value": (
+        Own(value=lambda h, y: np.square(h - y).sum()),
+        r"value has shape \(\), not \(60,\), which is \(rows,\): return one number for each row, not their sum",
+    ),
+    "constant hessian": (
+        Own(hessian=lambda h, y: 1.0),
+        rf"hessian has shape \(\){IN_ROWS}.* np.full\(h.shape, hessian",
+    ),
+    "rows across": (Own(gradient=lambda h, y: (h - y).T), rf"gradient has shape \(1, 60\){IN_ROWS}return gradient.T"),
+    "outer difference": (
+        Own(gradient=lambda h, y: h.ravel() - y),
+        rf"gradient has shape \(60, 60\){IN_ROWS}return one number for each row and output",
+    ),
+    "list": (
+        Own(gradient=lambda h, y: (h - y).tolist()),
+        r"gradient has type list, not an array of shape \(60, 1\), which is \(rows, outputs\): return one number",
+    ),
+    "nothing": (Own(value=lambda h, y: None), r"value has type NoneType, not an array of shape \(60,\)"),
+    "text": (Own(link=lambda h: "h"), r"link has type str, not an array of shape \(60, 1\)"),
+    "objects": (
+        Own(gradient=lambda h, y: (h - y).astype(object)),
+        r"gradient has dtype object, not numbers: return float64",
+    ),
+    "number as baseline": (
+        Own(baseline=lambda y, weight: 0.0),
+        r"baseline has shape \(\), not \(1,\), which is \(outputs,\): return one number for each output",
+    ),
+    "baseline in rows": (
+        Own(baseline=lambda y, weight: np.zeros(y.shape)),
+        r"baseline has shape \(60, 1\), not \(1,\)",
+    ),
+    "endless baseline": (
+        Own(baseline=lambda y, weight: np.full(1, np.inf)),
+        r"baseline is \[inf\]: let it be finite, or let check\(\) refuse y",
+    ),
+    "endless link": (Own(link=lambda h: h / 0.0), r"link is \[-?(inf|nan)\] in row 0, where y is .*: let it be finite"),
+    "no curvature": (
+        Own(hessian=lambda h, y: np.where(np.arange(len(h)) == 4, 0.0, 1.0)[:, None]),
+        r"hessian is \[0\.\] in row 4, where y is .*: let it be above 0 there, such as by np.maximum\(hessian, 1e-6\)",
+    ),
+    "flat gradient at once": (
+        with_derivatives(gradient=lambda h, y: (h - y)[:, 0]),
+        rf"gradient of derivatives\(\) has shape \(60,\){IN_ROWS}return gradient\[:, None\]",
+    ),
+    "negative hessian at once": (
+        with_derivatives(hessian=lambda h, y: np.full(h.shape, -1.0)),
+        r"hessian of derivatives\(\) is \[-1\.\] in row 0",
+    ),
+    "two at once": (
+        Own(derivatives=lambda h, y: (h - y, np.ones_like(h))),
+        r"derivatives\(\) returns has 2 members, not 3: return \(value, gradient, hessian\)",
+    ),
+    "nothing at once": (Own(derivatives=lambda h, y: None), r"derivatives\(\) returns has type NoneType, not 3"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero|invalid value:RuntimeWarning")
+@pytest.mark.parametrize(("loss", "message"), WRONG.values(), ids=WRONG)
+def test_a_loss_that_is_not_as_promised_is_refused_with_the_cure(loss, message):
+    with pytest.raises(ValueError, match=f"^loss='own': .*{message}"):
+        fit(loss)
+
+
+def test_shapes_are_those_of_several_outputs():
+    assert fit(Own(), 3).predict(X).shape == (60, 3)
+    for what in ("gradient", "hessian"):
+        with pytest.raises(
+            ValueError, match=rf"its {what} has shape \(60,\), not \(60, 3\), .* for each row and output"
+        ):
+            fit(Own(**{what: lambda h, y: np.ones(len(h))}), 3)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"deep": "auto", "early_stopping": True},
+        {"deep": "auto", "early_stopping": True, "n_jobs": 2},
+        {"output": "move"},
+        {"leaves": "native"},
+    ],
+    ids=str,
+)
+def test_a_loss_is_looked_at_however_it_is_trained_with(few_rounds, changes):
+    with pytest.raises(ValueError, match=r"its gradient has shape \(\d+,\), not \(\d+, 1\)"):
+        fit(Own(gradient=lambda h, y: (h - y)[:, 0]), **changes)
+
+
+def test_a_loss_of_classes_is_refused_as_well():
+    class Flat(losses.Logistic):
+        def link(self, h):
+            return super().link(h)[:, 0]
+
+    with pytest.raises(ValueError, match=r"^loss='logistic': its link has shape .* return link\[:, None\]"):
+        BoostBPClassifier((2,), loss=Flat(), **FAST).fit(X, Y[:, 0] > 0)
+
+
+@pytest.mark.parametrize("what", ["value", "gradient", "hessian"])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_loss_whose_shape_changes_ends_a_fit_and_not_the_process(what, at_once):
+    calls = []
+
+    def changing(h, y):
+        calls.append(h)
+        found = getattr(Own, what)(None, h, y)
+        return found if len(calls) < 4 else found[:-1]
+
+    own = Own(**{what: changing, "curved": True})
+    if at_once:
+        own.derivatives = all_of(own)
+    with pytest.raises(ValueError, match=rf"^loss='own': its {what}.* has shape \(\d+,"):
+        fit(own)
+    assert len(calls) == 4
+
+
+def test_objectives_look_at_every_call():
+    y = Y[:, :1]
+    goal = BoostTo(Own(gradient=lambda h, y: (h - y)[:, 0]), y, np.ones(60), np.zeros(1))
+    with pytest.raises(ValueError, match=r"its gradient has shape \(60,\)"):
+        goal.gradient(np.zeros((60, 1)), slice(0, 1))
+    with pytest.raises(ValueError, match=r"its gradient has shape \(60,\)"):
+        goal.derivatives(np.zeros((60, 1)))
+
+
+@pytest.mark.parametrize("what", ["value", "gradient"])
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_loss_that_writes_into_what_it_is_given_is_refused(what, which):
+    def careless(*given):
+        given[which][:] = 0.0
+        return getattr(Own, what)(None, *given)
+
+    with pytest.raises(ValueError, match=r"^loss='own' writes into h or y, .* work on a copy"):
+        fit(Own(**{what: careless}))
+
+
+def test_what_has_the_shape_may_be_no_float64():
+    single = Own(gradient=lambda h, y: (h - y).astype(np.float32), hessian=lambda h, y: np.ones(h.shape, int))
+    np.testing.assert_allclose(fit(single).predict(X), fit(Own()).predict(X), rtol=1e-3, atol=1e-3)
+    matrices = Own(gradient=lambda h, y: (h - y).view(np.matrix))
+    np.testing.assert_array_equal(fit(matrices).predict(X), fit(Own()).predict(X))
+
+
+@pytest.mark.parametrize("loss", BUILT_IN, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("n_rows", [1, 2, 60])
+def test_built_in_losses_are_as_promised(loss, n_rows):
+    y, weight = np.abs(Y[:n_rows]), np.ones(n_rows)
+    if isinstance(loss, losses.Logistic):
+        y = (y[:, :1] > 0.3).astype(float)
+    elif isinstance(loss, losses.Softmax):
+        y = np.eye(3)[y.argmax(axis=1)]
+    for start in (own_losses.baseline(loss, y, weight), np.zeros(y.shape[1])):
+        own_losses.check(loss, start, y)
