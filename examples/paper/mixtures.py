@@ -25,7 +25,7 @@ def cells(options: Options) -> list[Cell]:
     return [
         cell
         for data, folds in FOLDS.items()
-        for cell in cells_of(options, data, folds, {OURS: BEST[data], **MIXTURES[data]}, ["NN"])
+        for cell in cells_of(options, data, folds, {OURS: BEST[data], **MIXTURES[data]}, ["NN"], again=True)
     ]
 
 

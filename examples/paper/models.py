@@ -1,11 +1,11 @@
 """Models of the tables: ours by a short list of settings, all others by a search of the same care; validation chooses.
 
 The validation rows are part of the training rows. All models choose their length and their settings by the same
-validation rows; the test rows give the figure and nothing else. In Table 2 what was chosen is then trained once more on
-all training rows, for the length that was found; ours with the package's defaults hold rows out by themselves, and need
-no others where there is nothing to choose. On small data all that is done for several cuts of the training rows, and
-the model is the average of as many models, for ours and all others alike. The paper's settings are one model, as in the
-paper, at its best epoch.
+validation rows; the test rows give the figure and nothing else. On real data what was chosen is then trained once more
+on all training rows, for the length that was found; ours with the package's defaults hold rows out by themselves, and
+need no others where there is nothing to choose. On small data all that is done for several cuts of the training rows,
+and the model is the average of as many models, for ours and all others alike. The paper's settings are one model, as in
+the paper, at its best epoch.
 """
 
 from __future__ import annotations
