@@ -120,6 +120,7 @@ SPACES: Mapping[str, Space] = {
         "reg_lambda": Number(0.1, 100.0, log=True),
         "basis": Choice(("linear", "quadratic")),
         "base": Choice(("ridge", None)),
+        "extra_trees": Choice(("auto", False)),
     },
     "gbdt-nn": {
         "units": Choice((16, 32, 64)),

@@ -99,6 +99,8 @@ def test_finished_cells_are_not_run_again_and_a_torn_line_is(scripts, tmp_path):
             raise FloatingPointError("exploded")
         if number == 4:
             raise FileNotFoundError("get the file")
+        if number == 5:
+            raise ValueError("a mistake")
         return {"score": float(number)}
 
     def rows(found):
@@ -108,19 +110,29 @@ def test_finished_cells_are_not_run_again_and_a_torn_line_is(scripts, tmp_path):
         axes[0, 0].plot([1, 2])
 
     experiment = Experiment(
-        "numbers", "Numbers", lambda options: [Cell(work, {"number": n}) for n in range(5)], rows, draw
+        "numbers", "Numbers", lambda options: [Cell(work, {"number": n}) for n in range(6)], rows, draw
     )
     options = Options(out=tmp_path)
     first = run_cells(experiment, options)
-    assert ran == [0, 1, 2, 3, 4]
-    assert first[2][1] == {"failed": "exploded"}
-    assert complaints(first)[1] == "1 of 5 cells: get the file"
+    assert ran == [0, 1, 2, 3, 4, 5]
+    assert first[2][1]["failed"] == "exploded"
+    assert set(first[2][1]) == {"failed", "seconds", "date", "source"}
+    assert complaints(first) == [
+        "1 of 6 cells: None: exploded",
+        "1 of 6 cells: get the file",
+        "1 of 6 cells: None: ValueError: a mistake",
+    ]
     log = tmp_path / "cells.jsonl"
     log.write_text(log.read_text()[:-5])  # interrupted while the last line was written
-    assert run_cells(experiment, options) == first
-    assert ran[5:] == [3, 4]  # absent data may have come
-    assert json.loads((tmp_path / "numbers.json").read_text())["rows"][0]["values"] == [0.0, 1.0, 3.0]
-    assert (tmp_path / "numbers.png").stat().st_size > 1000
+    again = run_cells(experiment, options)
+    assert [outcome.get("score") for _, outcome in again] == [0.0, 1.0, None, 3.0, None, None]
+    assert ran[6:] == [3, 4, 5]  # absent data may have come, and code been mended
+    kept = json.loads((tmp_path / "numbers-lightgbm.json").read_text())
+    assert kept["rows"][0]["values"] == [0.0, 1.0, 3.0]
+    assert kept["made"]["source"] == [first[0][1]["source"]]
+    assert (tmp_path / "numbers-lightgbm.png").stat().st_size > 1000
+    run_cells(experiment, options)
+    assert ran[9:] == [4, 5]  # the line after the torn one is whole
 
 
 def test_record_holds_finished_cells_of_the_experiments_without_pictures(scripts, tmp_path, monkeypatch):
@@ -156,6 +168,65 @@ def test_recorded_cells_are_taken_where_they_are_asked_for(scripts, tmp_path, mo
     assert scores == [2.0, 1.0]
 
 
+def test_scores_are_means_over_seeds_and_a_failed_fold_reaches_nothing(scripts):
+    import models
+
+    def found(*outcomes):
+        keys = [{"data": "d", "model": "m", "fold": fold} for fold in (0, 0, 1, 1)]
+        return list(zip(keys, outcomes, strict=True))
+
+    scored = [{"score": score, "seconds": 2.0} for score in (0.1, 0.2, 0.4, 0.5)]
+    assert models.scores(found(*scored), "d") == {"m": pytest.approx([0.15, 0.45])}
+
+    def line(*outcomes):
+        return models.row(found(*outcomes), "d", "m", ".2", ">= .3000", models.at_least(0.3))
+
+    whole = line(*scored)
+    assert (whole.values, whole.reached, whole.note) == (pytest.approx([0.15, 0.45]), True, "2 s")
+    assert line(*scored[:3], {"score": 0.46}).reached is False  # a mean of .29
+    assert line(*scored[:3], {"failed": "exploded"}).reached is False
+    assert line(*scored[:3], {"missing": "no data"}).reached is None
+
+
+def test_what_is_trained_again_has_the_length_that_was_validated(scripts, monkeypatch):
+    """Single layers and the paper's settings for the length found; ours that stop early find one by themselves."""
+    import models
+    import tasks
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 4))
+    task = tasks.Task(X, (X[:, 0] > 0).astype(int), [(np.arange(120), np.arange(120, 160))], "classification")
+    monkeypatch.setattr(tasks, "load", lambda data, data_dir: task)
+    trained, train = [], models.train
+
+    def spied(contender, split, **how):
+        trained.append((len(split.X), split.whole, how.get("length")))
+        return train(contender, split, **how)
+
+    monkeypatch.setattr(models, "train", spied)
+    small = {"hidden_layer_sizes": [2], "n_estimators": 2, "deep": True, "epochs": 3}
+    paper = {**small, "early_stopping": False, "structure_epochs": 1}
+    mixed = {"hidden_layer_sizes": [2], "n_estimators": 2, "epochs": 2}
+    shared = {"data": "d", "fold": 0, "seed": 0, "parts": 1, "again": True}
+    made = []
+    for model, candidates in (
+        ("GBDT-BP, paper's settings", [paper]),
+        ("GBDT-BP, best settings", [small]),
+        ("NN-GBDT, best settings", [mixed, {**mixed, "epochs": 1}]),
+    ):
+        trained.clear()
+        outcome = models.scored(None, model=model, backend="lightgbm", candidates=candidates, **shared)
+        made.append((list(trained), outcome["chosen"][0]))
+    (of_paper, chosen), (of_best, _), (of_mixed, _) = made
+    assert of_paper == [(102, False, None), (120, True, chosen["length"])]
+    assert chosen["length"] is not None
+    assert of_best == [(120, True, None)]
+    assert of_mixed == [(102, False, None), (102, False, None), (120, True, None)]
+    trained.clear()
+    outcome = models.scored(None, model="LightGBM", trials=2, **shared)
+    assert trained == [(120, True, outcome["chosen"][0]["length"])]
+
+
 def test_table_says_what_was_reached(scripts):
     from common import Row, markdown
 
@@ -163,11 +234,13 @@ def test_table_says_what_was_reached(scripts):
         Row("d", "m", [0.25, 0.75], "0.4", ">= .45", True),
         Row("d", "m", [0.25], "", ">= .45", False, "a note"),
         Row("d", "n", [], "", ">= .45", False),
+        Row("d", "o", [], "", ">= .45"),
     ]
     assert markdown(rows).splitlines()[2:] == [
         "| d | m | 0.4 | 0.5 ± 0.25 (2) | >= .45: yes |",
         "| d | m |  | 0.25, a note | >= .45: **no** |",
-        "| d | n |  | none | >= .45 |",
+        "| d | n |  | none | >= .45: **no** |",
+        "| d | o |  | none | >= .45 |",
     ]
 
 
@@ -186,7 +259,7 @@ def test_quick_circle_ends_separated(tmp_path):
     done = run("circle.py", "--quick", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "> .999: yes" in done.stdout
-    assert (tmp_path / "circle.png").exists()
+    assert (tmp_path / "circle-lightgbm.png").exists()
 
 
 def test_all_holds_every_experiment_and_its_options(scripts):

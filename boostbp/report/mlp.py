@@ -124,14 +124,21 @@ class _MLP(BaseEstimator):
             network.load_state_dict(state)
         return Course(losses, best)
 
+    def transform(self, X: Any) -> Floats:
+        """The last hidden layer, (rows, units), after ReLU."""
+        return self._through(self._network[:-1], X)
+
     def _raw(self, X: Any) -> Floats:
         """Raw output, (rows, outputs)."""
+        return self._through(self._network, X)
+
+    def _through(self, layers: Any, X: Any) -> Floats:
         torch = require("torch", extra="torch", what=type(self).__name__)
         from boostbp.interop.mixture_network import torch_threads
 
         with torch.no_grad(), torch_threads(self.n_jobs):
-            raw: Floats = self._network(self._columns(torch.from_numpy(self._read(X)))).double().numpy()
-        return raw
+            found: Floats = layers(self._columns(torch.from_numpy(self._read(X)))).double().numpy()
+        return found
 
     def _read(self, X: Any) -> Floats:
         return read_input(self, X, reset=False, categorical_features="from_dtype").X

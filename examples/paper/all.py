@@ -19,7 +19,7 @@ import fragile
 import mixtures
 import random_network
 import tsne
-from common import Experiment, Options, complaints, markdown, parser, run
+from common import Experiment, Options, complaints, made, markdown, parser, run
 
 from boostbp.report.machine import machine
 
@@ -28,15 +28,20 @@ EXPERIMENTS: list[Experiment] = [
 ]
 
 
-def table(parts: list[str], options: Options) -> str:
-    """The page: tables with date, versions and how to get them again."""
+def table(parts: list[str], options: Options, found: list[tuple[dict, dict]]) -> str:
+    """The page: tables with dates, versions and how to get them again."""
     versions = ", ".join(f"{name} {value}" for name, value in machine().items())
     again = f"python examples/paper/all.py --data-dir FOLDER --backend {options.backend}"
-    again += " --quick" if options.quick else ""
+    for name in ("folds", "seeds"):
+        again += f" --{name} {getattr(options, name)}" if getattr(options, name) else ""
+    again += "".join(f" --{name}" for name in ("quick", "recorded") if getattr(options, name))
+    of = made(found)
+    days = " to ".join(dict.fromkeys([of["date"][0], of["date"][-1]])) if of["date"] else "no date on record"
     head = [
         "# The experiments of the paper",
-        f"{dt.date.today().isoformat()}, backend {options.backend}; {versions}. Mean ± standard deviation "
-        f"(number of folds or seeds). Again: `{again}`.",
+        f"Backend {options.backend}; cells of {days}, by {len(of['source'])} versions of the code; table of "
+        f"{dt.date.today().isoformat()}: {versions}. Mean ± standard deviation (number of folds or seeds), seconds of "
+        f"one thread for each. Again: `{again}`.",
     ]
     return "\n\n".join([*head, *parts]) + "\n"
 
@@ -62,15 +67,18 @@ def sheet(pictures: list[Path], path: Path) -> None:
 def main() -> None:
     """Run what is not done yet."""
     options = Options(**vars(parser(__doc__).parse_args()))
-    parts, pictures = [], []
+    parts: list[str] = []
+    pictures: list[Path] = []
+    every: list[tuple[dict, dict]] = []
     for experiment in EXPERIMENTS:
         found = run(experiment, options)
+        every += found
         parts.append("\n\n".join([f"## {experiment.title}", markdown(experiment.rows(found)), *complaints(found)]))
-        pictures.append(options.out / f"{experiment.name}.png")
-        (options.out / "table.md").write_text(table(parts, options), encoding="utf-8")
-    sheet(pictures, options.out / "sheet.png")
+        pictures.append(options.result(experiment.name, "png"))
+        options.result("table", "md").write_text(table(parts, options, every), encoding="utf-8")
+    sheet(pictures, options.result("sheet", "png"))
     print("\n\n".join(parts))
-    print(f"\nTable and pictures: {options.out / 'table.md'}, sheet.png")
+    print(f"\nTable and pictures: {options.result('table', 'md')}, {options.result('sheet', 'png')}")
 
 
 if __name__ == "__main__":

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
+import boostbp
 from boostbp.report.machine import machine
 
 __all__ = [
@@ -24,6 +28,7 @@ __all__ = [
     "Options",
     "Row",
     "complaints",
+    "made",
     "main",
     "markdown",
     "parser",
@@ -48,6 +53,10 @@ class Options:
     jobs: int = 1
     recorded: bool = False
 
+    def result(self, name: str, ending: str) -> Path:
+        """The file of a result: libraries may share a folder, and the rivals that they share."""
+        return self.out / f"{name}-{self.backend}.{ending}"
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -64,7 +73,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the table: the paper's figure, what came out here by fold or seed, and what it should be."""
+    """A line of the table: the paper's figure, what came out here by fold or seed, and what it should be.
+
+    `reached` is None where there is nothing to reach, or nothing was run.
+    """
 
     data: str
     model: str
@@ -123,12 +135,12 @@ def run(experiment: Experiment, options: Options) -> list[tuple[dict, dict]]:
     done = (read(RECORDED) if options.recorded else {}) | read(log)
     todo = [cell for cell in cells if cell.key not in done]
     with (
-        log.open("a", encoding="utf-8") as lines,
+        _appended(log) as lines,
         tqdm(total=len(cells), initial=len(cells) - len(todo), desc=experiment.title, unit="cell") as bar,
     ):
         jobs = (delayed(_work)(cell, options.data_dir) for cell in todo)
         for key, outcome in Parallel(options.jobs, return_as="generator_unordered")(jobs):
-            if "missing" not in outcome:
+            if not outcome.keys() & {"missing", "broken"}:
                 lines.write(json.dumps({"cell": key, "outcome": outcome}) + "\n")
                 lines.flush()
             done[key] = outcome
@@ -141,41 +153,74 @@ def run(experiment: Experiment, options: Options) -> list[tuple[dict, dict]]:
 def read(log: Path) -> dict[str, dict]:
     """Finished cells of a file of JSON lines; a line that was torn by an interruption counts as not done."""
     done = {}
-    if log.exists():
-        text = log.read_text(encoding="utf-8")
-        if text and not text.endswith("\n"):
-            text = text[: text.rfind("\n") + 1]
-            log.write_text(text, encoding="utf-8")
-        for line in text.splitlines():
+    for line in log.read_text(encoding="utf-8").splitlines() if log.exists() else ():
+        try:
             kept = json.loads(line)
-            done[kept["cell"]] = kept["outcome"]
+        except json.JSONDecodeError:
+            continue
+        done[kept["cell"]] = kept["outcome"]
     return done
 
 
+def _appended(log: Path) -> Any:
+    """The file, open for more lines; one that was torn does not take the next one with it."""
+    lines = log.open("a+b")
+    if lines.tell() > 0:
+        lines.seek(-1, os.SEEK_END)
+        if lines.read() != b"\n":
+            lines.write(b"\n")
+    lines.close()
+    return log.open("a", encoding="utf-8")
+
+
+@cache
+def _source() -> str:
+    """A name for the code of the package: another one where a line of it is another."""
+    folder = Path(boostbp.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
 def _work(cell: Cell, data_dir: Path | None) -> tuple[str, dict]:
+    """What came of a cell, with what it took, when, and by which code."""
+    begun = time.perf_counter()
     try:
         outcome = cell.work(data_dir, **cell.about)
     except FloatingPointError as error:  # an explosion is a result
         outcome = {"failed": str(error)}
     except (FileNotFoundError, ImportError) as error:
         outcome = {"missing": str(error)}
-    return cell.key, json.loads(json.dumps(outcome))  # the same whether it comes from here or from the file
+    except Exception as error:  # one cell does not end a run of hours
+        outcome = {"broken": f"{type(error).__name__}: {error}"}
+    made = {
+        "seconds": round(time.perf_counter() - begun, 2), "date": dt.date.today().isoformat(), "source": _source()
+    }  # fmt: skip
+    # the same whether it comes from here or from the file
+    return cell.key, json.loads(json.dumps(outcome | made))
 
 
 def _report(experiment: Experiment, options: Options, found: list[tuple[dict, dict]]) -> None:
     rows = experiment.rows(found)
     content = {
         "experiment": experiment.title,
-        "date": dt.date.today().isoformat(),
+        "backend": options.backend,
+        "made": made(found),
         "machine": machine(),
         "quick": options.quick,
         "rows": [asdict(row) for row in rows],
     }
-    target = options.out / f"{experiment.name}.json"
+    target = options.result(experiment.name, "json")
     aside = target.with_suffix(".part")
     aside.write_text(json.dumps(content, indent=1), encoding="utf-8")
     os.replace(aside, target)
-    picture(experiment, found).savefig(options.out / f"{experiment.name}.png", dpi=110)
+    picture(experiment, found).savefig(options.result(experiment.name, "png"), dpi=110)
+
+
+def made(found: list[tuple[dict, dict]]) -> dict[str, list[str]]:
+    """The days on which cells were run, and the names of the code that ran them."""
+    return {name: sorted({outcome[name] for _, outcome in found if name in outcome}) for name in ("date", "source")}
 
 
 def picture(experiment: Experiment, found: list[tuple[dict, dict]]) -> Any:
@@ -195,7 +240,7 @@ def complaints(found: list[tuple[dict, dict]]) -> list[str]:
     """What went wrong, one line for each reason."""
     counted: dict[str, int] = {}
     for about, outcome in found:
-        for what in ("failed", "missing"):
+        for what in ("failed", "missing", "broken"):
             if what in outcome:
                 name = about.get("model") or about.get("settings") or about.get("shape")
                 reason = outcome[what] if what == "missing" else f"{about.get('data', '')} {name}: {outcome[what]}"
@@ -212,9 +257,7 @@ def markdown(rows: Sequence[Row]) -> str:
             here += f" ± {np.std(row.values):.2g} ({len(row.values)})"
         if row.note:
             here += f", {row.note}"
-        verdict = {True: f"{row.aim}: yes", False: f"{row.aim}: **no**", None: row.aim}[
-            row.reached if row.values else None
-        ]
+        verdict = {True: f"{row.aim}: yes", False: f"{row.aim}: **no**", None: row.aim}[row.reached]
         lines.append(f"| {row.data} | {row.model} | {row.paper} | {here} | {verdict} |")
     return "\n".join(lines)
 
@@ -224,4 +267,4 @@ def main(experiment: Experiment, description: str | None) -> None:
     options = Options(**vars(parser(description).parse_args()))
     found = run(experiment, options)
     print(markdown(experiment.rows(found)), *complaints(found), sep="\n")
-    print(f"Results and picture: {options.out / experiment.name}.json, .png")
+    print(f"Results and picture: {options.result(experiment.name, 'json')}, .png")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from candidates import PAPER, layers
 from common import Cell, Experiment, Options, Row, main
-from models import cells_of, scores
+from models import at_least, cells_of, row, scores
 
 DATA = "protein"
 LAYERS = (1, 2, 3, 4)
@@ -41,12 +41,12 @@ def cells(options: Options) -> list[Cell]:
 
 
 def rows(found: list[tuple[dict, dict]]) -> list[Row]:
-    by_model, made = scores(found, DATA), []
+    made = []
     for n, printed in zip(LAYERS, PRINTED, strict=True):
-        made.append(Row("protein", f"{n} hidden layers of 16, paper's settings", by_model[_of_paper(n)], printed))
-        values = by_model[_of_best(n)]
-        reached = bool(values and np.mean(values) >= AIM)
-        made.append(Row("protein", f"{n} hidden layers of 16, best settings", values, "", ">= .6100", reached))
+        label = f"{n} hidden layers of 16, "
+        made.append(row(found, DATA, _of_paper(n), printed, label=f"{label}paper's settings"))
+        aim = f">= {AIM:.4f}"
+        made.append(row(found, DATA, _of_best(n), "", aim, at_least(AIM), label=f"{label}best settings"))
     return made
 
 

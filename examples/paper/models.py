@@ -1,23 +1,23 @@
-"""Models of the tables: ours by a short list of settings, all others by a search of the same care; validation chooses.
+"""Models of the tables: ours by a short list of settings, all others by a search; validation chooses.
 
 The validation rows are part of the training rows. All models choose their length and their settings by the same
 validation rows; the test rows give the figure and nothing else. On real data what was chosen is then trained once more
-on all training rows, for the length that was found; ours with the package's defaults hold rows out by themselves, and
-need no others where there is nothing to choose. On small data all that is done for several cuts of the training rows,
-and the model is the average of as many models, for ours and all others alike. The paper's settings are one model, as in
-the paper, at its best epoch.
+on all training rows: single layers, and ours with the paper's settings, for the length that was found. Ours that stop
+early hold a tenth of the rows out by themselves, and need no others where there is nothing to choose. On small data all
+that is done for several cuts of the training rows, and the model is the average of as many models, for ours and all
+others alike; with the paper's settings it is one model, as in the paper, at its best epoch. Searches have as many
+trials, not as many seconds: the tables give the seconds of each.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import tasks
-from common import Cell, Options
+from common import Cell, Options, Row
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, root_mean_squared_error
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
@@ -26,23 +26,42 @@ from boostbp.report.contenders import Contender, Split, train
 from boostbp.report.rivals import rival
 from boostbp.report.tuning import score_of, tune
 
-__all__ = ["KINDS", "OTHERS", "best", "cells_of", "scored", "scores", "splits"]
+__all__ = [
+    "OF_PAPER",
+    "OTHERS",
+    "at_least",
+    "at_most",
+    "best",
+    "cells_of",
+    "kind_of",
+    "row",
+    "scored",
+    "scores",
+    "splits",
+]
 
 VALIDATION = 0.15
 PARTS = {"protein": 3}  # of the others one
 TRIALS, QUICK_TRIALS = 8, 2
+MORE_TRIALS = {"income": 32, "drug": 32}  # where single layers take seconds
 QUICK_EPOCHS, QUICK_SECONDS = 12, 60.0  # seconds of stacks of trees alone: mixtures are quick
-# The paper's GBDT has constant leaves; its GBDT-PL is a single layer of ours with phi = [1, x].
-OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "GBDT": ("hist", {}),
-    "XGBoost": ("xgboost", {}),
-    "GBDT-PL": ("single", {"basis": "linear", "base": None, "extra_trees": False}),
-    "LightGBM": ("lightgbm", {}),
-    "LightGBM linear_tree": ("linear_tree", {}),
-    "NN": ("mlp", {}),
+# The paper's GBDT has constant leaves; its GBDT-PL is one layer of GBDT-BP, whose leaves and base are searched here.
+SINGLE_LAYER = "GBDT-PL"
+OTHERS = {
+    "GBDT": "hist",
+    "XGBoost": "xgboost",
+    SINGLE_LAYER: "single",
+    "LightGBM": "lightgbm",
+    "LightGBM linear_tree": "linear_tree",
+    "NN": "mlp",
 }
-KINDS = {"GBDT-NN": "gbdt-nn", "NN-GBDT": "nn-gbdt"}  # any other model of ours is a stack of trees
 OF_PAPER = "paper's settings"
+
+
+def kind_of(model: str) -> str:
+    """What a model of ours is made of, by its name: a mixture, or a stack of trees."""
+    kind = model.split(",")[0].lower()
+    return kind if kind in ("gbdt-nn", "nn-gbdt") else "deep"
 
 
 def splits(task: tasks.Task, fold: int, parts: int, seed: int) -> Iterator[Split]:
@@ -68,7 +87,6 @@ def scored(
     data_dir: Path | None, *, data: str, fold: int, seed: int, parts: int, again: bool = False, **how: Any
 ) -> dict[str, Any]:
     """RMSE or accuracy on the test rows of a fold, by the settings that the validation rows like best."""
-    begun = time.perf_counter()
     task = tasks.load(data, data_dir)
     rows, test = task.folds[fold]
     outputs, chosen = [], []
@@ -88,17 +106,17 @@ def scored(
         score = root_mean_squared_error(task.y[test], output)
     else:
         score = accuracy_score(task.y[test], output.argmax(axis=1))
-    return {"score": float(score), "chosen": chosen, "seconds": time.perf_counter() - begun}
+    return {"score": float(score), "chosen": chosen}
 
 
 def _chosen(split: Split, task: str, *, model: str, seed: int, again: bool, **how: Any) -> Chosen:
-    """What the validation rows like best of a model."""
+    """What the validation rows like best of a model; without a length if it finds one by itself, or has one."""
     if "trials" in how:
-        name, fixed = OTHERS[model]
-        tuned = tune(rival(name, **fixed), split, task=task, trials=how["trials"], seed=seed, n_jobs=1)
+        name, given = OTHERS[model], {key: how[key] for key in ("backend",) if key in how}
+        tuned = tune(rival(name, **given), split, task=task, trials=how["trials"], seed=seed, n_jobs=1)
         return Chosen(rival(name, **tuned.params), tuned.model, tuned.length, tuned.score)
-    kind = KINDS.get(model, "deep")
-    holds_out = again and kind == "deep"  # itself
+    kind = kind_of(model)
+    holds_out = again and all(params.get("early_stopping", True) for params in how["candidates"])
     if holds_out and len(how["candidates"]) == 1:
         return Chosen(_contender(kind, how["candidates"][0], how["backend"]))
     found = best(split, task, kind=kind, seed=seed, **how)
@@ -156,11 +174,15 @@ def cells_of(
     how: dict[str, dict[str, Any]] = {}
     for name, candidates in ours.items():
         if options.quick:
-            bound = {} if name in KINDS else {"max_time": QUICK_SECONDS}
+            bound = {"max_time": QUICK_SECONDS} if kind_of(name) == "deep" else {}
             candidates = [{**candidates[0], "epochs": QUICK_EPOCHS, **bound}]
-        how[name] = {"backend": options.backend, "candidates": candidates}
-        how[name] |= {"parts": 1} if OF_PAPER in name else care
-    how |= {name: {"trials": QUICK_TRIALS if options.quick else TRIALS, **care} for name in others}
+        how[name] = {"backend": options.backend, "candidates": candidates, **care}
+        if OF_PAPER in name:
+            how[name]["parts"] = 1
+    trials = QUICK_TRIALS if options.quick else MORE_TRIALS.get(data, TRIALS)
+    how |= {name: {"trials": trials, **care} for name in others}
+    if SINGLE_LAYER in how:
+        how[SINGLE_LAYER]["backend"] = options.backend
     return [
         Cell(scored, {"data": data, "fold": fold, "seed": seed, "model": name, **each})
         for seed in range(options.seeds or 1)
@@ -183,9 +205,43 @@ def _plain(value: Any) -> Any:
 
 
 def scores(found: list[tuple[dict, dict]], data: str) -> dict[str, list[float]]:
-    """Score of each fold, by model; what exploded has none."""
-    made: dict[str, list[float]] = {}
+    """Score of each fold, the mean over its seeds, by model; what exploded has none."""
+    made: dict[str, dict[int, list[float]]] = {}
     for about, outcome in found:
         if about["data"] == data:
-            made.setdefault(about["model"], []).extend([outcome["score"]] if "score" in outcome else [])
-    return made
+            of_fold = made.setdefault(about["model"], {}).setdefault(about["fold"], [])
+            of_fold.extend([outcome["score"]] if "score" in outcome else [])
+    return {model: [float(np.mean(each)) for each in folds.values() if each] for model, folds in made.items()}
+
+
+def row(
+    found: list[tuple[dict, dict]],
+    data: str,
+    model: str,
+    paper: str = "",
+    aim: str = "",
+    reached: Callable[[float], bool] | None = None,
+    label: str = "",
+) -> Row:
+    """A line of the table: a model's scores, seconds of a cell, and whether their mean is what it should be.
+
+    It is not where a cell failed.
+    """
+    outcomes = [outcome for about, outcome in found if (about["data"], about["model"]) == (data, model)]
+    values = scores(found, data).get(model, [])
+    verdict = None
+    if reached is not None and not any({"missing", "broken"} & outcome.keys() for outcome in outcomes):
+        verdict = all("score" in outcome for outcome in outcomes) and reached(float(np.mean(values)))
+    took = [outcome["seconds"] for outcome in outcomes if "score" in outcome and "seconds" in outcome]
+    note = f"{np.mean(took):.0f} s" if took else ""
+    return Row(data, label or model, values, paper, aim, verdict, note)
+
+
+def at_least(aim: float) -> Callable[[float], bool]:
+    """Whether an accuracy, to four digits as the paper gives it, is as good."""
+    return lambda mean: round(mean, 4) >= aim
+
+
+def at_most(aim: float) -> Callable[[float], bool]:
+    """Whether an error, to four digits, is as good."""
+    return lambda mean: round(mean, 4) <= aim
