@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,14 +39,31 @@ def hold_out(
     from sklearn.model_selection import train_test_split  # brings a third of the package's time to import
 
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
-    rows = np.arange(len(y))
+    rows, lone = _without_lone(strata, len(y))
+    n_held = min(int(np.ceil(share * len(y))), len(rows) - 1)
+    if n_held < 1:
+        return table, y, weight, []
+    cut = partial(train_test_split, rows, test_size=n_held, random_state=seed)
     try:
-        train, held = train_test_split(rows, test_size=share, random_state=seed, stratify=strata)
-    except ValueError:  # a class too small to be split: without strata
-        train, held = train_test_split(rows, test_size=share, random_state=seed)
+        train, held = cut(stratify=None if strata is None else strata[rows])
+    except ValueError:  # more classes than held-out rows, say: without strata
+        train, held = cut()
+        lone = np.concatenate([lone, held[~np.isin(strata[held], strata[train])]])
+        held = np.setdiff1d(held, lone)
+    train = np.concatenate([train, lone])
     if not (weight[held].any() and weight[train].any()):
         return table, y, weight, []
     train.sort()
     held.sort()
     held_out = EvalSet("held_out", table.X[held], y[held], weight[held], taken=True)
     return table.take(train), y[train], weight[train], [held_out]
+
+
+def _without_lone(strata: Any, n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows that may be held out, and those that are the only one of their class, which nothing else would teach."""
+    rows = np.arange(n_rows)
+    if strata is None:
+        return rows, rows[:0]
+    _, classes, members = np.unique(strata, return_inverse=True, return_counts=True)
+    lone = members[classes] == 1
+    return rows[~lone], rows[lone]

@@ -122,7 +122,8 @@ class Choice:
             [
                 "Loss on held-out rows:",
                 *(f"  {one.loss:.6g}  {one.name}" for one in self.candidates),
-                f"Depth lowered it by {self.gain:.3g}, standard error {self.error:.3g}: {verdict}.",
+                f"Depth lowered it by {self.gain:.3g}, standard error {self.error:.3g}: {verdict}. "
+                "These rows chose the model, too: on others it may gain less.",
                 f"The model is {made_of}{refitted}.",
                 *(hurried if self.hurried else []),
             ]

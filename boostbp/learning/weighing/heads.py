@@ -21,7 +21,7 @@ __all__ = ["Head", "Rows", "again", "boost"]
 Floats = NDArray[np.float64]
 PIECE = 25  # rounds between looks at the held-out rows
 PATIENCE = 3  # pieces without gain before the end
-LEAST = 1e-4  # share of the loss of the baseline that counts as a gain
+LEAST = 1e-4  # share of what the first piece gains that counts as a gain: losses may be known but for a constant
 MOST = 160  # pieces
 
 
@@ -103,12 +103,14 @@ def boost(
     growing = rows.pieces(settings)
     raw = np.broadcast_to(rows.baseline, (len(held_X), len(rows.baseline)))
     pieces: list[Layer] = []
-    best, best_score, held = 1, np.inf, raw
-    least = LEAST * score(raw)
+    constant = score(raw)
+    best, best_score, held, least = 1, np.inf, raw, 0.0
     while not pieces or (len(pieces) < min(MOST, best + PATIENCE) and not over()):
         pieces.append(next(growing))
         raw = raw + pieces[-1].predict(held_X, n_jobs=rows.n_threads)
         now = score(raw)
+        if len(pieces) == 1:
+            least = LEAST * max(constant - now, 0.0)
         if now < best_score - least or len(pieces) == 1:
             best, best_score, held = len(pieces), now, raw
     return _together(pieces[:best]), held, Head(settings, best)

@@ -183,7 +183,7 @@ def _candidates(
     asked for, alone, then single layers.
     """
     narrow, n_at_once = _shared(pool)
-    variants = list(_variants(pool.settings, additive=pool.bends(pool.table)))
+    variants = list(_variants(narrow.settings, additive=pool.bends(pool.table)))
     left = [turns_left(1 + len(variants), number, n_at_once) for number in range(1 + len(variants))]
     singles = narrow.singles(budget, n_at_once)
     trained = (

@@ -1,0 +1,46 @@
+"""Rows that are held out of those to learn from."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from boostbp import BoostBPClassifier
+from boostbp.backends.base import Table
+from boostbp.estimators.held_out import hold_out
+
+
+def parts(labels, seed=0):
+    """Labels that are learned from, and those held out."""
+    asked = SimpleNamespace(early_stopping="auto", epochs=1, validation_fraction=0.1, random_state=seed)
+    rows = np.arange(len(labels), dtype=np.float64)[:, None]
+    table, y, weight, sets = hold_out(asked, Table(rows), labels[:, None].astype(float), np.ones(len(labels)), labels)
+    held = [*(each.X for each in sets), np.empty((0, 1))]
+    every = np.concatenate([table.X, *held]).ravel()
+    assert np.array_equal(np.sort(every), rows.ravel())
+    assert len(y) == len(weight) == len(table.X)
+    return labels[table.X.ravel().astype(int)], labels[held[0].ravel().astype(int)]
+
+
+@pytest.mark.parametrize("sizes", [[119, 1], [180, 19, 1], [5] * 60, [2] * 40, [98, 1, 1], [1] * 60, [1] * 59 + [2]])
+def test_every_class_is_learned_from(sizes):
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    for seed in range(20):
+        learned, _ = parts(labels, seed)
+        assert set(learned) == set(range(len(sizes)))
+
+
+def test_a_lone_row_does_not_keep_others_from_their_shares():
+    for seed in range(20):
+        _, held = parts(np.repeat([0, 1, 2], [180, 19, 1]), seed)
+        assert np.bincount(held, minlength=3).tolist() == [45, 5, 0]
+
+
+def test_the_only_row_of_a_class_is_not_denied():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 3)), np.arange(120) == 7
+    settings = {"n_estimators": 5, "epochs": 1, "deep": True}
+    models = [BoostBPClassifier((2,), random_state=seed, **settings).fit(X, y) for seed in range(8)]
+    assert min(model.predict_proba(X)[:, 1].mean() for model in models) > 1 / 1000
