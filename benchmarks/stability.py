@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends import available
+from boostbp.report.machine import source
 
 __all__ = ["BOUND", "data", "drawn", "main", "outcome", "report"]
 
@@ -188,6 +189,22 @@ def report(found: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def _known(file: Path) -> dict[int, dict[str, Any]]:
+    """What this code found before; of a line that was torn only the others are left."""
+    done: dict[int, dict[str, Any]] = {}
+    whole = []
+    for line in file.read_text().splitlines() if file.exists() else ():
+        try:
+            one = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        whole.append(line + "\n")
+        if one.pop("source", None) == source():
+            done[one["number"]] = one
+    file.write_text("".join(whole))
+    return done
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Fit the settings that the file does not hold yet, print the figures; 1 if one is not bounded."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stability", description=__doc__)
@@ -196,14 +213,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--file", type=Path, default=Path("build/stability.jsonl"), help="what was found so far")
     options = parser.parse_args(argv)
     options.file.parent.mkdir(parents=True, exist_ok=True)
-    known = [json.loads(line) for line in options.file.read_text().splitlines()] if options.file.exists() else []
-    done = {one["number"]: one for one in known}
+    done = _known(options.file)
     numbers = range(options.first, options.first + options.settings)
     with options.file.open("a") as file:
         for number in numbers:
             if number not in done:
                 done[number] = outcome(number)
-                file.write(json.dumps(done[number]) + "\n")
+                file.write(json.dumps({**done[number], "source": source()}) + "\n")
                 file.flush()
     found = [done[number] for number in numbers]
     print(report(found))

@@ -113,13 +113,13 @@ SPACES: Mapping[str, Space] = {
         "deep": Choice(("auto", True)),
     },
     "single": {
-        "n_estimators": Choice((100, 400)),
+        "n_estimators": Choice((100, 400, 1000)),
         "learning_rate": Number(0.03, 0.2, log=True),
         "max_depth": Integer(1, 6),
         "min_samples_leaf": Integer(5, 100, log=True),
         "reg_lambda": Number(0.1, 100.0, log=True),
-        "basis": Choice(("linear", "quadratic")),
-        "base": Choice(("ridge", None)),
+        "basis": Choice(("constant", "linear", "quadratic")),
+        "base": Choice(("ridge", "additive", None)),
         "extra_trees": Choice(("auto", False)),
     },
     "gbdt-nn": {
@@ -160,8 +160,8 @@ SPACES: Mapping[str, Space] = {
     },
     "mlp": {
         "layers": Integer(1, 3),
-        "units": Choice((32, 64, 128, 256)),
-        "dropout": Number(0.0, 0.5),
+        "units": Choice((16, 32, 64, 128, 256)),
+        "dropout": Choice((0.0, 0.0, 0.1, 0.3)),  # which smooth targets do without
         "learning_rate": Number(3e-4, 1e-2, log=True),
         "weight_decay": Number(1e-6, 1e-1, log=True),
         "batch_size": Choice((32, 128, 512)),

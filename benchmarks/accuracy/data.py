@@ -12,7 +12,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import datasets
-from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold, train_test_split
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    train_test_split,
+)
 
 from benchmarks.accuracy import synthetic
 from boostbp.report.contenders import Split
@@ -114,7 +121,11 @@ def cut(name: str, fold: int, data_dir: Path | None, rows: int) -> Fold:
         numbers = np.cumsum(known) - 1
         labels = numbers[labels]
     strata = None if labels is None else labels[train]
-    fit, valid = train_test_split(train, test_size=VALIDATION, random_state=fold, stratify=strata)
+    if table.groups is None:
+        fit, valid = train_test_split(train, test_size=VALIDATION, random_state=fold, stratify=strata)
+    else:
+        apart = GroupShuffleSplit(1, test_size=VALIDATION, random_state=fold)
+        fit, valid = (train[part] for part in next(apart.split(train, groups=table.groups[train])))
     y = table.y if labels is None else labels
     X_fit, X_valid, X_test = (_take(table.X, part) for part in (fit, valid, test))
     return Fold(Split(X_fit, y[fit], X_valid, y[valid]), X_test, y[test], 1.0 if classes else float(np.std(y)))

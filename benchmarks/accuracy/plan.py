@@ -17,7 +17,7 @@ SINGLE = ("lightgbm", "linear_tree", "xgboost", "hist", "single")
 CONTROLS = ("average", "linear-hidden", "before")
 NETWORKS = ("mlp", "gbdt-nn")
 MODELS = DEEP + SINGLE + CONTROLS + NETWORKS
-_TIMED = ("boostbp-tuned", "linear-hidden", "gbdt-nn")
+_TIMED = ("boostbp-tuned", "gbdt-nn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Budget:
     rows : int
         Most rows to learn from and to choose by.
     seconds : float
-        Most seconds of one candidate of the searched deep models and mixtures.
+        Most seconds of one candidate of the searched deep model and mixture.
     hours : float
         After which no new cell is begun.
     """

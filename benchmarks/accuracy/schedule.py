@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +73,8 @@ def _group(
             continue
         if over():
             break
-        pool = pool or ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
-        done = [found for each in group if each.model in _DEFAULTS and (found := results.of(each))]
+        pool = pool or _worker()
+        done = [found for name in _DEFAULTS if (found := results.of(replace(cell, model=name)))]
         seconds = max((found["seconds"] for found in done), default=0.0)
         trees = max((found["trees"] or 0 for found in done), default=0)
         try:
@@ -84,3 +86,9 @@ def _group(
         say(cell, outcome)
     if pool is not None:
         pool.shutdown()
+
+
+def _worker() -> ProcessPoolExecutor:
+    """A process that leaves Ctrl-C to this one: a fit that heard it would end early, and count as done."""
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(1, context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))

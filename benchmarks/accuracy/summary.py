@@ -8,39 +8,52 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
-from benchmarks.accuracy.plan import MODELS, NETWORKS, SINGLE
+from benchmarks.accuracy.plan import NETWORKS, SINGLE
 
-__all__ = ["RIVALS", "Difference", "Overall", "Scores", "difference", "overall", "scores", "standard_error"]
+__all__ = [
+    "RIVALS",
+    "SHALLOW",
+    "Difference",
+    "Overall",
+    "Scores",
+    "difference",
+    "overall",
+    "scores",
+    "standard_error",
+]
 
-RIVALS = (*SINGLE, "average", *NETWORKS)
+SHALLOW = (*SINGLE, "average")
+RIVALS = (*SHALLOW, *NETWORKS)
 Line = Mapping[str, Any]
 Scores = dict[str, dict[str, dict[int, Line]]]  # by data set, model and fold
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A deep model against the rival that validation likes best, fold by fold; negative is better.
+    """A deep model against the rival with the best mean test score, fold by fold; negative is better.
 
     Attributes
     ----------
-    rivals : tuple of str
-        The rival of each fold.
+    rival : str
     mean, error : float
         Of the differences of the test scores, and its standard error (NaN for a single fold).
     relative : float
         Mean test score over the rival's.
     """
 
-    rivals: tuple[str, ...]
+    rival: str
     mean: float
     error: float
     relative: float
 
     @property
     def verdict(self) -> str:
-        """Won or lost by more than one standard error, or neither."""
-        if not np.isfinite(self.error) or abs(self.mean) <= self.error:
+        """Won or lost by more than one standard error, or neither; one fold tells neither."""
+        if np.isnan(self.error) and np.isfinite(self.mean):
+            return "one fold"
+        if abs(self.mean) <= self.error:
             return "even"
         return "won" if self.mean < 0 else "lost"
 
@@ -56,35 +69,36 @@ class Overall:
 
 
 def scores(lines: Iterable[Line]) -> Scores:
-    """Lines of cells that ran, by data set, model and fold; the last one of a cell counts."""
+    """Lines of cells that ran, by data set, model and fold; the last one of a cell counts. NaN is infinitely bad."""
     found: Scores = defaultdict(lambda: defaultdict(dict))
     for line in lines:
-        if line["state"] == "ran" and np.isfinite(line["score"]):
+        if line["state"] == "ran":
+            line = {**line, "score": float(np.nan_to_num(line["score"], nan=np.inf, posinf=np.inf))}
             found[line["set"]][line["model"]][line["fold"]] = line
     return found
 
 
 def standard_error(values: Sequence[float]) -> float:
-    """Of the mean; NaN for less than two values."""
-    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+    """Of the mean; NaN for less than two values, and where one is infinite."""
+    if len(values) < 2 or not np.isfinite(values).all():
+        return float("nan")
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def difference(models: Mapping[str, Mapping[int, Line]], name: str, rivals: Sequence[str]) -> Difference | None:
-    """A model against the best of some rivals; None if there is no fold on which all that ran can be compared."""
-    rivals = [rival for rival in rivals if models.get(rival)]
-    folds = sorted(models.get(name, {}))
-    folds = [fold for fold in folds if all(fold in models[rival] for rival in rivals)]
+    """A model against the best of some rivals, on the folds that all of them finished; None if there is none."""
+    folds = [fold for fold in sorted(models.get(name, {})) if all(fold in models.get(rival, {}) for rival in rivals)]
     if not folds or not rivals:
         return None
-    best = [min(rivals, key=lambda rival: models[rival][fold]["valid"]) for fold in folds]
+    means = {rival: float(np.mean([models[rival][fold]["score"] for fold in folds])) for rival in rivals}
+    best = min(means, key=means.__getitem__)
     ours = [models[name][fold]["score"] for fold in folds]
-    theirs = [models[rival][fold]["score"] for rival, fold in zip(best, folds, strict=True)]
-    gaps = [a - b for a, b in zip(ours, theirs, strict=True)]
-    return Difference(tuple(best), float(np.mean(gaps)), standard_error(gaps), float(np.mean(ours) / np.mean(theirs)))
+    gaps = [score - models[best][fold]["score"] for score, fold in zip(ours, folds, strict=True)]
+    return Difference(best, float(np.mean(gaps)), standard_error(gaps), float(np.mean(ours) / means[best]))
 
 
-def overall(found: Scores, models: Sequence[str] = MODELS) -> dict[str, Overall]:
-    """Each model over the sets on which all of the models finished the same folds."""
+def overall(found: Scores, models: Sequence[str]) -> dict[str, Overall]:
+    """Each model over the sets on which all of the models finished the same folds; equal ones share their ranks."""
     models = [model for model in models if any(model in of_set for of_set in found.values())]
     means = []
     for of_set in found.values():
@@ -95,8 +109,7 @@ def overall(found: Scores, models: Sequence[str] = MODELS) -> dict[str, Overall]
     if not means:
         return {}
     table = np.array(means)  # (sets, models)
-    ranks = 1 + (table[:, None, :] < table[:, :, None]).sum(axis=2)
-    best = table.min(axis=1, keepdims=True)
+    ranks, best = rankdata(table, axis=1), table.min(axis=1, keepdims=True)
     return {
         model: Overall(
             float(ranks[:, k].mean()),

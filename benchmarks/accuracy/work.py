@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import warnings
+import zlib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import numpy as np
 from benchmarks.accuracy.data import SETS, cut
 from benchmarks.accuracy.plan import Cell, contender
 from boostbp.report.contenders import Split, deep, train
+from boostbp.report.machine import source
 from boostbp.report.tuning import Metric, score_of, tune
 
 __all__ = ["run"]
@@ -42,9 +45,10 @@ def run(cell: Cell, data_dir: Path | None, min_seconds: float, trees: int) -> di
     dict
         ``state``, ``reason``; and of a cell that ran ``score`` (RMSE over the spread of the target, or log-loss),
         ``error`` (of classes), ``valid`` (as `score`, on the rows that chose), ``seconds`` (of all trials),
-        ``fit_seconds`` (of the trial chosen), ``trials``, ``params``, ``length``, ``trees``.
+        ``fit_seconds`` (of the trial chosen), ``trials``, ``params``, ``length``, ``trees``, ``min_seconds``, and
+        ``date`` and ``source``, the code that ran it.
     """
-    task = SETS[cell.set].task
+    task, seed = SETS[cell.set].task, zlib.crc32(f"{cell.set} {cell.fold}".encode()) % 2**31  # other draws on each
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the libraries, about what a candidate drew
@@ -53,7 +57,7 @@ def run(cell: Cell, data_dir: Path | None, min_seconds: float, trees: int) -> di
             if who.kind not in ("lightgbm", "xgboost", "hist", "average", "mlp"):
                 _rehearse(task)
             searched = 0.0 if trials == 1 else min_seconds
-            tuned = tune(who, fold.split, task=task, trials=trials, seed=cell.fold, min_seconds=searched)
+            tuned = tune(who, fold.split, task=task, trials=trials, seed=seed, min_seconds=searched)
             metric: Metric = "log_loss" if task == "classification" else "rmse"
             score = score_of(metric, tuned.model, fold.X_test, fold.y_test) / fold.spread
             error = score_of("error", tuned.model, fold.X_test, fold.y_test) if task == "classification" else None
@@ -74,4 +78,7 @@ def run(cell: Cell, data_dir: Path | None, min_seconds: float, trees: int) -> di
         "params": {name: value for name, value in tuned.params.items() if name != "max_time"},
         "length": tuned.length,
         "trees": tuned.trees,
+        "min_seconds": round(searched, 3),
+        "date": dt.date.today().isoformat(),
+        "source": source(),
     }

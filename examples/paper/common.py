@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import hashlib
 import json
 import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
-import boostbp
-from boostbp.report.machine import machine
+from boostbp.report.machine import machine, source
 
 __all__ = [
     "RECORDED",
@@ -173,16 +170,6 @@ def _appended(log: Path) -> Any:
     return log.open("a", encoding="utf-8")
 
 
-@cache
-def _source() -> str:
-    """A name for the code of the package: another one where a line of it is another."""
-    folder = Path(boostbp.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:12]
-
-
 def _work(cell: Cell, data_dir: Path | None) -> tuple[str, dict]:
     """What came of a cell, with what it took, when, and by which code."""
     begun = time.perf_counter()
@@ -195,7 +182,7 @@ def _work(cell: Cell, data_dir: Path | None) -> tuple[str, dict]:
     except Exception as error:  # one cell does not end a run of hours
         outcome = {"broken": f"{type(error).__name__}: {error}"}
     made = {
-        "seconds": round(time.perf_counter() - begun, 2), "date": dt.date.today().isoformat(), "source": _source()
+        "seconds": round(time.perf_counter() - begun, 2), "date": dt.date.today().isoformat(), "source": source()
     }  # fmt: skip
     # the same whether it comes from here or from the file
     return cell.key, json.loads(json.dumps(outcome | made))

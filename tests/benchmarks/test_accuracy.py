@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import signal
 import sys
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -96,7 +99,7 @@ def test_command_goes_on_where_it_ended(tmp_path, capsys):
 
 
 class Dies:
-    def __init__(self, *args):
+    def __init__(self, *args, **kwargs):
         pass
 
     def submit(self, *args):
@@ -123,6 +126,32 @@ def test_interruption_is_passed_on_and_keeps_no_half_cell(tmp_path, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         schedule.run_all([[CELL]] * 50, results, None, workers=1, until=np.inf, say=lambda *told: None)
     assert results.lines == []
+
+
+def test_a_worker_leaves_the_interrupt_to_the_parent():
+    """A fit that hears it ends early with what it has, which is not what the cell asked for."""
+    with schedule._worker() as pool:
+        worker = pool.submit(os.getpid).result()
+        assert worker != os.getpid()
+        os.kill(worker, signal.SIGINT)
+        assert pool.submit(os.getpid).result() == worker
+
+
+def test_rivals_get_the_seconds_and_trees_of_deep_models_that_ran_before(tmp_path, monkeypatch):
+    asked = []
+
+    class Asked(Dies):
+        def submit(self, work, *what):
+            asked.append(what)
+            raise BrokenProcessPool
+
+    monkeypatch.setattr(schedule, "ProcessPoolExecutor", Asked)
+    results = Results(tmp_path / "some.jsonl")
+    results.add(replace(CELL, model="boostbp"), {**RAN, "seconds": 120.0, "trees": 5000})
+    results.add(replace(CELL, model="boostbp-xgboost"), {**RAN, "seconds": 130.0, "trees": 4000})
+    results.add(replace(CELL, model="boostbp-xgboost", fold=1), {**RAN, "seconds": 999.0})
+    schedule.run_all([[CELL]], results, None, workers=1, until=np.inf, say=lambda *told: None)
+    assert asked == [(CELL, None, 130.0, 5000)]
 
 
 def test_nothing_is_begun_after_the_hours_are_over(tmp_path):
@@ -156,28 +185,43 @@ FOUND = summary.scores(
 )
 
 
-def test_difference_is_to_the_rival_that_validation_likes_best_in_each_fold():
-    gap = summary.difference(FOUND["diabetes"], "boostbp", summary.RIVALS)
-    gaps = np.array([0.70 - 0.85, 0.90 - 0.95, 0.80 - 0.90])
-    assert gap.rivals == ("lightgbm", "lightgbm", "xgboost")
+RIVALS = ["lightgbm", "xgboost"]
+
+
+def test_difference_is_to_the_rival_with_the_best_mean_score():
+    gap = summary.difference(FOUND["diabetes"], "boostbp", RIVALS)
+    gaps = np.array([0.70 - 0.75, 0.90 - 0.60, 0.80 - 0.90])
+    assert gap.rival == "xgboost"
     assert gap.mean == pytest.approx(gaps.mean())
     assert gap.error == pytest.approx(gaps.std(ddof=1) / np.sqrt(3))
-    assert gap.relative == pytest.approx(2.4 / 2.7)
-    assert gap.verdict == "won"
-    assert summary.difference(FOUND["iris"], "boostbp", summary.RIVALS).verdict == "lost"
-    assert summary.difference(FOUND["iris"], "boostbp", ["hist"]) is None
+    assert gap.relative == pytest.approx(2.4 / 2.25)
+    assert gap.verdict == "even"
+    assert summary.difference(FOUND["diabetes"], "boostbp", ["lightgbm"]).verdict == "won"
+    assert summary.difference(FOUND["iris"], "boostbp", RIVALS).verdict == "lost"
+    assert summary.difference(FOUND["iris"], "boostbp", [*RIVALS, "hist"]) is None  # which has not run
+
+
+def test_one_fold_tells_neither_and_an_infinite_score_is_lost():
+    lines = lines_of("iris", "boostbp", [0.5, np.nan], [1.0] * 2) + lines_of("iris", "hist", [0.6] * 2, [1.0] * 2)
+    found = summary.scores(lines)
+    gap = summary.difference(found["iris"], "boostbp", ["hist"])
+    assert (gap.verdict, gap.relative) == ("lost", np.inf)
+    one = {model: {0: folds[0]} for model, folds in found["iris"].items()}
+    assert summary.difference(one, "boostbp", ["hist"]).verdict == "one fold"
 
 
 def test_ranks_are_means_over_sets():
-    models = summary.overall(FOUND)
+    models = summary.overall(FOUND, ["boostbp", *RIVALS, "hist"])
     assert {name: each.rank for name, each in models.items()} == {"boostbp": 2.0, "lightgbm": 2.0, "xgboost": 2.0}
+    tied = {"iris": {name: FOUND["iris"]["boostbp"] for name in ("boostbp", "xgboost")}}
+    assert {each.rank for each in summary.overall(tied, ["boostbp", "xgboost"]).values()} == {1.5}
     assert {name: each.share_best for name, each in models.items()} == {"boostbp": 0.0, "lightgbm": 0.5, "xgboost": 0.5}
     assert models["boostbp"].worst == pytest.approx(0.4 / 0.25)
 
 
 def test_page_and_picture_show_what_there_is(tmp_path):
     page = markdown(FOUND, "about")
-    assert "| diabetes | table | 0.8000 ± 0.0577 | lightgbm, xgboost | -0.1000 ± 0.0289 | 0.889 | won |" in page
-    assert "won 1, even 0, lost 1 of 2 sets; worst ratio 1.600" in page
+    assert "| diabetes | table | 0.8000 ± 0.0577 | xgboost | +0.0500 ± 0.1258 | 1.067 | even | 1.067 |" in page
+    assert "even 1, lost 1 of 2 sets; worst ratio 1.600" in page
     picture(FOUND, tmp_path / "some.png")
     assert (tmp_path / "some.png").stat().st_size > 5000

@@ -45,8 +45,14 @@ def test_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     file = tmp_path / "found.jsonl"
     assert stability.main(["--settings", "1", "--first", "7", "--file", str(file)]) == 0
     before = file.read_text()
+    file.write_text(before + '{"number": 8, "tas')  # as a killed process leaves it
     monkeypatch.setattr(stability, "outcome", None)  # nothing is fitted again
     assert stability.main(["--settings", "1", "--first", "7", "--file", str(file)]) == 0
     assert file.read_text() == before
     assert json.loads(before)["number"] == 7
     assert "1 settings" in capsys.readouterr().out
+    again = []
+    monkeypatch.setattr(stability, "source", lambda: "other code")
+    monkeypatch.setattr(stability, "outcome", lambda number: again.append(number) or json.loads(before))
+    stability.main(["--settings", "1", "--first", "7", "--file", str(file)])
+    assert again == [7]
