@@ -2,8 +2,8 @@
 
 python examples/paper/all.py --data-dir FOLDER [--quick] [--recorded] [--jobs 2] [--out paper-results]
 
-About 5 hours with --jobs 2 on two cores, a quarter of an hour with --quick. What the data are not there for is left
-out, and the table says so.
+Six hours or more with --jobs 2 on two cores, a quarter of an hour with --quick. What the data are not there for is
+left out, and the table says so.
 """
 
 from __future__ import annotations
