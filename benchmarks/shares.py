@@ -22,7 +22,7 @@ __all__ = ["profile"]
 
 # Functions whose time, with all that they call, makes up a share: (end of the file's path, function).
 _OUTER = {
-    "bin": [("learning/bound.py", "__init__")],
+    "bin": [("layers/bound.py", "__init__")],
     "grow": [("lightgbm/basic.py", "update"), ("xgboost/core.py", "boost")],
     "parse": [
         ("lightgbm/basic.py", "model_to_string"),
@@ -31,8 +31,8 @@ _OUTER = {
         ("xgboost/core.py", "save_raw"),
         ("_xgboost_ubj.py", "trees"),
     ],
-    "pull back": [("learning/layer.py", "vjp")],
-    "gradient": [("learning/objective.py", "gradient")],
+    "pull back": [("layers/layer.py", "vjp")],
+    "gradient": [("layers/objective.py", "gradient")],
     "leaves": [("kernels/fitting.py", "fit_trees")],
 }
 _INNER = {
