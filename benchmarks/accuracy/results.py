@@ -22,17 +22,19 @@ class Results:
     Parameters
     ----------
     path : Path
+    before : Path or None
+        A file of cells that were finished elsewhere.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, before: Path | None = None) -> None:
         self._path, self._lock = path, threading.Lock()
-        self.lines: list[dict[str, Any]] = []
+        self.lines: list[dict[str, Any]] = [] if before is None else _lines(before.read_text(encoding="utf-8"))
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             return
         text = path.read_text(encoding="utf-8")
         whole = text[: text.rfind("\n") + 1]
-        self.lines = [json.loads(line) for line in whole.splitlines()]
+        self.lines += _lines(whole)
         if whole != text:
             aside = path.with_suffix(".aside")
             aside.write_text(whole, encoding="utf-8")
@@ -51,3 +53,7 @@ class Results:
                 file.write(json.dumps(line) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
+
+
+def _lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]

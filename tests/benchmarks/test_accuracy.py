@@ -137,6 +137,19 @@ def test_a_worker_leaves_the_interrupt_to_the_parent():
         assert pool.submit(os.getpid).result() == worker
 
 
+def test_cells_on_record_are_not_run_again(tmp_path):
+    results = Results(tmp_path / "some.jsonl", command.RECORDED)
+    on_record = {(line["set"], line["fold"], line["model"]) for line in results.lines}
+    shown = {name for name, *_ in on_record}
+    assert len(on_record) == len(results.lines)
+    assert shown <= set(data.SETS)
+    budget = replace(FULL, folds=1, rows=3000, sets=("kin8nm",))
+    [group] = cells(budget, ["boostbp", "boostbp-xgboost", "lightgbm", "mlp", "gbdt-nn"])
+    assert [results.of(cell) is not None for cell in group[:-1]] == [True] * 4
+    results.add(CELL, RAN)
+    assert len(Results(tmp_path / "some.jsonl").lines) == 1  # the record is read, not written
+
+
 def test_rivals_get_the_seconds_and_trees_of_deep_models_that_ran_before(tmp_path, monkeypatch):
     asked = []
 
