@@ -24,8 +24,8 @@ deep models on that fold. `average` is a mean of LightGBM models with at least a
 more than 20 of them. Controls: `linear-hidden` is the deep model with a ridge regression for a hidden layer, `before`
 the deep model before any back-propagation, both searched. A model is taken as validation chose it, as it was trained,
 without refitting. Differences are to the rival with the best mean of test scores, which is harder than to the one that
-validation would choose, on the folds that all rivals finished. Chance alone
-wins or loses by more than a standard error two times in five over three folds, every other time over two.
+validation would choose, on the folds that all rivals finished. Chance alone wins or loses by more than a standard error
+two times in five over three folds, every other time over two.
 """
 
 
