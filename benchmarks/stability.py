@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import lines
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends import available
 from boostbp.report.machine import source
@@ -189,22 +190,6 @@ def report(found: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _known(file: Path) -> dict[int, dict[str, Any]]:
-    """What this code found before; of a line that was torn only the others are left."""
-    done: dict[int, dict[str, Any]] = {}
-    whole = []
-    for line in file.read_text().splitlines() if file.exists() else ():
-        try:
-            one = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        whole.append(line + "\n")
-        if one.pop("source", None) == source():
-            done[one["number"]] = one
-    file.write_text("".join(whole))
-    return done
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Fit the settings that the file does not hold yet, print the figures; 1 if one is not bounded."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stability", description=__doc__)
@@ -213,7 +198,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--file", type=Path, default=Path("build/stability.jsonl"), help="what was found so far")
     options = parser.parse_args(argv)
     options.file.parent.mkdir(parents=True, exist_ok=True)
-    done = _known(options.file)
+    known = [one for one in lines.read(options.file) if one.pop("source", None) == source()]  # by this code
+    done = {one["number"]: one for one in known}
     numbers = range(options.first, options.first + options.settings)
     with options.file.open("a") as file:
         for number in numbers:

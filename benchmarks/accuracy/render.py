@@ -18,14 +18,14 @@ __all__ = ["markdown", "picture"]
 LEGEND = """\
 Scores are of test rows: RMSE over the spread of the target, or log-loss; less is better. After ± the standard error
 over folds. Deep models: `boostbp` and `boostbp-xgboost` are one fit with the default settings on either library,
-`boostbp-tuned` is a search like that of the rivals, of candidates of 30 seconds at most, as that of `gbdt-nn`. Rivals
-are searched with the number of trials above, the first with their defaults, and for at least the seconds of the default
-deep models on that fold. `average` is a mean of LightGBM models with at least as many trees as the deep model, but no
-more than 20 of them. Controls: `linear-hidden` is the deep model with a ridge regression for a hidden layer, `before`
-the deep model before any back-propagation, both searched. A model is taken as validation chose it, as it was trained,
-without refitting. Differences are to the rival with the best mean of test scores, which is harder than to the one that
-validation would choose, on the folds that all rivals finished. Chance alone wins or loses by more than a standard error
-two times in five over three folds, every other time over two.
+`boostbp-tuned` is a search like that of the rivals, but of candidates with a limit of time, as that of `gbdt-nn`.
+Rivals are searched with the number of trials above, the first with their defaults, and for at least the seconds of the
+default deep models on that fold. `average` is a mean of LightGBM models with at least as many trees as the deep model,
+but no more than 20 of them. Controls: `linear-hidden` is the deep model with a ridge regression for a hidden layer,
+`before` the deep model before any back-propagation, both searched. A model is taken as validation chose it, as it was
+trained, without refitting. Differences are to the rival with the best mean of test scores, which is harder than to the
+one that validation would choose, on the folds that all rivals finished. Chance alone wins or loses by more than a
+standard error two times in five over three folds, every other time over two.
 """
 
 
@@ -44,7 +44,7 @@ def picture(found: Scores, path: Path) -> None:
     from boostbp.extras import require
 
     figure_of = require("matplotlib.figure", extra="plots", what="the picture")
-    sets = [name for name in SETS if name in found]
+    sets, rivals = [name for name in SETS if name in found], _rivals(found)
     shown = (*DEEP, *CONTROLS)
     figure = figure_of.Figure(figsize=(8, 1.2 + 0.28 * len(sets)), layout="constrained")
     ax = figure.add_subplot()
@@ -52,7 +52,7 @@ def picture(found: Scores, path: Path) -> None:
         points = [
             (gap.relative, row)
             for row, name in enumerate(sets)
-            if (gap := difference(found[name], model, _rivals(found))) and np.isfinite(gap.relative)
+            if (gap := difference(found[name], model, rivals)) and np.isfinite(gap.relative)
         ]
         if points:
             ax.scatter(*zip(*points, strict=True), label=model, marker="osD^v<>"[k], s=34, alpha=0.8)
@@ -73,14 +73,15 @@ def picture(found: Scores, path: Path) -> None:
 
 def _differences(found: Scores, name: str) -> str:
     rows, verdicts, relative = [], Counter[str](), []
+    models, rivals = _models(found), _rivals(found)
+    shallow = [rival for rival in rivals if rival in SHALLOW]
+    against = [[control] if control in models else [] for control in ("average", *CONTROLS[1:])]
     for key in (key for key in SETS if key in found):
-        rivals = _rivals(found)
-        gap = difference(found[key], name, [rival for rival in rivals if rival in SHALLOW])
+        gap = difference(found[key], name, shallow)
         if gap is None:
             continue
         verdicts[gap.verdict] += 1
         relative.append(gap.relative)
-        against = [[rival] if rival in _models(found) else [] for rival in ("average", *CONTROLS[1:])]
         others = [difference(found[key], name, each) for each in (rivals, *against)]
         ratios = [f"{each.relative:.3f}" if each else "" for each in others]
         score = _mean(found[key][name])

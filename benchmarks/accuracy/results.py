@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from benchmarks import lines
 from benchmarks.accuracy.plan import Cell
 
 __all__ = ["Results"]
@@ -28,17 +29,8 @@ class Results:
 
     def __init__(self, path: Path, before: Path | None = None) -> None:
         self._path, self._lock = path, threading.Lock()
-        self.lines: list[dict[str, Any]] = [] if before is None else _lines(before.read_text(encoding="utf-8"))
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            return
-        text = path.read_text(encoding="utf-8")
-        whole = text[: text.rfind("\n") + 1]
-        self.lines += _lines(whole)
-        if whole != text:
-            aside = path.with_suffix(".aside")
-            aside.write_text(whole, encoding="utf-8")
-            aside.replace(path)
+        self.lines = [*(lines.read(before) if before else ()), *lines.read(path)]
 
     def of(self, cell: Cell) -> dict[str, Any] | None:
         """What came of a cell; None if it has to be run: never begun, failed, or its library was not there."""
@@ -53,7 +45,3 @@ class Results:
                 file.write(json.dumps(line) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
-
-
-def _lines(text: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in text.splitlines()]

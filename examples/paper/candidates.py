@@ -40,11 +40,10 @@ _ROUNDS = {
     "drug": [10, 40],
     "mnist3000": [10, 40],
 }
-_DEPTHS = {"random_network": (5,), "income": (5, 3), "protein": (5, 3), "drug": (5, 3), "mnist3000": (5, 3)}
 PAPER: dict[str, list[Params]] = {
     data: [
         paper_settings(hidden_layer_sizes=[UNITS[data]], n_estimators=_ROUNDS[data], max_depth=depth)
-        for depth in _DEPTHS[data]
+        for depth in ((5,) if data == "random_network" else (5, 3))
     ]
     for data in UNITS
 }

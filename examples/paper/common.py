@@ -181,11 +181,9 @@ def _work(cell: Cell, data_dir: Path | None) -> tuple[str, dict]:
         outcome = {"missing": str(error)}
     except Exception as error:  # one cell does not end a run of hours
         outcome = {"broken": f"{type(error).__name__}: {error}"}
-    made = {
-        "seconds": round(time.perf_counter() - begun, 2), "date": dt.date.today().isoformat(), "source": source()
-    }  # fmt: skip
-    # the same whether it comes from here or from the file
-    return cell.key, json.loads(json.dumps(outcome | made))
+    outcome |= {"seconds": round(time.perf_counter() - begun, 2)}
+    outcome |= {"date": dt.date.today().isoformat(), "source": source()}
+    return cell.key, json.loads(json.dumps(outcome))  # the same whether it comes from here or from the file
 
 
 def _report(experiment: Experiment, options: Options, found: list[tuple[dict, dict]]) -> None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, root_mean_squared_error
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
-from boostbp.report.contenders import Contender, Split, train
+from boostbp.report.contenders import MIXTURES, Contender, Split, train
 from boostbp.report.rivals import rival
 from boostbp.report.tuning import score_of, tune
 
@@ -61,7 +61,7 @@ OF_PAPER = "paper's settings"
 def kind_of(model: str) -> str:
     """What a model of ours is made of, by its name: a mixture, or a stack of trees."""
     kind = model.split(",")[0].lower()
-    return kind if kind in ("gbdt-nn", "nn-gbdt") else "deep"
+    return kind if kind in MIXTURES else "deep"
 
 
 def splits(task: tasks.Task, fold: int, parts: int, seed: int) -> Iterator[Split]:
@@ -112,7 +112,7 @@ def scored(
 def _chosen(split: Split, task: str, *, model: str, seed: int, again: bool, **how: Any) -> Chosen:
     """What the validation rows like best of a model; without a length if it finds one by itself, or has one."""
     if "trials" in how:
-        name, given = OTHERS[model], {key: how[key] for key in ("backend",) if key in how}
+        name, given = OTHERS[model], {"backend": how["backend"]} if "backend" in how else {}
         tuned = tune(rival(name, **given), split, task=task, trials=how["trials"], seed=seed, n_jobs=1)
         return Chosen(rival(name, **tuned.params), tuned.model, tuned.length, tuned.score)
     kind = kind_of(model)
