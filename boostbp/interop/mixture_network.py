@@ -160,7 +160,7 @@ class MixtureNetwork(nn.Module):
     def snapshot(self) -> Self:
         """A copy in eval mode that remembers no training rows."""
         taken = copy.deepcopy(self).eval()
-        taken.trees.forget()
+        taken.trees.forget().expected_rows = None
         return taken
 
     def predict(self, X: Floats, *, n_jobs: int = 1) -> Floats:
@@ -181,7 +181,8 @@ class MixtureNetwork(nn.Module):
 
     def jacobian(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """Jacobian of the raw output in the input, (rows, outputs, features)."""
-        with torch_threads(n_jobs):
+        self.trees.n_threads = n_jobs
+        with torch.inference_mode(False), torch.enable_grad(), torch_threads(n_jobs):
             x = torch.tensor(X, requires_grad=True)
             raw = self(x)
             columns = [torch.autograd.grad(raw[:, k].sum(), x, retain_graph=True)[0] for k in range(raw.shape[1])]

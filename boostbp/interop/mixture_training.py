@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
 from boostbp.extras import require
+from boostbp.interop.bridge.gathered import Moved
+from boostbp.interop.bridge.layer import GBDTModule
 from boostbp.interop.mixture_network import Columns, Dense, MixtureNetwork, dense, torch_threads
-from boostbp.interop.torch_layer import GBDTModule, Moved
 from boostbp.learning.history import Epoch, History, Stop
 from boostbp.learning.layers import Layer, rounds
 from boostbp.learning.losses import Loss, own_losses
@@ -104,7 +106,7 @@ def train(
     watch = Watch(history, eval_sets, metric, outcome, callbacks, replace(settings, best_rounds=False))
     watch.state = _no_state
     cuts = plan.trees == "last" and settings.output == "boost" and settings.best_rounds and eval_sets
-    with torch_threads(settings.n_threads), torch.enable_grad():
+    with torch_threads(settings.n_threads), torch.inference_mode(False), torch.enable_grad():
         run = _Run(
             table, y, weight, loss, settings, plan, _network(table, y, weight, loss, settings, plan, backend, start)
         )
@@ -130,7 +132,10 @@ def train(
         watch.retreat()
     best: Any = watch.best
     if best is None:
-        raise FloatingPointError(Stop.NOT_FINITE.value)
+        raise FloatingPointError(
+            "the loss or a hidden variable was not finite before the first epoch was over: try a smaller "
+            f"network_learning_rate than {plan.learning_rate!r}, or a smaller step_size."
+        )
     return best, history
 
 
@@ -186,6 +191,20 @@ def _network(
     return MixtureNetwork(columns, hidden, output, n_outputs, settings.skip)
 
 
+def _check_optimizer(optimizer: Any) -> None:
+    steps = getattr(optimizer, "step", None)
+    if not callable(steps) or not callable(getattr(optimizer, "zero_grad", None)):
+        raise TypeError(
+            f"optimizer returned {optimizer!r}: let it return a torch optimizer of the parameters that it gets."
+        )
+    required = [each for each in inspect.signature(steps).parameters.values() if each.default is each.empty]
+    if any(each.kind is each.POSITIONAL_OR_KEYWORD for each in required):
+        raise TypeError(
+            f"optimizer returned a {type(optimizer).__name__}, whose step() needs {required[0].name!r}: use one that "
+            "goes by the gradients that stand, such as torch.optim.Adam."
+        )
+
+
 class _Run:
     """The moving parts of the training of a mixture."""
 
@@ -201,11 +220,13 @@ class _Run:
     ) -> None:
         self.x, self.y, self.weight, self.loss = torch.tensor(table.X), y, weight, loss
         self.settings, self.plan, self.network = settings, plan, network
+        network.trees.expected_rows = len(y)
         self.random = np.random.default_rng(settings.seed)
         self.epoch = -1  # 0 is the model with its first trees
         parameters = [p for p in network.parameters() if p.requires_grad]
         if callable(plan.optimizer):
             self.optimizer = plan.optimizer(parameters)
+            _check_optimizer(self.optimizer)
         else:
             self.optimizer = OPTIMIZERS[plan.optimizer](parameters, lr=plan.learning_rate)
         self.batches = self._batches()
@@ -240,8 +261,7 @@ class _Run:
     def _move_trees(self) -> None:
         """GBDT-NN: move the trees' outputs by the gradient of each row's own loss, and fit them again."""
         if self.epoch == 0:
-            with torch.no_grad():
-                self.network.train()(self.x)  # makes the first trees
+            self.network.train().trees.begin(self.x, sample_weight=self.weight)
             return
         self._losses(self.network.train()(self.x), slice(None)).sum().backward()
         self.network.trees.step(sample_weight=self.weight)
@@ -257,7 +277,7 @@ class _Run:
         elif self.epoch == 0:
             zero = np.zeros(self.y.shape)  # as in Algorithm 1, whose output starts from 0
             target = -self.settings.step.alpha * own_losses.gradient(self.loss, zero, self.y)
-            trees.fit_moved(Moved(seen.double().numpy(), target, self.weight, 0))
+            trees.fit_moved(Moved(seen.double().numpy(), target, self.weight, first=0))
         else:
             self._losses(network.train().top(h, self.x), slice(None)).sum().backward()
             trees.step(sample_weight=self.weight)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from boostbp import backends
+from boostbp import backends, checks
 from boostbp.backends.base import Table
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, session
 from boostbp.estimators.base import BaseBoostBP
@@ -104,15 +104,13 @@ class _Mixture(BaseBoostBP):
             value = getattr(self, name)
             if value not in known and not (name == "optimizer" and callable(value)):
                 raise ValueError(f"{name}={value!r} is not known: use one of {', '.join(map(repr, known))}.")
-        for name in ("network_steps", "batch_size"):
-            value = getattr(self, name)
-            if not (name == "batch_size" and value is None) and not (
-                isinstance(value, int | np.integer) and value >= 1
-            ):
-                raise ValueError(f"{name}={value!r} is not allowed: give a whole number of at least 1.")
-        if not (np.isfinite(self.network_learning_rate) and self.network_learning_rate > 0):
+        checks.whole("network_steps", self.network_steps, 1)
+        if self.batch_size is not None:
+            checks.whole("batch_size", self.batch_size, 1)
+        checks.at_least("network_learning_rate", self.network_learning_rate, 0)
+        if self.network_learning_rate == 0:
             raise ValueError(
-                f"network_learning_rate={self.network_learning_rate!r} is not a positive number: try 0.01."
+                f"network_learning_rate={self.network_learning_rate!r} is not allowed: give a number above 0."
             )
 
     @property
@@ -212,8 +210,9 @@ class GBDTNNRegressor(_Regressor):
         Of the trees' outputs. The network follows them, so they need smaller steps than trees do.
     loss, n_estimators, momentum, epochs, early_stopping, ... :
         As in `BoostBPRegressor`. Parameters per layer count the neural layers, which do not look at
-        theirs. `refit_order` and `output` have no meaning here; `checkpoint`, `warm_start`,
-        `structure_epochs`, `structure_samples` and `moves` are refused.
+        theirs. `checkpoint`, `warm_start`, `structure_epochs`, `structure_samples` and `moves` are refused, as
+        there is nothing of theirs here. There are no single layers beside a mixture, and held-out rows stay held out:
+        `deep`, `refit`, `refit_order`, `structure_sampling` and `output` are not looked at.
 
     Attributes
     ----------
@@ -252,7 +251,7 @@ class NNGBDTRegressor(_Regressor):
     activation, optimizer, network_learning_rate, network_steps, batch_size, step_size :
         As in `GBDTNNRegressor`.
     loss, n_estimators, output, epochs, early_stopping, ... :
-        As in `BoostBPRegressor`. `start` and `refit_order` have no meaning here.
+        As in `GBDTNNRegressor`; but `output` counts, and `start` does not.
 
     Attributes
     ----------

@@ -10,18 +10,20 @@ and fits the trees again, from scratch, to where they moved (Algorithm 1 of the 
 forward call in train mode makes the first trees. In eval mode nothing is left and nothing is fitted,
 and gradients pass through to the modules below.
 
-**One rule for batches.** A step takes the rows of all forward calls that got a gradient since the last
-step, one call under the other, and fits the trees to these rows and no others. So go through *all*
-training rows before a step, in one call or in mini-batches; with fewer rows than at the last fit it
-raises. Momentum belongs to rows: they must come in the same order each time, or be announced by
-number, `GBDTStep.rows`. Gradients of passes that only the neural layers learn from are dropped by
-`GBDTStep.zero_grad`, or never left by layers in eval mode.
+**One rule for batches.** A step takes the rows of all forward calls that got a gradient from
+``backward()`` since the last step, one call under the other, and fits the trees to these rows and no
+others; `torch.autograd.grad` trains nothing. So go through *all* training rows before a step, in one
+call or in mini-batches. A step with fewer or more rows than the last one raises, and so does one with
+other rows, or in another order, where the trees see data; the first step is believed, unless
+``GBDTStep(model, n_rows=...)`` says how many rows there are. Momentum belongs to rows: they must come
+in the same order each time, or be announced by number, `GBDTStep.rows`. Gradients of passes that only
+the neural layers learn from are dropped by `GBDTStep.zero_grad`, or never left by layers in eval mode.
 
 >>> import torch
 >>> _ = torch.manual_seed(0)
 >>> x, y = torch.randn(200, 4), torch.randn(200, 1)
 >>> model = torch.nn.Sequential(GBDTModule(4, 8), torch.nn.Linear(8, 1))
->>> trees, adam = GBDTStep(model), torch.optim.Adam(model.parameters())
+>>> trees, adam = GBDTStep(model, n_rows=200), torch.optim.Adam(model.parameters())
 >>> for epoch in range(2):
 ...     adam.zero_grad()
 ...     loss = torch.nn.functional.mse_loss(model(x), y)
@@ -32,7 +34,7 @@ number, `GBDTStep.rows`. Gradients of passes that only the neural layers learn f
 
 from __future__ import annotations
 
-from boostbp.interop.torch_layer import GBDTModule
-from boostbp.interop.torch_steps import GBDTStep
+from boostbp.interop.bridge.layer import GBDTModule
+from boostbp.interop.bridge.steps import GBDTStep
 
 __all__ = ["GBDTModule", "GBDTStep"]

@@ -19,6 +19,7 @@ from boostbp.learning.probe import evenly, explained
 from boostbp.learning.replay import Replay
 from boostbp.learning.sampling import growing
 from boostbp.learning.settings import Settings
+from boostbp.learning.starts import start_of
 from boostbp.learning.steps import pace_after, spread
 from boostbp.learning.watch import EvalSet
 from boostbp.trees.sparse import Sparse
@@ -85,7 +86,8 @@ class Run:
     def _start(self) -> None:
         """Start the hidden variables and fit each layer to them, from the input up."""
         for i, units in enumerate(self.settings.units):
-            target = self.settings.start(self._numeric(i), self.weight, units, self.rng)
+            below = self.table if i == 0 else Table(self.h[i])
+            target = start_of(self.settings.start, below, self.weight, units, self.rng)
             self._append(i, target)
         baseline = np.broadcast_to(self.baseline, self.y.shape)
         step = self.settings.step
@@ -272,10 +274,6 @@ class Run:
         """What T_i sees, i > 0; the categories of h_0 stand behind the hidden units."""
         units = self.settings.units[i - 1]
         return Table(h, tuple(units + j for j in self.table.categorical) if self.settings.skip else ())
-
-    def _numeric(self, i: int) -> Floats:
-        """h_i without categorical columns."""
-        return self.table.numeric if i == 0 else self.h[i]
 
 
 def baseline_of(loss: Loss, y: Floats, weight: Floats, settings: Settings) -> Floats:

@@ -5,18 +5,42 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from boostbp.backends.base import Table
 from boostbp.learning.steps import spread
 from boostbp.trees.columns import Standardised
-from boostbp.trees.sparse import Matrix
+from boostbp.trees.sparse import Matrix, Sparse
 
-__all__ = ["STARTS", "Start", "identity", "noise", "principal", "projection"]
+__all__ = ["STARTS", "Start", "identity", "noise", "principal", "projection", "start_of"]
 
 Floats = NDArray[np.float64]
 OVERSAMPLED = 8  # directions beyond the components asked for
 POWERS = 4  # power iterations
 Start = Callable[[Matrix, Floats, int, np.random.Generator], Floats]
+
+
+def start_of(how: Start, table: Table, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
+    """Hidden variable before the first epoch, (rows, units): made of the numeric columns.
+
+    Where these leave all units constant, which no step would ever move, indicators of the categories take their place.
+    """
+    h = how(table.numeric, weight, units, rng)
+    if table.categorical and not spread(h, weight).any():
+        h = how(_indicators(table), weight, units, rng)
+    return h
+
+
+def _indicators(table: Table) -> Sparse:
+    """A column for each category of each categorical column."""
+    X, columns = table.X, np.array(table.categorical, np.int32)
+    parts = []
+    for column in (X.dense(columns, slice(0, len(X))) if isinstance(X, Sparse) else X[:, columns]).T:
+        known = np.flatnonzero(~np.isnan(column))
+        codes, found = np.unique(column[known], return_inverse=True)
+        parts.append(sp.csc_matrix((np.ones(len(known)), (known, found)), shape=(len(column), len(codes))))
+    return Sparse.of(sp.hstack(parts))
 
 
 def noise(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:

@@ -207,6 +207,52 @@ def test_optimizers_by_name_and_by_callable(kind, optimizer):
     assert model.history_.loss[-1] < model.history_.loss[0]
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "says"),
+    [(lambda parameters: None, "optimizer returned None"), (torch.optim.LBFGS, "LBFGS, whose step.. needs 'closure'")],
+    ids=["none", "closure"],
+)
+def test_what_is_no_optimizer_is_refused_by_name(optimizer, says):
+    with pytest.raises(TypeError, match=says):
+        GBDTNNRegressor((4,), optimizer=optimizer, **SMALL).fit(*smooth())
+
+
+def test_a_network_that_explodes_at_once_names_its_learning_rate():
+    X, y = smooth()
+    with pytest.raises(FloatingPointError, match=r"network_learning_rate than 1e\+30"):
+        GBDTNNRegressor((4,), optimizer="sgd", network_learning_rate=1e30, **SMALL).fit(X, 1e5 * y)
+
+
+@both
+def test_categories_alone_are_learnt(kind):
+    X = np.random.default_rng(0).integers(0, 4, (400, 3)).astype(float)
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * (X[:, 2] > 1)
+    model = kind((8,), categorical_features=[0, 1, 2], **(SMALL | {"epochs": 12, "early_stopping": False})).fit(X, y)
+    assert model.score(X, y) > 0.8
+
+
+def test_first_trees_learn_from_the_weights():
+    X, y = smooth()
+    weight = np.where(np.arange(300) < 100, 2.0, 1.0)
+    how = {**SMALL, "epochs": 0, "early_stopping": False}
+    weighted = GBDTNNRegressor((4,), **how).fit(X, y, sample_weight=weight)
+    twice = GBDTNNRegressor((4,), **how).fit(np.vstack([X, X[:100]]), np.r_[y, y[:100]])
+    np.testing.assert_allclose(weighted.transform(X), twice.transform(X), rtol=1e-5, atol=1e-5)
+
+
+@both
+def test_gradients_are_there_whatever_torch_is_told_around(kind):
+    X, y = smooth(100)
+    model = kind((4,), **SMALL).fit(X, y)
+    expected = model.network_.jacobian(X)
+    assert np.abs(expected).max() > 0.1
+    with torch.no_grad():
+        np.testing.assert_array_equal(model.network_.jacobian(X), expected)
+    with torch.inference_mode():
+        again = kind((4,), **SMALL).fit(X, y)
+        np.testing.assert_array_equal(again.network_.jacobian(X), expected)
+
+
 @both
 def test_any_loss_of_the_package_trains_the_network(kind):
     X, y = smooth()
@@ -234,7 +280,10 @@ def test_callbacks_see_epochs_and_may_stop():
         ("activation", "sine"),
         ("optimizer", "newton"),
         ("network_learning_rate", 0.0),
+        ("network_learning_rate", "fast"),
+        ("network_learning_rate", True),
         ("network_steps", 0),
+        ("network_steps", True),
         ("batch_size", 1.5),
         ("start", "zeros"),
         ("warm_start", True),

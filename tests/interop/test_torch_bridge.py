@@ -7,6 +7,7 @@ import io
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,8 +17,8 @@ from helpers import BACKENDS, BASES, assert_close, make_targets, make_X, plain_f
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
 
 from boostbp import fit_layer  # noqa: E402
+from boostbp.interop.bridge.passes import as_tensor  # noqa: E402
 from boostbp.interop.torch_bridge import GBDTModule, GBDTStep  # noqa: E402
-from boostbp.interop.torch_pass import as_tensor  # noqa: E402
 from boostbp.learning.losses import SquaredError  # noqa: E402
 from boostbp.learning.steps import Normalised, Plain  # noqa: E402
 
@@ -137,10 +138,25 @@ def test_changing_a_tensor_in_place_does_not_change_the_backward_pass():
 
 
 def test_second_derivatives_are_refused():
+    """Also where the trees come last, so that the gradient that comes to them is a constant."""
     made, x = fitted(), rows(20).requires_grad_()
-    [slope] = torch.autograd.grad((made(x) ** 2).sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="differentiate twice"):
-        slope.sum().backward()
+    for output in (made(x) ** 2, made(x)):
+        [slope] = torch.autograd.grad(output.sum(), x, create_graph=True)
+        with pytest.raises(RuntimeError, match="second derivative through a tree layer"):
+            slope.square().sum().backward()
+    below = torch.nn.Linear(4, 4).double()  # a gradient penalty on what comes to the trees
+    h = below(rows(20))
+    [slope] = torch.autograd.grad(made(h).sum(), h, create_graph=True)
+    with pytest.raises(RuntimeError, match="second derivative"):
+        (slope.norm(dim=1) - 1).square().mean().backward()
+
+
+def test_a_slope_with_a_graph_is_that_without():
+    made, x = fitted(), rows(20).requires_grad_()
+    [slope] = torch.autograd.grad(made(x).sum(), x)
+    [again] = torch.autograd.grad(made(x).sum(), x, create_graph=True)
+    assert again.requires_grad
+    np.testing.assert_array_equal(again.detach().numpy(), slope.numpy())
 
 
 def test_results_go_to_the_device_and_type_of_the_input():
@@ -235,13 +251,19 @@ def test_bins_are_kept_while_the_input_stays():
     made, x = module(), rows()
     made(x).sum().backward()
     made.step()
-    kept = made._bound
+    kept = made._refits.bound
     made(x).sum().backward()
     made.step()
-    assert made._bound is kept
+    assert made._refits.bound is kept
+    made.settings = replace(made.settings, n_estimators=6)
+    made(x).sum().backward()
+    made.step()
+    assert made.layer.forest.n_trees == 1 + 3 * 6
+    kept = made._refits.bound
+    made.expected_rows = 200  # of which others may come
     made(x + 1.0).sum().backward()
     made.step()
-    assert made._bound is not kept
+    assert made._refits.bound is not kept
 
 
 def two_layers():
@@ -259,7 +281,7 @@ def test_second_layer_is_fitted_on_the_new_or_the_old_output_of_the_first(upward
     GBDTStep(model).step((lambda: model(x)) if upward else None)
     new = first.layer.predict(x.numpy())
     assert np.abs(new - old).max() > 0.01
-    np.testing.assert_array_equal(second._bound.table.X, new if upward else old)
+    np.testing.assert_array_equal(second._refits.bound.table.X, new if upward else old)
 
 
 def test_steps_lower_a_loss():
@@ -464,6 +486,12 @@ def test_repr_says_what_there_is():
         ({"step": "leap"}, "step='leap'"),
         ({"step_size": -1.0}, "step_size=-1.0"),
         ({"basis": "cubic"}, "basis='cubic'"),
+        ({"step_size": "big"}, "step_size='big'"),
+        ({"momentum": None}, "momentum=None"),
+        ({"momentum": 1.0}, "momentum=1.0"),
+        ({"categorical": 3}, "categorical=3"),
+        ({"categorical": ("a",)}, "categorical=.'a'"),
+        ({"categorical": (1.0,)}, "categorical=.1.0"),
     ],
 )
 def test_bad_parameters_are_refused_by_name(arguments, says):
@@ -483,6 +511,11 @@ def test_bad_parameters_are_refused_by_name(arguments, says):
 def test_bad_inputs_are_refused(x, says):
     with pytest.raises(ValueError, match=says):
         fitted()(x)
+
+
+def test_the_first_trees_need_rows():
+    with pytest.raises(ValueError, match=r"shape \(0, 4\)"):
+        module()(rows()[:0])
 
 
 def test_categories_in_no_column_are_refused_once_the_columns_are_known():
@@ -505,6 +538,175 @@ def test_fewer_rows_than_at_the_last_fit_are_refused():
     made(x[:64]).sum().backward()
     made.step()
     assert made.n_rows == 64
+
+
+def backward(made, *parts):
+    for part in parts:
+        made(part).sum().backward()
+
+
+def test_steps_after_each_batch_are_refused():
+    """The commonest wrong loop: batches of one size."""
+    x = rows()
+    made = module()
+    backward(made, x[:100])
+    made.step()
+    backward(made, x[100:])
+    with pytest.raises(ValueError, match="not those of the last fit"):
+        made.step()
+    made = module()
+    steps = GBDTStep(made, n_rows=200)
+    backward(made, x[:100])
+    with pytest.raises(ValueError, match=r"100 rows .* n_rows=200"):
+        steps.step()
+    backward(made, x[100:])
+    steps.step()
+    backward(made, x + 1.0)  # as many, and others: that was allowed
+    steps.step()
+    made = module()
+    steps = GBDTStep(made)
+    for part in (range(100), range(100, 200)):
+        steps.rows(part)
+        backward(made, x[list(part)])
+        if part.start == 0:
+            steps.step()
+    with pytest.raises(ValueError, match="100 of the 100 rows"):
+        steps.step()
+
+
+def test_rows_in_another_order_are_refused_unless_announced():
+    made, x = module(), rows()
+    backward(made, x)
+    made.step()
+    backward(made, x.flip(0))
+    with pytest.raises(ValueError, match="in another order"):
+        made.step()
+
+
+def test_gradients_of_other_passes_are_refused():
+    made, x = module(), rows()
+    backward(made, x, x)
+    with pytest.raises(ValueError, match=r"1 of the forward calls .* the same rows"):
+        made.step()
+    made.zero_grad()
+    backward(made, x)
+    made.step()
+    torch.nn.Sequential(made).zero_grad()  # does not reach the trees
+    backward(made, x[:50], x)
+    with pytest.raises(ValueError, match=r"250 rows .* fitted to 200.*GBDTStep.zero_grad\(\)"):
+        made.step()
+
+
+def test_boost_keeps_to_the_rows_of_the_last_fit():
+    made, x, y = module(1), rows(), make_targets(make_X(200), 1)
+    made.boost("squared_error", y, x=x)
+    with pytest.raises(ValueError, match=r"40 rows .* fitted to 200"):
+        made.boost("squared_error", y[:40], x=x[:40])
+    made.forget().boost("squared_error", y[:40], x=x[:40])
+    assert made.n_rows == 40
+
+
+def test_what_only_asks_for_a_gradient_does_not_train():
+    made, x = module(), rows()
+    below = torch.nn.Linear(4, 4).double()
+    loss = made(below(x)).sum()
+    torch.autograd.grad(loss, below.weight, retain_graph=True)
+    assert not made._gathered
+    loss.backward()
+    np.testing.assert_array_equal(made._gathered.join().g, np.full((200, 3), 200.0))
+
+
+def test_a_fit_that_fails_leaves_all_as_it_was(monkeypatch):
+    x, y = rows(), make_targets(make_X(200), 3)
+    made = module(momentum=0.8)
+    backward(made, x)
+    made.step()
+    before = copy.deepcopy(made).eval()(x)
+    m = made._momentum.m.copy()
+
+    def fails(*given, **how):
+        raise KeyboardInterrupt
+
+    for fit in (lambda: made.boost("squared_error", y + 100.0, x=x), made.step):
+        backward(made, x)
+        with monkeypatch.context() as patched:
+            patched.setattr("boostbp.learning.layers.fit", fails)
+            with pytest.raises(KeyboardInterrupt):
+                fit()
+        np.testing.assert_array_equal(copy.deepcopy(made).eval()(x), before)
+        np.testing.assert_array_equal(made._momentum.m, m)
+        made.zero_grad()
+
+
+def test_announced_rows_keep_their_momentum_when_others_are_left_out():
+    made, x = module(step=Plain(0.1, 0.8)), rows()
+    steps, m = GBDTStep(made), np.zeros((200, 3))
+    for left_out in (range(10), range(5, 15), range(190, 200)):
+        taken = np.setdiff1d(np.arange(200), left_out)
+        taken = np.random.default_rng(0).permutation(taken)
+        steps.rows(taken)
+        (made(x[taken]) ** 2).sum(1).mean().backward()
+        g = 2 * made.layer.predict(x.numpy())
+        before, m = m, np.zeros((200, 3))
+        m[taken] = 0.8 * before[taken] + 0.2 * g[taken]
+        steps.step()
+        assert_close(made._momentum.m, m[np.sort(taken)], 1e-9)
+
+
+def test_calls_that_no_step_can_take_do_not_look_at_announcements():
+    made, x = module(), rows()
+    steps = GBDTStep(made)
+    steps.rows(range(200))
+    backward(made, x)
+    with torch.no_grad():
+        assert made(x[:10]).shape == (10, 3)
+    assert made.eval()(x[:10]).shape == (10, 3)
+
+
+def test_rows_of_weight_zero_are_no_rows():
+    x, target = rows(300), make_targets(make_X(300), 1)
+    weight = (np.arange(300) % 3 > 0).astype(float)
+    some, fewer = module(1), module(1)
+    some.boost("squared_error", target, x=x, sample_weight=weight)
+    fewer.boost("squared_error", target[weight > 0], x=x[weight > 0])
+    np.testing.assert_array_equal(some.eval()(x).numpy(), fewer.eval()(x).numpy())
+    some, fewer = module(), module()
+    some.begin(x, sample_weight=weight)
+    fewer.begin(x[weight > 0])
+    np.testing.assert_array_equal(some.eval()(x).numpy(), fewer.eval()(x).numpy())
+
+
+def test_forward_must_bring_the_rows_of_the_step():
+    model, _, _ = two_layers()
+    x = rows()
+    steps, order = GBDTStep(model), np.random.default_rng(0).permutation(200)
+    model(x).square().mean().backward()
+    with pytest.raises(ValueError, match=r"other rows .* another order"):
+        steps.step(lambda: model(x[order]))
+    steps.zero_grad()
+    model, first, second = two_layers()
+    steps = GBDTStep(model)
+    steps.rows(order)
+    model(x[order]).square().mean().backward()
+    steps.step(lambda: model(x))  # rows by ascending number
+    np.testing.assert_array_equal(second._refits.bound.table.X, first.layer.predict(x.numpy()))
+    model(x[order]).square().mean().backward()  # and the announcement stands
+
+    def announced():
+        steps.rows(order[:50])
+        model(x[order[:50]])
+        steps.rows(order[50:])
+        model(x[order[50:]])
+
+    steps.step(announced)
+    np.testing.assert_array_equal(second._refits.bound.table.X, first.layer.predict(x.numpy()))
+
+
+def test_trees_start_from_categories_alone():
+    x = torch.tensor(np.random.default_rng(0).integers(0, 4, (300, 3)).astype(float))
+    made = module(5, categorical=(0, 1, 2))
+    out = made(x).detach().numpy()
+    assert (out.std(0) > 0.3).all()
 
 
 def test_a_step_without_gradients_is_refused():
@@ -580,6 +782,24 @@ def test_states_whose_indices_lead_outside_are_refused():
 def test_states_of_other_sizes_are_refused():
     with pytest.raises(ValueError, match="out_features=3"):
         module(2).load_state_dict(fitted().state_dict())
+
+
+def test_states_with_other_categories_are_refused():
+    x = torch.tensor(make_X(300, categorical=True))
+    made = module(2, categorical=(4,)).boost("squared_error", make_targets(x.numpy(), 2), x=x)
+    with pytest.raises(ValueError, match=r"categorical=\(4,\).*categorical=\(\)"):
+        module(2).load_state_dict(made.state_dict())
+
+
+def test_states_know_how_many_rows_there_were():
+    made, x = module(), rows()
+    backward(made, x)
+    made.step()
+    again = module()
+    again.load_state_dict(torch.load(state_bytes(made), weights_only=True))
+    backward(again, x[:20])
+    with pytest.raises(ValueError, match=r"20 rows .* fitted to 200"):
+        again.step()
 
 
 def test_targets_of_boost_are_checked():

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 
-from boostbp.learning.starts import STARTS, identity, noise, principal, projection, standardised
+from boostbp.backends.base import Table
+from boostbp.learning.starts import STARTS, identity, noise, principal, projection, standardised, start_of
 from boostbp.learning.steps import spread
 
 seeds = st.integers(0, 2**20)
@@ -30,6 +31,28 @@ def test_shape_and_seed(name, units):
     assert first.dtype == np.float64
     np.testing.assert_array_equal(first, again)
     assert name in ("identity", "principal") or not np.isclose(first, other).any()  # what is copied is no draw
+
+
+@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("numbers", ["none", "constant"])
+def test_categories_start_units_that_numbers_leave_constant(name, numbers):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 5, (200, 2)).astype(float)
+    codes[::7, 1] = np.nan
+    table = Table(codes if numbers == "none" else np.column_stack([codes, np.ones(200)]), (0, 1))
+    h = start_of(STARTS[name], table, np.ones(200), 4, np.random.default_rng(1))
+    assert (spread(h, np.ones(200)) > 0.5).all()
+    if name != "noise":  # rows of the same categories start alike
+        same = (codes[:, 0] == 1) & (codes[:, 1] == 2)
+        assert same.sum() > 1
+        np.testing.assert_allclose(np.ptp(h[same], axis=0), 0.0, atol=1e-9)
+
+
+def test_categories_do_not_touch_a_start_of_numbers():
+    h, weight = make(0)
+    table = Table(np.column_stack([h, np.arange(50.0) % 3]), (4,))
+    got = start_of(projection, table, weight, 5, np.random.default_rng(1))
+    np.testing.assert_array_equal(got, projection(h, weight, 5, np.random.default_rng(1)))
 
 
 def test_noise_is_standard_normal_whatever_the_input():

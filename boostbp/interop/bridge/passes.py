@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.extras import require
-from boostbp.interop.gathered import Call, Gathered
+from boostbp.interop.bridge.gathered import Call, Gathered
 from boostbp.learning.layers import Layer, Trace
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
-    from torch.autograd.function import once_differentiable
 else:
     torch = require("torch", extra="torch", what="boostbp.interop.torch_bridge")
-    once_differentiable = torch.autograd.function.once_differentiable
 
-__all__ = ["Trees", "TreesPass", "as_floats", "as_input", "as_targets", "as_tensor"]
+__all__ = ["Trees", "as_floats", "as_input", "as_targets", "as_tensor"]
 
 Floats = NDArray[np.float64]
 _numbers = itertools.count()
@@ -49,36 +48,65 @@ class Trees(NamedTuple):
     mean: bool
     rows: NDArray[np.int64] | None
 
+    def run(self, x: Tensor, X: Floats) -> Tensor:
+        """Output, (rows, outputs), in the type and on the device of `x`; `X` are the same numbers as float64."""
+        h, trace = self.layer.forward(X, n_jobs=self.n_threads)
+        h += self.baseline
+        anchor = torch.empty(0)
+        if self.gathered is not None:
+            # A leaf in the place of the output: what backward accumulates in it is dL/doutput. It is reached even
+            # where the input is data, which require no gradient, and not by torch.autograd.grad, which trains nothing.
+            anchor = torch.empty(h.shape, dtype=torch.float64, requires_grad=True)
+            call = Call(next(_numbers), self.gathered.fit, X, h.copy(), self.rows, not x.requires_grad)
+            anchor.register_post_accumulate_grad_hook(partial(_leave, self.gathered, call, self.mean))
+        output: Tensor = _Pass.apply(x, anchor, h, trace)
+        return output
 
-class TreesPass(torch.autograd.Function):
-    """(rows, features) -> (rows, outputs) with dL/dinput by `Trace.vjp`.
 
-    The second argument has no values. It requires a gradient in train mode, so that autograd calls
-    backward even where the input is data, which require none.
-    """
+def _leave(gathered: Gathered, call: Call, mean: bool, anchor: Tensor) -> None:
+    """Leave dL/doutput of a call with the module."""
+    G, anchor.grad = as_floats(anchor.grad), None
+    gathered.add(call, G * len(G) if mean else G)
+
+
+class _Pass(torch.autograd.Function):
+    """(rows, features) -> (rows, outputs) with dL/dinput by `Trace.vjp`."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, anchor: Tensor, trees: Trees, X: Floats) -> Tensor:
-        """Output in the type and on the device of `x`; `X` are the same numbers as float64."""
-        h, trace = trees.layer.forward(X, n_jobs=trees.n_threads)
-        h += trees.baseline
-        ctx.like, ctx.trace, ctx.trees, ctx.call = x.new_empty(0), trace, trees, None
-        if trees.gathered is not None:
-            ctx.call = Call(next(_numbers), trees.gathered.fit, X, h, trees.rows)
-            h = h.copy()  # a float64 output shares its memory, and may be changed in place
+    def forward(ctx: Any, x: Tensor, anchor: Tensor, h: Floats, trace: Trace) -> Tensor:
+        ctx.save_for_backward(*([x] if x.requires_grad else []))
+        ctx.trace = trace
         return as_tensor(h, x)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None, None]:
-        """dL/dinput; dL/doutput is left with the module."""
-        trace: Trace = ctx.trace
-        trees: Trees = ctx.trees
-        G = as_floats(grad)
-        if trees.gathered is not None:
-            trees.gathered.add(ctx.call, G * len(G) if trees.mean else G)
-        grad_x = as_tensor(trace.vjp(G), ctx.like) if ctx.needs_input_grad[0] else None
-        return grad_x, None, None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+        slope = left = None
+        if ctx.needs_input_grad[0]:
+            # a graph of this pass is asked for: that input and gradient are known makes a second derivative raise
+            again = torch.is_grad_enabled()
+            slope = _Slope.apply(*ctx.saved_tensors, grad, ctx.trace) if again else _slope(grad, ctx.trace)
+        if ctx.needs_input_grad[1]:
+            left = grad.detach().to("cpu", torch.float64)
+        return slope, left, None, None
+
+
+class _Slope(torch.autograd.Function):
+    """dL/dinput, for a graph of the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, grad: Tensor, trace: Trace) -> Tensor:
+        return _slope(grad, trace)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> NoReturn:
+        raise RuntimeError(
+            "a second derivative through a tree layer: there are first ones only. Detach its slope, or leave out what "
+            "differentiates it, such as a gradient penalty."
+        )
+
+
+def _slope(grad: Tensor, trace: Trace) -> Tensor:
+    return as_tensor(trace.vjp(as_floats(grad)), grad)
 
 
 def as_floats(values: Any) -> Floats:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import backends, checks
+from boostbp import checks
 from boostbp.backends.base import Table
 from boostbp.extras import require
-from boostbp.inputs import in_rows, read_weight
-from boostbp.interop import torch_state
-from boostbp.interop.gathered import Gathered, Rows
-from boostbp.interop.torch_pass import Trees, TreesPass, as_floats, as_input, as_targets, as_tensor
-from boostbp.learning import layers, losses
-from boostbp.learning.layers import BoostTo, BoundInput, Layer, Objective, SquaredTo
-from boostbp.learning.losses import Loss, own_losses
-from boostbp.learning.starts import STARTS
-from boostbp.learning.steps import Normalised, Plain, Step
-from boostbp.single import check_codes, layer_settings
+from boostbp.inputs import counted, in_rows, read_weight
+from boostbp.interop.bridge import arguments
+from boostbp.interop.bridge import state as states
+from boostbp.interop.bridge.gathered import Gathered, LastFit, Momentum, Moved, Rows
+from boostbp.interop.bridge.passes import Trees, as_floats, as_input, as_targets, as_tensor
+from boostbp.interop.bridge.refits import Refits
+from boostbp.learning import losses
+from boostbp.learning.layers import Layer
+from boostbp.learning.losses import Loss
+from boostbp.learning.starts import STARTS, start_of
+from boostbp.learning.steps import Step
+from boostbp.single import layer_settings
 from boostbp.trees import threads
 
 if TYPE_CHECKING:
@@ -30,19 +32,10 @@ else:
     torch = require("torch", extra="torch", what="boostbp.interop.torch_bridge")
     nn = torch.nn
 
-__all__ = ["GBDTModule", "Moved"]
+__all__ = ["GBDTModule"]
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64] | None
-
-
-class Moved(NamedTuple):
-    """Where a step wants the outputs of a layer to be; `first` is the number of its first call."""
-
-    X: Floats
-    target: Floats
-    weight: Floats
-    first: int
 
 
 class GBDTModule(nn.Module):
@@ -80,11 +73,12 @@ class GBDTModule(nn.Module):
     baseline : (outputs,) float64
         Added to their output; 0 unless `boost` set it.
     settings : LayerSettings
-        How the trees are fitted.
+        How the trees are fitted; it may be exchanged between steps.
     rule : Step
-        How outputs move; it may be exchanged between steps, as by a schedule.
-    n_rows : int
-        Rows of the last fit, but for that of the first trees.
+        How outputs move; it may be exchanged between steps, as by a schedule. Its `decay` is not looked at: who trains
+        knows the loss.
+    expected_rows : int or None
+        Rows that each step must bring; see `GBDTStep`.
     """
 
     def __init__(
@@ -120,14 +114,14 @@ class GBDTModule(nn.Module):
         random_state: int = 0,
     ) -> None:
         super().__init__()
-        _check("out_features", out_features)
+        arguments.size("out_features", out_features)
         if in_features is not None:
-            _check("in_features", in_features)
-        _check_columns(categorical, in_features)
+            arguments.size("in_features", in_features)
+        self.categorical = arguments.columns(categorical, in_features)
         checks.one_of("start", start, tuple(STARTS))
         checks.one_of("reduction", reduction, ("mean", "sum"))
         self.in_features, self.out_features = in_features, out_features
-        self.backend, self.categorical = backend, tuple(categorical)
+        self.backend = backend
         if learning_rate is None:
             learning_rate = 1.0 - 0.05 ** (1.0 / max(checks.NUMBERS["n_estimators"]("n_estimators", n_estimators), 1))
         self.settings = layer_settings(
@@ -137,21 +131,28 @@ class GBDTModule(nn.Module):
             base_lambda=base_lambda, leaves=leaves, multi_strategy=multi_strategy, random_state=random_state,
             backend_params=backend_params,
         )  # fmt: skip
-        self.start, self.reduction, self.rule = start, reduction, _rule(step, step_size, momentum)
+        self.start, self.reduction, self.rule = start, reduction, arguments.rule_of(step, step_size, momentum)
         self.n_threads = threads.count(n_jobs)
         self.layer: Layer | None = None
         self.baseline: Floats = np.zeros(out_features)
-        self.n_rows = 0
+        self.expected_rows: int | None = None
         self._random = np.random.default_rng(random_state)
-        self._memory: tuple[Floats, Numbers] | None = None
-        self._bound: BoundInput | None = None
+        self._momentum: Momentum | None = None
+        self._last = LastFit()
+        self._refits = Refits(backend)
         self._gathered = Gathered()
         self._announced: Numbers = None
         self._watched: list[tuple[Floats, Numbers]] | None = None
 
+    @property
+    def n_rows(self) -> int:
+        """Rows of the last fit, which the next step must have, too; 0 after the first trees."""
+        return self._last.n_rows
+
     def forward(self, x: Tensor) -> Tensor:
         """Output, (rows, outputs), in the type and on the device of `x`, (rows, features)."""
-        X, rows = self._input(x), self._announced
+        X, gathers = self._input(x), self.training and torch.is_grad_enabled()
+        rows = self._announced if gathers or self._watched is not None else None
         if rows is not None and len(rows) != len(X):
             raise ValueError(
                 f"{len(rows)} row numbers were announced for a call of {len(X)} rows: announce each batch."
@@ -161,12 +162,20 @@ class GBDTModule(nn.Module):
         if self.layer is None:
             self._first_trees(X)
         assert self.layer is not None
-        if not (torch.is_grad_enabled() and (self.training or x.requires_grad)):
+        if not (gathers or (torch.is_grad_enabled() and x.requires_grad)):
             return as_tensor(self.layer.predict(X, n_jobs=self.n_threads) + self.baseline, x)
-        gathered = self._gathered if self.training else None
-        trees = Trees(self.layer, self.baseline, self.n_threads, gathered, self.reduction == "mean", rows)
-        output: Tensor = TreesPass.apply(x, x.new_empty(0).requires_grad_(self.training), trees, X)
-        return output
+        gathered = self._gathered if gathers else None
+        return Trees(self.layer, self.baseline, self.n_threads, gathered, self.reduction == "mean", rows).run(x, X)
+
+    def begin(self, x: Any, *, sample_weight: Any = None) -> Self:
+        """Fit the first trees to the start of their outputs, as the first forward call does without weights.
+
+        Parameters
+        ----------
+        x : tensor or array-like, (rows, features)
+        sample_weight : (rows,) array-like, optional
+        """
+        return self._first_trees(self._input(x), sample_weight)
 
     def step(self, *, sample_weight: Any = None) -> Self:
         """Move the outputs of the gathered rows along their gradients, and fit the trees to them again.
@@ -174,14 +183,15 @@ class GBDTModule(nn.Module):
         Parameters
         ----------
         sample_weight : (rows,) array-like, optional
-            Weights of the gathered rows in the fit. The gradient of a row is to be without its weight.
+            Weights of the gathered rows in the fit; a row of weight 0 is none. The gradient of a row is to be without
+            its weight.
 
         Raises
         ------
         RuntimeError
             If no gradient came since the last step.
         ValueError
-            If there are fewer rows than at the last fit, or a gradient is not finite.
+            If there are fewer or more rows than at the last fit, or other ones, or a gradient is not finite.
         """
         return self.fit_moved(self.move(sample_weight=sample_weight))
 
@@ -189,16 +199,17 @@ class GBDTModule(nn.Module):
         """First half of `step`: move the outputs, and leave the trees as they are."""
         rows = self._rows()
         weight = in_rows(read_weight(sample_weight, len(rows.X)))
-        m, numbers = self._memory or (np.zeros_like(rows.h), rows.rows)
-        if m.shape != rows.h.shape or not _same(numbers, rows.rows):
-            m = np.zeros_like(rows.h)
+        m = np.zeros_like(rows.h) if self._momentum is None else self._momentum.of(rows)
         target, m = self.rule.move(rows.h, m, rows.g, weight)
-        self._memory = m, rows.rows
-        return Moved(rows.X, target, weight, self._gathered.first)
+        return Moved(rows.X, target, weight, self._gathered.first, rows.data, Momentum(m, rows.rows))
 
     def fit_moved(self, moved: Moved) -> Self:
         """Second half of `step`: fit the trees to outputs that moved."""
-        return self._fit(moved.X, SquaredTo(moved.target - self.baseline, moved.weight), moved.weight)
+        self._fit(moved.X, moved.target - self.baseline, moved.weight)
+        numbers = None if moved.momentum is None else moved.momentum.rows
+        self._last = LastFit(len(moved.X), moved.X if moved.data else None, numbers)
+        self._momentum = moved.momentum or self._momentum
+        return self
 
     def boost(self, loss: str | Loss, y: Any, *, x: Any = None, sample_weight: Any = None) -> Self:
         """Fit the trees by boosting on a loss itself: for the last layer of a model, in the place of `step`.
@@ -212,28 +223,43 @@ class GBDTModule(nn.Module):
         x : tensor or array-like, (rows, features), optional
             The input; the rows gathered since the last step if left out.
         sample_weight : (rows,) array-like, optional
+
+        Raises
+        ------
+        ValueError
+            If `y` is not a target of that loss, or there are fewer or more rows than at the last fit.
         """
-        X = self._rows().X if x is None else self._input(x)
+        if x is None:
+            rows = self._rows()
+            last = LastFit(len(rows.X), rows.X if rows.data else None, rows.rows)
+        else:
+            X = self._input(x)
+            rows = Rows(X, X, X, None, data=False, repeated=0)
+            self._last.check(rows, self.expected_rows)
+            last = LastFit(len(X))
         target = as_targets(y, self.out_features)
-        if len(target) != len(X):
-            raise ValueError(f"y has {len(target)} rows and the input has {len(X)}: give one target for each row.")
-        weight = in_rows(read_weight(sample_weight, len(X)))
+        if len(target) != len(rows.X):
+            raise ValueError(f"y has {len(target)} rows and the input has {len(rows.X)}: give one target for each row.")
+        weight = in_rows(read_weight(sample_weight, len(target)))
         found = losses.load(loss, n_outputs=self.out_features)
         found.check(target)
-        baseline = own_losses.baseline(found, target, weight)
-        own_losses.check(found, baseline, target)
-        self.baseline = baseline
-        return self._fit(X, BoostTo(found, target, weight, self.baseline), weight)
+        self._fit(rows.X, target, weight, found)
+        self._last = last
+        return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gathered rows and gradients; `GBDTStep.zero_grad` does it, torch's optimizers do not."""
+        """Drop the gathered rows and gradients.
+
+        `GBDTStep.zero_grad` does it for all tree layers; torch's optimizers, and ``model.zero_grad()`` of a model that
+        the module is in, do not.
+        """
         super().zero_grad(set_to_none)
         self._gathered.calls.clear()
 
     def forget(self) -> Self:
         """Forget the training rows but not the trees: gradients, momentum, bins, and how many they were."""
         self._gathered.calls.clear()
-        self._memory, self._bound, self.n_rows = None, None, 0
+        self._momentum, self._refits, self._last = None, Refits(self.backend), LastFit()
         return self
 
     def extra_repr(self) -> str:
@@ -245,19 +271,26 @@ class GBDTModule(nn.Module):
         )
 
     def get_extra_state(self) -> dict[str, Any]:
-        """The trees, as tensors; momentum and gathered rows are no part of a state_dict."""
-        sizes = {"in_features": self.in_features, "out_features": self.out_features}
+        """The trees, as tensors, and what they were fitted to; momentum and gathered rows are no part of it."""
+        sizes: dict[str, Any] = {"in_features": self.in_features, "out_features": self.out_features}
+        sizes |= {"categorical": list(self.categorical), "n_rows": self.n_rows}
         forest = None if self.layer is None else self.layer.forest
-        return torch_state.state_of(forest, **sizes, baseline=torch.tensor(self.baseline))
+        return states.state_of(forest, **sizes, baseline=torch.tensor(self.baseline))
 
     def set_extra_state(self, state: Any) -> None:
         """Take over the trees of a state; ValueError if they do not fit this module."""
-        state = torch_state.read(state)
+        state = states.read(state)
         for name in ("in_features", "out_features"):
             mine = getattr(self, name)
             if None not in (mine, state[name]) and mine != state[name]:
                 raise ValueError(f"the state has {name}={state[name]}, and this module {name}={mine}: make it alike.")
-        forest, baseline = torch_state.forest_of(state, self.settings.basis), as_floats(state["baseline"])
+        categorical = tuple(state.get("categorical", self.categorical))  # states of version 0.1 do not tell
+        if categorical != self.categorical:
+            raise ValueError(
+                f"the state has categorical={categorical}, and this module categorical={self.categorical}: make it "
+                "alike, or its next fit reads other columns as category codes."
+            )
+        forest, baseline = states.forest_of(state, self.settings.basis), as_floats(state["baseline"])
         shape = (state["in_features"], self.out_features)
         if baseline.shape != shape[1:] or (forest and (forest.n_features, forest.n_outputs) != shape):
             raise ValueError("the trees of the state have other sizes than it says: it is damaged.")
@@ -265,25 +298,32 @@ class GBDTModule(nn.Module):
         self.in_features = self.in_features or state["in_features"]
         self._gathered.fitted()
         self.forget()
+        self._last = LastFit(int(state.get("n_rows", 0)))
 
     def __getstate__(self) -> dict[str, Any]:
-        # The library's bins stay with the original, and so do gradients: their graph is the original's.
-        return {**self.__dict__, "_bound": None, "_gathered": Gathered(), "_announced": None, "_watched": None}
+        # The library's bins and rows stay with the original, and so do gradients: their graph is the original's.
+        gone = {"_refits": Refits(self.backend), "_gathered": Gathered(), "_announced": None, "_watched": None}
+        return {**self.__dict__, **gone, "_last": self._last._replace(X=None)}
 
     def _input(self, x: Any) -> Floats:
         X = as_input(x, self.in_features)
-        _check_columns(self.categorical, X.shape[1])
+        arguments.columns(self.categorical, X.shape[1])
         return X
 
-    @threads.one_in_blas()
-    def _first_trees(self, X: Floats) -> None:
+    def _first_trees(self, X: Floats, sample_weight: Any = None) -> Self:
         if not self.training:
             raise RuntimeError(
                 "this GBDTModule has no trees yet: call it in train mode, boost it, or load a state_dict."
             )
-        weight, numeric = np.ones(len(X)), np.delete(X, self.categorical, axis=1)
-        self._fit(X, SquaredTo(STARTS[self.start](numeric, weight, self.out_features, self._random), weight), weight)
-        self.n_rows = 0  # the first call may be a mini-batch; the first step has all rows
+        if len(X) == 0:
+            raise ValueError(f"x has shape {X.shape}: the first trees are fitted to the first rows that come.")
+        weight = in_rows(read_weight(sample_weight, len(X)))
+        table, _, used = counted(Table(X, self.categorical), X, weight)
+        target = np.zeros((len(X), self.out_features))
+        target[weight > 0] = start_of(STARTS[self.start], table, used, self.out_features, self._random)
+        self._fit(X, target, weight)
+        self._last = LastFit()  # the first call may be a mini-batch; the first step has all rows
+        return self
 
     def _rows(self) -> Rows:
         """The rows of a step."""
@@ -292,56 +332,16 @@ class GBDTModule(nn.Module):
                 "no gradient reached this GBDTModule: in train mode call the model and loss.backward() first."
             )
         rows = self._gathered.join()
-        if len(rows.X) < self.n_rows:
-            raise ValueError(
-                f"{len(rows.X)} rows got a gradient since the last step, and the trees were fitted to {self.n_rows}: "
-                "they are fitted from scratch, so go through all rows before a step. To train on fewer from now on, "
-                "call forget()."
-            )
+        self._last.check(rows, self.expected_rows)
         if not np.isfinite(rows.g).all():
             raise ValueError("dL/doutput has values that are not finite: look into the loss and the modules above.")
         return rows
 
-    @threads.one_in_blas()
-    def _fit(self, X: Floats, objective: Objective, weight: Floats) -> Self:
-        bound = self._bound
-        same = bound is not None and np.array_equal(bound.weight, weight)
-        if bound is None or not (same and np.array_equal(bound.table.X, X, equal_nan=True)):
-            check_codes(X, self.categorical)
-            table = Table(X, self.categorical)
-            self._bound = bound = BoundInput(backends.load(self.backend), table, self.settings, weight)
-        seed = int(self._random.integers(2**30))
-        self.layer = layers.fit(bound, objective, n_threads=self.n_threads, seed=seed).layer
-        self.in_features, self.n_rows = X.shape[1], len(X)
+    def _fit(self, X: Floats, target: Floats, weight: Floats, loss: Loss | None = None) -> None:
+        """Fit the trees to a target, or by boosting on a loss of it; what stood before stays if that fails."""
+        table, seed = Table(X, self.categorical), int(self._random.integers(2**30))
+        fitted = self._refits.fit(table, target, weight, loss, self.settings, n_threads=self.n_threads, seed=seed)
+        if loss is not None:
+            self.baseline = fitted.baseline
+        self.layer, self.in_features = fitted.layer, X.shape[1]
         self._gathered.fitted()
-        return self
-
-
-def _check(name: str, size: Any) -> None:
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-        raise ValueError(f"{name}={size!r} is not allowed: give a whole number of at least 1.")
-
-
-def _check_columns(categorical: Sequence[int], in_features: int | None) -> None:
-    wrong = [j for j in categorical if j < 0 or (in_features is not None and j >= in_features)]
-    if wrong:
-        most = "from 0 on" if in_features is None else f"0 to {in_features - 1}"
-        raise ValueError(f"categorical={tuple(categorical)!r}: {wrong[0]} is no column, which are {most}.")
-
-
-def _rule(step: Any, step_size: float, momentum: float) -> Step:
-    rules: dict[str, Any] = {"normalised": Normalised, "plain": Plain}
-    if not isinstance(step, str):
-        rule: Step = step
-        return rule
-    if step not in rules:
-        raise ValueError(
-            f"step={step!r} is not known: use 'normalised', 'plain' or an object of boostbp.learning.steps."
-        )
-    if not (step_size > 0 and np.isfinite(step_size)) or not 0 <= momentum < 1:
-        raise ValueError(f"step_size={step_size!r}, momentum={momentum!r}: give a size above 0, a momentum in [0, 1).")
-    return rules[step](step_size, momentum)
-
-
-def _same(one: Numbers, other: Numbers) -> bool:
-    return one is other or (one is not None and other is not None and np.array_equal(one, other))

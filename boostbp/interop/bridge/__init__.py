@@ -1,0 +1,1 @@
+"""Tree layers in torch models, behind `boostbp.interop.torch_bridge`."""

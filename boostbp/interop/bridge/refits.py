@@ -1,0 +1,78 @@
+"""Refits: one fit of a tree layer after another, with what the same input needs once kept between them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp import backends
+from boostbp.backends.base import Table
+from boostbp.inputs import counted
+from boostbp.learning import layers
+from boostbp.learning.layers import BoostTo, BoundInput, Layer, LayerSettings, Objective, SquaredTo
+from boostbp.learning.losses import Loss, own_losses
+from boostbp.single import check_codes
+from boostbp.trees import threads
+
+__all__ = ["Refits"]
+
+Floats = NDArray[np.float64]
+
+
+class Fitted(NamedTuple):
+    """Trees, and what is added to their output, (outputs,) float64: 0 where they were fitted to a target."""
+
+    layer: Layer
+    baseline: Floats
+
+
+class Refits:
+    """Fits of trees to rows of a library.
+
+    Parameters
+    ----------
+    backend : str or Backend
+
+    Attributes
+    ----------
+    bound : BoundInput or None
+        The input of the last fit, as long as it stays.
+    """
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+        self.bound: BoundInput | None = None
+
+    @threads.one_in_blas()
+    def fit(
+        self,
+        table: Table,
+        target: Floats,
+        weight: Floats,
+        loss: Loss | None,
+        settings: LayerSettings,
+        *,
+        n_threads: int,
+        seed: int,
+    ) -> Fitted:
+        """Fit trees to a target, (rows, outputs), or by boosting on a loss of it. Rows of weight 0 are none."""
+        table, target, weight = counted(table, target, weight)
+        baseline, objective = np.zeros(target.shape[1]), cast("Objective", SquaredTo(target, weight))
+        if loss is not None:
+            baseline = own_losses.baseline(loss, target, weight)
+            own_losses.check(loss, baseline, target)
+            objective = BoostTo(loss, target, weight, baseline)
+        bound = self._bind(table, weight, settings)
+        layer = layers.fit(bound, objective, n_threads=n_threads, seed=seed).layer
+        self.bound = bound
+        return Fitted(layer, baseline)
+
+    def _bind(self, table: Table, weight: Floats, settings: LayerSettings) -> BoundInput:
+        bound = self.bound
+        same = bound is not None and bound.settings is settings and np.array_equal(bound.weight, weight)
+        if bound is not None and same and np.array_equal(bound.table.X, table.X, equal_nan=True):
+            return bound
+        check_codes(table.X, table.categorical)
+        return BoundInput(backends.load(self.backend), table, settings, weight)
