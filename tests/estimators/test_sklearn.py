@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import BACKENDS
+from helpers import BACKENDS, keeps_convention
 from sklearn import clone, config_context
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
@@ -27,12 +27,7 @@ CASES = [
 @pytest.mark.parametrize(("estimator", "check"), CASES)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_check(estimator, check):
-    try:
-        check(estimator)
-    except Exception as error:
-        if type(error).__name__ == "SkipTest":
-            pytest.skip(str(error))
-        raise
+    keeps_convention(estimator, check)
 
 
 @pytest.mark.parametrize("backend", LIBRARIES)
