@@ -1,7 +1,7 @@
 """Tables that no default was chosen by: from packages of R, as the package `pydataset` ships them.
 
-They were named, with their targets, before any model was trained on them; later one column was left out that gave its
-target away (Mroz: who has a wage works).
+They were named, with their targets, before any model was trained on them; later two columns were left out that gave
+a target away (Mroz: who has a wage works).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CLASSES: dict[str, tuple[str, tuple[str, ...]]] = {
     "Hdma": ("deny", ()),
     "Males": ("union", ("nr",)),
     "ModeChoice": ("mode", ()),
-    "Mroz": ("work", ("hoursw", "wagew")),
+    "Mroz": ("work", ("hoursw", "wagew", "hearnw")),
     "Tobacco": ("occupation", ()),
     "Treatment": ("treat", ()),
     "bfi": ("gender", ()),
