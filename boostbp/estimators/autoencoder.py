@@ -12,8 +12,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from boostbp.backends.base import Table
-from boostbp.estimators.base import BaseBoostBP, all_or_nothing, names_of, standard_units
+from boostbp.estimators.base import BaseBoostBP, all_or_nothing, names_of
 from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.units import standard_units
 from boostbp.inputs import read_weight, refuse_extreme
 from boostbp.learning.backprop import EvalSet
 from boostbp.learning.losses import SquaredError

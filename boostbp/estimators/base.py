@@ -26,11 +26,10 @@ from boostbp.learning import metrics
 from boostbp.learning.backprop import EvalSet, Progress
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
-from boostbp.learning.steps import spread
 from boostbp.learning.weighing import selection
 from boostbp.trees import threads
 
-__all__ = ["BaseBoostBP", "all_or_nothing", "names_of", "standard_units"]
+__all__ = ["BaseBoostBP", "all_or_nothing", "names_of"]
 
 Floats = NDArray[np.float64]
 P = ParamSpec("P")
@@ -305,13 +304,6 @@ def names_of(eval_set: Sequence[Any], eval_names: Sequence[str] | None) -> list[
             f"eval_names={eval_names!r} must hold {len(eval_set)} different strings, one for each eval_set."
         )
     return names
-
-
-def standard_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Weighted mean and spread of each output, (outputs,): what brings a target to mean 0 and spread 1."""
-    shift = weight @ target / weight.sum()
-    unit = np.maximum(spread(target, weight), 1e-12 * np.abs(shift))  # what is less is rounding
-    return shift, np.where(unit > 0, unit, 1.0)
 
 
 def _signature(cls: type) -> inspect.Signature:

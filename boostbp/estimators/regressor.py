@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
-from boostbp.estimators.base import all_or_nothing, standard_units
+from boostbp.estimators.base import all_or_nothing
 from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.supervised import Supervised
+from boostbp.estimators.units import units_of
 from boostbp.inputs import read_target, read_weight
 from boostbp.learning import losses
 from boostbp.learning.backprop import EvalSet
-from boostbp.learning.losses import Loss
 
 __all__ = ["BoostBPRegressor"]
 
@@ -117,9 +117,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         function ``f(y_true, y_pred)``, or a tuple ``(name, f, greater_is_better)``; None: the loss's own. With
         `n_jobs` above 1, functions are called from several threads.
     early_stopping : bool or "auto"
-        Without `eval_set`, hold out `validation_fraction` of the rows. "auto": from 50 rows on, and 50 rows at least,
-        or a quarter of fewer than 200.
-        False: run all epochs.
+        Without `eval_set`, hold out `validation_fraction` of the rows. "auto": from 36 rows on (16 for classes), and
+        50 rows at least, or a quarter of fewer than 200. False: run all epochs.
     validation_fraction : float
     refit : bool
         With ``deep="auto"`` and rows held out here, not in `eval_set`: once the model is chosen, its single layers and
@@ -220,7 +219,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         loss.check(target)
         if not sets:
             table, target, weight, sets = hold_out(self, table, target, weight, None)
-        self._shift, self._spread = _units(target, weight, loss)
+        self._shift, self._spread = units_of(target, weight, loss)
         self._loss = loss
         metric = self._metric(loss, sets)
         return self._train(
@@ -264,11 +263,3 @@ def _check_outputs(sets: Sequence[EvalSet], target: Floats) -> None:
                 f"eval_set[{number}]: its y has {one.y.shape[1]} outputs, the training target has {target.shape[1]}. "
                 "Give the same outputs, in the same order."
             )
-
-
-def _units(target: Floats, weight: Floats, loss: Loss) -> tuple[Floats, Floats]:
-    """Shift and spread that bring a target to mean 0 and spread 1, where the loss allows it."""
-    n_outputs = target.shape[1]
-    if not loss.scale_free:
-        return np.zeros(n_outputs), np.ones(n_outputs)
-    return standard_units(target, weight)

@@ -181,6 +181,8 @@ class FrameColumn:
             values = self._to_numpy()
         if values is not None and values.dtype.kind in "fiub":
             return values
+        if "complex" in str(getattr(self.series.to_native(), "dtype", "")):
+            raise self._refusal()
         try:
             return self.series.cast(nw.Float64).to_numpy()
         except Exception as error:  # each library has errors of its own

@@ -99,6 +99,7 @@ def test_rare_dtypes_of_numbers_are_numbers(fit):
         (pl.Series([dt.date(2020, 1, 1)] * 2), "Column 'c' has dtype Date"),
         (pl.Series([b"a", b"b"]), "Column 'c' has dtype Binary"),
         (pl.Series([object(), object()], dtype=pl.Object), "Column 'c' has dtype Object"),
+        (pd.Series([1j, 2.0]), "Column 'c' has dtype complex128"),
         (pd.Series([1.0, np.inf]), r"Input X contains infinity: Column 'c', row 1 .* holds inf.*missing \(NaN\)"),
         (pd.Categorical([np.inf, 1.0]), "Input X contains infinity: Column 'c' holds the category inf"),
     ],

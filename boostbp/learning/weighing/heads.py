@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 PIECE = 25  # rounds between looks at the held-out rows
 PATIENCE = 3  # pieces without gain before the end
 LEAST = 1e-4  # share of what the first piece gains that counts as a gain: losses may be known but for a constant
+CLOSE = 0.05  # share of what is left that always does: one easy split may take all but a thousandth of the loss
 MOST = 160  # pieces
 
 
@@ -111,7 +112,7 @@ def boost(
         now = score(raw)
         if len(pieces) == 1:
             least = LEAST * max(constant - now, 0.0)
-        if now < best_score - least or len(pieces) == 1:
+        if now < best_score - min(least, CLOSE * abs(best_score)) or len(pieces) == 1:
             best, best_score, held = len(pieces), now, raw
     return _together(pieces[:best]), held, Head(settings, best)
 

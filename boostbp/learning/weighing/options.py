@@ -8,16 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.learning.losses import Logistic, Loss, Softmax
+from boostbp.learning.losses import Logistic, Loss, Softmax, SquaredError
 from boostbp.learning.network import Network
 from boostbp.learning.weighing.heads import Head
 
-__all__ = ["Option", "doubt_of", "forward", "softened", "weighed"]
+__all__ = ["DOUBT", "FAINT", "Option", "doubt_of", "evidence", "forward", "softened", "trust", "weighed"]
 
 Floats = NDArray[np.float64]
 PICKS = 20  # steps of the search for weights
 SOFTENING = 0.25  # rows like each held-out row that have another class, in the eyes of those who weigh
-DOUBT = 2.0  # standard errors of the gain on held-out rows at which networks have half a say where classes are learnt
+DOUBT = 2.0  # standard errors of the gain on held-out rows at which networks have half a say where they are doubted
+FAINT = 6.0  # standard errors of the slope of held-out targets on outputs below which numbers are, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,26 @@ class Option:
 def doubt_of(loss: Loss) -> float:
     """Standard errors of the gain at which networks have half a say in the sum."""
     return DOUBT if _of_classes(loss) else 0.0
+
+
+def trust(t: float, doubt: float) -> float:
+    """How much something counts that stands t standard errors above nothing, and half at `doubt`."""
+    return t**2 / (doubt**2 + t**2) if doubt else 1.0
+
+
+def evidence(raw: Floats, target: Floats, baseline: Floats, weight: Floats, loss: Loss) -> float:
+    """Slope of a target on a raw output, (rows, outputs), both from the baseline on, in its standard errors.
+
+    Infinite for losses other than the squared error, of whose targets nothing is known, and for the baseline itself.
+    """
+    u, y = raw - baseline, target - baseline
+    size = float(weight @ np.square(u).sum(1))
+    if not isinstance(loss, SquaredError) or not size > 0:
+        return np.inf
+    slope = float(weight @ (u * y).sum(1)) / size
+    pull = weight * (u * (y - slope * u)).sum(1)
+    error = float(np.sqrt(pull @ pull)) / size
+    return max(slope, 0.0) / error if error > 0 else np.inf
 
 
 def _of_classes(loss: Loss) -> bool:
@@ -89,8 +110,8 @@ def weighed(
     error = float(np.sqrt(np.square(share) @ np.square(difference - gain)))
     if not gain > least_gain * error:
         return shallow, gain, error
-    trust = 1.0 / (1.0 + np.square(doubt * error / gain))
-    return trust * deep + (1.0 - trust) * shallow, gain, error
+    say = trust(gain / error, doubt) if error > 0 else 1.0
+    return say * deep + (1.0 - say) * shallow, gain, error
 
 
 def forward(

@@ -25,7 +25,7 @@ from boostbp.learning.watch import Callback, EvalSet
 from boostbp.learning.weighing.abreast import abreast, at_once, later, turns_left
 from boostbp.learning.weighing.budget import Budget
 from boostbp.learning.weighing.merging import weighted_sum
-from boostbp.learning.weighing.options import Option, doubt_of, softened, weighed
+from boostbp.learning.weighing.options import DOUBT, FAINT, Option, doubt_of, evidence, softened, trust, weighed
 from boostbp.learning.weighing.pool import Pool
 from boostbp.learning.weighing.refit import Refit
 from boostbp.trees import interrupts
@@ -37,6 +37,8 @@ LIGHT = 1.0  # penalty of the ridge under hidden units, which follow their gradi
 WIDER = 2  # times the units asked for: without trees they are cheap
 # Shares of `max_time` by which the network, and then its variants, are done
 FOR_NETWORK, FOR_VARIANTS = 0.4, 0.85
+FAINTEST = 0.5  # standard errors: where held-out rows tell nothing, a little is left
+ROUNDING = 1e-9  # of weights
 
 
 def train(
@@ -62,7 +64,8 @@ def train(
     Weights are those that the first evaluation set likes best (forward selection with replacement: Caruana and
     others 2004). Where no sum with a network in it is better than the best without by more than
     `settings.least_gain` standard errors, networks are left out. Where classes are learnt, the model lies between the
-    two sums: the same rows chose the networks' epochs, and few rows that are far off decide on their log-loss.
+    two sums: the same rows chose the networks' epochs, and few rows that are far off decide on their log-loss. So it
+    does where held-out numbers hardly follow the model (`FAINT`), and it then keeps to the constant in part.
     If they are training rows that were held out, the output layers of what is chosen are grown again on all rows.
 
     Of ``settings.max_time`` the network takes `FOR_NETWORK` at most, and each other candidate its share of the rest.
@@ -126,11 +129,13 @@ def _weighed_model(
         return network
     if not any(option.stack for option in options):
         options = [*options, pool.plainly(NETWORK, network)]
-    weights, gain, error = weighed(
-        options, pool.row_losses, held.weight, least_gain=settings.least_gain, doubt=doubt_of(pool.loss)
-    )
+    weights, gain, error = _weights(options, pool, target)
     shares = list(zip(options, map(float, weights), strict=True))
     candidates = tuple(Candidate(one.name, pool.score(one.held), w, one.stack) for one, w in shares)
+    rest = max(1.0 - float(weights.sum()), 0.0)
+    if rest > ROUNDING:
+        constant = np.broadcast_to(pool.baseline, target.shape)
+        candidates = (Candidate("constant", pool.score(constant), rest, None), *candidates)
     used = [option for option, w in shares if w > 0]
     chosen = [option.network for option in used]
     if settings.refit and held.taken and not interrupted:
@@ -142,7 +147,25 @@ def _weighed_model(
     said = [w for _, w in shares if w > 0]
     if not any(option.stack for option in used):  # its hidden layers are what `transform` gives
         chosen, said = [*chosen, network], [*said, 0.0]
-    return weighted_sum(chosen, said)
+    model = weighted_sum(chosen, said)
+    return replace(model, baseline=model.baseline + rest * pool.baseline) if rest > ROUNDING else model
+
+
+def _weights(options: Sequence[Option], pool: Pool, target: Floats) -> tuple[Floats, float, float]:
+    """Weights of the options, the rest that is the constant's, what networks add, and its standard error.
+
+    Of numbers that hardly follow the model on the held-out rows, few and noisy, chance chooses most: there networks are
+    doubted as where classes are learnt, and so is all that is not the constant.
+    """
+    weight = pool.held.weight
+    weigh = partial(weighed, options, pool.row_losses, weight, least_gain=pool.settings.least_gain)
+    weights, gain, error = weigh(doubt=doubt_of(pool.loss))
+    raw = sum((w * option.held for w, option in zip(weights, options, strict=True)), np.zeros(1))
+    t = evidence(raw, target, pool.baseline, weight, pool.loss)
+    if t < FAINT:
+        weights, gain, error = weigh(doubt=DOUBT)
+        weights = trust(max(t, FAINTEST), DOUBT) * weights
+    return weights, gain, error
 
 
 def _on_all_rows(used: Sequence[Option], pool: Pool, target: Floats, budget: Budget) -> tuple[list[Network], bool]:

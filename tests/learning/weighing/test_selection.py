@@ -16,9 +16,9 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.estimators import base, parameters
 from boostbp.learning import backprop
 from boostbp.learning.history import Candidate, Stop
-from boostbp.learning.losses import Logistic, Softmax, SquaredError
+from boostbp.learning.losses import AbsoluteError, Logistic, Softmax, SquaredError
 from boostbp.learning.weighing import budget, pool, selection
-from boostbp.learning.weighing.options import Option, forward, softened, weighed
+from boostbp.learning.weighing.options import Option, evidence, forward, softened, weighed
 from boostbp.trees.basis import Elementwise
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
@@ -385,3 +385,40 @@ def test_summary_says_what_depth_added():
     for one in choice.candidates:
         assert f"  {one.loss:.6g}  {one.name}" in text
     assert "Depth" not in BoostBPRegressor((4,), deep=True, **FAST).fit(X, Y, eval_set=[HELD]).summary()
+
+
+def test_evidence_is_the_slope_in_its_standard_errors():
+    rng = np.random.default_rng(0)
+    u, weight, baseline = rng.standard_normal(200), rng.uniform(0.5, 2.0, 200), np.array([3.0])
+    y = 0.3 * u + rng.standard_normal(200)
+    got = evidence(u[:, None] + 3.0, y[:, None] + 3.0, baseline, weight, SquaredError())
+    slope = np.sum(weight * u * y) / np.sum(weight * u * u)
+    error = np.sqrt(np.sum((weight * u * (y - slope * u)) ** 2)) / np.sum(weight * u * u)  # White (1980)
+    assert got == pytest.approx(slope / error, rel=1e-12)
+    assert evidence(3.0 - u[:, None], y[:, None] + 3.0, baseline, weight, SquaredError()) == 0.0
+    for raw, loss in ((u[:, None] + 3.0, AbsoluteError()), (np.full((200, 1), 3.0), SquaredError())):
+        assert evidence(raw, y[:, None] + 3.0, baseline, weight, loss) == np.inf
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_numbers_that_hardly_follow_the_model_stay_near_the_constant(backend, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 6)), 5.0 + rng.standard_normal(300)
+    model = BoostBPRegressor((3,), backend=backend, **FAST).fit(X, y)
+    candidates = model.history_.choice.candidates
+    assert candidates[0].name == "constant"
+    assert candidates[0].weight > 0.1
+    assert sum(one.weight for one in candidates) == pytest.approx(1.0)
+    assert "constant" in str(model.history_.choice)
+    fresh = rng.standard_normal((2000, 6))
+    assert np.std(model.predict(fresh)) < 0.3  # of the target: 1
+    assert np.mean(model.predict(fresh)) == pytest.approx(5.0, abs=0.2)
+    save(model, tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict(fresh), model.predict(fresh))
+
+
+def test_numbers_that_follow_the_model_are_not_held_back():
+    model = BoostBPRegressor((3,), **FAST).fit(X, Y)
+    candidates = model.history_.choice.candidates
+    assert "constant" not in {one.name for one in candidates}
+    assert sum(one.weight for one in candidates) == pytest.approx(1.0)

@@ -1,0 +1,48 @@
+"""Units: what brings targets to mean 0 and spread 1, so that step sizes and penalties mean the same for all."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.learning.losses import AbsoluteError, Huber, Loss, Quantile, location
+from boostbp.learning.steps import spread
+
+__all__ = ["robust_units", "standard_units", "units_of"]
+
+Floats = NDArray[np.float64]
+# Quantiles above the median (those below stand opposite), and what of a Gaussian's spread lies between the two.
+_QUARTILES = ((0.75, 1.349), (0.9, 2.563), (0.98, 4.107))
+
+
+def standard_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Weighted mean and spread of each output, (outputs,): what brings a target to mean 0 and spread 1."""
+    shift = weight @ target / weight.sum()
+    unit = np.maximum(spread(target, weight), 1e-12 * np.abs(shift))  # what is less is rounding
+    return shift, np.where(unit > 0, unit, 1.0)
+
+
+def robust_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Weighted median of each output, (outputs,), and its spread by quartiles, or by wider quantiles where these agree.
+
+    Where most rows have one value it is the standard deviation.
+    """
+    shift, (_, unit) = location.quantile(target, weight, 0.5), standard_units(target, weight)
+    found = np.zeros_like(unit)
+    for upper, between in _QUARTILES:
+        width = location.quantile(target, weight, upper) - location.quantile(target, weight, 1.0 - upper)
+        found = np.where(found > 0, found, width / between)
+    return shift, np.where(found > 1e-12 * np.abs(shift), found, unit)
+
+
+def units_of(target: Floats, weight: Floats, loss: Loss) -> tuple[Floats, Floats]:
+    """Shift and spread that bring a target to mean 0 and spread 1, where the loss allows it.
+
+    Of losses that a few rows far off do not bend these are the median and the quartiles, which such rows do not either.
+    """
+    n_outputs = target.shape[1]
+    if not loss.scale_free:
+        return np.zeros(n_outputs), np.ones(n_outputs)
+    if isinstance(loss, AbsoluteError | Huber | Quantile):
+        return robust_units(target, weight)
+    return standard_units(target, weight)
