@@ -15,10 +15,8 @@ from boostbp.learning.watch import EvalSet
 __all__ = ["hold_out"]
 
 Floats = NDArray[np.float64]
-# Of early_stopping="auto": below so many rows none are given away. Classes want it sooner: without it a few rows make a
-# model sure of itself without limit.
-FEWEST_OF_CLASSES, FEWEST_OF_NUMBERS = 16, 36
-LEAST_HELD = 50  # or a quarter
+# Of early_stopping="auto": below so many rows none are given away, and so many at least are given away, or a quarter.
+FEWEST, LEAST_HELD = 36, 50
 
 
 def hold_out(
@@ -27,8 +25,7 @@ def hold_out(
     """Give some rows away, if the estimator's `early_stopping` wants it and there are enough."""
     if estimator.early_stopping not in (True, False, "auto"):
         raise ValueError(f"early_stopping={estimator.early_stopping!r} is not known: use True, False or 'auto'.")
-    fewest = FEWEST_OF_NUMBERS if strata is None else FEWEST_OF_CLASSES
-    wanted = estimator.early_stopping is True or (estimator.early_stopping == "auto" and len(y) >= fewest)
+    wanted = estimator.early_stopping is True or (estimator.early_stopping == "auto" and len(y) >= FEWEST)
     if not wanted or estimator.epochs == 0:
         return table, y, weight, []
     share = estimator.validation_fraction

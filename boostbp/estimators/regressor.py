@@ -117,8 +117,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         function ``f(y_true, y_pred)``, or a tuple ``(name, f, greater_is_better)``; None: the loss's own. With
         `n_jobs` above 1, functions are called from several threads.
     early_stopping : bool or "auto"
-        Without `eval_set`, hold out `validation_fraction` of the rows. "auto": from 36 rows on (16 for classes), and
-        50 rows at least, or a quarter of fewer than 200. False: run all epochs.
+        Without `eval_set`, hold out `validation_fraction` of the rows. "auto": from 36 rows on, and 50 rows at least,
+        or a quarter of fewer than 200. False: run all epochs.
     validation_fraction : float
     refit : bool
         With ``deep="auto"`` and rows held out here, not in `eval_set`: once the model is chosen, its single layers and

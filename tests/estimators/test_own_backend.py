@@ -55,7 +55,7 @@ def test_estimators_train_on_an_own_backend():
 
 @pytest.mark.parametrize(
     ("rows", "early_stopping", "held"),
-    [(49, "auto", 0), (50, "auto", 13), (160, "auto", 40), (400, "auto", 50), (1000, "auto", 100), (400, True, 40)],
+    [(35, "auto", 0), (36, "auto", 9), (160, "auto", 40), (400, "auto", 50), (1000, "auto", 100), (400, True, 40)],
 )
 def test_rows_held_out_are_a_tenth_but_not_too_few(rows, early_stopping, held):
     own = MedianStumps()
