@@ -73,13 +73,14 @@ class Candidate:
     Attributes
     ----------
     name : str
+        "constant" for what numbers that hardly follow the model leave of it.
     loss : float
         Weighted mean loss on the held-out rows, of classes with labels softened as if a quarter of a row more had
         another class.
     weight : float
         Its share in the model; 0: left out.
     stack : str or None
-        Name of the network whose hidden layers it has, "network" for the one that was asked for; None: a single layer.
+        Name of the network whose hidden layers it has, "network" for the one that was asked for; None: it has none.
     """
 
     name: str
