@@ -22,12 +22,12 @@ LABELS = rng.integers(0, 2, 200) * (np.abs(X[:, 0]) + 0.5 * rng.standard_normal(
 N_ROUNDS = 12
 
 
-def fitted(backend, loss, Y, learning_rate, reg_lambda):
-    """Losses after each number of rounds, computed from the trees, and that of the running fit."""
+def fitted(backend, loss, Y, learning_rate, reg_lambda, *, shared=False):
+    """Raw outputs after each number of rounds, computed from the trees; the last is that of the running fit."""
     settings = layers.LayerSettings(
         n_estimators=N_ROUNDS,
         learning_rate=learning_rate,
-        growth=Growth(max_depth=3, min_samples_leaf=1),
+        growth=Growth(max_depth=3, min_samples_leaf=1, shared=shared),
         ridge=Ridge(reg_lambda, penalize_constant=False),
     )
     bound = layers.BoundInput(libraries.load(backend), Table(X), settings, np.ones(200))
@@ -38,10 +38,11 @@ def fitted(backend, loss, Y, learning_rate, reg_lambda):
     return [baseline + np.zeros_like(Y), *(raw + baseline for raw in raws)]
 
 
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_softmax_rounds_never_raise_the_loss(backend):
+def test_softmax_rounds_never_raise_the_loss(backend, shared):
     Y = np.eye(3)[LABELS]
-    raws = fitted(backend, losses.Softmax(), Y, 1.0, 0.0)
+    raws = fitted(backend, losses.Softmax(), Y, 1.0, 0.0, shared=shared)
     values = [-(Y * log_softmax(raw, axis=1)).sum() for raw in raws]
     assert (np.diff(values) <= 1e-9).all(), values
     assert values[-1] < 0.2 * values[0]

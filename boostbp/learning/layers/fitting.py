@@ -173,9 +173,11 @@ class Rounds:
         return Grown(trees, leaves)
 
     def shared(self) -> None:
-        """All rounds with one tree for all outputs."""
-        everything = slice(0, self.objective.n_outputs)
-        settings = self.bound.settings
+        """All rounds with one tree for all outputs, whose leaves weigh a row by its largest hessian.
+
+        A smaller one would be a longer step than Newton's for some output.
+        """
+        settings, curved = self.bound.settings, self.objective.curved
         grower = self._grower().fork(self.seed)
         rng = np.random.default_rng(self.seed)
         sketch = settings.sketch or (None if self.bound.vector_leaf else Sketch())
@@ -184,10 +186,13 @@ class Rounds:
                 f"sketch={(sketch.kind, sketch.columns)!r} needs a library that grows one tree on several columns, "
                 f"such as backend='xgboost' on numeric features: use sketch={sketch.kind!r}, one column."
             )
-        for number in range(self.first, self.first + settings.n_estimators):
+        end = self.first + settings.n_estimators
+        loss, grad, hess = self._derivatives()
+        for number in range(self.first, end):
             interrupts.check()
-            grad, hess = (np.ascontiguousarray(a) for a in self.objective.gradient(self.running.T, everything))
-            weight = hess.mean(axis=1)
+            before = self.running.copy() if curved else self.running
+            grad, hess = np.ascontiguousarray(grad), np.ascontiguousarray(hess)
+            weight = hess.max(axis=1)
             if sketch is None:
                 grown = grower.grow(grad, hess)
             else:
@@ -202,7 +207,10 @@ class Rounds:
             model.add_rows(blocks, self.running, n_threads)
             for rows in blocks:
                 rows.give_back(self.space)
-            self.parts.append(Grown(trees, model.leaves()))
+            share, part = 1.0, Grown(trees, model.leaves())
+            if curved or number + 1 < end:
+                share, (loss, grad, hess) = self._settle(before, loss)
+            self.parts.append(part if share == 1.0 else part.times(share))
 
     def native(self) -> None:
         """All rounds with the library's own linear leaves, output by output."""
