@@ -230,11 +230,11 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         check_is_fitted(self)
         return self.network_.predict(self._read(X).X, n_jobs=self._n_threads())
 
-    def _metric(self, loss: Loss, eval_sets: Sequence[EvalSet]) -> Metric | None:
-        """What evaluation sets are scored by; None where there are none."""
+    def _metric(self, loss: Loss, eval_sets: Sequence[EvalSet], spread: Floats | float = 1.0) -> Metric | None:
+        """What evaluation sets are scored by, None where there are none; training divides targets by `spread`."""
         if not eval_sets:
             return None
-        return metrics.default_metric(loss) if self.eval_metric is None else metrics.load(self.eval_metric, loss)
+        return metrics.load(self.eval_metric, loss, spread=spread)
 
     def _train(
         self,

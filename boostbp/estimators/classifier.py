@@ -17,11 +17,12 @@ from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.supervised import Supervised
 from boostbp.inputs import read_target, read_weight
 from boostbp.learning import losses
-from boostbp.learning.losses import Loss
+from boostbp.learning.losses import AbsoluteError, Huber, Logistic, Loss, Poisson, Quantile, SquaredError
 
 __all__ = ["BoostBPClassifier"]
 
 Floats = NDArray[np.float64]
+OF_NUMBERS = (SquaredError, AbsoluteError, Huber, Quantile, Poisson)
 
 
 class BoostBPClassifier(ClassifierMixin, Supervised):
@@ -32,7 +33,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     Parameters
     ----------
     loss : str or Loss
-        ``"log_loss"``: logistic for two classes, softmax for more.
+        ``"log_loss"``: logistic for two classes, softmax for more. One's own gives probabilities by its `link`.
     class_weight : dict, "balanced" or None
         Weights of the classes, times `sample_weight`.
 
@@ -94,6 +95,11 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         target = self._one_hot(labels)
         sets = self._eval_sets(eval_set, eval_names)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
+        if isinstance(loss, OF_NUMBERS):
+            raise ValueError(
+                f"loss={self.loss!r} is one of numbers, and its output no probability: use loss='log_loss', or a "
+                "regressor."
+            )
         loss.check(target)
         if not sets:
             table, target, weight, sets = hold_out(self, table, target, weight, labels)
@@ -109,15 +115,18 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     def predict_proba(self, X: Any) -> Floats:
         """Probability of each class, (rows, classes)."""
         raw = self._raw(X)
-        if raw.shape[1] > 1:
-            return self._loss.link(raw)
-        return np.column_stack([expit(-raw), expit(raw)])
+        if raw.shape[1] == 1 and isinstance(self._loss, Logistic):
+            return np.column_stack([expit(-raw), expit(raw)])  # 1 - expit(raw) would round small ones away
+        p = self._loss.link(raw)
+        return p if p.shape[1] > 1 else np.column_stack([1.0 - p, p])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class, (rows,)."""
         raw = self._raw(X)
-        number = (raw[:, 0] > 0).astype(int) if raw.shape[1] == 1 else raw.argmax(axis=1)
-        return self.classes_[number]
+        if raw.shape[1] > 1:
+            return self.classes_[raw.argmax(axis=1)]
+        of_second = raw > 0 if isinstance(self._loss, Logistic) else self._loss.link(raw) > 0.5
+        return self.classes_[of_second[:, 0].astype(int)]
 
     def _one_hot(self, labels: NDArray[Any]) -> Floats:
         one_hot = (labels[:, None] == self.classes_).astype(np.float64)

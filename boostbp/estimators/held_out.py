@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from boostbp import checks
 from boostbp.backends.base import Table
 from boostbp.learning.watch import EvalSet
 
@@ -23,13 +24,12 @@ def hold_out(
     estimator: Any, table: Table, y: Floats, weight: Floats, strata: Any
 ) -> tuple[Table, Floats, Floats, list[EvalSet]]:
     """Give some rows away, if the estimator's `early_stopping` wants it and there are enough."""
-    if estimator.early_stopping not in (True, False, "auto"):
-        raise ValueError(f"early_stopping={estimator.early_stopping!r} is not known: use True, False or 'auto'.")
-    wanted = estimator.early_stopping is True or (estimator.early_stopping == "auto" and len(y) >= FEWEST)
+    stopping = checks.one_of("early_stopping", estimator.early_stopping, (True, False, "auto"))
+    wanted = len(y) >= FEWEST if stopping == "auto" else stopping
     if not wanted or estimator.epochs == 0:
         return table, y, weight, []
     share = estimator.validation_fraction
-    if estimator.early_stopping == "auto":
+    if stopping == "auto":
         share = max(share, min(LEAST_HELD / len(y), 0.25))
     if np.ceil(share * len(y)) >= len(y):
         raise ValueError(

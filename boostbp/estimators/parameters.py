@@ -100,7 +100,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         structure_samples=_samples(estimator, n_rows),
         structure_sampling=estimator.structure_sampling,
         best_rounds=estimator.best_rounds,
-        n_iter_no_change=None if estimator.early_stopping is False else estimator.n_iter_no_change,
+        n_iter_no_change=estimator.n_iter_no_change if estimator.early_stopping else None,
         tol=estimator.tol,
         max_time=estimator.max_time,
         n_threads=threads.count(estimator.n_jobs),

@@ -221,7 +221,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
             table, target, weight, sets = hold_out(self, table, target, weight, None)
         self._shift, self._spread = units_of(target, weight, loss)
         self._loss = loss
-        metric = self._metric(loss, sets)
+        metric = self._metric(loss, sets, self._spread)
         return self._train(
             table, (target - self._shift) / self._spread, weight, loss, sets, metric, self._outcome
         )  # fmt: skip

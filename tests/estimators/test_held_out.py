@@ -53,3 +53,28 @@ def test_few_rows_do_not_make_classes_sure_of_themselves():
     y = rng.random(1040) < 1 / (1 + np.exp(-X[:, 0]))
     model = BoostBPClassifier((2,), n_estimators=10, epochs=5, random_state=0).fit(X[:40], y[:40])
     assert log_loss(y[40:], model.predict_proba(X[40:])) < 0.8  # a constant has .69
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_early_stopping_may_be_a_bool_of_numpy(given):
+    """As a grid over `np.array([True, False])` gives it."""
+    labels = np.arange(60) % 2
+    asked = SimpleNamespace(early_stopping=np.bool_(given), epochs=1, validation_fraction=0.1, random_state=0)
+    table, *_, sets = hold_out(asked, Table(np.zeros((60, 1))), labels[:, None].astype(float), np.ones(60), labels)
+    assert (len(table.X), len(sets)) == ((54, 1) if given else (60, 0))
+
+
+def test_n_iter_no_change_is_not_looked_at_without_early_stopping_of_numpy():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    how = {"n_estimators": 1, "epochs": 6, "n_iter_no_change": 1, "tol": 1e9, "deep": True, "random_state": 0}
+    lengths = [
+        len(
+            BoostBPClassifier((2,), early_stopping=stopping, **how)
+            .fit(X, X[:, 0] > 0, eval_set=(X, X[:, 0] > 0))
+            .history_
+        )
+        for stopping in (False, np.False_, True, np.True_)
+    ]
+    assert lengths[0] == lengths[1] == 7
+    assert lengths[2] == lengths[3] < 7

@@ -66,3 +66,16 @@ def test_one_bad_row_does_not_spoil_a_robust_loss(loss):
     others = np.arange(400) != 7
     errors = [np.abs(model.predict(X) - y)[others].mean() for model in (good, spoilt)]
     assert errors[1] < 1.3 * errors[0]
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_epochs_are_chosen_by_hubers_loss_in_the_units_of_training(unit):
+    """And so do not depend on the units of the target: `delta` is in spreads."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = X[:, 0] * X[:, 1] + rng.standard_t(2, size=300)
+    how = {"n_estimators": 10, "epochs": 8, "random_state": 0, "deep": True, "loss": "huber"}
+    one, other = (BoostBPRegressor((4,), **how).fit(X, target) for target in (y, unit * y))
+    assert one.history_.best_epoch == other.history_.best_epoch
+    np.testing.assert_allclose(one.history_.metrics("held_out"), other.history_.metrics("held_out"), rtol=1e-6)
+    np.testing.assert_allclose(unit * one.predict(X), other.predict(X), rtol=1e-6, atol=1e-6 * unit)

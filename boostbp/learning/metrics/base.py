@@ -137,7 +137,10 @@ _DEFAULTS = {
 
 
 def load(
-    metric: str | Callable[..., float] | tuple[str, Callable[..., float], bool] | Metric | None, loss: Loss
+    metric: str | Callable[..., float] | tuple[str, Callable[..., float], bool] | Metric | None,
+    loss: Loss,
+    *,
+    spread: Floats | float = 1.0,
 ) -> Metric:
     """Metric by name, or from the user's own function.
 
@@ -151,8 +154,9 @@ def load(
         (``accuracy_score``, ``f1_score``, ...) get labels. A name that ends in ``_score`` is
         maximised, as in scikit-learn, any other minimised: give a tuple to say otherwise.
     loss : Loss
-        What the network is trained by. ``"quantile"`` takes its `alpha`, ``"huber"`` its `delta`, in
-        the units of the `y` that the metric sees.
+        What the network is trained by. ``"quantile"`` takes its `alpha`, ``"huber"`` its `delta` and its units.
+    spread : (outputs,) or float
+        What targets are divided by before the loss sees them.
 
     Raises
     ------
@@ -162,11 +166,11 @@ def load(
         If `metric` is none of these.
     """
     if metric is None:
-        return default_metric(loss)
+        return default_metric(loss, spread=spread)
     if isinstance(metric, Metric):
         return metric
     if isinstance(metric, str):
-        return _by_name(metric, loss)
+        return _by_name(metric, loss, spread)
     if isinstance(metric, tuple) and len(metric) == 3 and callable(metric[1]):
         name, function, greater_is_better = metric
         return Metric(str(name), bool(greater_is_better), adapt(function, classes=_of_classes(loss)))
@@ -180,8 +184,11 @@ def load(
     )
 
 
-def default_metric(loss: Loss) -> Metric:
+def default_metric(loss: Loss, *, spread: Floats | float = 1.0) -> Metric:
     """Return the mean of the loss itself; its root for squared error.
+
+    Huber's loss and one's own are those of targets divided by their spread, as training sees them; others are in units
+    of the target.
 
     Raises
     ------
@@ -189,16 +196,16 @@ def default_metric(loss: Loss) -> Metric:
         For the user's own loss with a link, which predictions do not undo.
     """
     if type(loss) in _DEFAULTS:
-        return _by_name(_DEFAULTS[type(loss)], loss)
+        return _by_name(_DEFAULTS[type(loss)], loss, spread)
     if loss.scale_free:
-        return Metric(loss.name, False, partial(scores.mean_value, loss))
+        return Metric(loss.name, False, partial(scores.mean_value, loss, spread))
     raise ValueError(f"eval_metric=None: loss={loss.name!r} has no metric of its own. Pass a name or a function.")
 
 
-def _by_name(name: str, loss: Loss) -> Metric:
+def _by_name(name: str, loss: Loss, spread: Floats | float) -> Metric:
     if name in _OF_LOSS:
-        own = loss if isinstance(loss, _OF_LOSS[name]) else _OF_LOSS[name]()
-        return Metric(name, False, partial(scores.mean_value, own))
+        own, units = (loss, spread) if isinstance(loss, _OF_LOSS[name]) else (_OF_LOSS[name](), 1.0)
+        return Metric(name, False, partial(scores.mean_value, own, 1.0 if name == "quantile" else units))
     if name in _REGRESSION:
         return Metric(name, *_REGRESSION[name])
     stem, at, parameter = name.partition("@")

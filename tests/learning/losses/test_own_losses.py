@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.learning import losses
@@ -235,3 +236,44 @@ def test_built_in_losses_are_as_promised(loss, n_rows):
         y = np.eye(3)[y.argmax(axis=1)]
     for start in (own_losses.baseline(loss, y, weight), np.zeros(y.shape[1])):
         own_losses.check(loss, start, y)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "quantile", losses.Poisson(), losses.Huber(delta=2.0)], ids=str)
+def test_a_classifier_refuses_losses_of_numbers(loss):
+    with pytest.raises(ValueError, match=r"^loss=.* is one of numbers, .*: use loss='log_loss', or a regressor"):
+        BoostBPClassifier((2,), loss=loss, **FAST).fit(X, Y[:, 0] > 0)
+
+
+@pytest.mark.parametrize(("loss", "labels"), [(losses.Logistic(), 3), (losses.Softmax(), 2)], ids=["ovr", "softmax"])
+def test_a_loss_of_classes_is_refused_for_another_number_of_outputs(loss, labels):
+    y = np.digitize(X[:, 0], [-0.5, 0.5]) if labels == 3 else X[:, 0] > 0
+    with pytest.raises(ValueError, match=r"outputs?.*, y has \d: use loss='log_loss'"):
+        BoostBPClassifier((2,), loss=loss, **FAST).fit(X, y)
+
+
+class Probit(Own):
+    """Minus the log-likelihood of two classes whose probability is the normal distribution of the raw output."""
+
+    name = "probit"
+
+    def value(self, h, y):
+        return -norm.logcdf(np.where(y > 0, h, -h)).sum(axis=1)
+
+    def gradient(self, h, y):
+        side = np.where(y > 0, 1.0, -1.0)
+        return -side * np.exp(norm.logpdf(h) - norm.logcdf(side * h))
+
+    def link(self, h):
+        return norm.cdf(h)
+
+    def baseline(self, y, weight):
+        return norm.ppf(np.average(y, axis=0, weights=weight))
+
+
+def test_a_classifier_gives_probabilities_by_the_link_of_an_own_loss():
+    labels = X[:, 0] + 0.3 * X[:, 1] > 0.2
+    model = BoostBPClassifier((2,), loss=Probit(), eval_metric="logloss", **FAST).fit(X, labels)
+    proba, raw = model.predict_proba(X), model.decision_function(X)
+    np.testing.assert_allclose(proba, np.column_stack([1 - norm.cdf(raw), norm.cdf(raw)]))
+    np.testing.assert_array_equal(model.predict(X), proba[:, 1] > 0.5)
+    assert (model.predict(X) == labels).mean() > 0.9
