@@ -51,7 +51,8 @@ class Inspected:
         ----------
         kind : {"attribution", "jacobian", "split", "gain"}
             Mean absolute attribution (see `attributions`); mean absolute Jacobian times the spread of
-            the feature, blind to categories and jumps; number of splits; gain of splits as the library states it.
+            the feature, blind to categories and jumps; number of splits; gain of splits as the library states it. Of an
+            average of models, splits of all count alike, gains by the squares of the weights.
         layer : int, optional
             For splits and gains: of the columns that this layer reads (see `layer_names`); -1 is the output
             layer. Without it, of the features for the whole model: from the outputs, importance flows down layer by

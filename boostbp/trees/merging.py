@@ -26,7 +26,7 @@ class Part(NamedTuple):
     first_output : int
         Output of the whole that its first output is added to.
     weight : float
-        What its outputs are multiplied by.
+        What its outputs are multiplied by; gains, which grow with their square, by its square.
     """
 
     forest: Forest
@@ -62,7 +62,7 @@ def _placed(part: Part, per_feature: int) -> Grown:
     feature, function = np.divmod(leaves.column, max(per_feature, 1))
     nodes = trees.nodes._replace(feature=part.features[trees.nodes.feature])
     return Grown(
-        replace(trees, nodes=nodes),
+        replace(trees, nodes=nodes, gain=part.weight**2 * trees.gain),
         leaves._replace(
             tree_output=leaves.tree_output + np.array([part.first_output, 0]),
             column=part.features[feature] * per_feature + function,

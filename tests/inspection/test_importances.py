@@ -17,6 +17,7 @@ from boostbp import BoostBPRegressor
 from boostbp.inspection import importances
 from boostbp.learning.layers import Layer
 from boostbp.learning.network import Network
+from boostbp.learning.weighing.merging import weighted_sum
 from boostbp.trees.basis import Linear
 from boostbp.trees.forest import Forest, Member
 from boostbp.trees.leaf_rows import Paths
@@ -48,6 +49,13 @@ def test_importance_flows_from_the_output_through_the_units_to_the_features():
     np.testing.assert_allclose(importances(network, "gain"), [3 / 9, 6 / 9 * 0.1, 6 / 9 * 0.9])
     np.testing.assert_allclose(importances(network, "split"), [1 / 3, 2 / 3 / 3, 2 / 3 * 2 / 3])
     np.testing.assert_allclose(importances(network, "split", 0), [1 / 4, 1 / 4, 2 / 4])
+
+
+def test_gains_of_an_average_count_by_the_squares_of_its_weights():
+    one, other = (Network((layer(2, 1, [stump(feature, 8.0, 0)]),), np.zeros(1)) for feature in (0, 1))
+    average = weighted_sum([one, other], [0.25, 0.75])
+    np.testing.assert_allclose(importances(average, "gain"), [0.1, 0.9])
+    np.testing.assert_allclose(importances(average, "split"), [0.5, 0.5])
 
 
 def test_features_that_an_upper_layer_sees_count_directly():
