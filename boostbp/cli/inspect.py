@@ -57,7 +57,8 @@ def _parts(facts: dict[str, Any], most: int) -> Iterator[str | Group]:
     yield f"{facts['estimator']} in {facts['file']}, {facts['bytes'] / 1e6:.2f} MB"
     yield f"{len(facts['features'])} features: {_listed(facts['features'])}"
     yield f"{len(facts['outputs'])} outputs: {_listed(facts['outputs'])}"
-    yield f"epoch {training['kept']} of {training['epochs']}: training loss {training['loss']:.6g}{metrics}"
+    of = "" if training["choice"] is None else "network: "
+    yield f"{of}epoch {training['kept']} of {training['epochs']}: training loss {training['loss']:.6g}{metrics}"
     yield f"{training['seconds']:.1f} s of training. {training['stop']}"
     if facts["settings"]:
         yield _table("Settings other than the defaults", ("parameter", "value"), facts["settings"].items())
@@ -69,6 +70,10 @@ def _parts(facts: dict[str, Any], most: int) -> Iterator[str | Group]:
         candidates = ((each["name"], f"{each['loss']:.6g}", f"{each['weight']:.2f}") for each in weighed)
         yield _table("Candidates for the model, on held-out rows", ("candidate", "loss", "weight"), candidates)
         yield f"Depth lowers the held-out loss by {training['choice']['gain']:.3g} ± {training['choice']['error']:.2g}."
+        if training["scores"]:
+            again = " before its output layers were grown again" if training["choice"]["refitted"] else ""
+            scores = ", ".join(f"{name} {training['metric']} {value:.6g}" for name, value in training["scores"].items())
+            yield f"The average of them has{again}: {scores}"
     hidden = facts["health"]["layers"]
     if hidden:
         health = ((str(layer["layer"]), *(_short(layer[name]) for name in _HEALTH)) for layer in hidden)

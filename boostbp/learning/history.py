@@ -100,6 +100,9 @@ class Choice:
         Held-out loss of the best sum of single layers, minus that of the best sum with deep networks in it.
     error : float
         Standard error of the gain, from its spread over rows.
+    metrics : dict
+        Metric of the model on each evaluation set, by name, before output layers were grown again on all rows. The
+        first set chose the model, too: on other rows it may do worse.
     hurried : bool
         Whether `max_time` cut candidates short, or left them out.
     refitted : bool
@@ -109,6 +112,7 @@ class Choice:
     candidates: tuple[Candidate, ...]
     gain: float
     error: float
+    metrics: dict[str, float] = field(default_factory=dict)
     hurried: bool = False
     refitted: bool = False
 
@@ -168,13 +172,26 @@ class History:
         """Metric of one evaluation set, by epoch."""
         return [epoch.metrics[name] for epoch in self.epochs]
 
+    @property
+    def scores(self) -> dict[str, float]:
+        """Metric of the model on each evaluation set: of the best epoch, or of the average (`Choice.metrics`)."""
+        return self.epochs[self.best_epoch].metrics if self.choice is None else self.choice.metrics
+
     def summary(self) -> str:
-        """What training did, in a few sentences; what depth added, if that was weighed."""
+        """What training did, in a few sentences; what depth added, if that was weighed, and how the model scores."""
         best = self.epochs[self.best_epoch]
-        scores = ", ".join(f"{self.metric} {value:.6g} on {name}" for name, value in best.metrics.items())
+        scores = self._said(best.metrics)
         lines = [
             f"{len(self.epochs) - 1} epochs in {sum(epoch.seconds for epoch in self.epochs):.1f} s. {self.stop.value}",
             f"Best epoch {self.best_epoch}: training loss {best.loss:.6g}{', ' if scores else ''}{scores}; "
             f"training loss of epoch 0, before any back-propagation: {self.epochs[0].loss:.6g}.",
         ]
-        return "\n".join(lines if self.choice is None else [*lines, str(self.choice)])
+        if self.choice is not None:
+            lines.append(str(self.choice))
+            if self.scores:
+                before = ", before its output layers were grown again" if self.choice.refitted else ""
+                lines.append(f"It has {self._said(self.scores)}{before}.")
+        return "\n".join(lines)
+
+    def _said(self, metrics: dict[str, float]) -> str:
+        return ", ".join(f"{self.metric} {value:.6g} on {name}" for name, value in metrics.items())

@@ -94,6 +94,7 @@ def history_of(history: History) -> Any:
 def _choice_of(choice: Choice) -> Any:
     candidates = [[one.name, plain.encode(one.loss), plain.encode(one.weight), one.stack] for one in choice.candidates]
     numbers = {"gain": plain.encode(choice.gain), "error": plain.encode(choice.error)}
+    numbers["metrics"] = plain.encode(choice.metrics)
     return {"candidates": candidates, **numbers, "hurried": choice.hurried, "refitted": choice.refitted}
 
 
@@ -105,7 +106,8 @@ def _choice_from(fact: Any) -> Choice:
         for name, loss, weight, stack in fact["candidates"]
     )
     gain, error = (float(plain.decode(fact[name])) for name in ("gain", "error"))
-    return Choice(candidates, gain, error, bool(fact["hurried"]), bool(fact.get("refitted", False)))
+    metrics = dict(plain.decode(fact["metrics"])) if "metrics" in fact else {}
+    return Choice(candidates, gain, error, metrics, bool(fact["hurried"]), bool(fact.get("refitted", False)))
 
 
 def history_from(facts: Any) -> History:

@@ -68,6 +68,7 @@ def _training(history: Any) -> dict[str, Any]:
         "loss": kept.loss,
         "metric": history.metric,
         "metrics": kept.metrics,
+        "scores": history.scores,
         "seconds": math.fsum(epoch.seconds for epoch in history.epochs),
         "stop": history.stop.value,
         "choice": None if history.choice is None else asdict(history.choice),

@@ -98,12 +98,18 @@ def train(
         trained.append((network, history))
         yield from _as_option(NETWORK, network, history, pool, budget)
 
+    def scores(model: Network) -> dict[str, float]:
+        """Metric of a model on each evaluation set."""
+        raws = ((part, model.predict(part.X, n_jobs=settings.n_threads)) for part in eval_sets)
+        seen = outcome or (lambda raw: raw)
+        return {part.name: metric(seen(raw), part.y, part.weight) for part, raw in raws} if metric else {}
+
     model, interrupted = None, False
     try:
         with interrupts.held():  # and raised when the model is there
             options, interrupted = _candidates(pool, asked, again, budget)
             if trained:
-                model = _weighed_model(options, interrupted, pool, target, *trained[0], budget)
+                model = _weighed_model(options, interrupted, pool, target, *trained[0], budget, scores)
     except KeyboardInterrupt:
         interrupted = True
     if not trained:
@@ -122,8 +128,9 @@ def _weighed_model(
     network: Network,
     history: History,
     budget: Budget,
+    scores: Callable[[Network], dict[str, float]],
 ) -> Network:
-    """The weighted sum of the options; the history is told what they are."""
+    """The weighted sum of the options; the history is told what they are, and how the sum scores before its refit."""
     settings, held = pool.settings, pool.held
     if all(option.stack for option in options):  # interrupted before
         return network
@@ -137,18 +144,23 @@ def _weighed_model(
         constant = np.broadcast_to(pool.baseline, target.shape)
         candidates = (Candidate("constant", pool.score(constant), rest, None), *candidates)
     used = [option for option, w in shares if w > 0]
-    chosen = [option.network for option in used]
+    chosen, said = [option.network for option in used], [w for _, w in shares if w > 0]
+    # hidden layers of the network that was asked for are what `transform` gives
+    shown = [] if any(option.stack for option in used) else [network]
+
+    def summed(networks: Sequence[Network]) -> Network:
+        model = weighted_sum([*networks, *shown], [*said, *(0.0 for _ in shown)])
+        return replace(model, baseline=model.baseline + rest * pool.baseline) if rest > ROUNDING else model
+
+    model = summed(chosen)
+    scored = scores(model)
     if settings.refit and held.taken and not interrupted:
         chosen, interrupted = _on_all_rows(used, pool, target, budget)
         if interrupted:
             history.stop = Stop.INTERRUPTED
     refitted = any(new is not option.network for new, option in zip(chosen, used, strict=True))
-    history.choice = Choice(candidates, gain, error, budget.spent, refitted)
-    said = [w for _, w in shares if w > 0]
-    if not any(option.stack for option in used):  # its hidden layers are what `transform` gives
-        chosen, said = [*chosen, network], [*said, 0.0]
-    model = weighted_sum(chosen, said)
-    return replace(model, baseline=model.baseline + rest * pool.baseline) if rest > ROUNDING else model
+    history.choice = Choice(candidates, gain, error, scored, budget.spent, refitted)
+    return summed(chosen) if refitted else model
 
 
 def _weights(options: Sequence[Option], pool: Pool, target: Floats) -> tuple[Floats, float, float]:

@@ -137,7 +137,10 @@ def test_the_choice_does_not_depend_on_it_and_says_so(tmp_path):
     model, before = (BoostBPClassifier((3,), refit=flag, **FAST).fit(X, y) for flag in (True, False))
     assert model.history_.choice.candidates == before.history_.choice.candidates
     assert [one.history_.choice.refitted for one in (model, before)] == [True, False]
+    assert model.history_.scores == before.history_.scores == before.history_.choice.metrics
+    assert list(model.history_.scores) == ["held_out"]
     assert "output layers grown again on all rows" in model.summary()
+    assert model.summary().endswith(" on held_out, before its output layers were grown again.")
     assert "grown again" not in before.summary()
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")

@@ -10,7 +10,7 @@ from helpers import BACKENDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, root_mean_squared_error
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.estimators import base, parameters
@@ -119,6 +119,25 @@ def test_losses_of_the_candidates_are_those_on_the_held_out_rows(backend):
     best = min(one.loss for one in choice.candidates)
     chosen = np.mean(np.square(model.predict(HELD[0]) - HELD[1])) / model._spread[0] ** 2 / 2
     assert chosen <= best * (1 + 1e-9) or choice.gain < 0.5 * choice.error
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_average_is_scored_on_each_evaluation_set(backend, tmp_path):
+    sets = {"calib": HELD, "late": (HELD[0][::3] + 0.1, HELD[1][::3])}
+    model, alone = (
+        BoostBPRegressor((4,), backend=backend, deep=deep, **FAST).fit(
+            X, Y, eval_set=list(sets.values()), eval_names=list(sets)
+        )
+        for deep in ("auto", True)
+    )
+    for one in (model, alone):
+        expected = {name: root_mean_squared_error(y, one.predict(rows)) for name, (rows, y) in sets.items()}
+        assert one.history_.scores == pytest.approx(expected)
+    assert model.history_.scores != model.history_[model.history_.best_epoch].metrics
+    late = model.history_.scores["late"]
+    assert model.summary().endswith(f", rmse {late:.6g} on late.")
+    save(model, tmp_path / "model")
+    assert load(tmp_path / "model").history_.scores == model.history_.scores
 
 
 def test_classifier_is_chosen_by_its_loss():
