@@ -135,12 +135,17 @@ def test_finished_cells_are_not_run_again_and_a_torn_line_is(scripts, tmp_path):
     assert ran[9:] == [4, 5]  # the line after the torn one is whole
 
 
-def test_record_holds_finished_cells_of_the_experiments_without_pictures(scripts, tmp_path, monkeypatch):
+def test_record_holds_finished_cells_of_the_experiments_without_their_pictures(scripts, tmp_path, monkeypatch):
     import common
 
     record, everything = importlib.import_module("record"), importlib.import_module("all")
     keys = [cell.key for cell in everything.EXPERIMENTS[2].cells(common.Options())]
-    outcomes = {keys[1]: {"score": 1.0}, keys[0]: {"score": 2.0}, keys[2]: {"points": []}, "no longer": {"score": 3.0}}
+    outcomes = {
+        keys[1]: {"score": 1.0},
+        keys[0]: {"score": 2.0},
+        keys[2]: {"points": [], "score": 4.0},
+        "no longer": {"score": 3.0},
+    }
     lines = "".join(json.dumps({"cell": key, "outcome": outcome}) + "\n" for key, outcome in outcomes.items())
     (tmp_path / "cells.jsonl").write_text(lines)
     recorded = tmp_path / "recorded.jsonl"
@@ -148,7 +153,9 @@ def test_record_holds_finished_cells_of_the_experiments_without_pictures(scripts
         monkeypatch.setattr(module, "RECORDED", recorded)
     monkeypatch.setattr(sys, "argv", ["record.py", "--out", str(tmp_path)])
     record.main()
-    assert list(common.read(recorded).items()) == [(keys[0], {"score": 2.0}), (keys[1], {"score": 1.0})]
+    whole = [(keys[0], {"score": 2.0}), (keys[1], {"score": 1.0})]
+    assert list(common.read(recorded).items()) == [*whole, (keys[2], {"score": 4.0, "pictured": False})]
+    assert list(common.read(recorded, pictured=True).items()) == whole  # the other is run again, for its picture
 
 
 def test_recorded_cells_are_taken_where_they_are_asked_for(scripts, tmp_path, monkeypatch):
@@ -169,23 +176,29 @@ def test_recorded_cells_are_taken_where_they_are_asked_for(scripts, tmp_path, mo
 
 
 def test_scores_are_means_over_seeds_and_a_failed_fold_reaches_nothing(scripts):
-    import models
+    from scores import at_least, row, scores
 
     def found(*outcomes):
         keys = [{"data": "d", "model": "m", "fold": fold} for fold in (0, 0, 1, 1)]
         return list(zip(keys, outcomes, strict=True))
 
     scored = [{"score": score, "seconds": 2.0} for score in (0.1, 0.2, 0.4, 0.5)]
-    assert models.scores(found(*scored), "d") == {"m": pytest.approx([0.15, 0.45])}
+    assert scores(found(*scored), "d") == {"m": {0: pytest.approx(0.15), 1: pytest.approx(0.45)}}
+    assert scores(found(*scored[:2], *[{"failed": "exploded"}] * 2), "d") == {"m": {0: pytest.approx(0.15)}}
 
     def line(*outcomes):
-        return models.row(found(*outcomes), "d", "m", ".2", ">= .3000", models.at_least(0.3))
+        return row(found(*outcomes), "d", "m", ".2", ">= .3000", at_least(0.3))
 
     whole = line(*scored)
     assert (whole.values, whole.reached, whole.note) == (pytest.approx([0.15, 0.45]), True, "2 s")
     assert line(*scored[:3], {"score": 0.46}).reached is False  # a mean of .29
     assert line(*scored[:3], {"failed": "exploded"}).reached is False
     assert line(*scored[:3], {"missing": "no data"}).reached is None
+    assert line(*scored[:3], {"broken": "a mistake"}).reached is None
+    weighed = line(
+        *({**each, "chosen": [{"networks": weight}]} for each, weight in zip(scored, (0, 1, 1, 1), strict=True))
+    )
+    assert weighed.note == "2 s, weight of networks 0.75"
 
 
 def test_what_is_trained_again_has_the_length_that_was_validated(scripts, monkeypatch):
@@ -258,7 +271,7 @@ def test_sheet_holds_all_pictures_at_one_width(scripts, tmp_path):
 def test_quick_circle_ends_separated(tmp_path):
     done = run("circle.py", "--quick", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "> .999: yes" in done.stdout
+    assert "> .999 on each: yes" in done.stdout
     assert (tmp_path / "circle-lightgbm.png").exists()
 
 
@@ -275,6 +288,42 @@ def test_all_holds_every_experiment_and_its_options(scripts):
         assert {cell.about.get("backend", "xgboost") for cell in cells} == {"xgboost"}
 
 
+def test_nothing_is_said_to_be_reached_or_exploded_before_all_cells_have_ended(scripts):
+    everything = importlib.import_module("all")
+    outcome = {"score": 0.99, "threshold": 1.0, "accuracy": 1.0}
+    for name in ("circle", "classification", "random_network"):
+        [experiment] = [one for one in everything.EXPERIMENTS if one.name == name]
+        abouts = [cell.about for cell in experiment.cells(everything.Options())]
+        asked = [about for about in abouts if "best" in about.get("settings", about.get("model"))]
+        for lacking in ({"missing": "no library"}, {"broken": "a mistake"}):
+            found = [(about, lacking if about is asked[-1] else outcome) for about in abouts]
+            last = [row for row in experiment.rows(found) if row.aim and row.data in ("Circle", "mnist3000", name)]
+            assert {row.reached for row in last} == {None}, name
+    [fragile] = [one for one in everything.EXPERIMENTS if one.name == "fragile"]
+    found = [(cell.about, {"missing": "no library"}) for cell in fragile.cells(everything.Options())]
+    assert {row.note for row in fragile.rows(found) if row.data == "Curve"} == {"0 of 0 exploded"}
+
+
+def test_each_fold_and_cut_draws_trials_of_its_own(scripts, monkeypatch):
+    """The first cut of the first fold draws as a single search with this seed does."""
+    import models
+    import tasks
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    halves = np.arange(60), np.arange(60, 120)
+    task = tasks.Task(X, (X[:, 0] > 0).astype(int), [halves, halves[::-1]], "classification")
+    monkeypatch.setattr(tasks, "load", lambda data, data_dir: task)
+    seeds = []
+    monkeypatch.setattr(models, "tune", lambda *args, seed, **how: seeds.append(seed) or tune(*args, seed=seed, **how))
+    from boostbp.report.tuning import tune
+
+    for fold in (0, 1):
+        models.scored(None, data="d", fold=fold, seed=3, parts=2, model="LightGBM", trials=1)
+    assert seeds[0] == 3
+    assert len(set(seeds)) == 4
+
+
 @pytest.mark.parametrize("state", ["scored", "failed"])
 def test_tables_and_pictures_come_of_any_outcome(scripts, state):
     """Made-up outcomes of full runs: every experiment has its rows, and aims are judged by what there is."""
@@ -285,7 +334,14 @@ def test_tables_and_pictures_come_of_any_outcome(scripts, state):
         "circle": {"accuracy": 0.9, "threshold": 0.8, "points": {"0": [[0, 1], [2, 3]]}, "colours": [0, 1]},
         "curve": {"error": 0.1, "stop": "EPOCHS", "points": {"0": [[0, 1, 2], [2, 3, 4]]}, "colours": [0, 1]},
         "tsne": {"neighbours": 0.5, "silhouette": 0.1, "training silhouette": 0.2},
-        "fragile": {"exploded": False, "epochs": 2, "loss": [1.0, 0.5], "accuracy": [0.5, 0.6], "score": 0.02},
+        "fragile": {
+            "exploded": False,
+            "epochs": 2,
+            "loss": [1.0, 0.5],
+            "accuracy": [0.5, 0.6],
+            "score": 0.02,
+            "rmse": 0.03,
+        },
     }
     for experiment in everything.EXPERIMENTS:
         outcome = outcomes.get(experiment.name, {"score": 0.5}) if state == "scored" else {state: "reason"}

@@ -12,6 +12,7 @@ import numpy as np
 from candidates import CIRCLE
 from common import Cell, Experiment, Options, Row, main
 from pictures import stages
+from scores import verdict
 from tasks import circle
 
 from boostbp import BoostBPClassifier, callbacks
@@ -59,12 +60,14 @@ def cells(options: Options) -> list[Cell]:
 def rows(found: list[tuple[dict, dict]]) -> list[Row]:
     made = []
     for name in CIRCLE:
-        ran = [outcome for about, outcome in found if about["settings"] == name and "points" in outcome]
-        for figure, label in (("accuracy", "training accuracy"), ("threshold", "one threshold on a hidden unit")):
-            values = [outcome[figure] for outcome in ran]
-            paper, aim = ("1", "> .999") if figure == "threshold" else ("", "")
-            reached = bool(values) and min(values) > 0.999 if aim and name == "best settings" else None
-            made.append(Row("Circle", f"{label}, {name}", values, paper, aim if reached is not None else "", reached))
+        outcomes = [outcome for about, outcome in found if about["settings"] == name]
+        accuracy, threshold = ([o[key] for o in outcomes if key in o] for key in ("accuracy", "threshold"))
+        made.append(Row("Circle", f"training accuracy, {name}", accuracy))
+        wanted = {}
+        if name == "best settings":
+            reached = verdict(outcomes, lambda values=threshold: min(values) > 0.999)
+            wanted = {"aim": "> .999 on each", "reached": reached}
+        made.append(Row("Circle", f"one threshold on a hidden unit, {name}", threshold, "1", **wanted))
     return made
 
 

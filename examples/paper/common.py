@@ -30,11 +30,13 @@ __all__ = [
     "markdown",
     "parser",
     "picture",
+    "plain",
     "read",
     "run",
 ]
 
 RECORDED = Path(__file__).with_name("recorded.jsonl")  # finished cells behind the README's table; see record.py
+PICTURE = {"points", "colours", "tested"}  # what an outcome holds for a picture alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ def run(experiment: Experiment, options: Options) -> list[tuple[dict, dict]]:
     cells = experiment.cells(options)
     options.out.mkdir(parents=True, exist_ok=True)
     log = options.out / "cells.jsonl"  # one for all experiments, some of which share cells
-    done = (read(RECORDED) if options.recorded else {}) | read(log)
+    done = (read(RECORDED, pictured=True) if options.recorded else {}) | read(log)
     todo = [cell for cell in cells if cell.key not in done]
     with (
         _appended(log) as lines,
@@ -147,16 +149,27 @@ def run(experiment: Experiment, options: Options) -> list[tuple[dict, dict]]:
     return found
 
 
-def read(log: Path) -> dict[str, dict]:
-    """Finished cells of a file of JSON lines; a line that was torn by an interruption counts as not done."""
+def read(log: Path, *, pictured: bool = False) -> dict[str, dict]:
+    """Finished cells of a file of JSON lines; a line that was torn by an interruption counts as not done.
+
+    With `pictured`, neither do cells that lost their pictures, see `plain`.
+    """
     done = {}
     for line in log.read_text(encoding="utf-8").splitlines() if log.exists() else ():
         try:
             kept = json.loads(line)
         except json.JSONDecodeError:
             continue
-        done[kept["cell"]] = kept["outcome"]
+        if not pictured or kept["outcome"].get("pictured", True):
+            done[kept["cell"]] = kept["outcome"]
     return done
+
+
+def plain(outcome: dict[str, Any]) -> dict[str, Any]:
+    """An outcome without its picture, which is large."""
+    if PICTURE.isdisjoint(outcome):
+        return outcome
+    return {name: value for name, value in outcome.items() if name not in PICTURE} | {"pictured": False}
 
 
 def _appended(log: Path) -> Any:
@@ -204,8 +217,8 @@ def _report(experiment: Experiment, options: Options, found: list[tuple[dict, di
 
 
 def made(found: list[tuple[dict, dict]]) -> dict[str, list[str]]:
-    """The days on which cells were run, and the names of the code that ran them."""
-    return {name: sorted({outcome[name] for _, outcome in found if name in outcome}) for name in ("date", "source")}
+    """The days on which cells were run, and the names of the code that ran them; "unknown" where a cell has none."""
+    return {name: sorted({outcome.get(name, "unknown") for _, outcome in found}) for name in ("date", "source")}
 
 
 def picture(experiment: Experiment, found: list[tuple[dict, dict]]) -> Any:

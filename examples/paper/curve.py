@@ -49,7 +49,7 @@ def cells(options: Options) -> list[Cell]:
 def rows(found: list[tuple[dict, dict]]) -> list[Row]:
     made = []
     for name in CURVE:
-        ran = [outcome for about, outcome in found if about["settings"] == name and "points" in outcome]
+        ran = [outcome for about, outcome in found if about["settings"] == name and "error" in outcome]
         exploded = sum(outcome["stop"] == "NOT_FINITE" for outcome in ran)
         note = f"{exploded} of {len(ran)} exploded, calmest epoch kept" if exploded else ""
         made.append(

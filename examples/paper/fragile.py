@@ -3,7 +3,8 @@
 The paper refits layers from the output down, each on the old output of the layer below. On Curve that explodes for
 a small penalty lambda of the leaf regressions, which the paper does not give; upward, each layer on the new output
 below it, does not. And the paper concludes from table 1 that linear leaves in a single layer have no remarkable
-effect, which LightGBM's `linear_tree` contradicts on the same task (see random_network.py for all models).
+effect: here LightGBM's `linear_tree` is switched on and off with all else equal, by the number of leaves, and both
+are searched (see random_network.py for all models).
 
 python examples/paper/fragile.py [--quick] [--seeds 4] [--jobs 2] [--out paper-results]
 """
@@ -15,18 +16,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tasks
 from candidates import CIRCLE, CURVE
 from common import Cell, Experiment, Options, Row, main
-from models import cells_of, scores
+from models import cells_of, splits
+from scores import scores
+from sklearn.metrics import root_mean_squared_error
 from tasks import circle, curve
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier
+from boostbp.report.contenders import train
+from boostbp.report.rivals import rival
 
 ORDERS = ("downward", "upward")
 PENALTIES = (0.1, 1.0, 10.0)
 EPOCHS = 25
 PAPER = "paper's settings"
 LEAVES = ["XGBoost", "LightGBM", "LightGBM linear_tree"]
+NETWORK = "random_network"
+NUM_LEAVES = (4, 8, 16, 31)
 
 
 def refitted(
@@ -49,6 +57,15 @@ def refitted(
     return {"exploded": exploded, "epochs": len(seen), "loss": seen, "accuracy": accuracy}
 
 
+def leaves_alone(data_dir: Path | None, *, linear_tree: bool, num_leaves: int, fold: int) -> dict[str, Any]:
+    """RMSE of LightGBM's defaults with linear or constant leaves; validation rows choose the number of rounds."""
+    task = tasks.load(NETWORK, data_dir)
+    split, (_, test) = next(splits(task, fold, 1, 0)), task.folds[fold]
+    who = rival("lightgbm", linear_tree=linear_tree, num_leaves=num_leaves)
+    model, rounds = train(who, split, task=task.kind, n_jobs=1, seed=0)
+    return {"rmse": float(root_mean_squared_error(task.y[test], model.predict(task.X[test]))), "rounds": rounds}
+
+
 def cells(options: Options) -> list[Cell]:
     seeds = range(options.seeds or (1 if options.quick else 4))
     fits = [
@@ -61,7 +78,14 @@ def cells(options: Options) -> list[Cell]:
         for order in ORDERS
         for seed in seeds
     ]
-    return fits + cells_of(replace(options, seeds=1), "random_network", 10, {}, LEAVES)
+    folds = min(10, options.folds or (1 if options.quick else 10))
+    toggled = [
+        Cell(leaves_alone, {"linear_tree": linear, "num_leaves": number, "fold": fold})
+        for number in NUM_LEAVES
+        for linear in (False, True)
+        for fold in range(folds)
+    ]
+    return fits + toggled + cells_of(replace(options, seeds=1), NETWORK, 10, {}, LEAVES)
 
 
 def _of(found: list[tuple[dict, dict]], shape: str, order: str) -> dict[float, list[dict]]:
@@ -76,8 +100,9 @@ def rows(found: list[tuple[dict, dict]]) -> list[Row]:
     made = []
     for order in ORDERS:
         for penalty, outcomes in _of(found, "curve", order).items():
-            survived = [o["loss"][-1] for o in outcomes if not o.get("exploded", True)]
-            note = f"{len(outcomes) - len(survived)} of {len(outcomes)} exploded"
+            ran = [outcome for outcome in outcomes if "exploded" in outcome]
+            survived = [outcome["loss"][-1] for outcome in ran if not outcome["exploded"]]
+            note = f"{len(ran) - len(survived)} of {len(ran)} exploded"
             made.append(Row("Curve", f"{order}, lambda {penalty:g}: loss after {EPOCHS} epochs", survived, note=note))
     for order in ORDERS:
         for penalty, outcomes in _of(found, "circle", order).items():
@@ -85,8 +110,13 @@ def rows(found: list[tuple[dict, dict]]) -> list[Row]:
             drops = sum(int((np.diff(o["accuracy"]) < -0.05).sum()) for o in outcomes if o.get("accuracy"))
             note = f"{drops} drops of more than .05 on the way"
             made.append(Row("Circle", f"{order}, lambda {penalty:g}: accuracy after {EPOCHS} epochs", last, note=note))
-    by_model = scores([(about, outcome) for about, outcome in found if "data" in about], "random_network")
-    return made + [Row("random network, RMSE", name, by_model[name]) for name in LEAVES]
+    for number in NUM_LEAVES:
+        for linear, name in ((False, "constant"), (True, "linear")):
+            asked = {"num_leaves": number, "linear_tree": linear}
+            values = [o["rmse"] for about, o in found if about.items() >= asked.items() and "rmse" in o]
+            made.append(Row("random network, RMSE", f"LightGBM, {number} leaves, {name}", values))
+    by_model = scores(found, NETWORK)
+    return made + [Row("random network, RMSE", f"{name}, searched", list(by_model[name].values())) for name in LEAVES]
 
 
 def draw(axes: Any, found: list[tuple[dict, dict]]) -> None:

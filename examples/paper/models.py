@@ -6,18 +6,18 @@ on all training rows: single layers, and ours with the paper's settings, for the
 early hold a tenth of the rows out by themselves, and need no others where there is nothing to choose. On small data all
 that is done for several cuts of the training rows, and the model is the average of as many models, for ours and all
 others alike; with the paper's settings it is one model, as in the paper, at its best epoch. Searches have as many
-trials, not as many seconds: the tables give the seconds of each.
+trials, not as many seconds: the tables give the seconds of each. Every fold and every cut draws trials of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import tasks
-from common import Cell, Options, Row
+from common import Cell, Options
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, root_mean_squared_error
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
@@ -26,24 +26,12 @@ from boostbp.report.contenders import MIXTURES, Contender, Split, train
 from boostbp.report.rivals import rival
 from boostbp.report.tuning import score_of, tune
 
-__all__ = [
-    "OF_PAPER",
-    "OTHERS",
-    "at_least",
-    "at_most",
-    "best",
-    "cells_of",
-    "kind_of",
-    "row",
-    "scored",
-    "scores",
-    "splits",
-]
+__all__ = ["OF_PAPER", "OTHERS", "SINGLE", "best", "cells_of", "kind_of", "scored", "splits"]
 
 VALIDATION = 0.15
 PARTS = {"protein": 3}  # of the others one
 TRIALS, QUICK_TRIALS = 8, 2
-MORE_TRIALS = {"income": 32, "drug": 32}  # where single layers take seconds
+MORE_TRIALS = {"income": 32, "protein": 32, "drug": 32}  # where single layers take seconds
 QUICK_EPOCHS, QUICK_SECONDS = 12, 60.0  # seconds of stacks of trees alone: mixtures are quick
 # The paper's GBDT has constant leaves; its GBDT-PL is one layer of GBDT-BP, whose leaves and base are searched here.
 SINGLE_LAYER = "GBDT-PL"
@@ -55,6 +43,7 @@ OTHERS = {
     "LightGBM linear_tree": "linear_tree",
     "NN": "mlp",
 }
+SINGLE = ["XGBoost", SINGLE_LAYER, "LightGBM", "LightGBM linear_tree"]
 OF_PAPER = "paper's settings"
 
 
@@ -91,16 +80,14 @@ def scored(
     rows, test = task.folds[fold]
     outputs, chosen = [], []
     for number, split in enumerate(splits(task, fold, parts, seed)):
-        found = _chosen(split, task.kind, seed=seed, again=again, **how)
+        found = _chosen(split, task.kind, seed=seed, drawn=seed + 1000 * fold + 100 * number, again=again, **how)
         model = found.model
         if again:
             settings = {"task": task.kind, "n_jobs": 1, "seed": seed + number, "length": found.length}
             model = train(found.contender, Split(task.X[rows], task.y[rows]), **settings).model
         outputs.append(_output(model, task.X[test], task))
         params = {k: _plain(v) for k, v in found.contender.params.items()}
-        epoch = getattr(getattr(model, "history_", None), "best_epoch", None)
-        told = {"params": params, "length": found.length, "validation": found.validation, "epoch": epoch}
-        chosen.append(told)
+        chosen.append({"params": params, "length": found.length, "validation": found.validation, **_told(model)})
     output = np.mean(outputs, axis=0)
     if task.kind == "regression":
         score = root_mean_squared_error(task.y[test], output)
@@ -109,11 +96,14 @@ def scored(
     return {"score": float(score), "chosen": chosen}
 
 
-def _chosen(split: Split, task: str, *, model: str, seed: int, again: bool, **how: Any) -> Chosen:
-    """What the validation rows like best of a model; without a length if it finds one by itself, or has one."""
+def _chosen(split: Split, task: str, *, model: str, seed: int, drawn: int, again: bool, **how: Any) -> Chosen:
+    """What the validation rows like best of a model; without a length if it finds one by itself, or has one.
+
+    `drawn` seeds the trials of a search, and their models.
+    """
     if "trials" in how:
         name, given = OTHERS[model], {"backend": how["backend"]} if "backend" in how else {}
-        tuned = tune(rival(name, **given), split, task=task, trials=how["trials"], seed=seed, n_jobs=1)
+        tuned = tune(rival(name, **given), split, task=task, trials=how["trials"], seed=drawn, n_jobs=1)
         return Chosen(rival(name, **tuned.params), tuned.model, tuned.length, tuned.score)
     kind = kind_of(model)
     holds_out = again and all(params.get("early_stopping", True) for params in how["candidates"])
@@ -200,48 +190,13 @@ def _output(model: Any, X: NDArray[np.float64], task: tasks.Task) -> NDArray[np.
     return proba
 
 
+def _told(model: Any) -> dict[str, Any]:
+    """The epoch that a model of ours kept, and the weight of networks in an average; None where there is none."""
+    history = getattr(model, "history_", None)
+    choice = getattr(history, "choice", None)
+    networks = None if choice is None else sum(one.weight for one in choice.candidates if one.stack)
+    return {"epoch": getattr(history, "best_epoch", None), "networks": networks}
+
+
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def scores(found: list[tuple[dict, dict]], data: str) -> dict[str, list[float]]:
-    """Score of each fold, the mean over its seeds, by model; what exploded has none."""
-    made: dict[str, dict[int, list[float]]] = {}
-    for about, outcome in found:
-        if about["data"] == data:
-            of_fold = made.setdefault(about["model"], {}).setdefault(about["fold"], [])
-            of_fold.extend([outcome["score"]] if "score" in outcome else [])
-    return {model: [float(np.mean(each)) for each in folds.values() if each] for model, folds in made.items()}
-
-
-def row(
-    found: list[tuple[dict, dict]],
-    data: str,
-    model: str,
-    paper: str = "",
-    aim: str = "",
-    reached: Callable[[float], bool] | None = None,
-    label: str = "",
-) -> Row:
-    """A line of the table: a model's scores, seconds of a cell, and whether their mean is what it should be.
-
-    It is not where a cell failed.
-    """
-    outcomes = [outcome for about, outcome in found if (about["data"], about["model"]) == (data, model)]
-    values = scores(found, data).get(model, [])
-    verdict = None
-    if reached is not None and not any({"missing", "broken"} & outcome.keys() for outcome in outcomes):
-        verdict = all("score" in outcome for outcome in outcomes) and reached(float(np.mean(values)))
-    took = [outcome["seconds"] for outcome in outcomes if "score" in outcome and "seconds" in outcome]
-    note = f"{np.mean(took):.0f} s" if took else ""
-    return Row(data, label or model, values, paper, aim, verdict, note)
-
-
-def at_least(aim: float) -> Callable[[float], bool]:
-    """Whether an accuracy, to four digits as the paper gives it, is as good."""
-    return lambda mean: round(mean, 4) >= aim
-
-
-def at_most(aim: float) -> Callable[[float], bool]:
-    """Whether an error, to four digits, is as good."""
-    return lambda mean: round(mean, 4) <= aim

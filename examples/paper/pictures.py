@@ -41,13 +41,14 @@ def stages(
                     getattr(ax, f"set_{side}lim")(1.2 * low - 0.2 * high, 1.2 * high - 0.2 * low)
 
 
-def dots(ax: Any, title: str, scores: dict[str, list[float]], paper: float | None = None) -> None:
+def dots(ax: Any, title: str, scores: dict[str, dict[int, float]], paper: float | None = None) -> None:
     """Scores of some models: a dot for each fold, a bar at the mean, a line at the paper's figure."""
     names = list(scores)
     for place, name in enumerate(reversed(names)):
-        ax.plot(scores[name], [place] * len(scores[name]), "o", ms=3, alpha=0.5)
-        if scores[name]:
-            ax.plot([np.mean(scores[name])], [place], "k|", ms=14)
+        values = list(scores[name].values())
+        ax.plot(values, [place] * len(values), "o", ms=3, alpha=0.5)
+        if values:
+            ax.plot([np.mean(values)], [place], "k|", ms=14)
     if paper is not None:
         ax.axvline(paper, color="grey", ls=":", lw=1)
     ax.set_yticks(range(len(names)), list(reversed(names)), fontsize=7)

@@ -2,9 +2,8 @@
 
 python examples/paper/record.py --out paper-results
 
-Cells that hold pictures stay out, for they are large and run in minutes, and so do those that the experiments no
-longer have.
-`--recorded` of the other scripts begins with what is on record.
+Cells that the experiments no longer have stay out; of those that hold pictures, which are large, the figures are kept.
+`--recorded` of the other scripts begins with what is on record, and runs cells with pictures, some minutes, again.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import os
 from pathlib import Path
 
 from all import EXPERIMENTS
-from common import RECORDED, Options, read
+from common import RECORDED, Options, plain, read
 
 BACKENDS = ("lightgbm", "xgboost", "sklearn")
 
@@ -27,11 +26,7 @@ def main() -> None:
     found = read(RECORDED) | read(asked.parse_args().out / "cells.jsonl")
     each = [Options(backend=backend) for backend in BACKENDS]
     keys = dict.fromkeys(cell.key for of in each for experiment in EXPERIMENTS for cell in experiment.cells(of))
-    lines = [
-        json.dumps({"cell": key, "outcome": found[key]}) + "\n"
-        for key in keys
-        if key in found and "points" not in found[key]
-    ]
+    lines = [json.dumps({"cell": key, "outcome": plain(found[key])}) + "\n" for key in keys if key in found]
     aside = RECORDED.with_suffix(".part")
     aside.write_text("".join(lines), encoding="utf-8")
     os.replace(aside, RECORDED)

@@ -77,7 +77,7 @@ def cells(options: Options) -> list[Cell]:
                 "fold": fold,
                 "seed": seed,
                 "backend": options.backend,
-                "candidates": LISTS.get(model, [])[: 1 if options.quick else 2],
+                "candidates": LISTS.get(model, [])[: 1 if options.quick else None],
             },
         )
         for seed in range(options.seeds or 1)
