@@ -131,10 +131,11 @@ def layer_settings(
     if rest["base_lambda"] is None:  # the default, as in estimators
         rest["base_lambda"] = "gcv"
     numbers = {name: check(name, rest[name]) for name, check in checks.NUMBERS.items()}
+    native = rest["leaves"] == "native" and extra_trees == "auto"
     grown = {name: numbers[name] for name in ("max_depth", "max_leaves", "min_samples_leaf", "max_bins")}
     growth = Growth(
         **grown,
-        extra_trees=backends.draws(backend, extra_trees),
+        extra_trees=not native and backends.draws(backend, extra_trees),
         random_state=checks.whole("random_state", random_state, 0),
         shared=multi_strategy == "multi_output_tree",
         params=dict(backend_params or {}),

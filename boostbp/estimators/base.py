@@ -174,7 +174,9 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return self.hidden_representation(X, layer)
 
     def jacobian(self, X: Any) -> Floats:
-        """Derivative of the raw output (`decision_function`, or the prediction of a regressor) in the features.
+        """Derivative of the raw output in the features: of `decision_function`, or the prediction of a regressor.
+
+        Of ``loss="poisson"`` the raw output is the logarithm of the prediction, of one's own loss what its `link` gets.
 
         Returns
         -------

@@ -35,7 +35,8 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     loss : str or Loss
         ``"log_loss"``: logistic for two classes, softmax for more. One's own gives probabilities by its `link`.
     class_weight : dict, "balanced" or None
-        Weights of the classes, times `sample_weight`.
+        Weights of the classes, times `sample_weight`; rows that are held out here have them too, an `eval_set` has the
+        weights that it is given.
 
     Attributes
     ----------

@@ -109,8 +109,9 @@ class Inspected:
         Returns
         -------
         Attributions
-            ``values``, (rows, outputs, features), and ``base_values``, in units of the target (log-odds of a
-            classifier); ``error`` is the largest distance between an output and its sum.
+            ``values``, (rows, outputs, features), and ``base_values``, in units of the raw output: those of the
+            target, log-odds of a classifier, logarithms of ``loss="poisson"``; ``error`` is the largest distance
+            between an output and its sum.
 
         Raises
         ------
@@ -182,7 +183,7 @@ class Inspected:
 
             A tree without splits is the ridge regression that the layer starts from; tree -1 is the constant
             that the output starts from. For each row, layer and output the values sum to the hidden unit, or
-            to the raw output in units of the target. ``pandas.DataFrame(report)`` is a table of it.
+            to the raw output in its units (see `attributions`). ``pandas.DataFrame(report)`` is a table of it.
         """
         self._check_trees()
         return inspection.leaf_records(
@@ -193,9 +194,9 @@ class Inspected:
     def health(self) -> Health:
         """Health of the hidden layers, by the records of training, with sentences on what is wrong.
 
-        ``print(model.health())`` shows a table. Of the network that back-propagation trained: a network with linear
-        hidden layers that stands beside it in the model (``deep="auto"``) is not told of. In `transform` the units of
-        the first come before those of the second.
+        ``print(model.health())`` shows a table. Of the network that was asked for: its variants, which stand beside it
+        in an average (``deep="auto"``; with linear units, or sums of smooth functions), are not told of. In `transform`
+        its units come first.
         """
         check_is_fitted(self)
         return inspection.health_of(self.history_)

@@ -13,6 +13,7 @@ from boostbp import backends, checks
 from boostbp.backends.base import Growth
 from boostbp.learning.layers import LayerSettings
 from boostbp.learning.layers import sketch as sketches
+from boostbp.learning.layers.rounds import rate_of
 from boostbp.learning.settings import Settings
 from boostbp.learning.starts import STARTS
 from boostbp.learning.steps import Normalised, Plain, Step
@@ -45,7 +46,6 @@ OUTPUT_TREES = 400
 # Of the variance of a hidden unit: the ridge base above hidden units holds back directions in which they vary less.
 # Units that move along the same gradients become alike; large weights on their differences turn gradients to noise.
 ALIKE = 0.15
-KEPT = 0.95  # share of its target that a hidden layer can reach in one refit; less makes it shrink epoch by epoch
 STRUCTURE_EPOCHS = 4  # for which structures are kept: half the time of growing them every epoch, and no worse
 NATIVE_ROWS = 20_000  # from here on a library's own threads beat the cost of starting them
 
@@ -235,6 +235,6 @@ def _per_layer(name: str, value: Any, defaults: list[Any]) -> list[Any]:
 
 
 def _rates(learning_rate: Any, rounds: list[int], boosted: bool) -> list[float]:
-    """Shrinkage of each layer; by default layers fitted to a moved target can cover the share `KEPT` of it."""
-    rates = [1.0 - (1.0 - KEPT) ** (1.0 / max(n, 1)) for n in rounds]
+    """Shrinkage of each layer; by default layers fitted to a moved target can cover nearly all of it."""
+    rates = [rate_of(n) for n in rounds]
     return _per_layer("learning_rate", learning_rate, [*rates[:-1], OUTPUT_RATE] if boosted else rates)

@@ -30,10 +30,11 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     ----------
     hidden_layer_sizes : sequence of int
         Units of each hidden layer, from the input up, of each network in the model. None at all, ``()``, is a single
-        layer of boosted trees.
+        layer of boosted trees: all rounds are grown, and as many kept as validation likes best.
     loss : str or Loss
-        ``"squared_error"``, ``"absolute_error"``, ``"huber"``, ``"quantile"``, ``"poisson"``, the names
-        of LightGBM and XGBoost for these, or an object of your own (`boostbp.learning.losses.Loss`).
+        ``"squared_error"``, ``"absolute_error"``, ``"huber"`` (delta 1, in spreads), ``"quantile"`` (the median),
+        ``"poisson"``, the names of LightGBM and XGBoost for these; ``Quantile(0.9)`` or ``Huber(2.0)`` from
+        `boostbp.learning.losses`; or an object of your own (`boostbp.learning.losses.Loss`).
     backend : {"lightgbm", "xgboost", "sklearn"} or Backend
         Who grows the trees.
     n_estimators : int, sequence of int or None
@@ -74,7 +75,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     base : {"ridge", "additive", None}
         Start each layer with a ridge regression on all its inputs; with more than 1,000 rows and inputs, on the 1,000
         inputs of largest variance in units of their range. "additive": on smooth functions of each input, splines of
-        the degree of `basis` with up to 9 intervals between quantiles, kept smooth by the same penalty.
+        the degree of `basis` with up to 9 intervals between quantiles, kept smooth by the same penalty. Both are on the
+        terms of `basis`: on a constant, nothing.
     base_lambda : float, "gcv", sequence of these, or None
         Its penalty; "gcv" (and None): by generalised cross-validation, on hidden units not less than .15 of the mean
         sum of squares of a unit. Linear hidden layers may learn faster with 1.
@@ -113,7 +115,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     best_rounds : bool
         Keep as many rounds of the output layer as the first evaluation set likes best.
     eval_metric : str, callable, tuple or None
-        Metric of the evaluation sets, by its name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"), a
+        Metric of the evaluation sets, which chooses the best epoch and number of rounds (models of the average are
+        weighed by the loss), by its name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"), a
         function ``f(y_true, y_pred)``, or a tuple ``(name, f, greater_is_better)``; None: the loss's own. With
         `n_jobs` above 1, functions are called from several threads.
     early_stopping : bool or "auto"
@@ -124,7 +127,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         With ``deep="auto"`` and rows held out here, not in `eval_set`: once the model is chosen, its single layers and
         output layers are grown again, by as many rounds, on all rows. Hidden layers stay.
     n_iter_no_change : int or None
-        Epochs without improvement on the first evaluation set after which training stops. The best epoch is restored.
+        Epochs (not rounds) without improvement on the first evaluation set after which training stops. The best epoch
+        is restored.
     tol : float
         Smallest change of the metric that counts as an improvement.
     max_time : float or None
@@ -135,11 +139,13 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     callbacks : sequence of callable or None
         Each is called with a `Progress` after each epoch; returning True stops. See `boostbp.callbacks`.
     checkpoint : str, path or None
-        File that holds the whole state of training after each epoch. A fit that finds it goes on from there, and
-        ends in the same model, bit for bit, as one that was never interrupted; it must see the same data and
-        parameters (`epochs` may grow). Needs a whole number as `random_state`.
+        File that holds the whole state of the network's training after each epoch. A fit that finds it goes on from
+        there, and ends in the same model, bit for bit, as one that was never interrupted; it must see the same data and
+        parameters (`epochs` may grow). What the network is weighed against is trained anew. Needs a whole number as
+        `random_state`.
     warm_start : bool
-        Keep the state of training in memory, for `fit_more` and for another `fit` on the same data with more `epochs`.
+        Keep the state of the network's training in memory, for `fit_more` and for another `fit` on the same data with
+        more `epochs`.
     n_jobs : int or None
         Threads; -1: all cores. The model does not depend on it.
     random_state : int, RandomState or None

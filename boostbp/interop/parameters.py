@@ -7,12 +7,12 @@ from typing import Any
 from boostbp import plain
 from boostbp.learning.losses import Loss
 from boostbp.learning.stored import loss_from, loss_of
-from boostbp.trees.basis import Linear, Quadratic
+from boostbp.trees.basis import Constant, Linear, Quadratic
 
 __all__ = ["parameters_from", "parameters_of"]
 
 _OF_A_RUN = ("callbacks", "checkpoint")  # belong to the process that trained, not to the model
-_BASES: dict[str, Any] = {"linear": Linear, "quadratic": Quadratic}
+_BASES: dict[str, Any] = {"constant": Constant, "linear": Linear, "quadratic": Quadratic}
 
 
 def parameters_of(estimator: Any) -> dict[str, Any]:

@@ -9,6 +9,10 @@ from sklearn.datasets import load_diabetes, load_iris
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer, load, save
 from boostbp.interop.mixtures import GBDTNNRegressor
+from boostbp.learning import backprop
+from boostbp.learning.history import Stop
+from boostbp.learning.layers.rounds import rounds_of
+from boostbp.trees.basis import Constant, Linear
 
 X, Y = load_diabetes(return_X_y=True)
 
@@ -29,15 +33,45 @@ def test_regressor_is_one_layer_fitted_to_the_target(backend):
     assert model.n_iter_ == 0
 
 
-def test_classifier_keeps_the_rounds_that_validation_likes_and_can_be_stored(tmp_path):
+@pytest.mark.parametrize("basis", ["quadratic", Constant(), Linear()])
+def test_classifier_keeps_the_rounds_that_validation_likes_and_can_be_stored(tmp_path, basis):
     flowers, y = load_iris(return_X_y=True)
-    model = BoostBPClassifier((), n_estimators=200, learning_rate=0.5, max_depth=3, random_state=0)
+    model = BoostBPClassifier((), n_estimators=200, learning_rate=0.5, max_depth=3, basis=basis, random_state=0)
     model.fit(flowers[::2], y[::2], eval_set=[(flowers[1::2], y[1::2])])
     assert model.network_.layers[0].forest.n_trees < 1 + 3 * 200
     save(model, tmp_path / "single.boostbp")
     np.testing.assert_array_equal(
         load(tmp_path / "single.boostbp").predict_proba(flowers), model.predict_proba(flowers)
     )
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_rows_that_were_held_out_are_learnt_from_in_the_end(backend):
+    """By as many rounds as they chose, and in the units of the rows that were learnt from before."""
+    how = {"n_estimators": 40, "backend": backend, "random_state": 0}
+    model, before = (BoostBPRegressor((), refit=refit, **how).fit(X, Y) for refit in (True, False))
+    forest, chosen = (one.network_.layers[0].forest for one in (model, before))
+    rounds = rounds_of(chosen)
+    assert rounds_of(forest) == rounds < 40
+    assert model.history_.scores == before.history_.scores
+    alone = BoostBPRegressor((), **{**how, "n_estimators": rounds}, early_stopping=False).fit(X, Y)
+    assert_close(model.predict(X), alone.predict(X), 0.02 * Y.std())  # but for units, of nine tenths of the rows
+    assert np.abs(before.predict(X) - alone.predict(X)).max() > 0.1 * Y.std()
+
+
+def test_a_single_layer_stays_as_it_is_where_growing_it_again_is_interrupted(monkeypatch):
+    trained, train = [], backprop.train
+
+    def interrupted(*args, **how):
+        if trained:
+            raise KeyboardInterrupt
+        trained.append(train(*args, **how))
+        return trained[0]
+
+    monkeypatch.setattr(backprop, "train", interrupted)
+    model = BoostBPRegressor((), n_estimators=20, random_state=0).fit(X, Y)
+    assert model.history_.stop is Stop.INTERRUPTED
+    assert model.network_ is trained[0][0]
 
 
 def test_there_is_nothing_hidden_to_show():
@@ -50,3 +84,11 @@ def test_there_is_nothing_hidden_to_show():
 def test_what_lives_by_its_hidden_layer_asks_for_one(kind):
     with pytest.raises(ValueError, match=r"hidden_layer_sizes=\(\) must hold at least 1 hidden layers"):
         kind(()).fit(X, Y)
+
+
+def test_native_leaves_of_one_layer_draw_no_thresholds_by_default():
+    """As in estimators."""
+    how = {"n_estimators": 3, "backend": "lightgbm", "leaves": "native", "base": None, "basis": "linear"}
+    by_default, best, drawn = (fit_layer(X, Y, extra_trees=extra, **how) for extra in ("auto", False, True))
+    np.testing.assert_array_equal(by_default.predict(X), best.predict(X))
+    assert np.abs(drawn.predict(X) - best.predict(X)).max() > 0

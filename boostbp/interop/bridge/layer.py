@@ -19,6 +19,7 @@ from boostbp.interop.bridge.passes import Trees, as_floats, as_input, as_targets
 from boostbp.interop.bridge.refits import Refits
 from boostbp.learning import losses
 from boostbp.learning.layers import Layer
+from boostbp.learning.layers.rounds import rate_of
 from boostbp.learning.losses import Loss
 from boostbp.learning.starts import STARTS, start_of
 from boostbp.learning.steps import Step
@@ -123,7 +124,7 @@ class GBDTModule(nn.Module):
         self.in_features, self.out_features = in_features, out_features
         self.backend = backend
         if learning_rate is None:
-            learning_rate = 1.0 - 0.05 ** (1.0 / max(checks.NUMBERS["n_estimators"]("n_estimators", n_estimators), 1))
+            learning_rate = rate_of(checks.NUMBERS["n_estimators"]("n_estimators", n_estimators))
         self.settings = layer_settings(
             backend, n_estimators=n_estimators, max_depth=max_depth, max_leaves=max_leaves, max_bins=max_bins,
             min_samples_leaf=min_samples_leaf, extra_trees=extra_trees, learning_rate=learning_rate, basis=basis,

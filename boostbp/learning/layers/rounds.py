@@ -11,10 +11,16 @@ from numpy.typing import NDArray
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import starts
 
-__all__ = ["first_rounds", "round_of", "rounds_of", "staged", "stages"]
+__all__ = ["first_rounds", "rate_of", "round_of", "rounds_of", "staged", "stages"]
 
 Floats = NDArray[np.float64]
+KEPT = 0.95  # share of its target that a hidden layer can reach in one refit; less makes it shrink epoch by epoch
 SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+def rate_of(n_rounds: int) -> float:
+    """Shrinkage by which so many rounds can cover the share `KEPT` of a target."""
+    return float(1.0 - (1.0 - KEPT) ** (1.0 / max(n_rounds, 1)))
 
 
 def stages(n_rounds: int) -> list[int]:

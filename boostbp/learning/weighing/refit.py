@@ -10,14 +10,22 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
 from boostbp.learning.network import Network, output_table
+from boostbp.learning.watch import EvalSet
 from boostbp.learning.weighing import heads
 from boostbp.learning.weighing.options import Option
 from boostbp.learning.weighing.pool import Pool
 from boostbp.trees.sparse import below
 
-__all__ = ["Refit"]
+__all__ = ["Refit", "joined"]
 
 Floats = NDArray[np.float64]
+
+
+def joined(table: Table, y: Floats, weight: Floats, held: EvalSet, target: Floats) -> tuple[Table, Floats, Floats]:
+    """Training rows and held-out rows that count together; `target` is that of the latter, as the loss takes it."""
+    counts = held.weight > 0
+    every = Table(below(table.X, held.X[counts]), table.categorical)
+    return every, np.concatenate([y, target[counts]]), np.concatenate([weight, held.weight[counts]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +51,7 @@ class Refit:
     @classmethod
     def of(cls, pool: Pool, target: Floats, over: Callable[[], bool] = bool) -> Refit:
         """All rows of a pool; `target` is that of the held-out ones, as the loss takes it."""
-        held = pool.held
-        counts = held.weight > 0
-        table = Table(below(pool.table.X, held.X[counts]), pool.table.categorical)
-        y = np.concatenate([pool.y, target[counts]])
-        return cls(pool, table, y, np.concatenate([pool.weight, held.weight[counts]]), over)
+        return cls(pool, *joined(pool.table, pool.y, pool.weight, pool.held, target), over)
 
     def __call__(self, option: Option) -> Network:
         """The network of an option with its output layer grown on all rows; as it is if that cannot be, or not now."""

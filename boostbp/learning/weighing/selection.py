@@ -14,6 +14,7 @@ from boostbp.backends.base import Backend, Table
 from boostbp.learning import backprop
 from boostbp.learning.history import NETWORK, Candidate, Choice, History, Stop
 from boostbp.learning.layers import LayerSettings
+from boostbp.learning.layers.rounds import rounds_of
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
 from boostbp.learning.network import Network
@@ -27,7 +28,7 @@ from boostbp.learning.weighing.budget import Budget
 from boostbp.learning.weighing.merging import weighted_sum
 from boostbp.learning.weighing.options import DOUBT, FAINT, Option, doubt_of, evidence, softened, trust, weighed
 from boostbp.learning.weighing.pool import Pool
-from boostbp.learning.weighing.refit import Refit
+from boostbp.learning.weighing.refit import Refit, joined
 from boostbp.trees import interrupts
 
 __all__ = ["train"]
@@ -66,7 +67,8 @@ def train(
     `settings.least_gain` standard errors, networks are left out. Where classes are learnt, the model lies between the
     two sums: the same rows chose the networks' epochs, and few rows that are far off decide on their log-loss. So it
     does where held-out numbers hardly follow the model (`FAINT`), and it then keeps to the constant in part.
-    If they are training rows that were held out, the output layers of what is chosen are grown again on all rows.
+    If they are training rows that were held out, the output layers of what is chosen are grown again on all rows; so
+    is a single layer that was asked for.
 
     Of ``settings.max_time`` the network takes `FOR_NETWORK` at most, and each other candidate its share of the rest.
     An interrupt ends all of it: the model is made of the candidates that are there. On few rows the candidates are
@@ -80,12 +82,17 @@ def train(
         Targets of an evaluation set as the loss takes them.
     """
     budget = Budget(settings.max_time)
-    again = partial(backprop.train, table, y, backend=backend, loss=loss, weight=weight, eval_sets=eval_sets)
-    again = partial(again, metric=metric, outcome=outcome)
-    if settings.deep != "auto" or not settings.units or not eval_sets:
+    alone = partial(backprop.train, backend=backend, loss=loss)
+    again = partial(alone, table, y, weight=weight, eval_sets=eval_sets, metric=metric, outcome=outcome)
+    if settings.deep != "auto" or not eval_sets:
         return again(settings=settings, callbacks=callbacks, resume=resume)
     held = eval_sets[0]
     target = to_target(held.y)
+    if not settings.units:
+        layer, history = again(settings=settings, callbacks=callbacks, resume=resume)
+        if settings.refit and held.taken and history.stop is Stop.EPOCHS:
+            layer = _single_on_all_rows(layer, alone, joined(table, y, weight, held, target), settings, history)
+        return layer, history
     unsure = softened(target, held.weight, loss)
     baseline = baseline_of(loss, y, weight, settings)
     pool = Pool(table, y, weight, growing(backend, settings), loss, settings, baseline, held, unsure)
@@ -118,6 +125,25 @@ def train(
     if interrupted:
         history.stop = Stop.INTERRUPTED
     return network if model is None else model, history
+
+
+def _single_on_all_rows(
+    layer: Network,
+    train: Callable[..., tuple[Network, History]],
+    rows: tuple[Table, Floats, Floats],
+    settings: Settings,
+    history: History,
+) -> Network:
+    """A single layer grown again by as many rounds; as it is if that fails, or is interrupted."""
+    table, y, weight = rows
+    last = replace(settings.layers[-1], n_estimators=rounds_of(layer.layers[-1].forest))
+    try:
+        return train(table, y, weight=weight, settings=replace(settings, layers=(last,)))[0]
+    except KeyboardInterrupt:
+        history.stop = Stop.INTERRUPTED
+    except FloatingPointError:
+        pass
+    return layer
 
 
 def _weighed_model(
