@@ -15,13 +15,11 @@ gives the same bytes.
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import io
 import json
 import math
 import os
-import threading
 import zipfile
 from collections.abc import Mapping
 from importlib.metadata import version as version_of
@@ -31,7 +29,9 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Archive", "clear", "read", "write"]
+from boostbp.aside import aside
+
+__all__ = ["Archive", "read", "write"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -79,23 +79,11 @@ def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any
         "content": content,
     }
     text = json.dumps(header, allow_nan=False, ensure_ascii=False, indent=1)
-    aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
-    try:
-        with open(aside, "w+b") as file:
-            _write_zip(file, text, arrays)
-            _seal(file)
-            file.flush()
-            os.fsync(file.fileno())  # the name must not reach the disk before the bytes
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def clear(path: str | os.PathLike[str]) -> None:
-    """Remove what writers of `path` left aside when they were killed; nobody may be writing it now."""
-    path = Path(path)
-    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        part.unlink(missing_ok=True)
+    with aside(path) as part, open(part, "w+b") as file:
+        _write_zip(file, text, arrays)
+        _seal(file)
+        file.flush()
+        os.fsync(file.fileno())  # the name must not reach the disk before the bytes
 
 
 def _write_zip(file: IO[bytes], text: str, arrays: Arrays) -> None:

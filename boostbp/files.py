@@ -1,8 +1,7 @@
-"""Files: tables in CSV and Parquet, read whole or in chunks, and a way to write that fails whole."""
+"""Files: tables in CSV and Parquet, read whole or in chunks."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,22 +12,11 @@ from numpy.typing import NDArray
 
 from boostbp.extras import require
 
-__all__ = ["Columns", "aside", "chunks", "column_names", "columns_like", "format_of", "read"]
+__all__ = ["Columns", "chunks", "column_names", "columns_like", "format_of", "read"]
 
 # Types of a CSV file are inferred from its first block, so the block is larger than pyarrow's.
 _CSV_BLOCK = 8 << 20
 _PARQUET_ROWS = 65_536
-
-
-@contextmanager
-def aside(path: Path) -> Iterator[Path]:
-    """Give a path to write to, renamed to `path` if all goes well; a failure leaves what was there before."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        yield part
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 class Columns(NamedTuple):

@@ -54,7 +54,7 @@ def plot(
 ) -> None:
     """Draw training curves, layer health, importances, a hidden representation, calibration or residuals."""
     from boostbp import plots
-    from boostbp.files import aside
+    from boostbp.aside import aside
     from boostbp.interop import storage
     from boostbp.plots.axes import figure
     from boostbp.plots.health import PANELS

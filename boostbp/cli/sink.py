@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from boostbp.aside import aside
 from boostbp.extras import require
-from boostbp.files import aside, format_of
+from boostbp.files import format_of
 
 __all__ = ["sink"]
 

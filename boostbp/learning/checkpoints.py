@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import archive, plain
+from boostbp import archive, aside, plain
 from boostbp.learning.network import Network
 from boostbp.learning.state import State
 from boostbp.learning.stored import history_from, history_of, network_from, network_of
@@ -84,7 +84,7 @@ def find(path: Path | None) -> State | None:
     """The state in a file, if there is one; what a killed process left beside it goes."""
     if path is None:
         return None
-    archive.clear(path)
+    aside.clear(path)
     return read(path) if path.exists() else None
 
 

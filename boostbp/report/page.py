@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from boostbp.aside import aside
 from boostbp.extras import require
-from boostbp.files import aside
 from boostbp.report.columns import columns
 from boostbp.report.machine import machine
 from boostbp.report.pictures import groups
