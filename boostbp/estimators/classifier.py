@@ -17,7 +17,7 @@ from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.supervised import Supervised
 from boostbp.inputs import read_target, read_weight
 from boostbp.learning import losses
-from boostbp.learning.losses import AbsoluteError, Huber, Logistic, Loss, Poisson, Quantile, SquaredError
+from boostbp.learning.losses import AbsoluteError, Huber, Logistic, Loss, Poisson, Quantile, Softmax, SquaredError
 
 __all__ = ["BoostBPClassifier"]
 
@@ -96,17 +96,23 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         target = self._one_hot(labels)
         sets = self._eval_sets(eval_set, eval_names)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
-        if isinstance(loss, OF_NUMBERS):
-            raise ValueError(
-                f"loss={self.loss!r} is one of numbers, and its output no probability: use loss='log_loss', or a "
-                "regressor."
-            )
+        self._check_loss(loss, target.shape[1])
         loss.check(target)
         if not sets:
             table, target, weight, sets = hold_out(self, table, target, weight, labels)
         self._loss: Loss = loss
         metric = self._metric(loss, sets)
         return self._train(table, target, weight, loss, sets, metric, loss.link)
+
+    def _check_loss(self, loss: Loss, n_outputs: int) -> None:
+        """Refuse losses whose link gives no probabilities that sum to 1."""
+        if isinstance(loss, OF_NUMBERS):
+            raise ValueError(
+                f"loss={self.loss!r} is one of numbers, and its output no probability: use loss='log_loss', or a "
+                "regressor."
+            )
+        if isinstance(loss, Softmax if n_outputs == 1 else Logistic):
+            raise ValueError(f"loss={self.loss!r} is not for {max(n_outputs, 2)} classes: use loss='log_loss'.")
 
     def decision_function(self, X: Any) -> Floats:
         """Raw output: log-odds, (rows,), for two classes; (rows, classes) for more."""

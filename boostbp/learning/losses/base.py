@@ -135,20 +135,17 @@ def load(loss: str | Loss, *, n_outputs: int) -> Loss:
     Raises
     ------
     ValueError
-        If the name is unknown, or the loss is one of classes for another number of outputs.
+        If the name is unknown, or is that of a classification loss for another number of outputs.
     TypeError
         If the object lacks a member of `Loss`.
     """
     if isinstance(loss, str):
-        found = _by_name(loss, n_outputs)
-        _check_outputs(found, loss, n_outputs)
-        return found
+        return _by_name(loss, n_outputs)
     if isinstance(loss, type):
         raise TypeError(f"loss={loss.__name__} is a class: pass an object of it, {loss.__name__}().")
     missing = [member for member in _MEMBERS if not hasattr(loss, member)]
     if missing:
         raise TypeError(f"loss={loss!r} lacks {', '.join(missing)}: add them (see boostbp.learning.losses.Loss).")
-    _check_outputs(loss, loss, n_outputs)
     return loss
 
 
@@ -159,11 +156,9 @@ def _by_name(name: str, n_outputs: int) -> Loss:
         raise ValueError(
             f"loss={name!r} is unknown: use one of {', '.join(['log_loss', *_BY_NAME])}, or an own object."
         )
-    return _BY_NAME[name]()
-
-
-def _check_outputs(loss: Loss, given: str | Loss, n_outputs: int) -> None:
+    loss = _BY_NAME[name]()
     if isinstance(loss, Logistic) and n_outputs != 1:
-        raise ValueError(f"loss={given!r} takes 1 output, y has {n_outputs}: use loss='log_loss'.")
+        raise ValueError(f"loss={name!r} takes 1 output, y has {n_outputs}: use loss='log_loss'.")
     if isinstance(loss, Softmax) and n_outputs < 2:
-        raise ValueError(f"loss={given!r} takes 2 outputs or more, y has {n_outputs}: use loss='log_loss'.")
+        raise ValueError(f"loss={name!r} takes 2 outputs or more, y has {n_outputs}: use loss='log_loss'.")
+    return loss

@@ -245,9 +245,9 @@ def test_a_classifier_refuses_losses_of_numbers(loss):
 
 
 @pytest.mark.parametrize(("loss", "labels"), [(losses.Logistic(), 3), (losses.Softmax(), 2)], ids=["ovr", "softmax"])
-def test_a_loss_of_classes_is_refused_for_another_number_of_outputs(loss, labels):
+def test_a_loss_of_classes_is_refused_for_another_number_of_classes(loss, labels):
     y = np.digitize(X[:, 0], [-0.5, 0.5]) if labels == 3 else X[:, 0] > 0
-    with pytest.raises(ValueError, match=r"outputs?.*, y has \d: use loss='log_loss'"):
+    with pytest.raises(ValueError, match=rf"is not for {labels} classes: use loss='log_loss'"):
         BoostBPClassifier((2,), loss=loss, **FAST).fit(X, y)
 
 
