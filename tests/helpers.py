@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from known_leaves import fit_leaves
 
 from boostbp import backends
 from boostbp.backends.base import Growth, NativeGrower, Table
@@ -16,7 +17,7 @@ from boostbp.learning.layers import BoundInput, Fit, LayerSettings, SquaredTo
 from boostbp.trees import kernels
 from boostbp.trees.basis import Elementwise, Linear, Quadratic
 from boostbp.trees.leaf_rows import Paths
-from boostbp.trees.ridge import Ridge, fit_leaves
+from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
 
 

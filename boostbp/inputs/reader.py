@@ -38,8 +38,8 @@ def read_input(estimator: Any, X: Any, *, reset: bool, categorical_features: Any
     """
     source = open_source(X, estimator=estimator)
     validate_data(estimator, _seen_by_sklearn(source), reset=reset, skip_check_array=True)
-    schema = Schema._of(source, categorical_features) if reset else estimator.schema_
-    table = schema._read(source)
+    schema = Schema.of(source, categorical_features=categorical_features) if reset else estimator.schema_
+    table = schema.read(source)
     if reset:
         estimator.schema_ = schema
     return table

@@ -14,7 +14,7 @@ from sklearn.utils import assert_all_finite, check_array
 from boostbp.backends.base import Table
 from boostbp.inputs.categories import Category, categories_of, codes_of
 from boostbp.inputs.columns import ArrayColumn
-from boostbp.inputs.sources import Source, matrix_of, open_source
+from boostbp.inputs.sources import Source, matrix_of
 from boostbp.trees.sparse import Matrix, Sparse
 
 __all__ = ["Schema"]
@@ -41,12 +41,12 @@ class Schema:
     dtypes: tuple[str, ...]
 
     @classmethod
-    def of(cls, X: Any, *, categorical_features: Any = "from_dtype") -> Schema:
+    def of(cls, source: Source, *, categorical_features: Any = "from_dtype") -> Schema:
         """Look at a training table.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or dataframe, (rows, features)
+        source : Source
         categorical_features : "from_dtype", None or sequence of str, int or bool
             "from_dtype": columns of a dataframe that hold categories or strings. None: no column.
             Otherwise column names, column numbers, or a mask, (features,).
@@ -56,10 +56,6 @@ class Schema:
         ValueError
             If a column that is not categorical holds strings, or `categorical_features` names no column.
         """
-        return cls._of(open_source(X), categorical_features)
-
-    @classmethod
-    def _of(cls, source: Source, categorical_features: Any) -> Schema:
         columns = source.columns
         n_features = source.held.shape[1]
         chosen = _chosen(source, categorical_features)
@@ -69,12 +65,12 @@ class Schema:
         dtypes = tuple(column.dtype for column in columns) or (str(source.block.dtype),) * n_features
         return cls(n_features, source.names, categories, dtypes)
 
-    def read(self, X: Any) -> Table:
-        """Read a table with these columns.
+    def read(self, source: Source) -> Table:
+        """Read a table with these columns, as many and in this order.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or dataframe, (rows, features)
+        source : Source
 
         Returns
         -------
@@ -86,24 +82,8 @@ class Schema:
         Raises
         ------
         ValueError
-            If columns are missing, new or in another order, of another type, or hold infinity.
+            If columns are of another type than at fit, or hold infinity.
         """
-        source = open_source(X)
-        self._check_columns(source)
-        return self._read(source)
-
-    def _check_columns(self, source: Source) -> None:
-        if self.names is not None and source.names is not None and source.names != self.names:
-            new = sorted(set(source.names) - set(self.names))
-            gone = sorted(set(self.names) - set(source.names))
-            why = f"New: {new}. Missing: {gone}." if new or gone else f"The order was {list(self.names)}."
-            raise ValueError(f"The feature names should match those that were passed during fit. {why}")
-        if source.held.shape[1] != self.n_features:
-            raise ValueError(
-                f"X has {source.held.shape[1]} features, but the model expects {self.n_features} features."
-            )
-
-    def _read(self, source: Source) -> Table:
         X = self._matrix(source)
         try:
             with np.errstate(invalid="ignore"):  # its first look is a sum

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.trees import kernels
 from boostbp.trees.basis import Basis
 from boostbp.trees.tree import Tree
 from boostbp.trees.workspace import Workspace
@@ -85,22 +83,7 @@ class LeafRows:
         most = int(np.diff(paths.start).max())
         return space.take("order", n_rows, np.uint16), space.take("values", n_rows * most)
 
-    @classmethod
-    def of(cls, first: int, leaf: NDArray[np.integer], paths: Paths, Z: Floats) -> LeafRows:
-        """Group the rows of a block, whose leaves are known; `leaf` and `Z` are those of the block."""
-        order, values = cls.lent(len(leaf), paths, Workspace())
-        start = kernels.group_rows(leaf, len(paths.start) - 1, order)
-        kernels.group_paths(order, start, paths.start, paths.column, Z, 0, len(Z), start[:-1].copy(), values)
-        return cls(first, start, order, values)
-
     def give_back(self, space: Workspace) -> None:
         """These rows are not needed any more."""
         space.give("order", self.order)
         space.give("values", self.values)
-
-    @classmethod
-    def blocks(cls, leaf: NDArray[np.integer], paths: Paths, Z: Floats) -> Iterator[LeafRows]:
-        """Group all rows, in blocks of `BLOCK_ROWS`."""
-        for first in range(0, len(leaf), BLOCK_ROWS):
-            block = slice(first, min(first + BLOCK_ROWS, len(leaf)))
-            yield cls.of(first, leaf[block], paths, Z[block])

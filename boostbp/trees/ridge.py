@@ -14,7 +14,7 @@ from boostbp.trees import kernels, threads
 from boostbp.trees.leaf_rows import LeafRows, Paths
 from boostbp.trees.leaves import LeafModel
 
-__all__ = ["LeafRanges", "LeafSums", "Ridge", "fit_leaves", "fit_rows", "solve"]
+__all__ = ["LeafRanges", "LeafSums", "Ridge", "fit_rows", "solve"]
 
 Floats = NDArray[np.float64]
 
@@ -191,28 +191,3 @@ def fit_rows(
 def without_ones(hess: Floats) -> Floats:
     """An empty array in place of ones, as the kernels expect it."""
     return hess[:0] if (hess == 1.0).all() else hess
-
-
-def fit_leaves(
-    leaf: NDArray[np.integer],
-    paths: Paths,
-    Z: Floats,
-    grad: Floats,
-    hess: Floats,
-    ridge: Ridge,
-    learning_rate: float = 1.0,
-) -> LeafModel:
-    """Fit the regression of every leaf of a tree; see `fit_rows`.
-
-    Parameters
-    ----------
-    leaf : (rows,), any integer type
-        Leaf of each row.
-    Z : (rows, columns) float64
-        The columns of the basis.
-    grad : (rows, outputs) float64
-    hess : (rows,) float64
-    """
-    return fit_rows(
-        list(LeafRows.blocks(leaf, paths, Z)), paths, np.ascontiguousarray(grad.T), hess, ridge, learning_rate
-    )

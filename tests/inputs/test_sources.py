@@ -167,10 +167,12 @@ class Refuse:
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Refuse())
-from boostbp.inputs import Schema, read_target, read_weight
+from sklearn.base import BaseEstimator
+from boostbp.inputs import read_input, read_target, read_weight
 
 X = [["b", 1], ["a", None]]
-print(Schema.of(X, categorical_features=[0]).read(X).X.tolist(), read_target([1, 2], 2), read_weight(None, 2))
+table = read_input(BaseEstimator(), X, reset=True, categorical_features=[0])
+print(table.X.tolist(), read_target([1, 2], 2), read_weight(None, 2))
 """
 
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import BASES, plain_forest, random_tree
+from known_leaves import fit_leaves
 
 from boostbp.trees import forest as forests
 from boostbp.trees.forest import Forest, Member
 from boostbp.trees.leaf_rows import Paths
-from boostbp.trees.ridge import Ridge, fit_leaves
+from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
 
 N_OUTPUTS = 4

@@ -9,11 +9,12 @@ import pytest
 from helpers import BASES, assert_close, at, one_leaf, plain_leaf, plain_terms, random_tree, values
 from hypothesis import given
 from hypothesis import strategies as st
+from known_leaves import blocks, fit_leaves, grouped
 
 from boostbp.trees import leaf_rows
 from boostbp.trees.basis import Linear, Quadratic
-from boostbp.trees.leaf_rows import LeafRows, Paths
-from boostbp.trees.ridge import LeafRanges, LeafSums, Ridge, fit_leaves, solve
+from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.ridge import LeafRanges, LeafSums, Ridge, solve
 from boostbp.trees.tree import Tree
 
 ridges = st.builds(Ridge, st.sampled_from([1e-2, 1.0, 30.0]), st.booleans(), st.booleans())
@@ -108,7 +109,7 @@ def test_sums_and_ranges_of_two_parts_add_up_to_those_of_the_whole(seed, basis, 
     unit = np.zeros(len(paths.column)), np.ones(len(paths.column)), np.full(len(paths.column), 0.5)
 
     def of(begin, end):
-        rows = LeafRows.of(begin, leaf[begin:end], paths, Z[begin:end])
+        rows = grouped(begin, leaf[begin:end], paths, Z[begin:end])
         return LeafRanges.of(rows, paths, h), LeafSums.of(rows, paths, np.ascontiguousarray(grad.T), h, *unit)
 
     (ranges, sums), first, second = of(0, 200), of(0, cut), of(cut, 200)
@@ -123,7 +124,7 @@ def test_sums_are_the_normal_equations():
     rng = np.random.default_rng(4)
     Z, grad, h = rng.standard_normal((300, 2)), rng.standard_normal((300, 3)), rng.uniform(0.5, 2.0, 300)
     paths = replace(Paths.everywhere(np.arange(2, dtype=np.int32)), degree=2)
-    [rows] = LeafRows.blocks(np.zeros(300, np.int32), paths, Z)
+    [rows] = blocks(np.zeros(300, np.int32), paths, Z)
     sums = LeafSums.of(rows, paths, np.ascontiguousarray(grad.T), h, np.zeros(2), np.ones(2), np.zeros(2))
     Phi = plain_terms(Z, 2)
     gram = Phi.T @ (h[:, None] * Phi)
@@ -142,7 +143,7 @@ def test_blocks_of_rows_change_nothing(size, monkeypatch):
     leaf, paths = tree.leaf_of(X), Paths.of(tree, Quadratic())
     whole = fit_leaves(leaf, paths, X, -y, np.ones(300), Ridge(0.5))
     monkeypatch.setattr(leaf_rows, "BLOCK_ROWS", size)
-    assert len(list(LeafRows.blocks(leaf, paths, X))) == -(-300 // size)
+    assert len(blocks(leaf, paths, X)) == -(-300 // size)
     parts = fit_leaves(leaf, paths, X, -y, np.ones(300), Ridge(0.5))
     np.testing.assert_allclose(parts.frame, whole.frame, rtol=1e-12, atol=1e-12)
     assert_close(values(parts, leaf, X), values(whole, leaf, X), 1e-10)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers import plain_leaf_of, random_tree
+from known_leaves import fit_leaves
 from sklearn.linear_model import Ridge as SKRidge
 
 from boostbp.trees import linear, sparse
@@ -15,7 +16,7 @@ from boostbp.trees.forest import Forest, Member
 from boostbp.trees.leaf_rows import Paths
 from boostbp.trees.leaves import add_to
 from boostbp.trees.linear import RidgeBase
-from boostbp.trees.ridge import Ridge, fit_leaves
+from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse
 
 
