@@ -93,7 +93,7 @@ class Rounds:
         drawn: Grower = draw(*self.objective.gradient(self.running.T, slice(0, self.objective.n_outputs)), self.seed)
         return drawn
 
-    def refit(self) -> None:
+    def one_tree_per_output(self) -> None:
         """All rounds with one tree per output.
 
         Outputs go together as far as the threads gain by it, which saves calls. If the library draws, who goes
@@ -172,7 +172,7 @@ class Rounds:
         leaves.tree_output[:, 0] += outputs.start
         return Grown(trees, leaves)
 
-    def shared(self) -> None:
+    def multi_output_trees(self) -> None:
         """All rounds with one tree for all outputs, whose leaves weigh a row by its largest hessian.
 
         A smaller one would be a longer step than Newton's for some output.
@@ -212,7 +212,7 @@ class Rounds:
                 share, (loss, grad, hess) = self._settle(before, loss)
             self.parts.append(part if share == 1.0 else part.times(share))
 
-    def native(self) -> None:
+    def native_leaves(self) -> None:
         """All rounds with the library's own linear leaves, output by output."""
         boosted = threads.spread(self._native, range(self.objective.n_outputs), self.n_threads)
         number = self.first

@@ -101,11 +101,11 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
     if settings.base is not None:
         run.fit_base()
     if settings.growth.shared:
-        run.shared()
+        run.multi_output_trees()
     elif settings.leaves == "native":
-        run.native()
+        run.native_leaves()
     else:
-        run.refit()
+        run.one_tree_per_output()
     forest = Forest.of(
         run.parts,
         n_features=bound.table.X.shape[1],
