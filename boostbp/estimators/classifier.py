@@ -131,7 +131,8 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         """Most probable class, (rows,)."""
         raw = self._raw(X)
         if raw.shape[1] > 1:
-            return self.classes_[raw.argmax(axis=1)]
+            of_classes = raw if isinstance(self._loss, Softmax) else self._loss.link(raw)
+            return self.classes_[of_classes.argmax(axis=1)]
         of_second = raw > 0 if isinstance(self._loss, Logistic) else self._loss.link(raw) > 0.5
         return self.classes_[of_second[:, 0].astype(int)]
 

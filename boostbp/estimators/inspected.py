@@ -196,7 +196,7 @@ class Inspected:
 
         ``print(model.health())`` shows a table. Of the network that was asked for: its variants, which stand beside it
         in an average (``deep="auto"``; with linear units, or sums of smooth functions), are not told of. In `transform`
-        its units come first.
+        its units come first, if it has a share or no network has.
         """
         check_is_fitted(self)
         return inspection.health_of(self.history_)

@@ -100,21 +100,21 @@ class Choice:
         Held-out loss of the best sum of single layers, minus that of the best sum with deep networks in it.
     error : float
         Standard error of the gain, from its spread over rows.
-    metrics : dict
-        Metric of the model on each evaluation set, by name, before output layers were grown again on all rows. The
-        first set chose the model, too: on other rows it may do worse.
     hurried : bool
         Whether `max_time` cut candidates short, or left them out.
     refitted : bool
         Whether output layers were then grown again on all rows, the held-out ones included.
+    metrics : dict
+        Metric of the model on each evaluation set, by name, before output layers were grown again on all rows. The
+        first set chose the model, too: on other rows it may do worse.
     """
 
     candidates: tuple[Candidate, ...]
     gain: float
     error: float
-    metrics: dict[str, float] = field(default_factory=dict)
     hurried: bool = False
     refitted: bool = False
+    metrics: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Sentences: what each candidate lost, what depth added, what the model is made of."""

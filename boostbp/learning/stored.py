@@ -107,7 +107,7 @@ def _choice_from(fact: Any) -> Choice:
     )
     gain, error = (float(plain.decode(fact[name])) for name in ("gain", "error"))
     metrics = dict(plain.decode(fact["metrics"])) if "metrics" in fact else {}
-    return Choice(candidates, gain, error, metrics, bool(fact["hurried"]), bool(fact.get("refitted", False)))
+    return Choice(candidates, gain, error, bool(fact["hurried"]), bool(fact.get("refitted", False)), metrics)
 
 
 def history_from(facts: Any) -> History:

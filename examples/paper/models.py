@@ -26,7 +26,7 @@ from boostbp.report.contenders import MIXTURES, Contender, Split, train
 from boostbp.report.rivals import rival
 from boostbp.report.tuning import score_of, tune
 
-__all__ = ["OF_PAPER", "OTHERS", "SINGLE", "best", "cells_of", "kind_of", "scored", "splits"]
+__all__ = ["ALONE", "OF_PAPER", "OTHERS", "SINGLE", "best", "cells_of", "kind_of", "scored", "splits"]
 
 VALIDATION = 0.15
 PARTS = {"protein": 3}  # of the others one
@@ -45,6 +45,7 @@ OTHERS = {
 }
 SINGLE = ["XGBoost", SINGLE_LAYER, "LightGBM", "LightGBM linear_tree"]
 OF_PAPER = "paper's settings"
+ALONE = "one network"
 
 
 def kind_of(model: str) -> str:
@@ -167,7 +168,7 @@ def cells_of(
             bound = {"max_time": QUICK_SECONDS} if kind_of(name) == "deep" else {}
             candidates = [{**candidates[0], "epochs": QUICK_EPOCHS, **bound}]
         how[name] = {"backend": options.backend, "candidates": candidates, **care}
-        if OF_PAPER in name:
+        if OF_PAPER in name or ALONE in name:
             how[name]["parts"] = 1
     trials = QUICK_TRIALS if options.quick else MORE_TRIALS.get(data, TRIALS)
     how |= {name: {"trials": trials, **care} for name in others}

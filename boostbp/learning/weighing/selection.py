@@ -104,7 +104,7 @@ def train(
     def scores(model: Network) -> dict[str, float]:
         """Metric of a model on each evaluation set."""
         raws = ((part, model.predict(part.X, n_jobs=settings.n_threads)) for part in eval_sets)
-        seen = outcome or (lambda raw: raw)
+        seen = outcome or loss.link
         return {part.name: metric(seen(raw), part.y, part.weight) for part, raw in raws} if metric else {}
 
     model, interrupted = None, False
@@ -181,7 +181,7 @@ def _weighed_model(
         if interrupted:
             history.stop = Stop.INTERRUPTED
     refitted = any(new is not option.network for new, option in zip(chosen, used, strict=True))
-    history.choice = Choice(told, gain, error, scored, budget.spent, refitted)
+    history.choice = Choice(told, gain, error, budget.spent, refitted, scored)
     return summed(chosen) if refitted else model
 
 

@@ -277,3 +277,26 @@ def test_a_classifier_gives_probabilities_by_the_link_of_an_own_loss():
     np.testing.assert_allclose(proba, np.column_stack([1 - norm.cdf(raw), norm.cdf(raw)]))
     np.testing.assert_array_equal(model.predict(X), proba[:, 1] > 0.5)
     assert (model.predict(X) == labels).mean() > 0.9
+
+
+def test_the_predicted_class_is_the_most_probable_by_the_link_of_an_own_loss():
+    class Reversed(Own):
+        name = "reversed"
+        inner = losses.Softmax()
+
+        def value(self, h, y):
+            return self.inner.value(-h, y)
+
+        def gradient(self, h, y):
+            return -self.inner.gradient(-h, y)
+
+        def link(self, h):
+            return self.inner.link(-h)
+
+        def baseline(self, y, weight):
+            return -self.inner.baseline(y, weight)
+
+    labels = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = BoostBPClassifier((2,), loss=Reversed(), eval_metric="logloss", **FAST).fit(X, labels)
+    np.testing.assert_array_equal(model.predict(X), model.predict_proba(X).argmax(axis=1))
+    assert (model.predict(X) == labels).mean() > 1.3 * np.bincount(labels).max() / len(labels)
