@@ -68,6 +68,5 @@ def _summary(estimator: Any, model: Path) -> str:
     metrics = "".join(f", {name} {history.metric} {value:.6g}" for name, value in best.metrics.items())
     lines = [f"epoch {history.best_epoch} of {len(history) - 1}: training loss {best.loss:.6g}{metrics}."]
     if history.choice is not None:
-        scores = ", ".join(f"{name} {history.metric} {value:.6g}" for name, value in history.scores.items())
-        lines = [f"model, an average: {scores}.", f"network: {lines[0]}"]
+        lines = [f"model, an average: {history.said()}.", f"network: {lines[0]}"]
     return " ".join([*lines, history.stop.value, f"Saved to {model}."])

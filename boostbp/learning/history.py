@@ -189,9 +189,13 @@ class History:
         if self.choice is not None:
             lines.append(str(self.choice))
             if self.scores:
-                before = ", before its output layers were grown again" if self.choice.refitted else ""
-                lines.append(f"It has {self._said(self.scores)}{before}.")
+                lines.append(f"It has {self.said()}.")
         return "\n".join(lines)
+
+    def said(self) -> str:
+        """The scores in words."""
+        refitted = self.choice is not None and self.choice.refitted
+        return self._said(self.scores) + (", before its output layers were grown again" if refitted else "")
 
     def _said(self, metrics: dict[str, float]) -> str:
         return ", ".join(f"{self.metric} {value:.6g} on {name}" for name, value in metrics.items())

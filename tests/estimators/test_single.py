@@ -12,6 +12,7 @@ from boostbp.interop.mixtures import GBDTNNRegressor
 from boostbp.learning import backprop
 from boostbp.learning.history import Stop
 from boostbp.learning.layers.rounds import rounds_of
+from boostbp.learning.weighing import selection
 from boostbp.trees.basis import Constant, Linear
 
 X, Y = load_diabetes(return_X_y=True)
@@ -57,6 +58,24 @@ def test_rows_that_were_held_out_are_learnt_from_in_the_end(backend):
     alone = BoostBPRegressor((), **{**how, "n_estimators": rounds}, early_stopping=False).fit(X, Y)
     assert_close(model.predict(X), alone.predict(X), 0.02 * Y.std())  # but for units, of nine tenths of the rows
     assert np.abs(before.predict(X) - alone.predict(X)).max() > 0.1 * Y.std()
+
+
+def test_a_single_layer_outlives_an_interrupt_before_it_is_grown_again(monkeypatch):
+    def pressed(*args):
+        raise KeyboardInterrupt
+
+    how = {"n_estimators": 20, "random_state": 0}
+    kept = BoostBPRegressor((), refit=False, **how).fit(X, Y)
+    monkeypatch.setattr(selection, "joined", pressed)
+    model = BoostBPRegressor((), **how).fit(X, Y)
+    assert model.history_.stop is Stop.INTERRUPTED
+    np.testing.assert_array_equal(model.predict(X), kept.predict(X))
+
+
+def test_a_single_layer_is_not_grown_again_without_time():
+    how = {"n_estimators": 20, "max_time": 1e-9, "random_state": 0}
+    models = [BoostBPRegressor((), refit=refit, **how).fit(X, Y) for refit in (True, False)]
+    np.testing.assert_array_equal(*(model.predict(X) for model in models))
 
 
 def test_a_single_layer_stays_as_it_is_where_growing_it_again_is_interrupted(monkeypatch):

@@ -86,8 +86,10 @@ def train(
     target = to_target(held.y)
     if not settings.units:
         layer, history = propagate(settings=settings, callbacks=callbacks, resume=resume)
-        if settings.refit and held.taken and history.stop is Stop.EPOCHS:
-            layer = _single_on_all_rows(layer, alone, joined(table, y, weight, held, target), settings, history)
+        cut_short = history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE) or budget.over()
+        if settings.refit and held.taken and not cut_short:
+            every = partial(joined, table, y, weight, held, target)
+            layer = _single_on_all_rows(layer, history, every, alone, settings)
         return layer, history
     unsure = softened(target, held.weight, loss)
     baseline = baseline_of(loss, y, weight, settings)
@@ -125,16 +127,19 @@ def train(
 
 def _single_on_all_rows(
     layer: Network,
-    train: Callable[..., tuple[Network, History]],
-    rows: tuple[Table, Floats, Floats],
-    settings: Settings,
     history: History,
+    rows: Callable[[], tuple[Table, Floats, Floats]],
+    train: Callable[..., tuple[Network, History]],
+    settings: Settings,
 ) -> Network:
     """A single layer grown again by as many rounds; as it is if that fails, or is interrupted."""
-    table, y, weight = rows
     last = replace(settings.layers[-1], n_estimators=rounds_of(layer.layers[-1].forest))
     try:
-        return train(table, y, weight=weight, settings=replace(settings, layers=(last,)))[0]
+        with interrupts.held():
+            table, y, weight = rows()
+            settings = replace(settings, layers=(last,), epochs=0)
+            layer, again = train(table, y, weight=weight, settings=settings)
+            history.stop = Stop.INTERRUPTED if again.stop is Stop.INTERRUPTED else history.stop
     except KeyboardInterrupt:
         history.stop = Stop.INTERRUPTED
     except FloatingPointError:
