@@ -63,10 +63,14 @@ def fit(
 
 
 def _summary(estimator: Any, model: Path) -> str:
+    from boostbp.learning.history import REFITTED
+
     history = estimator.history_
     best = history[history.best_epoch]
-    metrics = "".join(f", {name} {history.metric} {value:.6g}" for name, value in best.metrics.items())
+    metrics = f", {history.said(best.metrics)}" if best.metrics else ""
     lines = [f"epoch {history.best_epoch} of {len(history) - 1}: training loss {best.loss:.6g}{metrics}."]
     if history.choice is not None:
-        lines = [f"model, an average: {history.said()}.", f"network: {lines[0]}"]
+        lines = [f"model, an average: {history.said(history.scores)}.", f"network: {lines[0]}"]
+    if history.refitted:
+        lines.append(REFITTED)
     return " ".join([*lines, history.stop.value, f"Saved to {model}."])

@@ -52,6 +52,8 @@ def inspect(
 
 def _parts(facts: dict[str, Any], most: int) -> Iterator[str | Group]:
     """What is printed, from the top."""
+    from boostbp.learning.history import REFITTED
+
     training = facts["training"]
     metrics = "".join(f", {name} {training['metric']} {value:.6g}" for name, value in training["metrics"].items())
     yield f"{facts['estimator']} in {facts['file']}, {facts['bytes'] / 1e6:.2f} MB"
@@ -71,9 +73,10 @@ def _parts(facts: dict[str, Any], most: int) -> Iterator[str | Group]:
         yield _table("Candidates for the model, on held-out rows", ("candidate", "loss", "weight"), candidates)
         yield f"Depth lowers the held-out loss by {training['choice']['gain']:.3g} ± {training['choice']['error']:.2g}."
         if training["scores"]:
-            again = " before its output layers were grown again" if training["choice"]["refitted"] else ""
             scores = ", ".join(f"{name} {training['metric']} {value:.6g}" for name, value in training["scores"].items())
-            yield f"The average of them has{again}: {scores}"
+            yield f"The average of them has {scores}."
+    if training["refitted"]:
+        yield REFITTED
     hidden = facts["health"]["layers"]
     if hidden:
         health = ((str(layer["layer"]), *(_short(layer[name]) for name in _HEALTH)) for layer in hidden)

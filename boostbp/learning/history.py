@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-__all__ = ["NETWORK", "Candidate", "Choice", "Epoch", "History", "Stop"]
+__all__ = ["NETWORK", "REFITTED", "Candidate", "Choice", "Epoch", "History", "Stop"]
 
 NETWORK = "network"  # name of the candidate that was asked for
+REFITTED = "Its output layers were then grown again on all rows."  # what `History.refitted` means
 
 
 class Stop(Enum):
@@ -102,8 +103,6 @@ class Choice:
         Standard error of the gain, from its spread over rows.
     hurried : bool
         Whether `max_time` cut candidates short, or left them out.
-    refitted : bool
-        Whether output layers were then grown again on all rows, the held-out ones included.
     metrics : dict
         Metric of the model on each evaluation set, by name, before output layers were grown again on all rows. The
         first set chose the model, too: on other rows it may do worse.
@@ -113,7 +112,6 @@ class Choice:
     gain: float
     error: float
     hurried: bool = False
-    refitted: bool = False
     metrics: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -121,7 +119,6 @@ class Choice:
         made_of = " + ".join(f"{one.weight:.2f} {one.name}" for one in self.candidates if one.weight)
         deep = any(one.weight and one.stack for one in self.candidates)
         verdict = "networks are part of the model" if deep else "no network is part of it"
-        refitted = ", output layers grown again on all rows" if self.refitted else ""
         hurried = ["max_time cut candidates short, or left them out: more of it may give a better model."]
         return "\n".join(
             [
@@ -129,7 +126,7 @@ class Choice:
                 *(f"  {one.loss:.6g}  {one.name}" for one in self.candidates),
                 f"Depth lowered it by {self.gain:.3g}, standard error {self.error:.3g}: {verdict}. "
                 "These rows chose the model, too: on others it may gain less.",
-                f"The model is {made_of}{refitted}.",
+                f"The model is {made_of}.",
                 *(hurried if self.hurried else []),
             ]
         )
@@ -149,6 +146,8 @@ class History:
         Name of the metric that chose the best epoch; "" if none did.
     choice : Choice or None
         How the network was weighed against single layers; None if it was not.
+    refitted : bool
+        Whether output layers were grown again on all rows at the end, the held-out ones included.
     """
 
     epochs: list[Epoch] = field(default_factory=list)
@@ -156,6 +155,7 @@ class History:
     stop: Stop = Stop.EPOCHS
     metric: str = ""
     choice: Choice | None = None
+    refitted: bool = False
 
     def __len__(self) -> int:
         return len(self.epochs)
@@ -180,7 +180,7 @@ class History:
     def summary(self) -> str:
         """What training did, in a few sentences; what depth added, if that was weighed, and how the model scores."""
         best = self.epochs[self.best_epoch]
-        scores = self._said(best.metrics)
+        scores = self.said(best.metrics)
         lines = [
             f"{len(self.epochs) - 1} epochs in {sum(epoch.seconds for epoch in self.epochs):.1f} s. {self.stop.value}",
             f"Best epoch {self.best_epoch}: training loss {best.loss:.6g}{', ' if scores else ''}{scores}; "
@@ -189,13 +189,11 @@ class History:
         if self.choice is not None:
             lines.append(str(self.choice))
             if self.scores:
-                lines.append(f"It has {self.said()}.")
+                lines.append(f"It has {self.said(self.scores)}.")
+        if self.refitted:
+            lines.append(REFITTED)
         return "\n".join(lines)
 
-    def said(self) -> str:
-        """The scores in words."""
-        refitted = self.choice is not None and self.choice.refitted
-        return self._said(self.scores) + (", before its output layers were grown again" if refitted else "")
-
-    def _said(self, metrics: dict[str, float]) -> str:
+    def said(self, metrics: dict[str, float]) -> str:
+        """Metrics of an epoch, or the scores, in words."""
         return ", ".join(f"{self.metric} {value:.6g} on {name}" for name, value in metrics.items())

@@ -88,6 +88,7 @@ def history_of(history: History) -> Any:
         "stop": history.stop.name,
         "metric": history.metric,
         "choice": None if history.choice is None else _choice_of(history.choice),
+        "refitted": history.refitted,
     }
 
 
@@ -95,7 +96,7 @@ def _choice_of(choice: Choice) -> Any:
     candidates = [[one.name, plain.encode(one.loss), plain.encode(one.weight), one.stack] for one in choice.candidates]
     numbers = {"gain": plain.encode(choice.gain), "error": plain.encode(choice.error)}
     numbers["metrics"] = plain.encode(choice.metrics)
-    return {"candidates": candidates, **numbers, "hurried": choice.hurried, "refitted": choice.refitted}
+    return {"candidates": candidates, **numbers, "hurried": choice.hurried}
 
 
 def _choice_from(fact: Any) -> Choice:
@@ -107,7 +108,7 @@ def _choice_from(fact: Any) -> Choice:
     )
     gain, error = (float(plain.decode(fact[name])) for name in ("gain", "error"))
     metrics = dict(plain.decode(fact["metrics"])) if "metrics" in fact else {}
-    return Choice(candidates, gain, error, bool(fact["hurried"]), bool(fact.get("refitted", False)), metrics)
+    return Choice(candidates, gain, error, bool(fact["hurried"]), metrics)
 
 
 def history_from(facts: Any) -> History:
@@ -124,7 +125,8 @@ def history_from(facts: Any) -> History:
     if facts["stop"] not in Stop.__members__ or not isinstance(facts["metric"], str):
         raise ValueError(f"This is not a history: stop={facts['stop']!r}, metric={facts['metric']!r}.")
     choice = None if facts["choice"] is None else _choice_from(facts["choice"])
-    return History(epochs, facts["best_epoch"], Stop[facts["stop"]], facts["metric"], choice)
+    refitted = bool(facts.get("refitted", False))
+    return History(epochs, facts["best_epoch"], Stop[facts["stop"]], facts["metric"], choice, refitted)
 
 
 def _epoch(fact: Any) -> Epoch:

@@ -60,6 +60,12 @@ def _layer(forest: Any) -> dict[str, int]:
     }
 
 
+def _choice(choice: Any) -> dict[str, Any]:
+    facts = asdict(choice)
+    del facts["metrics"]  # the scores of the training
+    return facts
+
+
 def _training(history: Any) -> dict[str, Any]:
     kept = history[history.best_epoch]
     return {
@@ -71,5 +77,6 @@ def _training(history: Any) -> dict[str, Any]:
         "scores": history.scores,
         "seconds": math.fsum(epoch.seconds for epoch in history.epochs),
         "stop": history.stop.value,
-        "choice": None if history.choice is None else asdict(history.choice),
+        "choice": None if history.choice is None else _choice(history.choice),
+        "refitted": history.refitted,
     }

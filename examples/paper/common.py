@@ -16,6 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
+from boostbp.aside import aside
 from boostbp.report.machine import machine, source
 
 __all__ = [
@@ -210,9 +211,8 @@ def _report(experiment: Experiment, options: Options, found: list[tuple[dict, di
         "rows": [asdict(row) for row in rows],
     }
     target = options.result(experiment.name, "json")
-    aside = target.with_suffix(".part")
-    aside.write_text(json.dumps(content, indent=1), encoding="utf-8")
-    os.replace(aside, target)
+    with aside(target) as part:
+        part.write_text(json.dumps(content, indent=1), encoding="utf-8")
     picture(experiment, found).savefig(options.result(experiment.name, "png"), dpi=110)
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from pathlib import Path
 
 from all import EXPERIMENTS
 from common import RECORDED, Options, plain, read
+
+from boostbp.aside import aside
 
 BACKENDS = ("lightgbm", "xgboost", "sklearn")
 
@@ -27,9 +28,8 @@ def main() -> None:
     each = [Options(backend=backend) for backend in BACKENDS]
     keys = dict.fromkeys(cell.key for of in each for experiment in EXPERIMENTS for cell in experiment.cells(of))
     lines = [json.dumps({"cell": key, "outcome": plain(found[key])}) + "\n" for key in keys if key in found]
-    aside = RECORDED.with_suffix(".part")
-    aside.write_text("".join(lines), encoding="utf-8")
-    os.replace(aside, RECORDED)
+    with aside(RECORDED) as part:
+        part.write_text("".join(lines), encoding="utf-8")
     print(f"{len(lines)} of {len(keys)} cells on record in {RECORDED}")
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.cli import app
+from boostbp.learning.history import REFITTED
 from boostbp.report.contenders import SINGLE_LAYER
 
 TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "early_stopping": False, "random_state": 0}
@@ -68,6 +69,18 @@ def test_inspect_prints_what_json_holds(folder):
         assert any(f"{layer['leaves']:,}" in line for line in printed.splitlines())
     assert facts["training"]["stop"] in printed
     assert "hidden_layer_sizes" in printed
+
+
+def test_inspect_of_an_average_tells_its_scores_once(tmp_path):
+    model = BoostBPRegressor((2,), **{**TINY, "early_stopping": "auto"}).fit(*load_diabetes(return_X_y=True))
+    save(model, tmp_path / "average.boostbp")
+    facts = json.loads(run("inspect", tmp_path / "average.boostbp", "--json").stdout)["training"]
+    assert facts["scores"] == model.history_.scores
+    assert "metrics" not in facts["choice"]
+    printed = run("inspect", tmp_path / "average.boostbp").stdout
+    assert f"The average of them has held_out rmse {facts['scores']['held_out']:.6g}." in printed
+    assert facts["refitted"]
+    assert REFITTED in printed
 
 
 @pytest.mark.parametrize("kind", ["training", "health", "importances"])

@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer, load, save
 from boostbp.interop.mixtures import GBDTNNRegressor
 from boostbp.learning import backprop
-from boostbp.learning.history import Stop
+from boostbp.learning.history import REFITTED, Stop
 from boostbp.learning.layers.rounds import rounds_of
 from boostbp.learning.weighing import selection
 from boostbp.trees.basis import Constant, Linear
@@ -55,6 +55,7 @@ def test_rows_that_were_held_out_are_learnt_from_in_the_end(backend):
     rounds = rounds_of(chosen)
     assert rounds_of(forest) == rounds < 40
     assert model.history_.scores == before.history_.scores
+    assert [one.summary().endswith(REFITTED) for one in (model, before)] == [True, False]
     alone = BoostBPRegressor((), **{**how, "n_estimators": rounds}, early_stopping=False).fit(X, Y)
     assert_close(model.predict(X), alone.predict(X), 0.02 * Y.std())  # but for units, of nine tenths of the rows
     assert np.abs(before.predict(X) - alone.predict(X)).max() > 0.1 * Y.std()
@@ -69,6 +70,7 @@ def test_a_single_layer_outlives_an_interrupt_before_it_is_grown_again(monkeypat
     monkeypatch.setattr(selection, "joined", pressed)
     model = BoostBPRegressor((), **how).fit(X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
+    assert not model.history_.refitted
     np.testing.assert_array_equal(model.predict(X), kept.predict(X))
 
 

@@ -162,7 +162,7 @@ def test_a_length_that_was_found_is_trained_again_on_all_rows(name):
 
 def test_a_network_holds_rows_out_itself_where_none_are_given():
     one = train(rival("linear-hidden", epochs=2), Split(NUMBERS.X, NUMBERS.y), task="regression", n_jobs=1, seed=0)
-    assert one.model.history_.choice.refitted
+    assert one.model.history_.refitted
 
 
 def test_rows_to_stop_by_or_a_length():

@@ -139,6 +139,7 @@ def _single_on_all_rows(
             table, y, weight = rows()
             settings = replace(settings, layers=(last,), epochs=0)
             layer, again = train(table, y, weight=weight, settings=settings)
+            history.refitted = True
             history.stop = Stop.INTERRUPTED if again.stop is Stop.INTERRUPTED else history.stop
     except KeyboardInterrupt:
         history.stop = Stop.INTERRUPTED
@@ -185,9 +186,9 @@ def _weighed_model(
         chosen, interrupted = _on_all_rows(used, pool, target, budget)
         if interrupted:
             history.stop = Stop.INTERRUPTED
-    refitted = any(new is not option.network for new, option in zip(chosen, used, strict=True))
-    history.choice = Choice(told, gain, error, budget.spent, refitted, scored)
-    return summed(chosen) if refitted else model
+    history.refitted = any(new is not option.network for new, option in zip(chosen, used, strict=True))
+    history.choice = Choice(told, gain, error, budget.spent, scored)
+    return summed(chosen) if history.refitted else model
 
 
 def _weights(options: Sequence[Option], pool: Pool, target: Floats) -> tuple[Floats, float, float]:

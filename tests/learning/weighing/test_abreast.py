@@ -182,7 +182,7 @@ def test_candidates_side_by_side_make_the_same_model(backend, monkeypatch):
     assert len(names - {threading.main_thread().name}) > 1
     np.testing.assert_array_equal(both.predict(X), alone.predict(X))
     assert both.history_.choice == alone.history_.choice
-    assert both.history_.choice.refitted
+    assert both.history_.refitted
 
 
 @pytest.mark.parametrize("when", [1, 6])  # three of the first five may be output layers of networks, and one unfinished
@@ -258,7 +258,7 @@ def test_the_key_while_models_are_weighed_waits_for_the_model(monkeypatch):
         signal.signal(signal.SIGINT, before)
     assert model.history_.stop is Stop.INTERRUPTED
     assert len(model.history_.choice.candidates) > 9
-    assert not model.history_.choice.refitted
+    assert not model.history_.refitted
     interrupts.check()  # nothing is left of it
 
 

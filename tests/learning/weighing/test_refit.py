@@ -10,7 +10,7 @@ from helpers import BACKENDS
 from sklearn.datasets import load_digits, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, fit_layer, load, save
-from boostbp.learning.history import Stop
+from boostbp.learning.history import REFITTED, Stop
 from boostbp.learning.weighing import heads, refit, selection
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
@@ -86,7 +86,7 @@ def test_features_beside_hidden_units_keep_their_categories(choose):
     shift = 20.0 * rng.permutation(12)[group]
     model = BoostBPRegressor((3,), skip=True, **FAST | {"min_samples_leaf": 5}).fit(frame, Y + shift)
     nodes = model.network_.layers[-1].forest.nodes
-    assert model.history_.choice.refitted
+    assert model.history_.refitted
     assert (nodes.cat_start[nodes.feature == 3 + 5] >= 0).all()
     assert (nodes.feature == 3 + 5).any()
     assert (nodes.cat_start[nodes.feature != 3 + 5] < 0).all()
@@ -99,7 +99,7 @@ def test_sparse_rows_are_joined_as_dense_ones(choose, backend, name):
     Z = np.where(np.abs(X - 0.5) < 0.2, 0.0, X)
     dense = BoostBPRegressor((3,), backend=backend, **FAST).fit(Z, Y)
     sparse = BoostBPRegressor((3,), backend=backend, **FAST).fit(sp.csr_matrix(Z), Y)
-    assert sparse.history_.choice.refitted
+    assert sparse.history_.refitted
     np.testing.assert_array_equal(sparse.predict(Z), dense.predict(Z))
 
 
@@ -123,7 +123,7 @@ def test_weights_of_held_out_rows_are_in_the_unit_of_the_others(choose):
 def test_rows_that_the_user_holds_out_stay_out():
     given = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD], eval_names=["held_out"])
     without = BoostBPRegressor((3,), refit=False, **FAST).fit(X, Y, eval_set=[HELD])
-    assert not given.history_.choice.refitted
+    assert not given.history_.refitted
     np.testing.assert_array_equal(given.predict(X), without.predict(X))
 
 
@@ -136,15 +136,15 @@ def test_the_choice_does_not_depend_on_it_and_says_so(tmp_path):
     X, y = load_digits(n_class=3, return_X_y=True)
     model, before = (BoostBPClassifier((3,), refit=flag, **FAST).fit(X, y) for flag in (True, False))
     assert model.history_.choice.candidates == before.history_.choice.candidates
-    assert [one.history_.choice.refitted for one in (model, before)] == [True, False]
+    assert [one.history_.refitted for one in (model, before)] == [True, False]
     assert model.history_.scores == before.history_.scores == before.history_.choice.metrics
     assert list(model.history_.scores) == ["held_out"]
-    assert "output layers grown again on all rows" in model.summary()
-    assert model.summary().endswith(" on held_out, before its output layers were grown again.")
+    assert model.summary().endswith(f" on held_out.\n{REFITTED}")
     assert "grown again" not in before.summary()
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.history_.choice == model.history_.choice
+    assert again.history_.refitted
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
@@ -165,7 +165,7 @@ def test_what_cannot_be_refitted_stays(monkeypatch, choose, event):
     model = BoostBPRegressor((3,), **FAST).fit(X, Y)
     assert len(calls) == (2 if event is KeyboardInterrupt else 3)
     assert (model.history_.stop is Stop.INTERRUPTED) == (event is KeyboardInterrupt)
-    assert model.history_.choice.refitted
+    assert model.history_.refitted
     np.testing.assert_array_equal(model.transform(X), before.transform(X))
     assert not np.allclose(model.predict(X), before.predict(X))
 
@@ -176,7 +176,7 @@ def test_without_time_nothing_is_refitted(monkeypatch, choose):
     of = refit.Refit.of
     monkeypatch.setattr(selection.Refit, "of", lambda pool, target, over: of(pool, target, lambda: True))
     model = BoostBPRegressor((3,), **FAST).fit(X, Y)
-    assert not model.history_.choice.refitted
+    assert not model.history_.refitted
     np.testing.assert_array_equal(model.predict(X), before.predict(X))
 
 
@@ -187,4 +187,4 @@ def test_interrupted_fit_is_not_drawn_out_by_it(monkeypatch):
     monkeypatch.setattr(selection.Pool, "headed", interrupted)
     model = BoostBPRegressor((3,), **FAST).fit(X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
-    assert not model.history_.choice.refitted
+    assert not model.history_.refitted
