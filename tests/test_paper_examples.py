@@ -202,7 +202,7 @@ def test_scores_are_means_over_seeds_and_a_failed_fold_reaches_nothing(scripts):
 
 
 def test_what_is_trained_again_has_the_length_that_was_validated(scripts, monkeypatch):
-    """Single layers and the paper's settings for the length found; ours that stop early find one by themselves."""
+    """Single layers, GBDT-NN and the paper's settings for the length found; others of ours find one by themselves."""
     import models
     import tasks
 
@@ -226,15 +226,17 @@ def test_what_is_trained_again_has_the_length_that_was_validated(scripts, monkey
         ("GBDT-BP, paper's settings", [paper]),
         ("GBDT-BP, best settings", [small]),
         ("NN-GBDT, best settings", [mixed, {**mixed, "epochs": 1}]),
+        ("GBDT-NN, best settings", [mixed]),
     ):
         trained.clear()
         outcome = models.scored(None, model=model, backend="lightgbm", candidates=candidates, **shared)
         made.append((list(trained), outcome["chosen"][0]))
-    (of_paper, chosen), (of_best, _), (of_mixed, _) = made
-    assert of_paper == [(102, False, None), (120, True, chosen["length"])]
-    assert chosen["length"] is not None
+    (of_paper, chosen), (of_best, _), (above, _), (below, under) = made
+    for twice, of in ((of_paper, chosen), (below, under)):
+        assert twice == [(102, False, None), (120, True, of["length"])]
+        assert of["length"] is not None
     assert of_best == [(120, True, None)]
-    assert of_mixed == [(102, False, None), (102, False, None), (120, True, None)]
+    assert above == [(102, False, None), (102, False, None), (120, True, None)]
     trained.clear()
     outcome = models.scored(None, model="LightGBM", trials=2, **shared)
     assert trained == [(120, True, outcome["chosen"][0]["length"])]

@@ -2,11 +2,12 @@
 
 The validation rows are part of the training rows. All models choose their length and their settings by the same
 validation rows; the test rows give the figure and nothing else. On real data what was chosen is then trained once more
-on all training rows: single layers, and ours with the paper's settings, for the length that was found. Ours that stop
-early hold a tenth of the rows out by themselves, and need no others where there is nothing to choose. On small data all
-that is done for several cuts of the training rows, and the model is the average of as many models, for ours and all
-others alike; with the paper's settings it is one model, as in the paper, at its best epoch. Searches have as many
-trials, not as many seconds: the tables give the seconds of each. Every fold and every cut draws trials of its own.
+on all training rows: single layers, GBDT-NN, and ours with the paper's settings, for the length that was found. Others
+of ours that stop early hold a tenth of the rows out by themselves, and need no others where there is nothing to choose.
+On small data all that is done for several cuts of the training rows, and the model is the average of as many models,
+for ours and all others alike; with the paper's settings it is one model, as in the paper, at its best epoch. Searches
+have as many trials, not as many seconds: the tables give the seconds of each. Every fold and every cut draws trials of
+its own.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ OTHERS = {
 SINGLE = ["XGBoost", SINGLE_LAYER, "LightGBM", "LightGBM linear_tree"]
 OF_PAPER = "paper's settings"
 ALONE = "one network"
+EPOCHS_ALONE = "gbdt-nn"  # all of its length is its epochs: output layers of trees are cut to their best rounds, too
 
 
 def kind_of(model: str) -> str:
@@ -107,7 +109,9 @@ def _chosen(split: Split, task: str, *, model: str, seed: int, drawn: int, again
         tuned = tune(rival(name, **given), split, task=task, trials=how["trials"], seed=drawn, n_jobs=1)
         return Chosen(rival(name, **tuned.params), tuned.model, tuned.length, tuned.score)
     kind = kind_of(model)
-    holds_out = again and all(params.get("early_stopping", True) for params in how["candidates"])
+    holds_out = (
+        again and kind != EPOCHS_ALONE and all(params.get("early_stopping", True) for params in how["candidates"])
+    )
     if holds_out and len(how["candidates"]) == 1:
         return Chosen(_contender(kind, how["candidates"][0], how["backend"]))
     found = best(split, task, kind=kind, seed=seed, **how)
