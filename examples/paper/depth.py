@@ -55,7 +55,7 @@ def rows(found: list[tuple[dict, dict]]) -> list[Row]:
         for settings in (OF_PAPER, ALONE, BEST):
             paper = printed if settings == OF_PAPER else ""
             wanted = (f">= {AIM:.4f}", at_least(AIM)) if settings == BEST else ()
-            label = f"{n} hidden layers of 16, {settings}"
+            label = f"{n} hidden layer{'s' * (n > 1)} of 16, {settings}"
             made.append(row(found, DATA, _name(n, settings), paper, *wanted, label=label))
     return made
 
