@@ -127,7 +127,14 @@ MIXTURES: dict[str, dict[str, list[Params]]] = {
         "NN-GBDT": [{**_ABOVE, "max_depth": [1, 4], "skip": True, "extra_trees": False}],
     },
     "protein": {
-        "GBDT-NN": [_BELOW, {**_BELOW, "n_estimators": [10, 1], "max_depth": [2, 1], "step_size": 0.1}],
+        "GBDT-NN": [
+            _BELOW,
+            {**_BELOW, "n_estimators": [10, 1], "max_depth": [2, 1], "step_size": 0.1},
+            {**_BELOW, "extra_trees": False},
+            {**_BELOW, "skip": True},
+            {**_BELOW, "skip": True, "network_learning_rate": 0.003},
+            {**_BELOW, "skip": True, "network_learning_rate": 0.003, "extra_trees": False},
+        ],
         "NN-GBDT": [_ABOVE, {**_ABOVE, "max_depth": [1, 3]}],
     },
 }
