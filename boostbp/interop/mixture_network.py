@@ -80,7 +80,7 @@ class Dense(nn.Module):
         self.linear = nn.Linear(n_inputs, n_outputs, device="meta")  # where nothing is drawn
         bound = n_inputs**-0.5 if n_inputs else 0.0
         for name, shape in (("weight", (n_outputs, n_inputs)), ("bias", (n_outputs,))):
-            start = torch.empty(shape, dtype=torch.float32).uniform_(-bound, bound, generator=generator)
+            start = torch.empty(shape, dtype=torch.float32, device="cpu").uniform_(-bound, bound, generator=generator)
             setattr(self.linear, name, nn.Parameter(start))
         self.activation = ACTIVATIONS[activation]()
 
@@ -174,7 +174,7 @@ class MixtureNetwork(nn.Module):
             return X
         self.trees.n_threads = n_jobs
         with torch.no_grad(), torch_threads(n_jobs):
-            x = torch.tensor(X)
+            x = torch.tensor(X, device="cpu")
             h = self.through(x, x, 0, layer % (depth + 1))
         values: Floats = h.double().numpy()
         return values
@@ -183,7 +183,7 @@ class MixtureNetwork(nn.Module):
         """Jacobian of the raw output in the input, (rows, outputs, features)."""
         self.trees.n_threads = n_jobs
         with torch.inference_mode(False), torch.enable_grad(), torch_threads(n_jobs):
-            x = torch.tensor(X, requires_grad=True)
+            x = torch.tensor(X, device="cpu", requires_grad=True)
             raw = self(x)
             columns = [torch.autograd.grad(raw[:, k].sum(), x, retain_graph=True)[0] for k in range(raw.shape[1])]
         slopes: Floats = torch.stack(columns, dim=1).nan_to_num().numpy()

@@ -150,7 +150,7 @@ def _cut(
     trees = network.trees
     assert trees.layer is not None
     h = torch.from_numpy(network.representation(part.X, -2, n_jobs=settings.n_threads))
-    seen = network.seen(len(network.hidden), h, torch.tensor(part.X)).numpy()
+    seen = network.seen(len(network.hidden), h, torch.tensor(part.X, device="cpu")).numpy()
     sign = 1.0 if metric.greater_is_better else -1.0
     numbers, forest = rounds.stages(settings.layers[-1].n_estimators), trees.layer.forest
     scores = [
@@ -179,7 +179,9 @@ def _network(
     trees.settings = settings.layers[0 if first else -1]
     columns = Columns(table, weight)
     besides = columns.width if settings.skip else 0
-    generator = torch.Generator().manual_seed(settings.seed)  # that of torch belongs to all threads, and to the user
+    generator = torch.Generator("cpu").manual_seed(
+        settings.seed
+    )  # that of torch belongs to all threads, and to the user
     layers = partial(dense, activation=plan.activation, generator=generator)
     if not first:
         hidden = [*layers([columns.width, units[0]]), *layers(units, besides=besides)]
@@ -218,7 +220,7 @@ class _Run:
         plan: NetworkPlan,
         network: MixtureNetwork,
     ) -> None:
-        self.x, self.y, self.weight, self.loss = torch.tensor(table.X), y, weight, loss
+        self.x, self.y, self.weight, self.loss = torch.tensor(table.X, device="cpu"), y, weight, loss
         self.settings, self.plan, self.network = settings, plan, network
         network.trees.expected_rows = len(y)
         self.random = np.random.default_rng(settings.seed)

@@ -15,9 +15,14 @@ and gradients pass through to the modules below.
 others; `torch.autograd.grad` trains nothing. So go through *all* training rows before a step, in one
 call or in mini-batches. A step with fewer or more rows than the last one raises, and so does one with
 other rows, or in another order, where the trees see data; the first step is believed, unless
-``GBDTStep(model, n_rows=...)`` says how many rows there are. Momentum belongs to rows: they must come
-in the same order each time, or be announced by number, `GBDTStep.rows`. Gradients of passes that only
-the neural layers learn from are dropped by `GBDTStep.zero_grad`, or never left by layers in eval mode.
+``GBDTStep(model, n_rows=...)`` says how many rows there are. Above modules that learn nothing else
+tells, so that there it must be said. Momentum belongs to rows: they must come in the same order each
+time, or be announced by number, `GBDTStep.rows`. Gradients of passes that only the neural layers learn
+from are dropped by `GBDTStep.zero_grad`, or never left by layers in eval mode.
+
+**How it settles.** Trees jump with each fit, and the loss with them. Tell `GBDTStep.step` the loss, and
+steps get shorter where it has stopped falling; keep a copy of the best model, by validation.
+`torch.func`, forward-mode derivatives, `torch.jit` and ``torch.export`` do not see into trees.
 
 >>> import torch
 >>> _ = torch.manual_seed(0)
@@ -29,7 +34,7 @@ the neural layers learn from are dropped by `GBDTStep.zero_grad`, or never left 
 ...     loss = torch.nn.functional.mse_loss(model(x), y)
 ...     loss.backward()
 ...     adam.step()
-...     trees.step()
+...     trees.step(loss=loss)
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Normalised", "Plain", "Step", "spread"]
+__all__ = ["Normalised", "Plain", "Step", "is_constant", "spread"]
 
 Floats = NDArray[np.float64]
 PATIENCE = 16  # epochs without a new lowest training loss; after fewer, steps die on a plateau that they would cross
@@ -58,6 +58,12 @@ def spread(h: Floats, weight: Floats) -> Floats:
     mean = weight @ h / total
     deviation: Floats = np.sqrt(weight @ np.square(h - mean) / total)
     return deviation
+
+
+def is_constant(h: Floats) -> NDArray[np.bool_]:
+    """Which units, (units,), are the same in all rows but for rounding."""
+    constant: NDArray[np.bool_] = np.ptp(h, axis=0) <= 1e-10 * np.abs(h).max(axis=0)
+    return constant
 
 
 def pace_after(losses: Sequence[float], decay: float) -> float:

@@ -17,12 +17,13 @@ from helpers import BACKENDS, BASES, assert_close, make_targets, make_X, plain_f
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
 
 from boostbp import fit_layer  # noqa: E402
+from boostbp.interop.bridge.gathered import Moved  # noqa: E402
 from boostbp.interop.bridge.passes import as_tensor  # noqa: E402
 from boostbp.interop.torch_bridge import GBDTModule, GBDTStep  # noqa: E402
 from boostbp.learning.losses import SquaredError  # noqa: E402
 from boostbp.learning.steps import Normalised, Plain  # noqa: E402
 
-SMALL = {"n_estimators": 4, "max_depth": 3, "min_samples_leaf": 8}
+SMALL = {"n_estimators": 4, "max_depth": 3, "min_samples_leaf": 8, "random_state": 0}
 TYPES = [torch.float32, torch.float64]
 
 
@@ -159,10 +160,39 @@ def test_a_slope_with_a_graph_is_that_without():
     np.testing.assert_array_equal(again.detach().numpy(), slope.numpy())
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # by torch.func itself
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_forward_mode_and_function_transforms_are_refused(mode):
+    made, x = fitted().train(mode == "train"), rows(30)
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(RuntimeError, match="jvp"):
+        made(torch.autograd.forward_ad.make_dual(x, torch.ones_like(x)))
+    with pytest.raises(RuntimeError, match=r"torch\.func.* Use torch\.autograd"):
+        torch.func.vmap(made)(x[:, None])
+    with pytest.raises(RuntimeError, match=r"torch\.func.* Use torch\.autograd"):
+        torch.func.grad(lambda x: made(x).sum())(x)
+
+
 def test_results_go_to_the_device_and_type_of_the_input():
     elsewhere = torch.empty(0, dtype=torch.float32, device="meta")  # a device that every machine has
     sent = as_tensor(np.ones((3, 2)), elsewhere)
     assert (sent.device.type, sent.dtype, sent.shape) == ("meta", torch.float32, (3, 2))
+
+
+def test_the_default_device_changes_nothing():
+    X = rows()
+
+    def trained():
+        made, x = module(), X.clone().requires_grad_()
+        made(x).square().sum(1).mean().backward()
+        GBDTStep(made, n_rows=200).step()
+        loaded = module()
+        loaded.load_state_dict(made.state_dict())
+        return made.eval()(x), x.grad, loaded.eval()(x)
+
+    expected = trained()
+    with torch.device("meta"):  # what forgets to name the CPU makes tensors without numbers there
+        for found, wanted in zip(trained(), expected, strict=True):
+            np.testing.assert_array_equal(found.detach().numpy(), wanted.detach().numpy())
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -284,6 +314,67 @@ def test_second_layer_is_fitted_on_the_new_or_the_old_output_of_the_first(upward
     np.testing.assert_array_equal(second._refits.bound.table.X, new if upward else old)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("base", ["ridge", None])
+def test_trees_of_one_row_start_again_from_all(backend, base):
+    made, x = module(backend=backend, base=base), rows(400)
+    with torch.no_grad():
+        assert made(x[:1]).shape == (1, 3)  # as to see whether the shapes of a model fit
+    assert np.ptp(made(x).detach().numpy(), axis=0).max() < 1e-9
+    made(x).square().sum().backward()
+    made.zero_grad()
+    (made(x) - torch.tensor(make_targets(x.numpy()))).square().mean().backward()
+    made.step()
+    assert (made(x).detach().std(0) > 0.1).all()
+    assert not made._momentum.m.any()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_stacked_trees_of_one_row_learn(backend):
+    torch.manual_seed(0)
+    x = rows(400)
+    y = torch.tensor(make_targets(x.numpy(), 1))
+    model = torch.nn.Sequential(*(module(n, backend=backend, base=None, random_state=n) for n in (5, 1)))
+    model(x[:1])
+    steps, losses = GBDTStep(model), []
+    for _ in range(20):
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        losses.append(loss.item())
+        steps.step(lambda: model(x))
+    assert min(losses) < 0.7 * y.var()
+
+
+def test_constant_outputs_without_a_gradient_stay():
+    made, x = module(base=None), rows(400)
+    made.fit_moved(Moved(x.numpy(), np.zeros((400, 3)), np.ones(400), first=0))
+    (made(x) * torch.tensor([1.0, 1.0, 0.0])).sum().backward()
+    made.step()
+    spread = made(x).detach().std(0)
+    assert (spread[:2] > 0.1).all()
+    assert spread[2] == 0
+
+
+def test_steps_that_are_told_the_loss_get_shorter(monkeypatch):
+    made, x = module(step=Normalised(0.4, 0.0, decay=0.5)), rows()
+    steps, lengths, fit = GBDTStep(made), [], made.fit_moved
+
+    def fit_moved(moved):
+        h = made.layer.predict(x.numpy())
+        lengths.append((np.sqrt(np.square(moved.target - h).mean(0)) / h.std(0)).mean())
+        return fit(moved)
+
+    monkeypatch.setattr(made, "fit_moved", fit_moved)
+    for _ in range(34):
+        made(x).square().sum().backward()
+        steps.step(loss=torch.tensor(1.0, requires_grad=True))
+    assert_close(np.array(lengths), [0.4] * 16 + [0.2] * 16 + [0.1] * 2, 1e-9)  # the first loss is a low, no other is
+    made(x).square().sum().backward()
+    with pytest.raises(ValueError, match=r"loss=nan.*finite"):
+        steps.step(loss=np.nan)
+    assert len(steps.losses) == 34
+
+
 def test_steps_lower_a_loss():
     model, _, _ = two_layers()
     x = rows()
@@ -308,7 +399,7 @@ def test_trees_between_neural_layers_learn_in_a_loop_of_ones_own():
     model = torch.nn.Sequential(below, torch.nn.Tanh(), trees[0], between, trees[1], above).double()
     x = rows(300)
     y = torch.tensor(make_targets(x.numpy(), 1))
-    steps, adam = GBDTStep(model), torch.optim.Adam(model.parameters(), lr=0.03)
+    steps, adam = GBDTStep(model, n_rows=300), torch.optim.Adam(model.parameters(), lr=0.03)
     start = [layer.weight.detach().clone() for layer in (below, between, above)]
     losses = []
     for _ in range(15):
@@ -327,7 +418,7 @@ def test_trees_between_neural_layers_learn_in_a_loop_of_ones_own():
 def test_one_layer_at_two_places_sees_the_rows_of_both():
     made, x = module(4), rows()
     made(made(x)).sum().backward()
-    made.step()
+    GBDTStep(made, n_rows=400).step()
     assert made.n_rows == 400
 
 
@@ -489,13 +580,15 @@ def test_repr_says_what_there_is():
         ({"step_size": "big"}, "step_size='big'"),
         ({"momentum": None}, "momentum=None"),
         ({"momentum": 1.0}, "momentum=1.0"),
+        ({"step": 3}, "step=3"),
+        ({"step": Normalised}, "step=<class"),
         ({"categorical": 3}, "categorical=3"),
         ({"categorical": ("a",)}, "categorical=.'a'"),
         ({"categorical": (1.0,)}, "categorical=.1.0"),
     ],
 )
 def test_bad_parameters_are_refused_by_name(arguments, says):
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises((TypeError, ValueError), match=says):
         GBDTModule(**({"in_features": 4, "out_features": 2} | arguments))
 
 
@@ -511,6 +604,13 @@ def test_bad_parameters_are_refused_by_name(arguments, says):
 def test_bad_inputs_are_refused(x, says):
     with pytest.raises(ValueError, match=says):
         fitted()(x)
+
+
+def test_arrays_are_refused_before_any_fit():
+    made = module()
+    with pytest.raises(TypeError, match=r"x is a ndarray.*torch\.as_tensor"):
+        made(np.zeros((5, 4)))
+    assert made.layer is None
 
 
 def test_the_first_trees_need_rows():
@@ -572,6 +672,29 @@ def test_steps_after_each_batch_are_refused():
             steps.step()
     with pytest.raises(ValueError, match="100 of the 100 rows"):
         steps.step()
+
+
+@pytest.mark.parametrize("how", ["step", "layer", "boost"])
+def test_steps_above_modules_that_learn_ask_for_the_number_of_rows(how):
+    made, x, y = module(), rows(), make_targets(make_X(200))
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4).double(), made)
+    steps = GBDTStep(model)
+    step = {"step": steps.step, "layer": made.step, "boost": lambda: made.boost("squared_error", y)}[how]
+    backward(model, x)
+    with pytest.raises(ValueError, match=r"mini-batch.* GBDTStep\(model, n_rows=...\)"):
+        step()
+    GBDTStep(model, n_rows=200)
+    GBDTStep(model)  # leaves that number as it is
+    step()
+    backward(model, x[:64])
+    with pytest.raises(ValueError, match="64 rows"):
+        made.step()
+    made.forget().zero_grad()
+    made.expected_rows = None
+    steps.rows(range(200))
+    backward(model, x)
+    step()
+    assert made.n_rows == 200
 
 
 def test_rows_in_another_order_are_refused_unless_announced():
@@ -636,6 +759,56 @@ def test_a_fit_that_fails_leaves_all_as_it_was(monkeypatch):
         np.testing.assert_array_equal(copy.deepcopy(made).eval()(x), before)
         np.testing.assert_array_equal(made._momentum.m, m)
         made.zero_grad()
+
+
+def test_a_step_that_fails_in_one_layer_leaves_all_layers_as_they_were():
+    model, first, second = two_layers()
+    x, steps = rows(), None
+    steps = GBDTStep(model)
+    for _ in range(2):
+        model(x).square().mean().backward()
+        steps.step()
+    before = copy.deepcopy(model).eval()(x).detach()
+    model(x).square().mean().backward()
+    with pytest.raises(ValueError, match="100 rows to a tree layer"):
+        steps.step(lambda: model(x[:100]))
+    np.testing.assert_array_equal(copy.deepcopy(model).eval()(x).detach(), before)
+    twin = copy.deepcopy(first)
+    steps.step(lambda: model(x))  # the gradients are there still
+    assert not twin._gathered
+    assert np.abs(first.layer.predict(x.numpy()) - twin.layer.predict(x.numpy())).max() > 0.01
+    assert not second._gathered
+
+
+def test_seeds_are_those_of_torch_unless_given():
+    def outputs(seed, **given):
+        torch.manual_seed(seed)
+        x = rows()
+        return [GBDTModule(4, 3, **(SMALL | {"random_state": None} | given))(x).detach().numpy() for _ in range(2)]
+
+    one, twin = outputs(1)
+    assert np.abs(one - twin).max() > 0.01  # branches of a model differ
+    np.testing.assert_array_equal(outputs(1), [one, twin])
+    assert np.abs(outputs(2)[0] - one).max() > 0.01
+    np.testing.assert_array_equal(*outputs(1, random_state=5))
+
+
+def test_numbers_that_modules_below_lost_are_refused():
+    x = rows(400)
+    with_missing = torch.where(torch.arange(400)[:, None] % 3 == 0, torch.nan, x)
+    scale = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    made = module(backend="lightgbm")
+    backward(made, x * scale)
+    GBDTStep(made, n_rows=400).step()
+    with pytest.raises(ValueError, match=r"NaN in all rows of column 0.*below this tree layer"):
+        made(x * scale * torch.nan)
+    assert made(x * torch.nan).isfinite().all()  # data may be missing
+    missing = module()
+    backward(missing, torch.cat([x * scale, with_missing], 1))  # features beside a hidden variable
+    GBDTStep(missing, n_rows=400).step()
+    assert missing(torch.cat([x * scale, with_missing], 1)[:1]).isfinite().all()
+    with pytest.raises(ValueError, match="column 0"):
+        missing(torch.cat([x * scale * torch.nan, with_missing], 1))
 
 
 def test_announced_rows_keep_their_momentum_when_others_are_left_out():

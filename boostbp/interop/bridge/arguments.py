@@ -6,11 +6,18 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boostbp import checks
+from boostbp.inputs import read_weight
+from boostbp.interop.bridge.passes import as_floats, is_tensor
 from boostbp.learning.steps import Normalised, Plain, Step
 
-__all__ = ["columns", "rule_of", "size"]
+__all__ = ["columns", "complete", "refuse_lost", "rule_of", "size", "weights"]
+
+Floats = NDArray[np.float64]
+Columns = NDArray[np.bool_] | None
+_ENOUGH = 20  # rows that tell columns without missing values from those that have many
 
 
 def size(name: str, value: Any) -> None:
@@ -38,6 +45,11 @@ def rule_of(step: Any, step_size: float, momentum: float) -> Step:
     rules: dict[str, Any] = {"normalised": Normalised, "plain": Plain}
     if not isinstance(step, str):
         rule: Step = step
+        if isinstance(step, type) or not (callable(getattr(step, "move", None)) and hasattr(step, "alpha")):
+            raise TypeError(
+                f"step={step!r} does not move anything: use 'normalised', 'plain' or an object of "
+                "boostbp.learning.steps, such as Normalised(alpha=0.2)."
+            )
         return rule
     if step not in rules:
         raise ValueError(
@@ -48,3 +60,33 @@ def rule_of(step: Any, step_size: float, momentum: float) -> Step:
     if not (step_size > 0 and momentum < 1):
         raise ValueError(f"step_size={step_size!r}, momentum={momentum!r}: give a size above 0, a momentum in [0, 1).")
     return rules[step](step_size, momentum)
+
+
+def weights(sample_weight: Any, n_rows: int) -> Floats:
+    """Weights of rows, (rows,), as array or tensor, checked; ones for None."""
+    return read_weight(as_floats(sample_weight) if is_tensor(sample_weight) else sample_weight, n_rows)
+
+
+def complete(X: Floats) -> Columns:
+    """Which columns of (rows, features) have no missing value, (features,); None if too few rows tell."""
+    return np.logical_not(np.isnan(X).any(axis=0)) if len(X) >= _ENOUGH else None
+
+
+def refuse_lost(X: Floats, complete: Columns) -> None:
+    """Refuse NaN that modules below made: trees would take them for missing values, and the loss stay finite.
+
+    Parameters
+    ----------
+    X : (rows, features) float64
+        Features of the data may be among what comes from below, and those may be missing.
+    complete : (features,) bool or None
+        Columns that had no missing value when the trees were fitted.
+    """
+    if complete is None or len(X) == 0:
+        return
+    lost = np.flatnonzero(np.isnan(X).all(axis=0) & complete)
+    if len(lost):
+        raise ValueError(
+            f"x is NaN in all rows of column {lost[0]}, which modules with a gradient made: look for a division by 0 "
+            "or weights that are not finite below this tree layer, or use smaller steps there."
+        )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Call", "Gathered", "LastFit", "Momentum", "Moved", "Rows", "in_order"]
+__all__ = ["Call", "Gathered", "LastFit", "Momentum", "Moved", "Rows", "check_known", "in_order"]
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64] | None
@@ -84,6 +84,11 @@ class Gathered:
     def first(self) -> int:
         """Number of the first call."""
         return min(self.calls)
+
+    @property
+    def known(self) -> bool:
+        """Whether all rows can be told from others: they are data, or have numbers."""
+        return all(call.data or call.rows is not None for call, _ in self.calls.values())
 
     def add(self, call: Call, g: Floats) -> None:
         """Add dL/doutput of a call, (rows, outputs); a second gradient of the same call is summed, as in torch.
@@ -226,6 +231,16 @@ class LastFit(NamedTuple):
                 f"{n_rows} rows got a gradient since the last step, and {because}: drop the gradients of passes that "
                 f"only the neural layers learn from by {_ZERO_GRAD}. To train on more from now on, call forget()."
             )
+
+
+def check_known(expected: int | None, *parts: Gathered) -> None:
+    """Refuse a step of layers of which none can tell whether its rows are all training rows."""
+    if expected is None and not any(gathered.known for gathered in parts):
+        raise ValueError(
+            "modules that learn stand below the tree layers, so that nothing tells whether a step brings all training "
+            "rows or a mini-batch, to which trees would be fitted alone: say how many there are, "
+            "GBDTStep(model, n_rows=...), or announce which come, GBDTStep.rows."
+        )
 
 
 _ALL_ROWS = "trees are fitted from scratch, so go through all rows before a step. To train on others, call forget()."

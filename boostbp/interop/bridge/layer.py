@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from boostbp import checks
 from boostbp.backends.base import Table
 from boostbp.extras import require
-from boostbp.inputs import counted, in_rows, read_weight
+from boostbp.inputs import in_rows
 from boostbp.interop.bridge import arguments
 from boostbp.interop.bridge import state as states
-from boostbp.interop.bridge.gathered import Gathered, LastFit, Momentum, Moved, Rows
-from boostbp.interop.bridge.passes import Trees, as_floats, as_input, as_targets, as_tensor
-from boostbp.interop.bridge.refits import Refits
+from boostbp.interop.bridge.gathered import Gathered, LastFit, Momentum, Moved, Rows, check_known
+from boostbp.interop.bridge.passes import Trees, as_input, as_targets, as_tensor, drawn_seed, has_tangent
+from boostbp.interop.bridge.refits import Refits, start_in
 from boostbp.learning import losses
 from boostbp.learning.layers import Layer
 from boostbp.learning.layers.rounds import rate_of
 from boostbp.learning.losses import Loss
-from boostbp.learning.starts import STARTS, start_of
-from boostbp.learning.steps import Step
+from boostbp.learning.starts import STARTS
+from boostbp.learning.steps import Step, is_constant
 from boostbp.single import layer_settings
 from boostbp.trees import threads
 
@@ -59,25 +59,26 @@ class GBDTModule(nn.Module):
     step : {"normalised", "plain"} or Step
         Whether `step_size` counts in spreads of each output, or multiplies the gradient as in the paper.
     step_size, momentum : float
-        alpha and mu of the paper; not looked at if `step` is an object.
+        alpha and mu of the paper; not looked at if `step` is an object. Long steps throw back a network above.
     reduction : {"mean", "sum"}
         Whether the loss that is differentiated is a mean over the rows of a call or a sum over
         them: a step needs the gradient of each row's own loss.
     n_jobs : int or None
         Threads; the trees do not depend on it.
-    random_state : int
+    random_state : int or None
+        None draws it from the generator of torch, as other modules draw their weights: `torch.manual_seed` fixes it.
 
     Attributes
     ----------
     layer : Layer or None
-        The fitted trees.
+        The fitted trees. They are no parameters: `eval()` freezes them, ``requires_grad_(False)`` does not.
     baseline : (outputs,) float64
         Added to their output; 0 unless `boost` set it.
     settings : LayerSettings
         How the trees are fitted; it may be exchanged between steps.
     rule : Step
-        How outputs move; it may be exchanged between steps, as by a schedule. Its `decay` is not looked at: who trains
-        knows the loss.
+        How outputs move; it may be exchanged between steps, as by a schedule. Its `decay` is looked at where
+        `GBDTStep.step` is told the loss.
     expected_rows : int or None
         Rows that each step must bring; see `GBDTStep`.
     """
@@ -108,11 +109,11 @@ class GBDTModule(nn.Module):
         backend_params: Mapping[str, Any] | None = None,
         start: str = "projection",
         step: Literal["normalised", "plain"] | Step = "normalised",
-        step_size: float = 0.5,
+        step_size: float = 0.2,
         momentum: float = 0.8,
         reduction: Literal["mean", "sum"] = "mean",
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: int | None = None,
     ) -> None:
         super().__init__()
         arguments.size("out_features", out_features)
@@ -125,11 +126,12 @@ class GBDTModule(nn.Module):
         self.backend = backend
         if learning_rate is None:
             learning_rate = rate_of(checks.NUMBERS["n_estimators"]("n_estimators", n_estimators))
+        seed = drawn_seed() if random_state is None else random_state
         self.settings = layer_settings(
             backend, n_estimators=n_estimators, max_depth=max_depth, max_leaves=max_leaves, max_bins=max_bins,
             min_samples_leaf=min_samples_leaf, extra_trees=extra_trees, learning_rate=learning_rate, basis=basis,
             reg_lambda=reg_lambda, penalize_constant=penalize_constant, standardize=standardize, clip=clip, base=base,
-            base_lambda=base_lambda, leaves=leaves, multi_strategy=multi_strategy, random_state=random_state,
+            base_lambda=base_lambda, leaves=leaves, multi_strategy=multi_strategy, random_state=seed,
             backend_params=backend_params,
         )  # fmt: skip
         self.start, self.reduction, self.rule = start, reduction, arguments.rule_of(step, step_size, momentum)
@@ -137,13 +139,14 @@ class GBDTModule(nn.Module):
         self.layer: Layer | None = None
         self.baseline: Floats = np.zeros(out_features)
         self.expected_rows: int | None = None
-        self._random = np.random.default_rng(random_state)
+        self._random = np.random.default_rng(seed)
         self._momentum: Momentum | None = None
         self._last = LastFit()
         self._refits = Refits(backend)
         self._gathered = Gathered()
         self._announced: Numbers = None
         self._watched: list[tuple[Floats, Numbers]] | None = None
+        self._complete: NDArray[np.bool_] | None = None  # columns that had no missing value at the last fit
 
     @property
     def n_rows(self) -> int:
@@ -151,8 +154,16 @@ class GBDTModule(nn.Module):
         return self._last.n_rows
 
     def forward(self, x: Tensor) -> Tensor:
-        """Output, (rows, outputs), in the type and on the device of `x`, (rows, features)."""
+        """Output, (rows, outputs), in the type and on the device of `x`, (rows, features).
+
+        The first call in train mode fits the first trees to its rows. Units of too few rows for a tree are the same
+        everywhere; a step starts them again from all rows.
+        """
+        if not isinstance(x, torch.Tensor):
+            raise TypeError(f"x is a {type(x).__name__}: a tree layer takes tensors. Use torch.as_tensor(x).")
         X, gathers = self._input(x), self.training and torch.is_grad_enabled()
+        if x.grad_fn is not None:
+            arguments.refuse_lost(X, self._complete)
         rows = self._announced if gathers or self._watched is not None else None
         if rows is not None and len(rows) != len(X):
             raise ValueError(
@@ -163,7 +174,7 @@ class GBDTModule(nn.Module):
         if self.layer is None:
             self._first_trees(X)
         assert self.layer is not None
-        if not (gathers or (torch.is_grad_enabled() and x.requires_grad)):
+        if not (gathers or (torch.is_grad_enabled() and x.requires_grad) or has_tangent(x)):
             return as_tensor(self.layer.predict(X, n_jobs=self.n_threads) + self.baseline, x)
         gathered = self._gathered if gathers else None
         return Trees(self.layer, self.baseline, self.n_threads, gathered, self.reduction == "mean", rows).run(x, X)
@@ -192,16 +203,22 @@ class GBDTModule(nn.Module):
         RuntimeError
             If no gradient came since the last step.
         ValueError
-            If there are fewer or more rows than at the last fit, or other ones, or a gradient is not finite.
+            If there are other rows than at the last fit, or nothing tells, or a gradient is not finite.
         """
+        check_known(self.expected_rows, self._gathered)
         return self.fit_moved(self.move(sample_weight=sample_weight))
 
-    def move(self, *, sample_weight: Any = None) -> Moved:
-        """First half of `step`: move the outputs, and leave the trees as they are."""
+    def move(self, *, sample_weight: Any = None, pace: float = 1.0) -> Moved:
+        """First half of `step`: move the outputs, by so much of a step, and leave the trees as they are."""
         rows = self._rows()
-        weight = in_rows(read_weight(sample_weight, len(rows.X)))
+        weight = in_rows(arguments.weights(sample_weight, len(rows.X)))
         m = np.zeros_like(rows.h) if self._momentum is None else self._momentum.of(rows)
         target, m = self.rule.move(rows.h, m, rows.g, weight)
+        if pace != 1.0:
+            target = rows.h + pace * (target - rows.h)
+        stuck = (rows.g.any(axis=0) | (self._last.n_rows == 0)) & is_constant(rows.h) & is_constant(target)
+        if stuck.any():  # the first trees had a few rows, and their outputs have no spread to move in
+            target[:, stuck], m[:, stuck] = self._start(rows.X, weight)[:, stuck], 0.0
         return Moved(rows.X, target, weight, self._gathered.first, rows.data, Momentum(m, rows.rows))
 
     def fit_moved(self, moved: Moved) -> Self:
@@ -231,6 +248,7 @@ class GBDTModule(nn.Module):
             If `y` is not a target of that loss, or there are fewer or more rows than at the last fit.
         """
         if x is None:
+            check_known(self.expected_rows, self._gathered)
             rows = self._rows()
             last = LastFit(len(rows.X), rows.X if rows.data else None, rows.rows)
         else:
@@ -238,10 +256,8 @@ class GBDTModule(nn.Module):
             rows = Rows(X, X, X, None, data=False, repeated=0)
             self._last.check(rows, self.expected_rows)
             last = LastFit(len(X))
-        target = as_targets(y, self.out_features)
-        if len(target) != len(rows.X):
-            raise ValueError(f"y has {len(target)} rows and the input has {len(rows.X)}: give one target for each row.")
-        weight = in_rows(read_weight(sample_weight, len(target)))
+        target = as_targets(y, self.out_features, len(rows.X))
+        weight = in_rows(arguments.weights(sample_weight, len(target)))
         found = losses.load(loss, n_outputs=self.out_features)
         found.check(target)
         self._fit(rows.X, target, weight, found)
@@ -260,7 +276,7 @@ class GBDTModule(nn.Module):
     def forget(self) -> Self:
         """Forget the training rows but not the trees: gradients, momentum, bins, and how many they were."""
         self._gathered.calls.clear()
-        self._momentum, self._refits, self._last = None, Refits(self.backend), LastFit()
+        self._momentum, self._refits, self._last, self._complete = None, Refits(self.backend), LastFit(), None
         return self
 
     def extra_repr(self) -> str:
@@ -276,30 +292,14 @@ class GBDTModule(nn.Module):
         sizes: dict[str, Any] = {"in_features": self.in_features, "out_features": self.out_features}
         sizes |= {"categorical": list(self.categorical), "n_rows": self.n_rows}
         forest = None if self.layer is None else self.layer.forest
-        return states.state_of(forest, **sizes, baseline=torch.tensor(self.baseline))
+        return states.state_of(forest, **sizes, baseline=torch.tensor(self.baseline, device="cpu"))
 
     def set_extra_state(self, state: Any) -> None:
         """Take over the trees of a state; ValueError if they do not fit this module."""
-        state = states.read(state)
-        for name in ("in_features", "out_features"):
-            mine = getattr(self, name)
-            if None not in (mine, state[name]) and mine != state[name]:
-                raise ValueError(f"the state has {name}={state[name]}, and this module {name}={mine}: make it alike.")
-        categorical = tuple(state.get("categorical", self.categorical))  # states of version 0.1 do not tell
-        if categorical != self.categorical:
-            raise ValueError(
-                f"the state has categorical={categorical}, and this module categorical={self.categorical}: make it "
-                "alike, or its next fit reads other columns as category codes."
-            )
-        forest, baseline = states.forest_of(state, self.settings.basis), as_floats(state["baseline"])
-        shape = (state["in_features"], self.out_features)
-        if baseline.shape != shape[1:] or (forest and (forest.n_features, forest.n_outputs) != shape):
-            raise ValueError("the trees of the state have other sizes than it says: it is damaged.")
-        self.layer, self.baseline = None if forest is None else Layer(forest), baseline
-        self.in_features = self.in_features or state["in_features"]
+        self.layer, self.baseline, self.in_features, n_rows = states.read(state, self)
         self._gathered.fitted()
         self.forget()
-        self._last = LastFit(int(state.get("n_rows", 0)))
+        self._last = LastFit(n_rows)
 
     def __getstate__(self) -> dict[str, Any]:
         # The library's bins and rows stay with the original, and so do gradients: their graph is the original's.
@@ -318,13 +318,14 @@ class GBDTModule(nn.Module):
             )
         if len(X) == 0:
             raise ValueError(f"x has shape {X.shape}: the first trees are fitted to the first rows that come.")
-        weight = in_rows(read_weight(sample_weight, len(X)))
-        table, _, used = counted(Table(X, self.categorical), X, weight)
-        target = np.zeros((len(X), self.out_features))
-        target[weight > 0] = start_of(STARTS[self.start], table, used, self.out_features, self._random)
-        self._fit(X, target, weight)
+        weight = in_rows(arguments.weights(sample_weight, len(X)))
+        self._fit(X, self._start(X, weight), weight)
         self._last = LastFit()  # the first call may be a mini-batch; the first step has all rows
         return self
+
+    def _start(self, X: Floats, weight: Floats) -> Floats:
+        """What first trees are fitted to, (rows, outputs)."""
+        return start_in(self.start, Table(X, self.categorical), weight, self.out_features, self._random)
 
     def _rows(self) -> Rows:
         """The rows of a step."""
@@ -345,4 +346,5 @@ class GBDTModule(nn.Module):
         if loss is not None:
             self.baseline = fitted.baseline
         self.layer, self.in_features = fitted.layer, X.shape[1]
+        self._complete = arguments.complete(X)
         self._gathered.fitted()

@@ -16,10 +16,12 @@ from boostbp.learning.layers import Layer, Trace
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
+    from torch.autograd import forward_ad
 else:
     torch = require("torch", extra="torch", what="boostbp.interop.torch_bridge")
+    forward_ad = torch.autograd.forward_ad
 
-__all__ = ["Trees", "as_floats", "as_input", "as_targets", "as_tensor"]
+__all__ = ["Trees", "as_floats", "as_input", "as_targets", "as_tensor", "drawn_seed", "has_tangent", "is_tensor"]
 
 Floats = NDArray[np.float64]
 _numbers = itertools.count()
@@ -52,11 +54,11 @@ class Trees(NamedTuple):
         """Output, (rows, outputs), in the type and on the device of `x`; `X` are the same numbers as float64."""
         h, trace = self.layer.forward(X, n_jobs=self.n_threads)
         h += self.baseline
-        anchor = torch.empty(0)
+        anchor = torch.empty(0, device="cpu")
         if self.gathered is not None:
             # A leaf in the place of the output: what backward accumulates in it is dL/doutput. It is reached even
             # where the input is data, which require no gradient, and not by torch.autograd.grad, which trains nothing.
-            anchor = torch.empty(h.shape, dtype=torch.float64, requires_grad=True)
+            anchor = torch.empty(h.shape, dtype=torch.float64, device="cpu", requires_grad=True)
             call = Call(next(_numbers), self.gathered.fit, X, h.copy(), self.rows, not x.requires_grad)
             anchor.register_post_accumulate_grad_hook(partial(_leave, self.gathered, call, self.mean))
         output: Tensor = _Pass.apply(x, anchor, h, trace)
@@ -86,7 +88,7 @@ class _Pass(torch.autograd.Function):
             again = torch.is_grad_enabled()
             slope = _Slope.apply(*ctx.saved_tensors, grad, ctx.trace) if again else _slope(grad, ctx.trace)
         if ctx.needs_input_grad[1]:
-            left = grad.detach().to("cpu", torch.float64)
+            left = _on_cpu(grad)
         return slope, left, None, None
 
 
@@ -112,8 +114,28 @@ def _slope(grad: Tensor, trace: Trace) -> Tensor:
 def as_floats(values: Any) -> Floats:
     """A tensor or array as float64 on the CPU, in memory of its own: tensors may be changed in place."""
     if isinstance(values, torch.Tensor):
-        values = values.detach().to("cpu", torch.float64).numpy()
+        values = _on_cpu(values).numpy()
     return np.array(values, np.float64, order="C")
+
+
+def is_tensor(values: Any) -> bool:
+    """Whether it is a tensor of torch."""
+    return isinstance(values, torch.Tensor)
+
+
+def _on_cpu(values: Tensor) -> Tensor:
+    """As float64 on the CPU, without a graph; copied first, as not every device has float64."""
+    return values.detach().to("cpu").to(torch.float64)
+
+
+def drawn_seed() -> int:
+    """A seed from the generator of torch."""
+    return int(torch.randint(2**31 - 1, (), device="cpu"))
+
+
+def has_tangent(x: Tensor) -> bool:
+    """Whether it carries a tangent of forward-mode differentiation."""
+    return forward_ad.unpack_dual(x).tangent is not None
 
 
 def as_tensor(values: Floats, like: Tensor) -> Tensor:
@@ -125,7 +147,13 @@ def as_input(x: Any, in_features: int | None) -> Floats:
     """The input of a module as float64 in memory of its own, (rows, features), checked."""
     if isinstance(x, torch.Tensor) and not x.is_floating_point():
         raise ValueError(f"x has dtype {x.dtype}: a tree layer takes floating types. Use x.float().")
-    X = as_floats(x)
+    try:
+        X = as_floats(x)
+    except RuntimeError as error:  # a tensor without numbers
+        raise RuntimeError(
+            "x has no numbers that could be read, as inside torch.func, torch.jit or on the device 'meta': a tree "
+            f"layer computes outside of torch. Use torch.autograd for its gradients. ({error})"
+        ) from error
     if X.ndim != 2:
         raise ValueError(f"x has shape {X.shape}: a tree layer takes (rows, features). Reshape it, as by x.flatten(1).")
     if in_features is not None and X.shape[1] != in_features:
@@ -135,9 +163,11 @@ def as_input(x: Any, in_features: int | None) -> Floats:
     return X
 
 
-def as_targets(y: Any, n_outputs: int) -> Floats:
+def as_targets(y: Any, n_outputs: int, n_rows: int) -> Floats:
     """Targets as (rows, outputs); class numbers, (rows,), become one-hot rows."""
     target = as_floats(y)
+    if target.ndim and len(target) != n_rows:
+        raise ValueError(f"y has {len(target)} rows and the input has {n_rows}: give one target for each row.")
     if target.ndim == 1 and n_outputs > 1:
         if not np.isin(target, np.arange(n_outputs)).all():
             raise ValueError(
@@ -145,7 +175,7 @@ def as_targets(y: Any, n_outputs: int) -> Floats:
                 f"give (rows, {n_outputs})."
             )
         return np.eye(n_outputs)[target.astype(int)]
-    target = target.reshape(len(target), -1)
-    if target.shape[1] != n_outputs or not np.isfinite(target).all():
+    target = target.reshape(n_rows, -1) if target.size else target
+    if target.ndim != 2 or target.shape[1] != n_outputs or not np.isfinite(target).all():
         raise ValueError(f"y has shape {target.shape}: give finite numbers, (rows, {n_outputs}).")
     return target

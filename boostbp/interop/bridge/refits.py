@@ -13,12 +13,21 @@ from boostbp.inputs import counted
 from boostbp.learning import layers
 from boostbp.learning.layers import BoostTo, BoundInput, Layer, LayerSettings, Objective, SquaredTo
 from boostbp.learning.losses import Loss, own_losses
+from boostbp.learning.starts import STARTS, start_of
 from boostbp.single import check_codes
 from boostbp.trees import threads
 
-__all__ = ["Refits"]
+__all__ = ["Refits", "start_in"]
 
 Floats = NDArray[np.float64]
+
+
+def start_in(start: str, table: Table, weight: Floats, n_outputs: int, random: np.random.Generator) -> Floats:
+    """Start by name, (rows, outputs): from the rows that have weight; 0 in the others."""
+    target = np.zeros((len(table.X), n_outputs))
+    table, _, used = counted(table, target, weight)
+    target[weight > 0] = start_of(STARTS[start], table, used, n_outputs, random)
+    return target
 
 
 class Fitted(NamedTuple):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boostbp.extras import require
+from boostbp.interop.bridge.passes import as_floats
+from boostbp.learning.layers import Layer
 from boostbp.trees import packed
 from boostbp.trees.basis import Basis, Elementwise, Linear
 from boostbp.trees.forest import Forest
 
-__all__ = ["forest_of", "read", "state_of"]
+__all__ = ["State", "read", "state_of"]
 
 torch: Any = require("torch", extra="torch", what="boostbp.interop.torch_bridge")
 
@@ -32,25 +35,60 @@ def state_of(forest: Forest | None, **values: Any) -> dict[str, Any]:
     state["facts"], arrays = packed.pack(forest)
     # not every version of torch can copy uint32
     state["arrays"] = {
-        name: torch.tensor(part.view(np.int32) if part.dtype == np.uint32 else part) for name, part in arrays.items()
+        name: torch.tensor(part.view(np.int32) if part.dtype == np.uint32 else part, device="cpu")
+        for name, part in arrays.items()
     }
     return state
 
 
-def read(state: Any) -> dict[str, Any]:
-    """Check that a state is one of ours, of a version that is known."""
+class State(NamedTuple):
+    """What a module takes over from a state."""
+
+    layer: Layer | None
+    baseline: NDArray[np.float64]
+    in_features: int | None
+    n_rows: int
+
+
+def read(state: Any, module: Any) -> State:
+    """The state of a module like this one, checked.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or of another version, shape or basis, or with other categories, or damaged.
+    """
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise ValueError(
             "this is not the state of a GBDTModule: load it into a model of the structure that it was saved from."
         )
-    if state["version"] > VERSION:
+    version = state.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise ValueError(f"the state has version {version}, this boostbp reads 1 to {VERSION}: update boostbp.")
+    _check_alike(state, module)
+    forest, baseline = _forest_of(state, module.settings.basis), as_floats(state["baseline"])
+    shape = (state["in_features"], module.out_features)
+    if baseline.shape != shape[1:] or (forest and (forest.n_features, forest.n_outputs) != shape):
+        raise ValueError("the trees of the state have other sizes than it says: it is damaged.")
+    layer = None if forest is None else Layer(forest)
+    return State(layer, baseline, module.in_features or state["in_features"], int(state.get("n_rows", 0)))
+
+
+def _check_alike(state: dict[str, Any], module: Any) -> None:
+    """Refuse a state of another shape or with other categories than a module: ValueError."""
+    for name in ("in_features", "out_features"):
+        mine = getattr(module, name)
+        if None not in (mine, state[name]) and mine != state[name]:
+            raise ValueError(f"the state has {name}={state[name]}, and this module {name}={mine}: make it alike.")
+    categorical = tuple(state.get("categorical", module.categorical))  # states of version 0.1 do not tell
+    if categorical != module.categorical:
         raise ValueError(
-            f"the state has version {state['version']}, this boostbp reads 1 to {VERSION}: update boostbp."
+            f"the state has categorical={categorical}, and this module categorical={module.categorical}: make it "
+            "alike, or its next fit reads other columns as category codes."
         )
-    return state
 
 
-def forest_of(state: dict[str, Any], basis: Basis) -> Forest | None:
+def _forest_of(state: dict[str, Any], basis: Basis) -> Forest | None:
     """The forest of a state, for a module with that basis.
 
     Raises

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 
 from boostbp import checks
 from boostbp.extras import require
-from boostbp.interop.bridge.gathered import Moved, in_order
+from boostbp.interop.bridge.gathered import Moved, check_known, in_order
 from boostbp.interop.bridge.layer import GBDTModule
+from boostbp.learning.steps import pace_after
 
 if TYPE_CHECKING:
     import torch
@@ -34,20 +36,24 @@ class GBDTStep:
         Any model with at least one `GBDTModule` in it.
     n_rows : int, optional
         Rows that every tree layer must have at a step: those of the training data, or, for a layer that stands at two
-        places, twice as many. Without it they must be the rows of the step before, if they come as data; with it they
-        may be others, as by augmentation.
+        places, twice as many. It is asked for where modules that learn stand below all tree layers. Without it rows
+        must be those of the step before, if they come as data; with it they may be others, as by augmentation.
 
     Attributes
     ----------
     layers : list of GBDTModule
+    losses : list of float
+        Those that the steps were told.
     """
 
     def __init__(self, model: nn.Module, *, n_rows: int | None = None) -> None:
         self.layers = [module for module in model.modules() if isinstance(module, GBDTModule)]
         if not self.layers:
             raise ValueError(f"model={type(model).__name__} has no GBDTModule in it: there is nothing to step.")
-        for layer in self.layers:
-            layer.expected_rows = None if n_rows is None else checks.whole("n_rows", n_rows, 1)
+        self.losses: list[float] = []
+        if n_rows is not None:
+            for layer in self.layers:
+                layer.expected_rows = checks.whole("n_rows", n_rows, 1)
 
     def zero_grad(self) -> None:
         """Drop the gathered rows and gradients, as of passes that only the neural layers learn from."""
@@ -70,7 +76,7 @@ class GBDTStep:
         for layer in self.layers:
             layer._announced = announced
 
-    def step(self, forward: Callable[[], object] | None = None, *, sample_weight: Any = None) -> None:
+    def step(self, forward: Callable[[], object] | None = None, *, sample_weight: Any = None, loss: Any = None) -> None:
         """Move and fit again every tree layer that got a gradient.
 
         Parameters
@@ -84,24 +90,37 @@ class GBDTStep:
             by ascending number, or announced in `forward` again.
         sample_weight : (rows,) array-like, optional
             See `GBDTModule.step`.
+        loss : float or tensor of one number, optional
+            The training loss of the rows. Told at each step, steps get shorter by the `decay` of a layer's rule (a
+            half) whenever 16 of them brought no lower loss: trees do not settle by themselves.
 
         Raises
         ------
         RuntimeError
             If no gradient reached any tree layer.
         ValueError
-            As `GBDTModule.step`; or if `forward` brings other rows.
+            As `GBDTModule.step`; if `forward` brings other rows, or the loss is not finite.
+            Whatever fails, all layers are left as they were before the step.
         """
-        moved = [(layer, layer.move(sample_weight=sample_weight)) for layer in self.layers if layer._gathered]
-        if not moved:
+        taking = [layer for layer in self.layers if layer._gathered]
+        if not taking:
             raise RuntimeError(
                 "no gradient reached a tree layer: in train mode call the model and loss.backward() first."
             )
+        expected = next((layer.expected_rows for layer in taking if layer.expected_rows is not None), None)
+        check_known(expected, *(layer._gathered for layer in taking))
+        losses = self.losses if loss is None else [*self.losses, _number(loss)]
+        moved = [
+            (layer, layer.move(sample_weight=sample_weight, pace=pace_after(losses, getattr(layer.rule, "decay", 1.0))))
+            for layer in taking
+        ]
         moved.sort(key=lambda pair: pair[1].first)
-        for place, (layer, target) in enumerate(moved):
-            if forward is not None and place > 0:
-                target = target._replace(X=self._inputs(forward, moved, place))
-            layer.fit_moved(target)
+        with _all_or_none(taking):
+            for place, (layer, target) in enumerate(moved):
+                if forward is not None and place > 0:
+                    target = target._replace(X=self._inputs(forward, moved, place))
+                layer.fit_moved(target)
+        self.losses = losses
 
     def _inputs(
         self, forward: Callable[[], object], moved: list[tuple[GBDTModule, Moved]], place: int
@@ -131,6 +150,32 @@ class GBDTStep:
                     "the order of the calls, or by ascending number where they were announced."
                 )
         return inputs
+
+
+@contextmanager
+def _all_or_none(layers: list[GBDTModule]) -> Iterator[None]:
+    """Bring all layers back to what they were, gathered gradients too, if the step of one fails."""
+    names = ("layer", "baseline", "in_features", "_momentum", "_last", "_complete")
+    before = [
+        ({name: getattr(layer, name) for name in names}, layer._gathered.calls.copy(), layer._gathered.fit)
+        for layer in layers
+    ]
+    try:
+        yield
+    except BaseException:
+        for layer, (state, calls, fit) in zip(layers, before, strict=True):
+            layer.__dict__.update(state)
+            layer._gathered.calls, layer._gathered.fit = calls, fit
+        raise
+
+
+def _number(loss: Any) -> float:
+    value = float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
+    if not np.isfinite(value):
+        raise ValueError(
+            f"loss={value}: it must be finite. Take smaller steps, or look into the modules above the trees."
+        )
+    return value
 
 
 def _joined(calls: list[Any]) -> NDArray[np.float64]:

@@ -143,6 +143,11 @@ def load(loss: str | Loss, *, n_outputs: int) -> Loss:
         return _by_name(loss, n_outputs)
     if isinstance(loss, type):
         raise TypeError(f"loss={loss.__name__} is a class: pass an object of it, {loss.__name__}().")
+    if str(getattr(loss, "__module__", "")).startswith("torch."):
+        raise TypeError(
+            f"loss={loss!r} is a loss of torch, which knows no hessian of each row: give a name or an object like "
+            "boostbp.learning.losses.Loss, or train by it in a loop of your own (boostbp.interop.torch_bridge)."
+        )
     missing = [member for member in _MEMBERS if not hasattr(loss, member)]
     if missing:
         raise TypeError(f"loss={loss!r} lacks {', '.join(missing)}: add them (see boostbp.learning.losses.Loss).")
