@@ -83,6 +83,8 @@ class GBDTModule(nn.Module):
         Rows that each step must bring; see `GBDTStep`.
     """
 
+    _complete: NDArray[np.bool_] | None = None  # columns without a missing value at the last fit; older pickles lack it
+
     def __init__(
         self,
         in_features: int | None,
@@ -122,8 +124,7 @@ class GBDTModule(nn.Module):
         self.categorical = arguments.columns(categorical, in_features)
         checks.one_of("start", start, tuple(STARTS))
         checks.one_of("reduction", reduction, ("mean", "sum"))
-        self.in_features, self.out_features = in_features, out_features
-        self.backend = backend
+        self.in_features, self.out_features, self.backend = in_features, out_features, backend
         if learning_rate is None:
             learning_rate = rate_of(checks.NUMBERS["n_estimators"]("n_estimators", n_estimators))
         seed = drawn_seed() if random_state is None else random_state
@@ -146,7 +147,6 @@ class GBDTModule(nn.Module):
         self._gathered = Gathered()
         self._announced: Numbers = None
         self._watched: list[tuple[Floats, Numbers]] | None = None
-        self._complete: NDArray[np.bool_] | None = None  # columns that had no missing value at the last fit
 
     @property
     def n_rows(self) -> int:
