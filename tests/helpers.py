@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.util import find_spec
 from itertools import product
 
 import numpy as np
@@ -35,6 +36,8 @@ BASES = {
     "own": Elementwise([np.sin, softlog], [np.cos, softlog_slope]),
 }
 BACKENDS = backends.available()
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: pip install 'boostbp[torch]'")
 
 
 @dataclass(frozen=True)

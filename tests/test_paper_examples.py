@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import needs_torch
 
 FOLDER = Path(__file__).parents[1] / "examples" / "paper"
 
@@ -201,6 +202,7 @@ def test_scores_are_means_over_seeds_and_a_failed_fold_reaches_nothing(scripts):
     assert weighed.note == "2 s, weight of networks 0.75"
 
 
+@needs_torch
 def test_what_is_trained_again_has_the_length_that_was_validated(scripts, monkeypatch):
     """Single layers, GBDT-NN and the paper's settings for the length found; others of ours find one by themselves."""
     import models

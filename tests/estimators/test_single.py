@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import BACKENDS, assert_close
+from helpers import BACKENDS, assert_close, needs_torch
 from sklearn.datasets import load_diabetes, load_iris
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer, load, save
@@ -101,7 +101,7 @@ def test_there_is_nothing_hidden_to_show():
         model.transform(X)
 
 
-@pytest.mark.parametrize("kind", [BoostBPAutoencoder, GBDTNNRegressor])
+@pytest.mark.parametrize("kind", [BoostBPAutoencoder, pytest.param(GBDTNNRegressor, marks=needs_torch)])
 def test_what_lives_by_its_hidden_layer_asks_for_one(kind):
     with pytest.raises(ValueError, match=r"hidden_layer_sizes=\(\) must hold at least 1 hidden layers"):
         kind(()).fit(X, Y)
