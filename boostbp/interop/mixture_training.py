@@ -179,9 +179,8 @@ def _network(
     trees.settings = settings.layers[0 if first else -1]
     columns = Columns(table, weight)
     besides = columns.width if settings.skip else 0
-    generator = torch.Generator("cpu").manual_seed(
-        settings.seed
-    )  # that of torch belongs to all threads, and to the user
+    # that of torch belongs to all threads, and to the user
+    generator = torch.Generator("cpu").manual_seed(settings.seed)
     layers = partial(dense, activation=plan.activation, generator=generator)
     if not first:
         hidden = [*layers([columns.width, units[0]]), *layers(units, besides=besides)]

@@ -977,7 +977,7 @@ def test_states_know_how_many_rows_there_were():
 
 def test_targets_of_boost_are_checked():
     x = rows()
-    for y, says in ((np.zeros(150), "150 rows"), (np.full(200, np.nan), "finite")):
+    for y, says in ((np.zeros(150), "150 rows"), (0.5, "0 rows"), (np.full(200, np.nan), "finite")):
         with pytest.raises(ValueError, match=says):
             module(1).boost("squared_error", y, x=x)
     with pytest.raises(ValueError, match="class numbers"):

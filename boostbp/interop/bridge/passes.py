@@ -166,8 +166,9 @@ def as_input(x: Any, in_features: int | None) -> Floats:
 def as_targets(y: Any, n_outputs: int, n_rows: int) -> Floats:
     """Targets as (rows, outputs); class numbers, (rows,), become one-hot rows."""
     target = as_floats(y)
-    if target.ndim and len(target) != n_rows:
-        raise ValueError(f"y has {len(target)} rows and the input has {n_rows}: give one target for each row.")
+    rows = len(target) if target.ndim else 0
+    if rows != n_rows:
+        raise ValueError(f"y has {rows} rows and the input has {n_rows}: give one target for each row.")
     if target.ndim == 1 and n_outputs > 1:
         if not np.isin(target, np.arange(n_outputs)).all():
             raise ValueError(
