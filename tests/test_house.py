@@ -127,10 +127,11 @@ def packages_after(statement: str) -> set[str]:
     return {name.split(".")[0] for name in json.loads(in_fresh_process(code))}
 
 
-def test_import_loads_no_optional_package():
+@pytest.mark.parametrize("module", ["boostbp", "boostbp.interop.mixtures"])
+def test_import_loads_no_optional_package(module):
     # scikit-learn itself loads pandas where it is installed, and pandas loads pyarrow.
     theirs = packages_after("import sklearn, sklearn.base, sklearn.utils")
-    ours = packages_after("import boostbp")
+    ours = packages_after(f"import {module}")
     assert "boostbp" in ours
     assert not LIBRARIES & theirs
     assert not (OPTIONAL & ours) - theirs
