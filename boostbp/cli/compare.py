@@ -34,7 +34,7 @@ def compare(
     backend: Annotated[
         list[str] | None,
         typer.Option(
-            "--backend", "-b", help="Library under the deep model. Repeatable. Default: lightgbm and xgboost."
+            "--backend", "-b", help="Library under deep models and mixtures. Repeatable. Default: lightgbm and xgboost."
         ),
     ] = None,
     also: Annotated[

@@ -50,7 +50,7 @@ def compare(
         Labels or numbers.
     task : {"classification", "regression"}
     backends : sequence of str
-        Libraries that grow the trees of the deep model.
+        Libraries that grow the trees of the deep model and of the mixtures.
     params : mapping, optional
         Parameters of the deep model over its defaults.
     also : sequence of {"gbdt-nn", "nn-gbdt"}
@@ -82,8 +82,9 @@ def compare(
     ValueError
         If the rows cannot be split, or a name of `also` is not known.
     """
-    mixtures = [mixture(name) for name in dict.fromkeys(also)]
-    contenders = [*(deep(backend, params or {}) for backend in dict.fromkeys(backends)), *mixtures, *SINGLE_LAYER]
+    libraries = dict.fromkeys(backends)
+    mixtures = [mixture(name, backend) for name in dict.fromkeys(also) for backend in libraries]
+    contenders = [*(deep(backend, params or {}) for backend in libraries), *mixtures, *SINGLE_LAYER]
     parts = splits(X, np.asarray(y), task, test_size=test_size, valid_size=valid_size, folds=folds, seed=seed)
     runs: dict[str, list[Result]] = {contender.label: [] for contender in contenders}
     with TemporaryDirectory(prefix="boostbp-") as name:

@@ -66,11 +66,11 @@ def deep(backend: str, params: Mapping[str, Any]) -> Contender:
 MIXTURES = {"gbdt-nn": Contender("GBDT-NN", "gbdt-nn"), "nn-gbdt": Contender("NN-GBDT", "nn-gbdt")}
 
 
-def mixture(name: str) -> Contender:
-    """Make a mixture with a neural network, with its defaults, a contender; ValueError if there is none such."""
+def mixture(name: str, backend: str) -> Contender:
+    """Make a mixture, with its defaults but for the library, a contender; ValueError if there is none of that name."""
     if name not in MIXTURES:
         raise ValueError(f"also={name!r} is not known: use one of {', '.join(map(repr, MIXTURES))}.")
-    return MIXTURES[name]
+    return replace(MIXTURES[name], label=f"{MIXTURES[name].label} ({backend})", params={"backend": backend})
 
 
 SINGLE_LAYER = (

@@ -302,11 +302,16 @@ def test_mixtures_enter_a_comparison_by_name():
     X, y = smooth(200, noise=0.3)  # which ends boosting soon
     names = ["gbdt-nn", "nn-gbdt"]
     quick = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3}
-    results = compare(X, y, task="regression", backends=["lightgbm"], params=quick, also=names)
+    results = compare(X, y, task="regression", backends=["lightgbm", "sklearn"], params=quick, also=names)
     found = {result.model: result for result in results}
+    scores = []
     for name in ("GBDT-NN", "NN-GBDT"):
-        assert (found[name].state, found[name].reason) == ("ran", "")
-        assert found[name].scores["r2"] > 0.5
+        for backend in ("lightgbm", "sklearn"):
+            result = found[f"{name} ({backend})"]
+            assert (result.state, result.reason) == ("ran", "")
+            assert result.scores["r2"] > 0.5
+            scores.append(result.scores["r2"])
+    assert len(set(scores)) == 4  # each by trees of its own
     with pytest.raises(ValueError, match="also='nn'"):
         compare(X, y, task="regression", also=["nn"])
 
