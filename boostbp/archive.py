@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from boostbp.aside import aside
 
-__all__ = ["Archive", "read", "write"]
+__all__ = ["Archive", "from_bytes", "read", "to_bytes", "write"]
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -69,7 +69,21 @@ def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any
     OSError
         If the file cannot be written; what was there before is untouched.
     """
-    path = Path(path)
+    text = _header(kind, version, content, arrays)
+    with aside(Path(path)) as part, open(part, "w+b") as file:
+        _write_zip(file, text, arrays)
+        file.flush()
+        os.fsync(file.fileno())  # the name must not reach the disk before the bytes
+
+
+def to_bytes(*, kind: str, version: int, content: Any, arrays: Arrays) -> bytes:
+    """The bytes of the file that `write` would write."""
+    file = io.BytesIO()
+    _write_zip(file, _header(kind, version, content, arrays), arrays)
+    return file.getvalue()
+
+
+def _header(kind: str, version: int, content: Any, arrays: Arrays) -> str:
     header = {
         "format": "boostbp",
         "kind": kind,
@@ -78,12 +92,7 @@ def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any
         "arrays": list(arrays),
         "content": content,
     }
-    text = json.dumps(header, allow_nan=False, ensure_ascii=False, indent=1)
-    with aside(path) as part, open(part, "w+b") as file:
-        _write_zip(file, text, arrays)
-        _seal(file)
-        file.flush()
-        os.fsync(file.fileno())  # the name must not reach the disk before the bytes
+    return json.dumps(header, allow_nan=False, ensure_ascii=False, indent=1)
 
 
 def _write_zip(file: IO[bytes], text: str, arrays: Arrays) -> None:
@@ -98,6 +107,7 @@ def _write_zip(file: IO[bytes], text: str, arrays: Arrays) -> None:
             np.lib.format.write_array(buffer, little.reshape(array.shape), version=(1, 0), allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), buffer.getbuffer())
         archive.comment = _SEAL + b"0" * _DIGITS
+    _seal(file)
 
 
 def _seal(file: IO[bytes]) -> None:
@@ -128,9 +138,13 @@ def read(path: str | os.PathLike[str], *, kind: str, version: int) -> Archive:
     OSError
         If it cannot be read.
     """
-    name = str(path)
     with open(path, "rb") as file:
         data = file.read()
+    return from_bytes(data, str(path), kind=kind, version=version)
+
+
+def from_bytes(data: bytes, name: str, *, kind: str, version: int) -> Archive:
+    """Read the bytes of such a file: as `read`, with a name for the errors."""
     _check_seal(data, name)
     try:
         return _open(data, name, kind, version)

@@ -21,8 +21,15 @@ time, or be announced by number, `GBDTStep.rows`. Gradients of passes that only 
 from are dropped by `GBDTStep.zero_grad`, or never left by layers in eval mode.
 
 **How it settles.** Trees jump with each fit, and the loss with them. Tell `GBDTStep.step` the loss, and
-steps get shorter where it has stopped falling; keep a copy of the best model, by validation.
-`torch.func`, forward-mode derivatives, `torch.jit` and ``torch.export`` do not see into trees.
+steps get shorter where it has stopped falling; keep a copy of the best model, or of its state_dict, by
+validation. To go on after an interruption, save `GBDTStep.state_dict` beside those of model and
+optimizer. Trees have no weights to average: `torch.optim.swa_utils.AveragedModel` keeps the trees that it
+copied first. `torch.func`, forward-mode derivatives, `torch.jit` and ``torch.export`` do not see into
+trees, and raise.
+
+**What is missing.** In rows of data NaN means that a value is missing. NaN that modules below made
+raises: in any of the training rows, and elsewhere where a column that had no missing value in training
+is missing in all rows of a call.
 
 >>> import torch
 >>> _ = torch.manual_seed(0)

@@ -72,21 +72,26 @@ def complete(X: Floats) -> Columns:
     return np.logical_not(np.isnan(X).any(axis=0)) if len(X) >= _ENOUGH else None
 
 
-def refuse_lost(X: Floats, complete: Columns) -> None:
+def refuse_lost(X: Floats, complete: Columns, *, trained: bool) -> None:
     """Refuse NaN that modules below made: trees would take them for missing values, and the loss stay finite.
 
     Parameters
     ----------
     X : (rows, features) float64
-        Features of the data may be among what comes from below, and those may be missing.
+        Features of the data may be among what comes from below, and those may be missing in rows that are new.
     complete : (features,) bool or None
         Columns that had no missing value when the trees were fitted.
+    trained : bool
+        Whether the trees were fitted to these rows, too, so that one NaN tells; elsewhere all rows do.
     """
     if complete is None or len(X) == 0:
         return
-    lost = np.flatnonzero(np.isnan(X).all(axis=0) & complete)
+    missing = np.isnan(X)
+    lost = np.flatnonzero((missing.any(axis=0) if trained else missing.all(axis=0)) & complete)
     if len(lost):
+        number = np.count_nonzero(missing[:, lost[0]])
         raise ValueError(
-            f"x is NaN in all rows of column {lost[0]}, which modules with a gradient made: look for a division by 0 "
-            "or weights that are not finite below this tree layer, or use smaller steps there."
+            f"x is NaN in {'all' if number == len(X) else number} rows of column {lost[0]}, which had no missing value "
+            "when the trees were fitted, and modules stand below: look for a division by 0, a logarithm or weights "
+            "that are not finite below this tree layer, or use smaller steps there."
         )

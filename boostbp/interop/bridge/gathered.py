@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.interop.bridge.marks import Marks, marks, same_rows
+
 __all__ = ["Call", "Gathered", "LastFit", "Momentum", "Moved", "Rows", "check_known", "in_order"]
 
 Floats = NDArray[np.float64]
@@ -48,8 +50,8 @@ class Rows(NamedTuple):
     h, g : (rows, outputs) float64
         Output, and dL/doutput.
     rows : (rows,) int64 or None
-    data : bool
-        Whether that holds of all calls; see `Call`.
+    marks : (rows,) uint64 or None
+        Those of `X` if it is data in all calls; see `Call`.
     repeated : int
         Calls with data that another call had, too.
     """
@@ -58,7 +60,7 @@ class Rows(NamedTuple):
     h: Floats
     g: Floats
     rows: Numbers
-    data: bool
+    marks: Marks | None
     repeated: int
 
 
@@ -124,7 +126,7 @@ class Gathered:
         g = np.concatenate([g for _, g in pairs])[order]
         data = [call.X for call in calls if call.data]
         different = {(part.shape, part.tobytes()) for part in data} if len(data) > 1 else data
-        return Rows(X, h, g, rows, len(data) == len(calls), len(data) - len(different))
+        return Rows(X, h, g, rows, marks(X) if len(data) == len(calls) else None, len(data) - len(different))
 
 
 class Momentum(NamedTuple):
@@ -154,8 +156,8 @@ class Moved(NamedTuple):
     weight : (rows,) float64
     first : int
         Number of the first call of the step.
-    data : bool
-        Whether `X` is data, which no other layer changes.
+    marks : (rows,) uint64 or None
+        Those of `X` if it is data, which no other layer changes.
     momentum : Momentum or None
         After the move; the layer's own from the fit on. None leaves that as it is.
     """
@@ -164,7 +166,7 @@ class Moved(NamedTuple):
     target: Floats
     weight: Floats
     first: int
-    data: bool = False
+    marks: Marks | None = None
     momentum: Momentum | None = None
 
 
@@ -175,14 +177,20 @@ class LastFit(NamedTuple):
     ----------
     n_rows : int
         0 if there was none, or it does not count.
-    X : (rows, features) float64 or None
-        Those that are data; None where something learns below.
+    marks : (rows,) uint64 or None
+        None where something learns below, so that the input is no data.
     rows : (rows,) int64 or None
+    above : bool
+        Whether modules that learn are known to stand below.
+    complete : (features,) bool or None
+        Columns without a missing value; None if too few rows tell.
     """
 
     n_rows: int = 0
-    X: Floats | None = None
+    marks: Marks | None = None
     rows: Numbers = None
+    above: bool = False
+    complete: NDArray[np.bool_] | None = None
 
     def check(self, step: Rows, expected: int | None) -> None:
         """Refuse the rows of a step that are not those of the last fit.
@@ -191,17 +199,25 @@ class LastFit(NamedTuple):
         ----------
         step : Rows
         expected : int or None
-            How many there must be, if that was said: they may then be other ones.
+            How many there must be, if that was said: they may then be other ones, but not the same in another order.
 
         Raises
         ------
         ValueError
             Says what is to be done.
         """
+        before, now = (self.marks, step.marks) if self.rows is step.rows is None else (None, None)
+        differ = before is not None and now is not None and not np.array_equal(before, now)
         if expected is not None:
-            self._check_number(len(step.X), expected, f"n_rows={expected} are expected")
+            _check_number(len(step.X), expected, f"n_rows={expected} are expected", _OTHER_NUMBER)
+            if differ and same_rows(self.marks, step.marks):
+                raise ValueError(
+                    "the rows of this step are those of the last fit in another order, and momentum belongs to rows: "
+                    f"{_ANNOUNCE}"
+                )
             return
-        self._check_number(len(step.X), self.n_rows or len(step.X), f"the trees were fitted to {self.n_rows}")
+        fitted = f"the trees were fitted to {self.n_rows}"
+        _check_number(len(step.X), self.n_rows or len(step.X), fitted, _FORGET)
         if step.rows is None and step.repeated:
             raise ValueError(
                 f"{step.repeated} of the forward calls since the last step had the same rows as others: drop the "
@@ -213,24 +229,24 @@ class LastFit(NamedTuple):
             if 2 * same < len(step.rows):  # a loader may leave out a few
                 raise ValueError(
                     f"{len(step.rows) - same} of the {len(step.rows)} rows of this step were not there at the last "
-                    f"fit: {_ALL_ROWS}"
+                    f"fit: {_ALL_ROWS} {_FORGET}"
                 )
-        X = self.X if self.rows is step.rows is None and step.data else None
-        if X is not None and not np.array_equal(X, step.X, equal_nan=True):
+        if differ:
             raise ValueError(
                 "the rows of this step are not those of the last fit, or come in another order, and momentum belongs "
-                f"to rows: {_ALL_ROWS} Announce shuffled rows by GBDTStep.rows. If other numbers of the same rows are "
-                "meant, as by augmentation or from a network without gradients, say GBDTStep(model, n_rows=...)."
+                f"to rows: {_ALL_ROWS} {_FORGET} {_ANNOUNCE} If other numbers of the same rows are meant, as by "
+                "augmentation or from a network without gradients, say GBDTStep(model, n_rows=...)."
             )
 
-    def _check_number(self, n_rows: int, wanted: int, because: str) -> None:
-        if n_rows < wanted:
-            raise ValueError(f"{n_rows} rows got a gradient since the last step, and {because}: {_ALL_ROWS}")
-        if n_rows > wanted:
-            raise ValueError(
-                f"{n_rows} rows got a gradient since the last step, and {because}: drop the gradients of passes that "
-                f"only the neural layers learn from by {_ZERO_GRAD}. To train on more from now on, call forget()."
-            )
+
+def _check_number(n_rows: int, wanted: int, because: str, cure: str) -> None:
+    got = f"{n_rows} rows got a gradient since the last step, and {because}"
+    if n_rows < wanted:
+        raise ValueError(f"{got}: {_ALL_ROWS} {cure}")
+    if n_rows > wanted:
+        raise ValueError(
+            f"{got}: drop the gradients of passes that only the neural layers learn from by {_ZERO_GRAD}. {cure}"
+        )
 
 
 def check_known(expected: int | None, *parts: Gathered) -> None:
@@ -243,7 +259,10 @@ def check_known(expected: int | None, *parts: Gathered) -> None:
         )
 
 
-_ALL_ROWS = "trees are fitted from scratch, so go through all rows before a step. To train on others, call forget()."
+_ALL_ROWS = "trees are fitted from scratch, so go through all rows before a step."
+_FORGET = "To train on others from now on, call forget() of the tree layer."
+_OTHER_NUMBER = "To train on so many from now on, say so by a new GBDTStep(model, n_rows=...)."
+_ANNOUNCE = "Announce shuffled rows by GBDTStep.rows."
 _ZERO_GRAD = "GBDTStep.zero_grad() (that of the model does not reach the trees), or run these passes in eval mode"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -83,8 +84,6 @@ class GBDTModule(nn.Module):
         Rows that each step must bring; see `GBDTStep`.
     """
 
-    _complete: NDArray[np.bool_] | None = None  # columns without a missing value at the last fit; older pickles lack it
-
     def __init__(
         self,
         in_features: int | None,
@@ -162,8 +161,8 @@ class GBDTModule(nn.Module):
         if not isinstance(x, torch.Tensor):
             raise TypeError(f"x is a {type(x).__name__}: a tree layer takes tensors. Use torch.as_tensor(x).")
         X, gathers = self._input(x), self.training and torch.is_grad_enabled()
-        if x.grad_fn is not None:
-            arguments.refuse_lost(X, self._complete)
+        if x.grad_fn is not None or self._last.above:
+            arguments.refuse_lost(X, self._last.complete, trained=gathers and self.n_rows > 0)
         rows = self._announced if gathers or self._watched is not None else None
         if rows is not None and len(rows) != len(X):
             raise ValueError(
@@ -219,13 +218,13 @@ class GBDTModule(nn.Module):
         stuck = (rows.g.any(axis=0) | (self._last.n_rows == 0)) & is_constant(rows.h) & is_constant(target)
         if stuck.any():  # the first trees had a few rows, and their outputs have no spread to move in
             target[:, stuck], m[:, stuck] = self._start(rows.X, weight)[:, stuck], 0.0
-        return Moved(rows.X, target, weight, self._gathered.first, rows.data, Momentum(m, rows.rows))
+        return Moved(rows.X, target, weight, self._gathered.first, rows.marks, Momentum(m, rows.rows))
 
     def fit_moved(self, moved: Moved) -> Self:
         """Second half of `step`: fit the trees to outputs that moved."""
-        self._fit(moved.X, moved.target - self.baseline, moved.weight)
         numbers = None if moved.momentum is None else moved.momentum.rows
-        self._last = LastFit(len(moved.X), moved.X if moved.data else None, numbers)
+        last = LastFit(len(moved.X), moved.marks, numbers, above=moved.marks is None)
+        self._fit(last, moved.X, moved.target - self.baseline, moved.weight)
         self._momentum = moved.momentum or self._momentum
         return self
 
@@ -250,18 +249,17 @@ class GBDTModule(nn.Module):
         if x is None:
             check_known(self.expected_rows, self._gathered)
             rows = self._rows()
-            last = LastFit(len(rows.X), rows.X if rows.data else None, rows.rows)
+            last = LastFit(len(rows.X), rows.marks, rows.rows, above=rows.marks is None)
         else:
             X = self._input(x)
-            rows = Rows(X, X, X, None, data=False, repeated=0)
+            rows = Rows(X, X, X, None, marks=None, repeated=0)
             self._last.check(rows, self.expected_rows)
             last = LastFit(len(X))
         target = as_targets(y, self.out_features, len(rows.X))
         weight = in_rows(arguments.weights(sample_weight, len(target)))
         found = losses.load(loss, n_outputs=self.out_features)
         found.check(target)
-        self._fit(rows.X, target, weight, found)
-        self._last = last
+        self._fit(last, rows.X, target, weight, found)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -276,7 +274,7 @@ class GBDTModule(nn.Module):
     def forget(self) -> Self:
         """Forget the training rows but not the trees: gradients, momentum, bins, and how many they were."""
         self._gathered.calls.clear()
-        self._momentum, self._refits, self._last, self._complete = None, Refits(self.backend), LastFit(), None
+        self._momentum, self._refits, self._last = None, Refits(self.backend), LastFit()
         return self
 
     def extra_repr(self) -> str:
@@ -287,24 +285,21 @@ class GBDTModule(nn.Module):
             f"n_estimators={self.settings.n_estimators}, max_depth={self.settings.growth.max_depth}, {trees}"
         )
 
-    def get_extra_state(self) -> dict[str, Any]:
-        """The trees, as tensors, and what they were fitted to; momentum and gathered rows are no part of it."""
-        sizes: dict[str, Any] = {"in_features": self.in_features, "out_features": self.out_features}
-        sizes |= {"categorical": list(self.categorical), "n_rows": self.n_rows}
-        forest = None if self.layer is None else self.layer.forest
-        return states.state_of(forest, **sizes, baseline=torch.tensor(self.baseline, device="cpu"))
+    def get_extra_state(self) -> Tensor:
+        """The trees, and what they were fitted to, (bytes,) uint8; what training goes on from has `GBDTStep`."""
+        return states.state_of(states.State(self.layer, self.baseline, self.in_features, self._last), self)
 
     def set_extra_state(self, state: Any) -> None:
         """Take over the trees of a state; ValueError if they do not fit this module."""
-        self.layer, self.baseline, self.in_features, n_rows = states.read(state, self)
+        found = states.read(state, self)
         self._gathered.fitted()
         self.forget()
-        self._last = LastFit(n_rows)
+        self.layer, self.baseline, self.in_features, self._last = found
 
     def __getstate__(self) -> dict[str, Any]:
         # The library's bins and rows stay with the original, and so do gradients: their graph is the original's.
         gone = {"_refits": Refits(self.backend), "_gathered": Gathered(), "_announced": None, "_watched": None}
-        return {**self.__dict__, **gone, "_last": self._last._replace(X=None)}
+        return {**self.__dict__, **gone}
 
     def _input(self, x: Any) -> Floats:
         X = as_input(x, self.in_features)
@@ -319,8 +314,8 @@ class GBDTModule(nn.Module):
         if len(X) == 0:
             raise ValueError(f"x has shape {X.shape}: the first trees are fitted to the first rows that come.")
         weight = in_rows(arguments.weights(sample_weight, len(X)))
-        self._fit(X, self._start(X, weight), weight)
-        self._last = LastFit()  # the first call may be a mini-batch; the first step has all rows
+        last = LastFit()  # the first call may be a mini-batch; the first step has all rows
+        self._fit(last, X, self._start(X, weight), weight)
         return self
 
     def _start(self, X: Floats, weight: Floats) -> Floats:
@@ -339,12 +334,13 @@ class GBDTModule(nn.Module):
             raise ValueError("dL/doutput has values that are not finite: look into the loss and the modules above.")
         return rows
 
-    def _fit(self, X: Floats, target: Floats, weight: Floats, loss: Loss | None = None) -> None:
+    def _fit(self, last: LastFit, X: Floats, target: Floats, weight: Floats, loss: Loss | None = None) -> None:
         """Fit the trees to a target, or by boosting on a loss of it; what stood before stays if that fails."""
-        table, seed = Table(X, self.categorical), int(self._random.integers(2**30))
+        table, random = Table(X, self.categorical), copy.deepcopy(self._random)
+        seed = int(random.integers(2**30))
         fitted = self._refits.fit(table, target, weight, loss, self.settings, n_threads=self.n_threads, seed=seed)
         if loss is not None:
             self.baseline = fitted.baseline
-        self.layer, self.in_features = fitted.layer, X.shape[1]
-        self._complete = arguments.complete(X)
+        self.layer, self.in_features, self._random = fitted.layer, X.shape[1], random
+        self._last = last._replace(complete=arguments.complete(X))
         self._gathered.fitted()

@@ -24,6 +24,7 @@ else:
 __all__ = ["Trees", "as_floats", "as_input", "as_targets", "as_tensor", "drawn_seed", "has_tangent", "is_tensor"]
 
 Floats = NDArray[np.float64]
+_jit: Any = torch.jit
 _numbers = itertools.count()
 
 
@@ -147,6 +148,10 @@ def as_input(x: Any, in_features: int | None) -> Floats:
     """The input of a module as float64 in memory of its own, (rows, features), checked."""
     if isinstance(x, torch.Tensor) and not x.is_floating_point():
         raise ValueError(f"x has dtype {x.dtype}: a tree layer takes floating types. Use x.float().")
+    if isinstance(x, torch.Tensor) and x.layout is not torch.strided:
+        raise ValueError(f"x has the layout {x.layout}: a tree layer takes dense tensors. Use x.to_dense().")
+    if _jit.is_tracing():
+        raise RuntimeError("torch.jit.trace and ONNX do not see into trees: they would keep the output of these rows.")
     try:
         X = as_floats(x)
     except RuntimeError as error:  # a tensor without numbers

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import copy
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from boostbp import checks
 from boostbp.extras import require
+from boostbp.interop.bridge import training
 from boostbp.interop.bridge.gathered import Moved, check_known, in_order
 from boostbp.interop.bridge.layer import GBDTModule
 from boostbp.learning.steps import pace_after
@@ -110,17 +112,35 @@ class GBDTStep:
         expected = next((layer.expected_rows for layer in taking if layer.expected_rows is not None), None)
         check_known(expected, *(layer._gathered for layer in taking))
         losses = self.losses if loss is None else [*self.losses, _number(loss)]
-        moved = [
-            (layer, layer.move(sample_weight=sample_weight, pace=pace_after(losses, getattr(layer.rule, "decay", 1.0))))
-            for layer in taking
-        ]
-        moved.sort(key=lambda pair: pair[1].first)
         with _all_or_none(taking):
+            paces = [pace_after(losses, getattr(layer.rule, "decay", 1.0)) for layer in taking]
+            moved = [
+                (layer, layer.move(sample_weight=sample_weight, pace=pace))
+                for layer, pace in zip(taking, paces, strict=True)
+            ]
+            moved.sort(key=lambda pair: pair[1].first)
             for place, (layer, target) in enumerate(moved):
                 if forward is not None and place > 0:
                     target = target._replace(X=self._inputs(forward, moved, place))
                 layer.fit_moved(target)
         self.losses = losses
+
+    def state_dict(self) -> dict[str, Any]:
+        """What training goes on from, as of an optimizer: momentum, rows, random numbers and losses, not the trees.
+
+        Save it beside those of the model and of the optimizer.
+        """
+        return training.state_of(self.layers, self.losses)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state: after the state of the model was loaded, which starts the training of its trees anew.
+
+        Raises
+        ------
+        ValueError
+            If it is none, or of other tree layers, or the model is not that of the same moment.
+        """
+        self.losses = training.take_over(self.layers, state)
 
     def _inputs(
         self, forward: Callable[[], object], moved: list[tuple[GBDTModule, Moved]], place: int
@@ -144,10 +164,11 @@ class GBDTStep:
                 f"forward() brought {len(inputs)} rows to a tree layer whose step has {n_rows}: run the same rows."
             )
         for (_, target), calls in zip(moved, watched, strict=True):
-            if target.data and not np.array_equal(_joined(calls), target.X, equal_nan=True):
+            if target.marks is not None and not np.array_equal(_joined(calls), target.X, equal_nan=True):
                 raise ValueError(
                     "forward() brought other rows to a tree layer than its step has, or in another order: run them in "
-                    "the order of the calls, or by ascending number where they were announced."
+                    "the order of the calls, or by ascending number where they were announced. Where modules below it "
+                    "draw at random, as dropout does, call step() without forward."
                 )
         return inputs
 
@@ -155,9 +176,13 @@ class GBDTStep:
 @contextmanager
 def _all_or_none(layers: list[GBDTModule]) -> Iterator[None]:
     """Bring all layers back to what they were, gathered gradients too, if the step of one fails."""
-    names = ("layer", "baseline", "in_features", "_momentum", "_last", "_complete")
+    names = ("layer", "baseline", "in_features", "_momentum", "_last")
     before = [
-        ({name: getattr(layer, name) for name in names}, layer._gathered.calls.copy(), layer._gathered.fit)
+        (
+            {name: getattr(layer, name) for name in names} | {"_random": copy.deepcopy(layer._random)},
+            layer._gathered.calls.copy(),
+            layer._gathered.fit,
+        )
         for layer in layers
     ]
     try:

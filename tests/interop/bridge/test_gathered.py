@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 from helpers import assert_close, make_targets, make_X
@@ -154,6 +156,45 @@ def test_rows_in_another_order_are_refused_unless_announced():
     backward(made, x.flip(0))
     with pytest.raises(ValueError, match="in another order"):
         made.step()
+
+
+@pytest.mark.parametrize("how", [lambda made: made, copy.deepcopy], ids=["original", "copy"])
+def test_the_same_rows_in_another_order_are_refused_whatever_the_number(how):
+    """A loop over a shuffling loader, whose momentum would go to other rows in each epoch."""
+    made, x = module(), rows()
+    GBDTStep(made, n_rows=200)
+    backward(made, x[:100], x[100:])
+    made.step()
+    made = how(made)
+    order = np.random.default_rng(0).permutation(200)
+    backward(made, x[order[:100]], x[order[100:]])
+    with pytest.raises(ValueError, match=r"in another order.* GBDTStep\.rows"):
+        made.step()
+    made.zero_grad()
+    backward(made, x + 0.01)  # other numbers, as by augmentation
+    made.step()
+
+
+def test_copies_know_their_rows():
+    made, x = module(), rows()
+    backward(made, x)
+    made.step()
+    twin = copy.deepcopy(made)
+    backward(twin, rows(seed=1))
+    with pytest.raises(ValueError, match="not those of the last fit"):
+        twin.step()
+
+
+def test_another_number_of_rows_is_told_by_a_new_step():
+    made, x = module(), rows()
+    GBDTStep(made, n_rows=200)
+    backward(made, x)
+    made.step()
+    backward(made, x[:100])
+    with pytest.raises(ValueError, match=r"a new GBDTStep\(model, n_rows=...\)"):
+        made.step()
+    GBDTStep(made, n_rows=100).step()
+    assert made.n_rows == 100
 
 
 def test_gradients_of_other_passes_are_refused():

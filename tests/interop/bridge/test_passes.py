@@ -124,6 +124,13 @@ def test_forward_mode_and_function_transforms_are_refused(mode):
         torch.func.grad(lambda x: made(x).sum())(x)
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.trace:DeprecationWarning")  # by torch.jit itself
+def test_tracing_is_refused():
+    """A trace would give the output of its own rows for all others."""
+    with pytest.raises(RuntimeError, match=r"torch\.jit\.trace .* do not see into trees"):
+        torch.jit.trace(fitted(), rows(30))
+
+
 def test_results_go_to_the_device_and_type_of_the_input():
     elsewhere = torch.empty(0, dtype=torch.float32, device="meta")  # a device that every machine has
     sent = as_tensor(np.ones((3, 2)), elsewhere)
@@ -166,6 +173,7 @@ def test_another_device_gives_the_numbers_of_the_cpu():
         (torch.zeros(5), "shape"),
         (torch.zeros(5, 4, dtype=torch.int64), "floating"),
         (torch.full((5, 4), torch.inf), "infinite"),
+        (torch.zeros(5, 4).to_sparse(), r"torch\.sparse_coo.*to_dense"),
     ],
 )
 def test_bad_inputs_are_refused(x, says):
@@ -187,9 +195,18 @@ def test_numbers_that_modules_below_lost_are_refused():
     made = module(backend="lightgbm")
     backward(made, x * scale)
     GBDTStep(made, n_rows=400).step()
-    with pytest.raises(ValueError, match=r"NaN in all rows of column 0.*below this tree layer"):
+    lost = r"NaN in all rows of column 0.*below this tree layer"
+    with pytest.raises(ValueError, match=lost):
         made(x * scale * torch.nan)
-    assert made(x * torch.nan).isfinite().all()  # data may be missing
+    again = module().eval()
+    again.load_state_dict(made.state_dict())
+    with torch.no_grad(), pytest.raises(ValueError, match=lost):
+        again(x * torch.nan)
+    some = torch.where(torch.arange(400)[:, None] == 7, torch.nan, x)
+    with pytest.raises(ValueError, match="NaN in 1 rows of column 0"):  # of training rows
+        made(some * scale)
+    assert again(some).isfinite().all()  # others may come from data that are missing
+    assert fitted()(rows() * torch.nan).isfinite().all()
     missing = module()
     backward(missing, torch.cat([x * scale, with_missing], 1))  # features beside a hidden variable
     GBDTStep(missing, n_rows=400).step()

@@ -160,6 +160,33 @@ def test_a_fit_that_fails_leaves_all_as_it_was(monkeypatch):
         made.zero_grad()
 
 
+def test_a_step_that_fails_draws_nothing():
+    """Random thresholds come from a generator of each layer."""
+
+    def trained(fails):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(*(module(n, extra_trees=True, base=None) for n in (3, 2)))
+        x, steps = rows(), GBDTStep(model)
+        model(x).square().mean().backward()
+        if fails:
+            with pytest.raises(ValueError, match="100 rows to a tree layer"):
+                steps.step(lambda: model(x[:100]))
+        steps.step(lambda: model(x))
+        return model.eval()(x).numpy()
+
+    np.testing.assert_array_equal(trained(True), trained(False))
+
+
+def test_dropout_below_trees_is_told_from_other_rows():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Dropout(0.2), module(), module(2))
+    x, steps = rows(), GBDTStep(model, n_rows=200)
+    model(x).square().mean().backward()
+    with pytest.raises(ValueError, match=r"as dropout does, call step\(\) without forward"):
+        steps.step(lambda: model(x))
+    steps.step()
+
+
 def test_a_step_that_fails_in_one_layer_leaves_all_layers_as_they_were():
     model, first, second = two_layers()
     x, steps = rows(), None
