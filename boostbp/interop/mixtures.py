@@ -217,6 +217,7 @@ class GBDTNNRegressor(_Regressor):
     Attributes
     ----------
     network_ : torch.nn.Module
+        Its output is that of training, before the link, and in units of the standardised target.
     history_ : History
     n_iter_ : int
     """
@@ -256,6 +257,7 @@ class NNGBDTRegressor(_Regressor):
     Attributes
     ----------
     network_ : torch.nn.Module
+        Its output is that of training, before the link, and in units of the standardised target.
     history_ : History
     n_iter_ : int
     """
