@@ -83,6 +83,7 @@ def layers(units: list[int]) -> list[Params]:
     return [{"hidden_layer_sizes": units}]
 
 
+_PIXELS: Params = {"hidden_layer_sizes": [64], "backend_params": {"colsample_bytree": 0.1}}
 BEST: dict[str, list[Params]] = {
     "random_network": [
         *LINEAR_HIDDEN,
@@ -92,8 +93,8 @@ BEST: dict[str, list[Params]] = {
     "income": layers([32]),
     "protein": layers([16]),
     "drug": layers([32]),
-    # of many pixels few tell something new: trees may see a tenth of them
-    "mnist3000": [*layers([64]), {**layers([64])[0], "backend_params": {"colsample_bytree": 0.1}}],
+    # of many pixels few tell something new: trees see a tenth of them, and units may start from their components
+    "mnist3000": [{**_PIXELS, "start": "projection"}, {**_PIXELS, "start": "principal"}],
 }
 
 # ---- mixtures with a neural network, 32 hidden units
