@@ -9,7 +9,7 @@ __all__ = ["Marks", "marks", "same_rows"]
 
 Marks = NDArray[np.uint64]
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-_WORD = 1 << 64
+_BLOCK = 4096  # rows at a time, which stay in the cache
 
 
 def marks(X: NDArray[np.float64]) -> Marks:
@@ -18,10 +18,11 @@ def marks(X: NDArray[np.float64]) -> Marks:
     It is the sum, over the features, of the bits of each value and its column, mixed (splitmix64: Steele and others
     2014). NaN is equal to NaN, and -0 to 0.
     """
-    found = np.zeros(len(X), np.uint64)
-    for j, column in enumerate(X.T):
-        same = np.where(np.isnan(column), np.nan, column + 0.0)  # one NaN of many, and no -0
-        found += _mixed(same.view(np.uint64) + np.uint64((j + 1) * _GOLDEN % _WORD))
+    found, columns = np.empty(len(X), np.uint64), np.arange(1, X.shape[1] + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
+    for first in range(0, len(X), _BLOCK):
+        block = X[first : first + _BLOCK] + 0.0  # no -0
+        block[np.isnan(block)] = np.nan  # one of many
+        found[first : first + _BLOCK] = _mixed(block.view(np.uint64) + columns).sum(axis=1)
     return found
 
 
