@@ -84,7 +84,7 @@ def read(state: Any, module: Any) -> State:
     ValueError
         If it is none, or of another version, shape or basis, or with other categories, or damaged.
     """
-    content, arrays = _opened(state)
+    content, arrays = _opened(state, module)
     _check_alike(content, module)
     baseline, complete = arrays.pop("baseline"), arrays.pop("complete", None)
     forest = _forest_of(content, arrays, module.settings.basis)
@@ -97,7 +97,7 @@ def read(state: Any, module: Any) -> State:
     return State(layer, baseline, module.in_features or content["in_features"], last)
 
 
-def _opened(state: Any) -> archive.Archive:
+def _opened(state: Any, module: Any) -> archive.Archive:
     """What a state says, and its arrays."""
     if isinstance(state, torch.Tensor) and state.dtype == torch.uint8 and state.ndim == 1:
         return archive.from_bytes(state.cpu().numpy().tobytes(), _NAME, kind=KIND, version=VERSION)
@@ -108,7 +108,7 @@ def _opened(state: Any) -> archive.Archive:
     arrays = {name: np.array(part.detach().cpu().numpy()) for name, part in (state["arrays"] or {}).items()}
     if "categories" in arrays:  # not every version of torch can copy uint32
         arrays["categories"] = arrays["categories"].view(np.uint32)
-    content = {"categorical": [], "n_rows": 0, "above": False, **state}
+    content = {"categorical": module.categorical, "n_rows": 0, "above": False, **state}  # the first ones did not tell
     return archive.Archive(content, {**arrays, "baseline": np.array(state["baseline"].cpu().numpy())})
 
 

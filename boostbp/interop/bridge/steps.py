@@ -39,7 +39,8 @@ class GBDTStep:
     n_rows : int, optional
         Rows that every tree layer must have at a step: those of the training data, or, for a layer that stands at two
         places, twice as many. It is asked for where modules that learn stand below all tree layers. Without it rows
-        must be those of the step before, if they come as data; with it they may be others, as by augmentation.
+        must be those of the step before, if they come as data; with it they may be others, as by augmentation, but not
+        the same in another order that was not announced.
 
     Attributes
     ----------
