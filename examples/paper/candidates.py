@@ -21,6 +21,7 @@ __all__ = [
     "TREE_HIDDEN",
     "UNITS",
     "layers",
+    "networks",
 ]
 
 Params = dict[str, Any]
@@ -81,6 +82,17 @@ TREE_HIDDEN: list[Params] = [{**_SMOOTH, "n_estimators": [20, 200], "max_depth":
 def layers(units: list[int]) -> list[Params]:
     """What is tried on an ordinary table: the package's defaults, which weigh networks and single layers themselves."""
     return [{"hidden_layer_sizes": units}]
+
+
+def networks(units: list[int]) -> list[Params]:
+    """Networks alone, with no single layer beside them: hidden layers of trees, linear ones, and additive ones."""
+    kinds: list[Params] = [
+        {},
+        {"skip": True},
+        {"hidden_n_estimators": 0, "hidden_base_lambda": 1.0},
+        {"hidden_n_estimators": 0, "base": "additive"},
+    ]
+    return [{"hidden_layer_sizes": units, "deep": True, **kind} for kind in kinds]
 
 
 _PIXELS: Params = {"hidden_layer_sizes": [64], "backend_params": {"colsample_bytree": 0.1}}

@@ -46,7 +46,7 @@ OTHERS = {
 }
 SINGLE = ["XGBoost", SINGLE_LAYER, "LightGBM", "LightGBM linear_tree"]
 OF_PAPER = "paper's settings"
-ALONE = "one network"
+ALONE = "networks alone"
 EPOCHS_ALONE = "gbdt-nn"  # all of its length is its epochs: output layers of trees are cut to their best rounds, too
 
 
@@ -172,7 +172,7 @@ def cells_of(
             bound = {"max_time": QUICK_SECONDS} if kind_of(name) == "deep" else {}
             candidates = [{**candidates[0], "epochs": QUICK_EPOCHS, **bound}]
         how[name] = {"backend": options.backend, "candidates": candidates, **care}
-        if OF_PAPER in name or ALONE in name:
+        if OF_PAPER in name:
             how[name]["parts"] = 1
     trials = QUICK_TRIALS if options.quick else MORE_TRIALS.get(data, TRIALS)
     how |= {name: {"trials": trials, **care} for name in others}
