@@ -27,7 +27,7 @@ from boostbp.report.contenders import MIXTURES, Contender, Split, train
 from boostbp.report.rivals import rival
 from boostbp.report.tuning import score_of, tune
 
-__all__ = ["ALONE", "OF_PAPER", "OTHERS", "SINGLE", "best", "cells_of", "kind_of", "scored", "splits"]
+__all__ = ["ALONE", "OF_PAPER", "OTHERS", "PARTS", "SINGLE", "best", "cells_of", "kind_of", "scored", "splits"]
 
 VALIDATION = 0.15
 PARTS = {"protein": 3}  # of the others one
