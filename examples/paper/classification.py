@@ -40,7 +40,7 @@ def cells(options: Options) -> list[Cell]:
 
 
 def _ours(data: str) -> dict[str, list[dict[str, Any]]]:
-    alone = {ALONES: networks([UNITS[data]])} if data in PARTS else {}  # on few rows that takes seconds
+    alone = {ALONES: networks([UNITS[data]])} if data in PARTS else {}  # averages of three, as all others are
     return {PAPERS: PAPER[data], **alone, BESTS: BEST[data]}
 
 
