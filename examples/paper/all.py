@@ -2,7 +2,7 @@
 
 python examples/paper/all.py --data-dir FOLDER [--quick] [--recorded] [--jobs 2] [--out paper-results]
 
-Five and a half hours with --jobs 2 on two cores, a short look with --quick. What the data are not there for is
+Six hours with --jobs 2 on two cores, a short look with --quick. What the data are not there for is
 left out, and the table says so.
 """
 
