@@ -30,10 +30,8 @@ def _name(n: int, settings: str) -> str:
 
 
 def _ours() -> dict[str, list[dict[str, Any]]]:
-    ours = {}
+    ours = {_name(1, BEST): layers([16])}
     for n in LAYERS:
-        if n == 1:
-            ours[_name(n, BEST)] = layers([16])
         ours[_name(n, ALONE)] = networks([16] * n)
         ours[_name(n, OF_PAPER)] = [_deeper(params, n) for params in PAPER[DATA]]
     return ours
