@@ -73,7 +73,8 @@ class _Reader:
         Z = self.forest.basis.expand(X)
         values = np.zeros((len(X), model.n_outputs))
         kernels.evaluate(model.leaves(), leaf[None], Z, self.forest.clip, 0, len(X), values)
-        way_to = cache(lambda number: _way_to(tree, number, self.names, self.categories))
+        parents = _parents(tree)
+        way_to = cache(lambda number: _path_conditions(tree, parents, number, self.names, self.categories))
         terms_of = cache(model.coefficients)
         found = []
         for row, number in enumerate(leaf.tolist()):
@@ -127,19 +128,32 @@ def _record(row: int, facts: Record, output: str, **rest: Any) -> Record:
     return {"row": row, "output": output} | facts | {k: v for k, v in empty.items() if k not in facts} | rest
 
 
-def _way_to(tree: Tree, leaf: int, names: Sequence[str], categories: Mapping[int, tuple[Any, ...]]) -> list[str]:
+def _parents(tree: Tree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The split above each split and above each leaf, (splits,) and (leaves,); -1 above the root."""
+    splits, leaves = np.full(len(tree.feature), -1), np.full(tree.n_leaves, -1)
+    for children in (tree.left, tree.right):
+        below, number = children >= 0, np.arange(len(children))
+        splits[children[below]], leaves[~children[~below]] = number[below], number[~below]
+    return splits, leaves
+
+
+def _path_conditions(
+    tree: Tree,
+    parents: tuple[NDArray[np.int64], NDArray[np.int64]],
+    leaf: int,
+    names: Sequence[str],
+    categories: Mapping[int, tuple[Any, ...]],
+) -> list[str]:
     """Conditions on the way from the root to a leaf, one for each feature, in the order of the first split on it."""
     steps: list[tuple[int, bool]] = []
-    child = ~leaf
-    while child != 0 and len(tree.feature):
-        is_left = bool((tree.left == child).any())
-        child = int(np.flatnonzero((tree.left if is_left else tree.right) == child)[0])
-        steps.insert(0, (child, is_left))
-    features = dict.fromkeys(int(tree.feature[split]) for split, _ in steps)
-    return [
-        _condition(tree, [step for step in steps if tree.feature[step[0]] == j], names[j], categories.get(j))
-        for j in features
-    ]
+    child, split = ~leaf, int(parents[1][leaf])
+    while split >= 0:
+        steps.append((split, bool(tree.left[split] == child)))
+        child, split = split, int(parents[0][split])
+    by_feature: dict[int, list[tuple[int, bool]]] = {}
+    for step in reversed(steps):
+        by_feature.setdefault(int(tree.feature[step[0]]), []).append(step)
+    return [_condition(tree, of_feature, names[j], categories.get(j)) for j, of_feature in by_feature.items()]
 
 
 def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categories: tuple[Any, ...] | None) -> str:
@@ -147,7 +161,9 @@ def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categor
     missing = " or missing" if all(tree.missing_left[split] == is_left for split, is_left in steps) else ""
     if categories is not None:
         codes = np.arange(len(categories), dtype=float)
-        kept = np.all([_in_set(tree, split, codes) == is_left for split, is_left in steps], axis=0)
+        kept = np.ones(len(codes), bool)
+        for split, is_left in steps:
+            kept &= _in_set(tree, split, codes) == is_left
         return f"{name} in {{{', '.join(str(categories[code]) for code in np.flatnonzero(kept))}}}{missing}"
     upper = min((tree.threshold[split] for split, is_left in steps if is_left), default=np.inf)
     lower = max((tree.threshold[split] for split, is_left in steps if not is_left), default=-np.inf)

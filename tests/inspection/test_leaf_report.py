@@ -8,6 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from boostbp.inspection.names import Names
+from boostbp.inspection.regressions import leaf_records
+from boostbp.learning.layers import Layer
+from boostbp.learning.network import Network
+from boostbp.trees.basis import Linear
+from boostbp.trees.forest import Forest, Member
+from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaves import LeafModel
+from boostbp.trees.tree import Tree
 from tests.inspection.models import CASES, fitted, raw_output
 
 ROWS = 12
@@ -101,3 +110,19 @@ def test_categories_are_named_and_hidden_units_too():
     assert any(re.fullmatch(r"colour in \{((red|green|blue)(, )?)+\}( or missing)?", way) for way in ways[0])
     assert any("h1_" in way for way in ways[2])
     assert report[0].keys() == report[-1].keys()
+
+
+def test_way_through_a_chain_of_many_splits():
+    """One step up for each split on the way, not a search among all splits."""
+    count = 300_000
+    down = np.append(np.arange(1, count), ~0)
+    tree = Tree.of(np.zeros(count), np.arange(count, 0.0, -1.0), down, ~np.arange(1, count + 1), np.zeros(count, bool))
+    columns = np.zeros(count + 1, np.int32)
+    paths = Paths(np.arange(count + 2, dtype=np.int32), columns, 1)
+    model = LeafModel(paths, np.ones((count + 1, 4)), np.ones(2 * (count + 1)), 1, np.full(count + 1, np.nan))
+    forest = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=Linear())
+    network, names = Network((Layer(forest),), np.zeros(1)), Names(("a",), ("y",), (), False, {})
+    X = np.array([[0.5], [7.5], [count + 1.0]])
+    records = leaf_records(network, X, names, scale=np.ones(1), offset=np.zeros(1))
+    paths = [record["path"] for record in records if record["tree"] == 0]
+    assert paths == [["a <= 1"], ["7 < a <= 8"], ["a > 300000 or missing"]]
