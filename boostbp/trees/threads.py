@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from numbers import Integral
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -21,8 +22,8 @@ def count(n_jobs: int | None) -> int:
     """Number of threads that `n_jobs` asks for: None is 1, negative counts back from all cores (-1: all)."""
     if n_jobs is None:
         return 1
-    if n_jobs == 0:
-        raise ValueError("n_jobs=0 is not a number of threads: give 1 or more, or -1 for all cores.")
+    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise ValueError(f"n_jobs={n_jobs!r} is not a number of threads: give 1 or more, or -1 for all cores.")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
 
