@@ -46,13 +46,18 @@ def take_over(layers: Sequence[GBDTModule], state: Mapping[str, Any]) -> list[fl
         raise ValueError("this is not the state of a GBDTStep: load what its state_dict() gave.")
     if state.get("version") != VERSION:
         raise ValueError(f"the state has version {state.get('version')}, this boostbp reads {VERSION}: update boostbp.")
-    if len(state["layers"]) != len(layers):
-        raise ValueError(f"the state is of {len(state['layers'])} tree layers, and the model has {len(layers)}.")
-    read = [_read(layer, told) for layer, told in zip(layers, state["layers"], strict=True)]
+    try:
+        losses = [float(loss) for loss in state["losses"]]
+        told = list(state["layers"])
+        if len(told) != len(layers):
+            raise ValueError(f"the state is of {len(told)} tree layers, and the model has {len(layers)}.")
+        read = [_read(layer, each) for layer, each in zip(layers, told, strict=True)]
+    except Exception as error:  # whatever a stranger's state makes its reader do
+        raise ValueError(f"the state is damaged, or not of this model: {error or type(error).__name__}") from error
     for layer, progress in zip(layers, read, strict=True):
         layer._gathered.fitted()
         layer._last, layer._momentum, layer._random, layer.expected_rows = progress
-    return [float(loss) for loss in state["losses"]]
+    return losses
 
 
 def _told(layer: GBDTModule) -> dict[str, Any]:
@@ -69,8 +74,10 @@ def _told(layer: GBDTModule) -> dict[str, Any]:
 
 
 def _read(layer: GBDTModule, told: Mapping[str, Any]) -> _Progress:
-    marks, rows, m, m_rows = (_array(told[name]) for name in ("marks", "rows", "momentum", "momentum_rows"))
-    n_rows = told["n_rows"]
+    marks, rows, m_rows = (_array(told[name], np.int64) for name in ("marks", "rows", "momentum_rows"))
+    m, n_rows, expected = _array(told["momentum"], np.float64), told["n_rows"], told["expected_rows"]
+    if expected is not None and (type(expected) is not int or expected < 1):
+        raise ValueError(f"the state expects {expected!r:.99} rows.")
     if n_rows != layer.n_rows:
         raise ValueError(
             f"the state is of trees that were fitted to {n_rows} rows, and these were to {layer.n_rows}: load the "
@@ -79,16 +86,25 @@ def _read(layer: GBDTModule, told: Mapping[str, Any]) -> _Progress:
     if any(part is not None and part.shape != (n_rows,) for part in (marks, rows)) or (
         m is not None and (m.shape[1:] != (layer.out_features,) or (m_rows is not None and m_rows.shape != m.shape[:1]))
     ):
-        raise ValueError("the state has rows or momentum of other sizes than it says: it is damaged.")
+        raise ValueError("the state has rows or momentum of other sizes than it says.")
+    if any(part is not None and (np.diff(part) <= 0).any() for part in (rows, m_rows)):
+        raise ValueError("the state has row numbers that do not ascend.")
+    if m is not None and not np.isfinite(m).all():
+        raise ValueError("the state has momentum that is not finite.")
     random = np.random.default_rng()
     random.bit_generator.state = json.loads(told["random"])
     last = layer._last._replace(marks=None if marks is None else marks.view(np.uint64), rows=rows)
-    return _Progress(last, None if m is None else Momentum(m, m_rows), random, told["expected_rows"])
+    return _Progress(last, None if m is None else Momentum(m, m_rows), random, expected)
 
 
 def _tensor(array: NDArray[Any] | None) -> Any:
     return None if array is None else torch.tensor(array, device="cpu")
 
 
-def _array(tensor: Any) -> NDArray[Any] | None:
-    return None if tensor is None else np.array(tensor.detach().cpu().numpy())
+def _array(tensor: Any, dtype: Any) -> NDArray[Any] | None:
+    if tensor is None:
+        return None
+    array = np.array(tensor.detach().cpu().numpy())
+    if array.dtype != dtype:
+        raise ValueError(f"the state has {array.dtype} in place of {np.dtype(dtype)}.")
+    return array
