@@ -174,13 +174,16 @@ def huge():
         ([("boostbp.json", '{"format": NaN}')], "NaN"),
         ([("boostbp.json", b"\xff\xfe")], "decode"),
         ([("boostbp.json", json.dumps(HEADER))], "its members are not those"),
-        ([("boostbp.json", json.dumps(HEADER)), ("x.npy", b"")], "magic"),
+        ([("boostbp.json", json.dumps(HEADER)), ("x.npy", b"")], "no header of numpy's format"),
         ([("boostbp.json", json.dumps(HEADER)), ("y.npy", npy(np.zeros(2)))], "its members are not those"),
         ([("boostbp.json", json.dumps(HEADER)), ("x.npy", npy(np.zeros(2)) + b"0")], "not consistent"),
         ([("boostbp.json", json.dumps(HEADER)), ("x.npy", npy(np.zeros(2))[:-1])], "not consistent"),
-        ([("boostbp.json", json.dumps(HEADER)), ("x.npy", npy(np.zeros(2, complex)))], "<c16"),
+        ([("boostbp.json", json.dumps(HEADER)), ("x.npy", npy(np.zeros(2, complex)))], "no header of numpy's format"),
         ([("boostbp.json", json.dumps(HEADER)), ("x.npy", npy(np.zeros((2, 2), order="F")))], "not consistent"),
-        ([("boostbp.json", json.dumps(HEADER)), ("x.npy", npy(np.zeros(2), version=(2, 0)))], "another version"),
+        (
+            [("boostbp.json", json.dumps(HEADER)), ("x.npy", npy(np.zeros(2), version=(2, 0)))],
+            "no header of numpy's format",
+        ),
         ([("boostbp.json", json.dumps(HEADER)), ("x.npy", npy(np.array([2], np.uint8).view(bool)))], "truth value"),
         ([("boostbp.json", json.dumps(HEADER)), ("x.npy", huge())], r"1152921504606846976,\), 8 bytes"),
         ([("boostbp.json", json.dumps(HEADER | {"version": "1"})), ("x.npy", npy(np.zeros(2)))], "version 1"),
@@ -197,6 +200,55 @@ def test_compressed_file_is_refused(tmp_path):
     forge(tmp_path / "file", members, zipfile.ZIP_DEFLATED)
     with pytest.raises(ValueError, match="compressed"):
         read(tmp_path / "file")
+
+
+def test_overlapping_members_are_refused(tmp_path):
+    """Two members that state the same bytes would take their memory twice."""
+    path, header = tmp_path / "file", HEADER | {"arrays": ["x", "y"]}
+    forge(path, [("boostbp.json", json.dumps(header)), ("x.npy", npy(np.zeros(9))), ("y.npy", npy(np.zeros(9)))])
+    assert list(read(path).arrays) == ["x", "y"]
+    data = bytearray(path.read_bytes())
+    begin = int.from_bytes(data[-85:-81], "little")  # of the directory, in the zip's last record
+    first, second = (data.index(name, begin) - 46 for name in (b"x.npy", b"y.npy"))
+    data[second + 42 : second + 46] = data[first + 42 : first + 46]
+    data[-64:] = hashlib.sha256(data[:-64]).hexdigest().encode()
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="its members overlap"):
+        read(path)
+
+
+@pytest.mark.parametrize("more", ["before", "between", "comment"])
+def test_bytes_that_belong_to_no_member_are_refused(path, more):
+    data = path.read_bytes()
+    at = {"before": 0, "between": data.index(b"PK\x03\x04", 4), "comment": len(data) - 79}[more]
+    data = data[:at] + b"\0" * 50 + data[at:-64]
+    path.write_bytes(data + hashlib.sha256(data).hexdigest().encode())
+    with pytest.raises(ValueError, match="is not a file of boostbp" if more == "before" else "is not consistent"):
+        read(path)
+
+
+@pytest.mark.parametrize("error", [TypeError("a"), KeyError("b"), RecursionError(), EOFError(), SyntaxError("c")])
+def test_whatever_a_file_makes_its_reader_do_is_a_value_error(path, error):
+    def build(content, arrays):
+        raise error
+
+    with pytest.raises(ValueError, match="is not consistent"):
+        archive.load(path, build, kind="model", version=1)
+
+
+def test_arrays_are_taken_by_name_type_and_shape():
+    arrays = {"x": np.zeros((2, 3)), "y": np.zeros(2, np.int32)}
+    assert archive.take(arrays, "x", float, (None, 3)).shape == (2, 3)
+    for name, dtype, shape in (("x", float, (2, 3)), ("y", "i8", (2,)), ("y", "i4", (3,))):
+        with pytest.raises(ValueError, match=f"'{name}' is missing|{name} is int32"):
+            archive.take(dict(arrays), name, dtype, shape)
+
+
+def test_foreign_file_without_an_end_is_refused_at_once():
+    if not os.path.exists("/dev/zero"):
+        pytest.skip("needs /dev/zero")
+    with pytest.raises(ValueError, match="is not a file of boostbp"):
+        read("/dev/zero")
 
 
 def test_failed_write_leaves_the_old_file(path, monkeypatch):

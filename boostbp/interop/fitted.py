@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.archive import Arrays, take
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier
 from boostbp.inputs.schema import Schema
 from boostbp.inspection import Summary
@@ -15,11 +17,17 @@ from boostbp.learning.stored import history_from, history_of, loss_from, loss_of
 
 __all__ = ["Arrays", "fitted_from", "fitted_of"]
 
-Arrays = dict[str, NDArray[Any]]
-
 _OUTPUT_CONFIG = "_sklearn_output_config"  # where scikit-learn keeps what set_output set
-_LONGEST_LABEL = 1 << 16
+_OUTPUTS = [{"transform": container} for container in ("default", "pandas", "polars")]
 _SUMMARY = tuple(field.name for field in fields(Summary))
+_LABELS = (bool, int, float, str)
+_LABEL_DTYPES = (
+    "U",
+    "|O",
+    "|b1",
+    *(f"{'|' if size == 1 else '<'}{sign}{size}" for sign in "iu" for size in (1, 2, 4, 8)),
+)
+_LABEL_DTYPES += ("<f2", "<f4", "<f8")
 _SCALED = {"shift": "_shift", "spread": "_spread"}
 
 
@@ -64,6 +72,7 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
     ValueError
         If they do not fit together.
     """
+    _require(set(state) == _of_kind(kind), f"it holds {sorted(state)}")
     network = network_from(state["network"], arrays)
     schema = Schema.from_dict(state["schema"])
     history = history_from(state["history"])
@@ -77,21 +86,23 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
         "history_": history,
         "n_iter_": len(history) - 1,
         "n_features_in_": schema.n_features,
-        "feature_summary_": Summary(*(_numbers(arrays, f"summary.{name}", schema.n_features) for name in _SUMMARY)),
+        "feature_summary_": Summary(
+            *(take(arrays, f"summary.{name}", float, (schema.n_features,)) for name in _SUMMARY)
+        ),
     }
     names = state["feature_names"]
     if names is not None:
         _require(list(map(type, names)) == [str] * schema.n_features, f"feature_names are {names!r}")
         found["feature_names_in_"] = np.array(names, object)
     if state["set_output"] is not None:
-        _require(isinstance(state["set_output"], dict), f"set_output is {state['set_output']!r}")
+        _require(state["set_output"] in _OUTPUTS, f"set_output is {state['set_output']!r:.99}")
         found[_OUTPUT_CONFIG] = state["set_output"]
     if issubclass(kind, BoostBPClassifier):
         found["classes_"] = _labels_from(state["classes"])
         expected = 1 if len(found["classes_"]) == 2 else len(found["classes_"])
         _require(n_outputs == expected, f"{len(found['classes_'])} classes and {n_outputs} outputs")
     else:
-        found |= {attribute: _numbers(arrays, name, n_outputs) for name, attribute in _SCALED.items()}
+        found |= {attribute: take(arrays, name, float, (n_outputs,)) for name, attribute in _SCALED.items()}
     if issubclass(kind, BoostBPAutoencoder):
         _require(n_outputs == schema.n_features, f"{n_outputs} outputs for {schema.n_features} features")
         return found
@@ -103,26 +114,31 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
     return found
 
 
+def _of_kind(kind: type) -> set[str]:
+    """What is stored of the fitted state of such an estimator."""
+    common = {"network", "schema", "feature_names", "history", "set_output"}
+    if issubclass(kind, BoostBPAutoencoder):
+        return common
+    return common | {"loss", "classes" if issubclass(kind, BoostBPClassifier) else "one_dimensional"}
+
+
 def _labels_of(classes: NDArray[Any]) -> dict[str, Any]:
     values = classes.tolist()
-    if not all(type(value) in (bool, int, float, str) for value in values):
+    if not all(type(value) in _LABELS for value in values):
         raise ValueError(f"classes_={classes!r} cannot be stored: the labels must be text, numbers or truth values.")
-    return {"dtype": classes.dtype.newbyteorder("<").str, "values": values}
+    text = classes.dtype.kind == "U"  # as long as the longest label, which alone a file proves
+    return {"dtype": "U" if text else classes.dtype.newbyteorder("<").str, "values": values}
 
 
 def _labels_from(facts: dict[str, Any]) -> NDArray[Any]:
-    values, dtype = facts["values"], np.dtype(facts["dtype"])
-    plain = isinstance(values, list) and all(type(value) in (bool, int, float, str) for value in values)
-    _require(plain and dtype.kind in "biufUO" and dtype.itemsize <= 4 * _LONGEST_LABEL, f"the classes are {facts!r}")
-    labels = np.array(values, dtype)
-    _require(len(labels) >= 2 and labels.tolist() == values, f"the classes are {facts!r}")
-    return labels.astype(dtype.newbyteorder("="))
-
-
-def _numbers(arrays: Arrays, name: str, count: int) -> NDArray[np.float64]:
-    array = arrays[name]
-    _require(array.dtype == np.float64 and array.shape == (count,), f"{name} is {array.dtype}, {array.shape}")
-    return array
+    values, kind = facts["values"], facts["dtype"]
+    good = isinstance(values, list) and all(type(value) in _LABELS for value in values) and kind in _LABEL_DTYPES
+    _require(good and len(facts) == 2, f"the classes are {facts!r:.999}")
+    labels = np.array(values, kind)
+    alike = labels.shape == (len(values),) and labels.tolist() == values
+    sorted_ = len(values) >= 2 and all(a < b for a, b in pairwise(values))
+    _require(alike and sorted_, f"the classes are {facts!r:.999}")
+    return labels.astype(labels.dtype.newbyteorder("="))
 
 
 def _require(good: bool, what: str) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from boostbp import plain
+from boostbp.estimators.parameters import settings_of
 from boostbp.learning.losses import Loss
 from boostbp.learning.stored import loss_from, loss_of
 from boostbp.trees.basis import Constant, Linear, Quadratic
 
-__all__ = ["parameters_from", "parameters_of"]
+__all__ = ["check_parameters", "parameters_from", "parameters_of"]
 
 _OF_A_RUN = ("callbacks", "checkpoint")  # belong to the process that trained, not to the model
 _BASES: dict[str, Any] = {"constant": Constant, "linear": Linear, "quadratic": Quadratic}
@@ -43,9 +44,23 @@ def parameters_from(facts: dict[str, Any]) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If a value is none.
+        If a value is none, or belongs to a run: a file must not say where the next fit writes.
     """
+    of_a_run = sorted(set(facts) & set(_OF_A_RUN))
+    if of_a_run:
+        raise ValueError(f"it holds the parameters {', '.join(of_a_run)}, which are never stored")
     return {name: _decoded(value) for name, value in facts.items()}
+
+
+def check_parameters(estimator: Any) -> None:
+    """Check the parameters of a fitted estimator as `fit` would.
+
+    Raises
+    ------
+    ValueError
+        If one is out of bounds; it is named.
+    """
+    settings_of(estimator, 1, len(estimator.network_.baseline), 0)
 
 
 def _encoded(value: Any) -> Any:

@@ -12,7 +12,7 @@ The file is an `boostbp.archive`, kind "model", version 1. Its content is
   ``shift``, ``spread`` and, of the training rows, ``summary.NAME`` with the names in `Summary`.
 
 Reading executes nothing from the file, needs no boosting library, and checks all sizes and indices before
-compiled code sees them.
+compiled code sees them. A loaded estimator has no path that the file named: `checkpoint` is None.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from boostbp import archive
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.interop.fitted import Arrays, fitted_from, fitted_of
-from boostbp.interop.parameters import parameters_from, parameters_of
+from boostbp.interop.parameters import check_parameters, parameters_from, parameters_of
 
 __all__ = ["load", "save"]
 
@@ -52,7 +52,7 @@ def save(estimator: BaseBoostBP, path: Path) -> None:
     Raises
     ------
     ValueError
-        If a parameter holds code of your own (a basis, loss, backend or metric); it is named.
+        If a parameter holds code of your own (a basis, loss, backend or metric), or is out of bounds; it is named.
     TypeError
         If `estimator` is something else, such as a mixture with a neural network, which pickle keeps.
     sklearn.exceptions.NotFittedError
@@ -78,6 +78,7 @@ def save(estimator: BaseBoostBP, path: Path) -> None:
             f"{name} cannot be stored: give a fitted {known}, nothing derived, or keep it by pickle or joblib."
         )
     check_is_fitted(estimator)
+    check_parameters(estimator)  # as `load` does, which would refuse a value that was set after the fit
     facts, arrays = fitted_of(estimator)
     content = {"estimator": name, "parameters": parameters_of(estimator), **facts}
     archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays)
@@ -103,17 +104,15 @@ def load(path: Path) -> Any:
     OSError
         If it cannot be read.
     """
-    content, arrays = archive.read(path, kind=KIND, version=VERSION)
-    try:
-        return _rebuilt(content, arrays)
-    except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
-        raise ValueError(f"{str(path)!r} is not consistent: {error}") from error
+    return archive.load(path, _rebuilt, kind=KIND, version=VERSION)
 
 
 def _rebuilt(content: Any, arrays: Arrays) -> BaseBoostBP:
-    if content["estimator"] not in _CLASSES:
-        raise ValueError(f"estimator {content['estimator']!r} is not one of {', '.join(sorted(_CLASSES))}.")
-    estimator: BaseBoostBP = _CLASSES[content["estimator"]](**parameters_from(content["parameters"]))
-    for name, value in fitted_from(type(estimator), content, arrays).items():
+    kind = _CLASSES[content["estimator"]]
+    parameters, state = content["parameters"], dict(content)
+    del state["parameters"], state["estimator"]
+    estimator: BaseBoostBP = kind(**parameters_from(parameters))
+    for name, value in fitted_from(kind, state, arrays).items():
         setattr(estimator, name, value)
+    check_parameters(estimator)
     return estimator

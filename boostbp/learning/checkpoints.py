@@ -8,23 +8,25 @@ for i = 1 .. L, and those of the network as it stands, ``now.NAME``, of the best
 
 from __future__ import annotations
 
+import math
 import operator
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp import archive, aside, plain
+from boostbp.archive import Arrays, take
+from boostbp.learning.history import History
 from boostbp.learning.network import Network
 from boostbp.learning.state import State
 from boostbp.learning.stored import history_from, history_of, network_from, network_of
 
 __all__ = ["find", "read", "write"]
 
-Arrays = dict[str, NDArray[Any]]
 KIND, VERSION = "checkpoint", 1
 
 
@@ -73,11 +75,8 @@ def read(path: str | os.PathLike[str]) -> State:
     OSError
         If it cannot be read.
     """
-    content, arrays = archive.read(path, kind=KIND, version=VERSION)
-    try:
-        return replace(_state(content, arrays), origin=f"checkpoint={str(path)!r}")
-    except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
-        raise ValueError(f"{str(path)!r} is not consistent: {error}") from error
+    state = archive.load(path, _state, kind=KIND, version=VERSION)
+    return replace(state, origin=f"checkpoint={str(path)!r}")
 
 
 def find(path: Path | None) -> State | None:
@@ -89,50 +88,83 @@ def find(path: Path | None) -> State | None:
 
 
 def _state(content: Any, arrays: Arrays) -> State:
-    network = _network(content["now"], arrays, "now.")
-    sizes = [layer.forest.n_outputs for layer in network.layers]
-    rows = len(arrays["h1"])
-    for i, size in enumerate(sizes, start=1):
-        for name in "hgm":
-            array = arrays[f"{name}{i}"]
-            if array.dtype != np.float64 or array.shape != (rows, size):
-                raise ValueError(f"{name}{i} is {array.dtype}, {array.shape}, not float64, {(rows, size)}.")
-    drift, r2, best_score, elapsed, since, loss, quiet_epoch = plain.decode(content["numbers"])
-    networks = {"now": network}
-    for role in ("best", "calmest"):
-        fact = content[role]
-        if fact is not None:
-            networks[role] = networks[fact] if isinstance(fact, str) else _network(fact, arrays, f"{role}.")
+    keys = {"epoch", "now", "best", "calmest", "numbers", "random", "history", "fingerprint"}
+    if not isinstance(content, dict) or set(content) != keys:
+        raise ValueError(f"its content is {content!r:.999}")
+    networks = _networks(content, arrays)
+    sizes = _sizes(networks["now"])
+    hidden = len(sizes) - 1
+    history = history_from(content["history"], hidden=hidden)
+    if content["epoch"] != len(history) - 1 or history.choice is not None:
+        raise ValueError(f"epoch {content['epoch']!r:.99} and a history of {len(history)} epochs")
+    rows = len(arrays["h1"]) if "h1" in arrays else 0
+    h, g, m = ([_finite(arrays, f"{name}{i}", rows, size) for i, size in enumerate(sizes, start=1)] for name in "hgm")
     random = plain.decode(content["random"])
     np.random.default_rng().bit_generator.state = random
-    numbers = range(1, len(sizes) + 1)
-    history = history_from(content["history"])
-    if content["epoch"] != len(history) - 1:
-        raise ValueError(f"epoch {content['epoch']} and a history of {len(history)} epochs")
+    fingerprint = content["fingerprint"]
+    if not isinstance(fingerprint, dict) or not all(isinstance(value, str) for value in fingerprint.values()):
+        raise ValueError(f"its fingerprint is {fingerprint!r:.999}")
+    drift, r2, best_score, elapsed, since, loss, quiet_epoch = _numbers(plain.decode(content["numbers"]), history)
     return State(
         content["epoch"],
-        tuple(arrays[f"h{i}"] for i in numbers),
-        tuple(arrays[f"g{i}"] for i in numbers),
-        tuple(arrays[f"m{i}"] for i in numbers),
+        tuple(h),
+        tuple(g),
+        tuple(m),
         drift,
         r2,
         random,
-        network,
+        networks["now"],
         networks["best"],
         best_score,
         (loss, networks.get("calmest"), quiet_epoch),
         history,
         elapsed,
-        dict(content["fingerprint"]),
+        dict(fingerprint),
         since,
     )
+
+
+def _networks(content: Mapping[str, Any], arrays: Arrays) -> dict[str, Network]:
+    """The networks by their roles, of one shape: the present one, the best, and perhaps that of the least loss."""
+    networks: dict[str, Network] = {}
+    for role in ("now", "best", "calmest"):
+        fact = content[role]
+        if fact is None and role == "calmest":
+            continue
+        networks[role] = networks[fact] if isinstance(fact, str) else network_from(fact, arrays, f"{role}.")
+    now = networks["now"]
+    for network in networks.values():
+        alike = network.skip == now.skip and _sizes(network) == _sizes(now)
+        if not alike or network.layers[0].forest.n_features != now.layers[0].forest.n_features:
+            raise ValueError("its networks are of different shapes")
+    return networks
+
+
+def _sizes(network: Network) -> list[int]:
+    return [layer.forest.n_outputs for layer in network.layers]
+
+
+def _finite(arrays: Arrays, name: str, rows: int, size: int) -> Any:
+    array = take(arrays, name, float, (rows, size))
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} is not finite")
+    return array
+
+
+def _numbers(numbers: Any, history: History) -> tuple[Any, ...]:
+    """What stands beside the networks, as `write` orders it: movements, refits, scores, seconds and epochs."""
+    if not isinstance(numbers, list) or len(numbers) != 7:
+        raise ValueError(f"its numbers are {numbers!r:.999}")
+    drift, r2, best_score, elapsed, since, loss, quiet_epoch = numbers
+    last, epochs = history[-1], range(-1, len(history))
+    good = (drift, r2) == (last.drift, last.r2) or repr((drift, r2)) == repr((last.drift, last.r2))  # NaN is not NaN
+    good &= all(type(number) is float for number in (best_score, elapsed, loss)) and math.isfinite(elapsed)
+    good &= type(since) is int and type(quiet_epoch) is int and since in epochs and quiet_epoch in epochs
+    if not good:
+        raise ValueError(f"its numbers are {numbers!r:.999}")
+    return tuple(numbers)
 
 
 def _same(one: Network, other: Network) -> bool:
     """Whether two networks are made of the same objects."""
     return len(one.layers) == len(other.layers) and all(map(operator.is_, one.layers, other.layers))
-
-
-def _network(facts: Any, arrays: Arrays, prefix: str) -> Network:
-    parts = {name.removeprefix(prefix): part for name, part in arrays.items() if name.startswith(prefix)}
-    return network_from(facts, parts)

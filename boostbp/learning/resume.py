@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from boostbp.learning.layers import Fit, Trace
+from boostbp.learning.layers.rounds import structure_of_another
 from boostbp.learning.network import seen
 from boostbp.learning.run import Run
 from boostbp.learning.state import State
@@ -49,6 +50,7 @@ def restore(state: State, run: Run, watch: Watch, fingerprint: Mapping[str, str]
         If the state is of other data or other parameters; the message says which.
     """
     _check(state, run.settings.epochs, fingerprint)
+    _check_shapes(state, run)
     threads = run.settings.n_threads
     run.epoch, run.drift, run.r2, run.losses = state.epoch, state.drift, state.r2, state.history.loss
     run.h = [run.table.X, *state.h]
@@ -83,6 +85,22 @@ def _check(state: State, epochs: int, fingerprint: Mapping[str, str]) -> None:
         raise ValueError(
             f"epochs={epochs} is less than the {state.epoch} epochs of {state.origin}: give a larger number."
         )
+
+
+def _check_shapes(state: State, run: Run) -> None:
+    """Refuse arrays and trees of other sizes than this training's: a file may state another's fingerprint."""
+    table, settings, wrong = run.table, run.settings, ""
+    sizes = (*settings.units, run.y.shape[1])
+    shapes = [h.shape for h in state.h]
+    if shapes != [(len(table.X), size) for size in sizes]:
+        wrong = f"hidden variables of the shapes {shapes}"
+    elif state.network.skip != settings.skip or state.network.layers[0].forest.n_features != table.X.shape[1]:
+        wrong = f"a network of {state.network.layers[0].forest.n_features} features"
+    else:
+        for layer, of_layer in zip(state.network.layers, settings.layers, strict=True):
+            wrong = wrong or structure_of_another(layer.forest, of_layer)
+    if wrong:
+        raise ValueError(f"{state.origin} is not consistent: it holds {wrong}. Start anew without it.")
 
 
 def _is_digest(text: str) -> bool:

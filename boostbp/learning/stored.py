@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from boostbp import plain
+from boostbp.archive import Arrays, take
 from boostbp.learning import losses
 from boostbp.learning.history import Candidate, Choice, Epoch, History, Stop
 from boostbp.learning.layers import Layer
@@ -18,8 +17,6 @@ from boostbp.learning.network import Network
 from boostbp.trees import packed
 
 __all__ = ["history_from", "history_of", "loss_from", "loss_of", "network_from", "network_of"]
-
-Arrays = dict[str, NDArray[Any]]
 
 _LOSSES: dict[str, Any] = {
     loss.name: loss
@@ -52,29 +49,28 @@ def network_of(network: Network) -> tuple[Any, Arrays]:
     return {"layers": facts, "skip": network.skip}, arrays
 
 
-def network_from(facts: Any, arrays: Mapping[str, NDArray[Any]]) -> Network:
+def network_from(facts: Any, arrays: Arrays, prefix: str = "") -> Network:
     """The network that `network_of` described.
+
+    Parameters
+    ----------
+    arrays : dict
+        Those of the network, whose names begin with `prefix`, are taken out of it.
 
     Raises
     ------
     ValueError
         If it does not fit together.
     """
-    layers = []
-    for i, fact in enumerate(facts["layers"]):
-        prefix = f"layer{i}."
-        parts = {name.removeprefix(prefix): part for name, part in arrays.items() if name.startswith(prefix)}
-        layers.append(Layer(packed.unpack(fact, parts)))
-    baseline, skip = arrays["baseline"], facts["skip"]
-    if type(skip) is not bool:
-        raise ValueError(f"This is not a network: skip={skip!r}.")
+    _require_keys(facts, {"layers", "skip"}, "a network")
+    if type(facts["skip"]) is not bool or not isinstance(facts["layers"], list) or not facts["layers"]:
+        raise ValueError(f"This is not a network: skip={facts['skip']!r:.99}, layers={facts['layers']!r:.99}.")
+    layers = tuple(Layer(packed.unpack(fact, arrays, f"{prefix}layer{i}.")) for i, fact in enumerate(facts["layers"]))
     sizes = [layer.forest.n_outputs for layer in layers]
-    beside = layers[0].forest.n_features if skip and layers else 0
-    if not layers or [layer.forest.n_features - beside for layer in layers[1:]] != sizes[:-1]:
+    beside = layers[0].forest.n_features if facts["skip"] else 0
+    if [layer.forest.n_features - beside for layer in layers[1:]] != sizes[:-1]:
         raise ValueError(f"This is not a network: layers with {sizes} outputs do not stand on one another.")
-    if baseline.dtype != np.float64 or baseline.shape != (sizes[-1],):
-        raise ValueError(f"This is not a network: baseline is {baseline.dtype}, {baseline.shape}.")
-    return Network(tuple(layers), baseline, skip)
+    return Network(layers, take(arrays, f"{prefix}baseline", float, (sizes[-1],)), facts["skip"])
 
 
 def history_of(history: History) -> Any:
@@ -99,55 +95,101 @@ def _choice_of(choice: Choice) -> Any:
     return {"candidates": candidates, **numbers, "hurried": choice.hurried}
 
 
-def _choice_from(fact: Any) -> Choice:
+def _choice_from(fact: Any, names: Sequence[str]) -> Choice:
+    """The choice that `_choice_of` described, of a history that scores evaluation sets of these names."""
+    _require_keys(fact, {"candidates", "gain", "error", "metrics", "hurried"}, "a choice")
+    values = {name: plain.decode(value) for name, value in fact.items()}
+    if not all(map(_is_candidate, values["candidates"])):
+        raise ValueError(f"This is not a choice: it has the candidates {values['candidates']!r:.999}.")
     candidates = tuple(
-        Candidate(
-            str(name), float(plain.decode(loss)), float(plain.decode(weight)), None if stack is None else str(stack)
-        )
-        for name, loss, weight, stack in fact["candidates"]
+        Candidate(name, float(loss), float(weight), stack) for name, loss, weight, stack in values["candidates"]
     )
-    gain, error = (float(plain.decode(fact[name])) for name in ("gain", "error"))
-    metrics = dict(plain.decode(fact["metrics"])) if "metrics" in fact else {}
-    return Choice(candidates, gain, error, bool(fact["hurried"]), metrics)
+    metrics = values["metrics"]
+    good = _numbers(values["gain"], values["error"]) and type(values["hurried"]) is bool
+    if not good or not _is_scores(metrics) or (metrics and list(metrics) != list(names)):
+        raise ValueError(f"This is not a choice: it holds {values!r:.999}.")
+    return Choice(candidates, float(values["gain"]), float(values["error"]), values["hurried"], metrics)
 
 
-def history_from(facts: Any) -> History:
+def _is_candidate(fact: Any) -> bool:
+    if not isinstance(fact, list) or len(fact) != 4:
+        return False
+    name, loss, weight, stack = fact
+    named = isinstance(name, str) and isinstance(stack, str | None)
+    return named and _numbers(loss, weight) and 0.0 <= weight <= 1.0 + 1e-9
+
+
+def history_from(facts: Any, *, hidden: int | None = None) -> History:
     """The history that `history_of` described.
+
+    Parameters
+    ----------
+    hidden : int, optional
+        Number of hidden layers that its epochs must tell of.
 
     Raises
     ------
     ValueError
-        If an epoch lacks a field, or holds one of another type.
+        If an epoch lacks a field, holds one of another type, or tells of other layers or evaluation sets.
     """
+    _require_keys(facts, {"epochs", "best_epoch", "stop", "metric", "choice", "refitted"}, "a history")
     epochs = [_epoch(fact) for fact in facts["epochs"]]
-    if [epoch.epoch for epoch in epochs] != list(range(len(epochs))) or facts["best_epoch"] not in range(len(epochs)):
-        raise ValueError("This is not a history: its epochs do not follow one another.")
-    if facts["stop"] not in Stop.__members__ or not isinstance(facts["metric"], str):
-        raise ValueError(f"This is not a history: stop={facts['stop']!r}, metric={facts['metric']!r}.")
-    choice = None if facts["choice"] is None else _choice_from(facts["choice"])
-    refitted = bool(facts.get("refitted", False))
-    return History(epochs, facts["best_epoch"], Stop[facts["stop"]], facts["metric"], choice, refitted)
+    best = facts["best_epoch"]
+    consecutive = [epoch.epoch for epoch in epochs] == list(range(len(epochs)))
+    if not consecutive or type(best) is not int or not 0 <= best < len(epochs):
+        raise ValueError("This is not a history: its epochs do not follow one another, or the best is none of them.")
+    n_hidden = len(epochs[0].spreads) if hidden is None else hidden
+    names = list(epochs[0].metrics)
+    for epoch in epochs:
+        if not _fits_layers(epoch, n_hidden) or list(epoch.metrics) != names:
+            raise ValueError(f"This is not a history of {n_hidden} hidden layers scored on {names}: it holds {epoch}.")
+    words = isinstance(facts["stop"], str) and facts["stop"] in Stop.__members__ and isinstance(facts["metric"], str)
+    if not words or type(facts["refitted"]) is not bool or (names and not facts["metric"]):
+        raise ValueError(f"This is not a history: stop={facts['stop']!r:.99}, metric={facts['metric']!r:.99}.")
+    choice = None if facts["choice"] is None else _choice_from(facts["choice"], names)
+    return History(epochs, best, Stop[facts["stop"]], facts["metric"], choice, facts["refitted"])
+
+
+def _fits_layers(epoch: Epoch, hidden: int) -> bool:
+    """Whether an epoch has a number for each hidden layer; the start of a training moves and refits nothing."""
+    per_layer = (epoch.gradient_norms, epoch.dead, epoch.drift, epoch.spreads, epoch.explained, epoch.explained_held)
+    refits = len(epoch.r2) == (0 if epoch.epoch == 0 else hidden + 1)
+    return refits and all(len(numbers) == hidden for numbers in per_layer)
 
 
 def _epoch(fact: Any) -> Epoch:
+    _require_keys(fact, {field.name for field in fields(Epoch)}, "an epoch")
     values = {name: plain.decode(value) for name, value in fact.items()}
-    if set(values) != {field.name for field in fields(Epoch)}:
-        raise ValueError(f"This is not an epoch: it holds {sorted(values)}.")
     for field in fields(Epoch):
         if not _fits(values[field.name], str(field.type)):
-            raise ValueError(f"This is not an epoch: {field.name}={values[field.name]!r}.")
+            raise ValueError(f"This is not an epoch: {field.name}={values[field.name]!r:.99}.")
     return Epoch(**values)
 
 
 def _fits(value: Any, annotation: str) -> bool:
-    """Whether a value is an int, a float, a tuple or a dict as a field of `Epoch` says."""
-    kind = {"int": int, "float": float, "str": str, "bool": bool}.get(annotation)
-    if kind is not None:
-        return type(value) is kind or (kind is float and type(value) is int)
-    parts = list(value.values()) if annotation.startswith("dict") and isinstance(value, dict) else value
-    if not isinstance(parts, list | tuple) or isinstance(parts, tuple) != annotation.startswith("tuple"):
-        return False
-    return all(type(part) in (int, float, bool, str) for part in parts)
+    """Whether a value is what a field of `Epoch` says: a number, numbers, or scores by name."""
+    if annotation == "int":
+        return type(value) is int
+    if annotation == "float":
+        return _numbers(value)
+    if annotation.startswith("dict"):
+        return _is_scores(value)
+    return isinstance(value, tuple) and _numbers(*value)
+
+
+def _is_scores(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(name, str) for name in value) and _numbers(*value.values())
+
+
+def _numbers(*values: Any) -> bool:
+    """Whether all are numbers that a float can be: infinite ones and NaN are some."""
+    return all(type(value) is float or (type(value) is int and math.isfinite(float(value))) for value in values)
+
+
+def _require_keys(facts: Any, keys: set[str], what: str) -> None:
+    if not isinstance(facts, dict) or set(facts) != keys:
+        held = sorted(facts) if isinstance(facts, dict) else facts
+        raise ValueError(f"This is not {what}: it holds {held!r:.999}.")
 
 
 def loss_of(loss: Loss) -> Any:
@@ -171,11 +213,12 @@ def loss_from(facts: Any) -> Loss:
     ValueError
         If there is none with such a name and parameters.
     """
-    if facts["name"] not in _LOSSES:
-        raise ValueError(f"This is not a loss: {facts['name']!r}.")
+    _require_keys(facts, {"name", "parameters"}, "a loss")
+    if not isinstance(facts["name"], str) or facts["name"] not in _LOSSES:
+        raise ValueError(f"This is not a loss: {facts['name']!r:.99}.")
     parameters = plain.decode(facts["parameters"])
     try:
         loss: Loss = _LOSSES[facts["name"]](**parameters)
     except TypeError as error:
-        raise ValueError(f"This is not a loss: {facts['name']!r} with {parameters!r}.") from error
+        raise ValueError(f"This is not a loss: {facts['name']!r} with {parameters!r:.99}.") from error
     return loss

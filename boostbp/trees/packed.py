@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.archive import Arrays, take
 from boostbp.trees import kernels
-from boostbp.trees.basis import Basis, Constant, Linear, Quadratic
-from boostbp.trees.forest import Forest
+from boostbp.trees.basis import Basis, Constant, Elementwise, Linear, Quadratic
+from boostbp.trees.forest import Forest, Grown
+from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaves import LeafModel
+from boostbp.trees.tree import Tree, Trees
 
-__all__ = ["pack", "unpack"]
-
-Arrays = Mapping[str, NDArray[Any]]
+__all__ = ["facts_of", "pack", "unpack"]
 
 _BASES: dict[str, Basis] = {"constant": Constant(), "linear": Linear(), "quadratic": Quadratic()}
-_MOST_OUTPUTS = 1 << 31  # sizes of leaves stay far from the end of int64
+_OWN = "own functions"
+_MOST = 1 << 31  # sizes stay far from the end of int64, and of int32 where splits hold features
 _NODES = {
     "feature": "i4",
     "threshold": "f8",
@@ -40,56 +44,114 @@ _LEAVES = {
     "fallback": "f8",
 }
 _DTYPES = {"tree_split": "i8", "gain": "f8", **_NODES, **_LEAVES}
+_WIDE = {"tree_output": 2, "frame": 4}  # columns of those that have any
+_FACTS = {"n_features", "n_outputs", "basis", "functions", "clip", "n_base"}
 
 
-def pack(forest: Forest) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Arrays]:
     """What JSON holds of a forest, and its arrays by their names in `Forest`, `Nodes` and `Leaves`.
+
+    An output that no tree serves gets a tree of one leaf, 0, so that a reader can tell from the arrays how many
+    outputs there are.
+
+    Parameters
+    ----------
+    functions : bool
+        Whether the basis may be functions of the user's own, which are left out: the reader must have them.
 
     Raises
     ------
     ValueError
-        If its basis has functions of the user's own.
+        If its basis has functions of the user's own, and may not.
     """
-    name = next((name for name, basis in _BASES.items() if type(basis) is type(forest.basis)), None)
-    if name is None:
+    if isinstance(forest.basis, Elementwise) and not functions:
         raise ValueError(
             f"basis={forest.basis!r} cannot be stored: its functions are code, which a file of data does not hold. "
             "Use basis='linear' or 'quadratic', or keep the model by pickle."
         )
-    facts = {"n_features": forest.n_features, "n_outputs": forest.n_outputs, "basis": name, "clip": bool(forest.clip)}
-    facts["n_base"] = forest.n_base
+    forest = _serving_all(forest)
+    facts = {
+        "n_features": forest.n_features,
+        "n_outputs": forest.n_outputs,
+        **facts_of(forest.basis),
+        "clip": bool(forest.clip),
+        "n_base": forest.n_base,
+    }
     nodes, leaves = forest.nodes._asdict(), forest.leaves._asdict()
     return facts, {"tree_split": forest.tree_split, "gain": forest.gain, **nodes, **leaves}
 
 
-def unpack(facts: Mapping[str, Any], arrays: Arrays) -> Forest:
+def facts_of(basis: Basis) -> dict[str, Any]:
+    """What `pack` says of a basis: its name, and how many functions of the user's own it has."""
+    if isinstance(basis, Elementwise):
+        return {"basis": _OWN, "functions": basis.columns_per_feature}
+    return {"basis": next(name for name, known in _BASES.items() if type(known) is type(basis)), "functions": 0}
+
+
+def _serving_all(forest: Forest) -> Forest:
+    first, served = forest.leaves.tree_output.T
+    idle = np.ones(forest.n_outputs, bool)
+    for begin, count in zip(first.tolist(), served.tolist(), strict=True):
+        idle[begin : begin + count] = False
+    if not idle.any():
+        return forest
+    nothing = LeafModel(Paths.everywhere(np.empty(0, np.int32)), np.empty((0, 4)), np.zeros(1), 1, np.array([np.nan]))
+    stumps = [Grown(Trees.of([Tree.stump()]), nothing.leaves(output)) for output in np.flatnonzero(idle).tolist()]
+    parts = [Grown(forest.trees, forest.leaves), *stumps]
+    whole = Forest.of(parts, n_features=forest.n_features, n_outputs=forest.n_outputs, basis=forest.basis)
+    return replace(whole, clip=forest.clip, n_base=forest.n_base)
+
+
+def unpack(
+    facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functions: Elementwise | None = None
+) -> Forest:
     """The forest that `pack` described.
+
+    Parameters
+    ----------
+    arrays : dict
+        Those of the forest are taken out of it.
+    prefix : str
+        What stands before their names.
+    functions : Elementwise, optional
+        The basis of a forest on functions of the user's own, and of no other.
 
     Raises
     ------
     ValueError
         If an index leads out of its array, a walk down a tree does not end, or sizes disagree.
     """
-    facts = {"n_base": 0, **facts}  # files of the first versions did not say
-    _require(set(facts) == {"n_features", "n_outputs", "basis", "clip", "n_base"}, f"it states {sorted(facts)}")
-    _require(type(facts["clip"]) is bool and facts["basis"] in _BASES, f"basis {facts['basis']!r}")
-    for name in ("n_features", "n_outputs", "n_base"):
-        _require(type(facts[name]) is int and 0 <= facts[name] < _MOST_OUTPUTS, f"{name} is {facts[name]!r}")
-    _require(set(arrays) == set(_DTYPES), f"it has the arrays {sorted(arrays)}")
-    for name, dtype in _DTYPES.items():
-        axes = 2 if name in ("tree_output", "frame") else 1
-        fits = arrays[name].dtype == dtype and arrays[name].ndim == axes and arrays[name].flags.c_contiguous
-        _require(fits, f"{name} is {arrays[name].dtype}, {arrays[name].shape}")
-    nodes = kernels.Nodes(*(arrays[name] for name in kernels.Nodes._fields))
-    leaves = kernels.Leaves(*(arrays[name] for name in kernels.Leaves._fields))
-    tree_split = arrays["tree_split"]
+    basis = _basis(facts, functions)
+    parts = {
+        name: take(arrays, prefix + name, dtype, (None, _WIDE[name]) if name in _WIDE else (None,))
+        for name, dtype in _DTYPES.items()
+    }
+    nodes = kernels.Nodes(*(parts[name] for name in kernels.Nodes._fields))
+    leaves = kernels.Leaves(*(parts[name] for name in kernels.Leaves._fields))
+    tree_split = parts["tree_split"]
+    n_features, n_outputs, n_base = facts["n_features"], facts["n_outputs"], facts["n_base"]
     _check_starts("tree_split", tree_split, len(leaves.tree_degree), len(nodes.feature))
-    _check_nodes(nodes, tree_split, facts["n_features"])
-    _require(len(arrays["gain"]) == len(nodes.feature), "gain has another length than the splits")
-    _check_leaves(leaves, tree_split, facts["n_features"], facts["n_outputs"])
-    _require(facts["n_base"] < len(tree_split), f"n_base is {facts['n_base']}")
-    sizes, basis = (facts["n_features"], facts["n_outputs"]), _BASES[facts["basis"]]
-    return Forest(*sizes, basis, facts["clip"], tree_split, nodes, leaves, arrays["gain"], facts["n_base"])
+    _check_nodes(nodes, tree_split, n_features)
+    _require(len(parts["gain"]) == len(nodes.feature), "gain has another length than the splits")
+    _check_leaves(leaves, tree_split, n_features * basis.columns_per_feature, n_outputs)
+    _require(n_base < len(tree_split), f"n_base is {n_base}")
+    return Forest(n_features, n_outputs, basis, facts["clip"], tree_split, nodes, leaves, parts["gain"], n_base)
+
+
+def _basis(facts: Mapping[str, Any], functions: Elementwise | None) -> Basis:
+    """The basis of a forest whose other facts are of the right kind."""
+    _require(isinstance(facts, dict) and set(facts) == _FACTS, f"it states {facts!r:.200}")
+    _require(type(facts["clip"]) is bool, f"clip is {facts['clip']!r:.200}")
+    _require(isinstance(facts["basis"], str), f"basis is {facts['basis']!r:.200}")
+    for name in ("n_features", "n_outputs", "functions", "n_base"):
+        _require(type(facts[name]) is int and 0 <= facts[name] < _MOST, f"{name} is {facts[name]!r:.200}")
+    own = facts["functions"]
+    basis = _BASES.get(facts["basis"], Linear()) if functions is None else functions
+    _require(
+        facts_of(basis) == {name: facts[name] for name in ("basis", "functions")}, f"basis {facts['basis']!r:.200}"
+    )
+    _require(facts["n_features"] * max(1, own) < _MOST, f"{own} functions of {facts['n_features']} features")
+    return basis
 
 
 def _require(good: Any, what: str) -> None:
@@ -124,37 +186,46 @@ def _check_children(children: NDArray[np.int64], tree_split: NDArray[Any]) -> No
     n_splits, tree = int(tree_split[-1]), np.repeat(np.arange(len(size)), size)
     _require(((children < size[tree]) & (~children <= size[tree])).all(), "a split has a child that is not there")
     is_leaf = children < 0
-    below = np.where(is_leaf, -1, children + tree_split[tree])
-    leaf = np.where(is_leaf, ~children + tree_split[tree] + tree, -1)  # a tree has one leaf more than splits
+    leaf = ~children + tree_split[tree] + tree  # a tree has one leaf more than splits
     parents = np.bincount(leaf[is_leaf], minlength=n_splits + len(size))
     _require(np.array_equal(parents, np.repeat(size > 0, size + 1)), "a leaf has no parent, or two")
-    roots = tree_split[:-1][size > 0]
+    below, roots = children + tree_split[tree], tree_split[:-1][size > 0]
     parents = np.bincount(np.concatenate([below[~is_leaf], roots]), minlength=n_splits)
     _require((parents == 1).all(), "a split has no parent, or two")
-    seen, level = 0, roots
-    while len(level):
-        seen += len(level)
-        level = below[:, level]
-        level = level[level >= 0]
-    _require(seen == n_splits, "a split is not below the root of its tree")
+    # Each split has one parent, so one that is not below its root is in a circle, and has no root however far it goes.
+    above = np.arange(n_splits)
+    above[below[~is_leaf]] = np.broadcast_to(np.arange(n_splits), children.shape)[~is_leaf]
+    for _ in range(int(size.max(initial=0)).bit_length()):  # each time twice as far
+        above = above[above]
+    _require(np.array_equal(above, tree_split[tree]), "a split is not below the root of its tree")
 
 
-def _check_leaves(leaves: kernels.Leaves, tree_split: NDArray[Any], n_features: int, n_outputs: int) -> None:
+def _check_leaves(leaves: kernels.Leaves, tree_split: NDArray[Any], n_columns: int, n_outputs: int) -> None:
     size = np.diff(tree_split)
     expected = np.concatenate([[0], np.cumsum(size + 1)])
     _require(np.array_equal(leaves.tree_leaf, expected), "tree_leaf does not agree with tree_split")
     n_trees, n_leaves = len(size), int(expected[-1])
-    _require(leaves.tree_output.shape == (n_trees, 2), f"tree_output has the shape {leaves.tree_output.shape}")
-    first, served = leaves.tree_output.T
-    good = (first >= 0) & (first < n_outputs) & (served >= 1) & (served <= n_outputs - first)
-    _require(good.all(), "a tree serves an output that is not there")
+    _require(len(leaves.tree_output) == n_trees, f"tree_output has the length {len(leaves.tree_output)}")
+    _check_outputs(leaves.tree_output, n_outputs, len(leaves.weight))
     _require(np.isin(leaves.tree_degree, (1, 2)).all(), "a tree has another degree than 1 and 2")
     _check_starts("start", leaves.start, n_leaves, len(leaves.column))
-    good = (leaves.column >= 0) & (leaves.column < n_features)
+    good = (leaves.column >= 0) & (leaves.column < n_columns)
     _require(good.all(), "a leaf reads a column that is not there")
-    _require(leaves.frame.shape == (len(leaves.column), 4), f"frame has the shape {leaves.frame.shape}")
-    weights = (1 + np.repeat(leaves.tree_degree, size + 1) * np.diff(leaves.start)) * np.repeat(served, size + 1)
+    _require(len(leaves.frame) == len(leaves.column), f"frame has the length {len(leaves.frame)}")
+    served = np.repeat(leaves.tree_output[:, 1], size + 1)
+    weights = (1 + np.repeat(leaves.tree_degree, size + 1) * np.diff(leaves.start)) * served
     expected = np.concatenate([[0], np.cumsum(weights)])
     _require(np.array_equal(leaves.weight_start, expected), "weight_start does not agree with the terms of the leaves")
     _require(len(leaves.weight) == expected[-1], "weight has another length than weight_start says")
     _require(len(leaves.fallback) == n_leaves, "fallback has another length than the leaves")
+
+
+def _check_outputs(tree_output: NDArray[Any], n_outputs: int, n_weights: int) -> None:
+    """Each tree serves outputs that are there, each output is served: there are no more than the file has weights."""
+    first, served = tree_output.T
+    good = (first >= 0) & (first < n_outputs) & (served >= 1) & (served <= np.minimum(n_outputs - first, n_weights))
+    _require(good.all(), "a tree serves an output that is not there")
+    order = np.argsort(first, kind="stable")
+    reached = np.concatenate([[0], np.maximum.accumulate((first + served)[order])])
+    whole = reached[-1] == n_outputs and (first[order] <= reached[:-1]).all()
+    _require(whole, f"no tree serves some of the {n_outputs} outputs")

@@ -89,7 +89,8 @@ def fitted(request):
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "model"
-    boostbp.save(classifier(np.array(["b", "a", "c"])[SPECIES]), path)
+    model = classifier(np.array(["b", "a", "c"])[SPECIES], early_stopping=True, deep=True)
+    boostbp.save(model, path)
     return path
 
 
@@ -253,8 +254,34 @@ def replaced(value, *path, by):
         (["history", "epochs", 0, "epoch"], 1),
         (["history", "epochs", 0, "more"], 1),
         (["set_output"], [1]),
+        (["set_output"], {"transform": "/tmp/x"}),
+        (["more"], 1),
+        (["parameters", "checkpoint"], "/tmp/elsewhere"),
+        (["parameters", "callbacks"], []),
+        (["parameters", "n_jobs"], "all"),
+        (["parameters", "n_jobs"], 0),
+        (["parameters", "max_depth"], -3),
+        (["parameters", "hidden_layer_sizes"], {"tuple": [2.5]}),
+        (["classes", "dtype"], "<U65536"),
+        (["classes", "dtype"], "<c16"),
+        (["classes", "more"], 1),
+        (["classes", "values"], ["b", "a", "c"]),
+        (["history", "epochs"], []),
+        (["history", "best_epoch"], True),
+        (["history", "metric"], 3),
+        (["history", "stop"], ["EPOCHS"]),
+        (["history", "refitted"], 1),
+        (["history", "choice"], {"candidates": []}),
+        (["history", "epochs", 0, "spreads"], {"tuple": []}),
+        (["history", "epochs", 0, "dead"], {"tuple": [0.1, 0.2]}),
+        (["history", "epochs", 0, "explained"], {"tuple": ["all"]}),
+        (["history", "epochs", 0, "r2"], {"tuple": [0.1, 0.2]}),
+        (["history", "epochs", 1, "r2"], {"tuple": []}),
+        (["history", "epochs", 1, "metrics"], {"dict": [["other", 0.5]]}),
+        (["history", "epochs", 1, "metrics"], {"dict": [["valid", "low"]]}),
+        (["history", "epochs", 1, "loss"], 10**400),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:40],
 )
 def test_content_that_does_not_fit_is_refused(stored, tmp_path, path, by):
     content, arrays = archive.read(stored, kind="model", version=1)
@@ -271,6 +298,70 @@ def test_arrays_that_do_not_fit_are_refused(stored, tmp_path, name):
         archive.write(tmp_path / "model", kind="model", version=1, content=content, arrays=wrong)
         with pytest.raises(ValueError, match="model' is not consistent: "):
             boostbp.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("version", [0, -7, True, 1.0, "1", None])
+def test_versions_that_never_were_are_refused(stored, tmp_path, version):
+    content, arrays = archive.read(stored, kind="model", version=1)
+    archive.write(tmp_path / "model", kind="model", version=version, content=content, arrays=arrays)
+    with pytest.raises(ValueError, match=r"model' (is not consistent: versions count|has version)"):
+        boostbp.load(tmp_path / "model")
+
+
+def test_arrays_that_nobody_asked_for_are_refused(stored, tmp_path):
+    content, arrays = archive.read(stored, kind="model", version=1)
+    more = arrays | {"layer2.left": np.zeros(3, np.int32)}
+    archive.write(tmp_path / "model", kind="model", version=1, content=content, arrays=more)
+    with pytest.raises(ValueError, match=r"nobody asked for: layer2\.left"):
+        boostbp.load(tmp_path / "model")
+
+
+def test_leaf_of_a_constant_basis_with_columns_is_refused(tmp_path):
+    """Its kernels have no columns to read: what is behind the array is foreign memory."""
+    boostbp.save(regressor(hidden_layer_sizes=(), basis="linear"), tmp_path / "model")
+    content, arrays = archive.read(tmp_path / "model", kind="model", version=1)
+    content["network"]["layers"][0]["basis"] = "constant"
+    content["parameters"]["basis"] = "constant"
+    archive.write(tmp_path / "model", kind="model", version=1, content=content, arrays=arrays)
+    with pytest.raises(ValueError, match="a leaf reads a column that is not there"):
+        boostbp.load(tmp_path / "model")
+
+
+def test_hidden_units_that_no_tree_serves_are_refused(stored, tmp_path):
+    content, arrays = archive.read(stored, kind="model", version=1)
+    below, above = content["network"]["layers"]
+    below["n_outputs"] = above["n_features"] = 2**31 - 1
+    archive.write(tmp_path / "model", kind="model", version=1, content=content, arrays=arrays)
+    with pytest.raises(ValueError, match="no tree serves some of the 2147483647 outputs"):
+        boostbp.load(tmp_path / "model")
+
+
+def test_classes_of_text_are_stored_as_long_as_the_longest(tmp_path):
+    model = classifier(np.array(["b", "a", "longest"], "U999")[SPECIES])
+    boostbp.save(model, tmp_path / "model")
+    again = boostbp.load(tmp_path / "model")
+    assert again.classes_.dtype == np.dtype("U7")
+    assert again.classes_.tolist() == model.classes_.tolist()
+
+
+def test_parameter_that_was_set_wrongly_after_the_fit_is_named(tmp_path):
+    model = regressor()
+    model.n_jobs = "all"
+    with pytest.raises((ValueError, TypeError), match="n_jobs"):
+        boostbp.save(model, tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+def test_native_parameter_of_a_file_leads_to_no_other_file(stored, tmp_path):
+    """What a stranger's file says of native parameters is checked by the next fit as the user's own are."""
+    content, arrays = archive.read(stored, kind="model", version=1)
+    target = tmp_path / "target"
+    for name in ("output_model", "forcedsplits_filename", "forcedbins_filename", "machine_list_filename"):
+        content["parameters"]["backend_params"] = {"dict": [[name, str(target)]]}
+        archive.write(tmp_path / "model", kind="model", version=1, content=content, arrays=arrays)
+        with pytest.raises(ValueError, match=name):
+            boostbp.load(tmp_path / "model").fit(FLOWERS, SPECIES)
+    assert not target.exists()
 
 
 def test_corrupted_truncated_and_later_files_are_refused(stored, tmp_path):

@@ -317,6 +317,12 @@ def test_file_that_is_no_checkpoint_is_refused_and_stays(tmp_path):
         lambda content, arrays: content.update(fingerprint=3),
         lambda content, arrays: content.pop("now"),
         lambda content, arrays: arrays["now.layer0.column"].fill(99),
+        lambda content, arrays: arrays["h1"].fill(np.nan),
+        lambda content, arrays: arrays.update(h1=arrays["h1"][:5], g1=arrays["g1"][:5], m1=arrays["m1"][:5]),
+        lambda content, arrays: content.update(more=1),
+        lambda content, arrays: content.update(best="elsewhere"),
+        lambda content, arrays: content.update(numbers=[*content["numbers"][:4], "late", *content["numbers"][5:]]),
+        lambda content, arrays: content["history"].update(best_epoch=99),
     ],
 )
 def test_state_that_does_not_fit_together_is_refused(tmp_path, change):
@@ -326,6 +332,67 @@ def test_state_that_does_not_fit_together_is_refused(tmp_path, change):
     change(content, arrays)
     archive.write(path, kind="checkpoint", version=1, content=content, arrays=arrays)
     with pytest.raises(ValueError, match="state' is not consistent: "):
+        regressor(checkpoint=path).fit(X, Y)
+
+
+def widened(content, arrays):
+    """The first layer as if of a million features: rows of the data would be read far behind their end."""
+    content["now"]["layers"][0]["n_features"] = 10**6
+    arrays["now.layer0.feature"][0] = 10**6 - 1
+
+
+def all_rows_twice(content, arrays):
+    for name in [name for name in arrays if name[0] in "hgm" and name[1:].isdigit()]:
+        arrays[name] = np.repeat(arrays[name], 2, axis=0)
+
+
+def without_hidden_layer(content, arrays):
+    """One layer less, all else in agreement."""
+    content["now"]["layers"].pop(1)
+    for name in [name for name in arrays if name.startswith("now.layer1.") or name in ("h2", "g2", "m2")]:
+        del arrays[name]
+    for name in [name for name in arrays if name.startswith("now.layer2.")]:
+        arrays[name.replace("layer2", "layer1")] = arrays.pop(name)
+    for name in "hgm":
+        arrays[f"{name}2"] = arrays.pop(f"{name}3")
+    content["now"]["layers"][1]["n_features"] = content["now"]["layers"][0]["n_outputs"]
+    column, feature = arrays["now.layer1.column"], arrays["now.layer1.feature"]
+    column[:], feature[:] = 0, 0
+    content["numbers"][0]["tuple"].pop()
+    content["numbers"][1]["tuple"].pop()
+    for epoch in content["history"]["epochs"]:
+        for name in ("gradient_norms", "dead", "drift", "spreads", "r2", "explained", "explained_held"):
+            epoch[name]["tuple"] = epoch[name]["tuple"][:-1]
+
+
+def on_another_basis(content, arrays):
+    for fact in content["now"]["layers"]:
+        fact["basis"] = "linear"
+
+
+def in_another_order(content, arrays):
+    served = arrays["now.layer0.tree_output"]
+    served[1:] = served[:0:-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (widened, "a network of 1000000 features"),
+        (all_rows_twice, "hidden variables of the shapes"),
+        (without_hidden_layer, "hidden variables of the shapes"),
+        (on_another_basis, "trees on the basis Linear"),
+        (in_another_order, "trees in another order"),
+    ],
+)
+def test_state_with_the_right_fingerprint_and_other_sizes_is_refused(tmp_path, change, message):
+    """Rows are routed through trees from the file: these must be of this training, whatever the file says it is of."""
+    path = tmp_path / "state"
+    regressor(epochs=1, checkpoint=path).fit(X, Y)
+    content, arrays = archive.read(path, kind="checkpoint", version=1)
+    change(content, arrays)
+    archive.write(path, kind="checkpoint", version=1, content=content, arrays=arrays)
+    with pytest.raises(ValueError, match=f"^checkpoint=.*state' is not consistent: it holds {message}"):
         regressor(checkpoint=path).fit(X, Y)
 
 

@@ -10,6 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boostbp.trees import packed
+from boostbp.trees.basis import Constant, Elementwise, Linear, Quadratic
+from boostbp.trees.forest import Forest, Member
+from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaves import LeafModel
+from boostbp.trees.tree import Tree
 from tests.helpers import MATRIX, Case, fit_case, training_rows
 
 STORABLE = [case for case in MATRIX if case.basis != "own"]
@@ -25,11 +30,19 @@ def copied(arrays):
     return {name: array.copy() for name, array in arrays.items()}
 
 
+def unpack(facts, arrays, **options):
+    """As `packed.unpack`, which takes the arrays out of what it is given."""
+    arrays = dict(arrays)
+    forest = packed.unpack(facts, arrays, **options)
+    assert not arrays
+    return forest
+
+
 @pytest.mark.parametrize("case", STORABLE, ids=str)
 def test_forest_comes_back_to_the_bit(case):
     forest, X = fit_case(case).layer.forest, training_rows(case)[0]
     facts, arrays = packed.pack(forest)
-    again = packed.unpack(json.loads(json.dumps(facts)), copied(arrays))
+    again = unpack(json.loads(json.dumps(facts)), copied(arrays))
     assert again.predict(X).tobytes() == forest.predict(X).tobytes()
     leaf = forest.route(X)
     np.testing.assert_array_equal(again.route(X), leaf)
@@ -37,18 +50,76 @@ def test_forest_comes_back_to_the_bit(case):
     np.testing.assert_array_equal(again.gain, forest.gain)
 
 
-def test_forest_of_an_older_file_has_no_known_base(rich):
+def test_number_of_trees_of_the_base_comes_back(rich):
     facts, arrays = rich
-    assert packed.unpack(facts, arrays).n_base == 1
-    older = {name: fact for name, fact in facts.items() if name != "n_base"}
-    assert packed.unpack(older, arrays).n_base == 0
+    assert unpack(facts, arrays).n_base == 1
     with pytest.raises(ValueError, match="This is not a forest: n_base is 1000"):
-        packed.unpack(facts | {"n_base": 1000}, arrays)
+        unpack(facts | {"n_base": 1000}, arrays)
 
 
-def test_functions_of_the_users_own_are_refused():
+def test_output_without_a_tree_is_stored_with_a_leaf_of_zero():
+    member = fit_case(RICH).layer.forest.member(1)
+    forest = Forest.pack([member], n_features=5, n_outputs=3, basis=Quadratic())
+    again = unpack(*packed.pack(forest))
+    X = training_rows(RICH)[0]
+    np.testing.assert_array_equal(again.predict(X), forest.predict(X))
+    assert sorted(again.leaves.tree_output.tolist()) == [[0, 1], [1, 1], [2, 1]]
+    nothing = Forest.pack([], n_features=5, n_outputs=2, basis=Constant())
+    assert unpack(*packed.pack(nothing)).predict(X).tolist() == np.zeros((len(X), 2)).tolist()
+
+
+@pytest.mark.parametrize("n_outputs", [4, 2**31 - 1])
+def test_outputs_that_no_tree_serves_are_refused(rich, n_outputs):
+    """Or a few bytes would ask for any memory at `predict`."""
+    facts, arrays = rich
+    with pytest.raises(ValueError, match="This is not a forest: no tree serves"):
+        unpack(facts | {"n_outputs": n_outputs}, arrays)
+
+
+def test_chain_of_many_splits_is_checked_by_steps_that_double():
+    count = 300_000
+    down = np.append(np.arange(1, count), ~0)
+    tree = Tree.of(np.zeros(count), np.arange(count, 0.0, -1.0), down, ~np.arange(1, count + 1), np.zeros(count, bool))
+    columns = np.zeros(count + 1, np.int32)
+    paths = Paths(np.arange(count + 2, dtype=np.int32), columns, 1)
+    model = LeafModel(paths, np.ones((count + 1, 4)), np.ones(2 * (count + 1)), 1, np.full(count + 1, np.nan))
+    forest = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=Linear())
+    facts, arrays = packed.pack(forest)
+    rows = np.array([[0.5], [count - 0.5], [count + 1.0]])
+    assert unpack(facts, arrays).route(rows).tolist() == [[0, 2, 1]]
+    arrays["left"][-1] = 100  # a circle that no walk from the root reaches
+    arrays["left"][99] = ~0
+    with pytest.raises(ValueError, match="not below the root"):
+        unpack(facts, arrays)
+
+
+def test_functions_of_the_users_own_are_refused_or_asked_for():
+    forest, X = fit_case(Case("lightgbm", "own")).layer.forest, training_rows(Case("lightgbm", "own"))[0]
     with pytest.raises(ValueError, match=r"^basis=Elementwise.* cannot be stored"):
-        packed.pack(fit_case(Case("lightgbm", "own")).layer.forest)
+        packed.pack(forest)
+    facts, arrays = packed.pack(forest, functions=True)
+    assert unpack(facts, arrays, functions=forest.basis).predict(X).tobytes() == forest.predict(X).tobytes()
+    one_less = Elementwise(forest.basis.functions[1:], forest.basis.derivatives[1:])
+    for other in (None, one_less):
+        with pytest.raises(ValueError, match="not a forest: basis 'own functions'"):
+            unpack(facts, arrays, functions=other)
+
+
+@pytest.mark.parametrize("basis", ["constant", "linear", "own"])
+def test_leaf_reads_no_more_columns_than_the_basis_makes(basis):
+    """The bound is the number of expanded columns: none of a constant basis, a few of each feature of one's own."""
+    forest = fit_case(Case("lightgbm", "own" if basis == "own" else "linear")).layer.forest
+    facts, arrays = packed.pack(forest, functions=True)
+    per_feature = {"constant": 0, "linear": 1}.get(basis, facts["functions"])
+    facts["basis"] = facts["basis"] if basis == "own" else basis
+    functions = forest.basis if basis == "own" else None
+    if basis != "constant":
+        unpack(facts, arrays, functions=functions)
+    arrays["column"] = np.where(arrays["column"] == arrays["column"].max(), 5 * per_feature, arrays["column"]).astype(
+        "i4"
+    )
+    with pytest.raises(ValueError, match="reads a column that is not there"):
+        unpack(facts, arrays, functions=functions)
 
 
 def first_tree_with(arrays, n_splits):
@@ -101,10 +172,10 @@ CHANGES = {
 def test_index_astray_is_refused(rich, change):
     facts, arrays = rich
     arrays = copied(arrays)
-    packed.unpack(facts, arrays)
+    unpack(facts, arrays)
     change(arrays)
     with pytest.raises(ValueError, match="This is not a forest"):
-        packed.unpack(facts, arrays)
+        unpack(facts, arrays)
 
 
 @pytest.mark.parametrize("name", sorted(packed._DTYPES))
@@ -115,10 +186,10 @@ def test_array_of_another_length_or_type_is_refused(rich, name):
     if name == "categories":
         wrong.pop(1)  # a word that no split looks at harms nobody
     for part in wrong:
-        with pytest.raises(ValueError, match="This is not a forest"):
-            packed.unpack(facts, {**arrays, name: part})
-    with pytest.raises(ValueError, match="This is not a forest"):
-        packed.unpack(facts, {key: value for key, value in arrays.items() if key != name})
+        with pytest.raises(ValueError, match=f"This is not a forest|^{name} is .*, not "):
+            unpack(facts, {**arrays, name: part})
+    with pytest.raises(ValueError, match=f"the array '{name}' is missing"):
+        unpack(facts, {key: value for key, value in arrays.items() if key != name})
 
 
 @pytest.mark.parametrize(
@@ -129,7 +200,7 @@ def test_array_of_another_length_or_type_is_refused(rich, name):
         {"n_outputs": 2.0},
         {"n_outputs": 2**40},
         {"n_features": -1},
-        {"basis": "own"},
+        {"functions": True},
         {"clip": 1},
         {"more": 1},
     ],
@@ -137,7 +208,13 @@ def test_array_of_another_length_or_type_is_refused(rich, name):
 def test_wrong_facts_are_refused(rich, change):
     facts, arrays = rich
     with pytest.raises(ValueError, match="This is not a forest"):
-        packed.unpack(facts | change, arrays)
+        unpack(facts | change, arrays)
+
+
+@pytest.mark.parametrize("change", [{"basis": "own"}, {"basis": ["linear"]}, {"functions": 1}])
+def test_other_basis_is_refused(rich, change):
+    with pytest.raises(ValueError, match="This is not a forest: basis"):
+        unpack(rich[0] | change, rich[1])
 
 
 @settings(max_examples=300)
@@ -152,7 +229,7 @@ def test_forest_with_a_wild_index_is_refused_or_stays_in_its_arrays(rich, data):
     limits = np.iinfo(flat.dtype)
     flat[place] = data.draw(st.integers(-30, 30) | st.sampled_from([limits.min, limits.max]))
     try:
-        forest = packed.unpack(facts, arrays)
+        forest = unpack(facts, arrays)
     except ValueError:
         return
     nodes, leaves = forest.nodes, forest.leaves

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import archive
+from boostbp.archive import Arrays, MismatchError, take
 from boostbp.extras import require
 from boostbp.interop.bridge.gathered import LastFit
 from boostbp.learning.layers import Layer
 from boostbp.trees import packed
-from boostbp.trees.basis import Basis, Elementwise, Linear
+from boostbp.trees.basis import Basis, Elementwise
 from boostbp.trees.forest import Forest
 
 __all__ = ["State", "read", "state_of"]
-
-Arrays = Mapping[str, NDArray[Any]]
 
 torch: Any = require("torch", extra="torch", what="boostbp.interop.torch_bridge")
 
 KIND, VERSION = "tree layer", 1
 _NAME = "the state of a GBDTModule"
-_DICTS = "boostbp.GBDTModule"  # the format of states of version 0.1, which were dicts of tensors
+_KEYS = {"in_features", "out_features", "categorical", "n_rows", "above", "facts"}
+_MOST = 1 << 31
 
 
 class State(NamedTuple):
@@ -51,15 +51,10 @@ def state_of(state: State, module: Any) -> Any:
 
     A tensor, as other entries of a state_dict are: it may be cloned and moved with them.
     """
-    arrays: dict[str, NDArray[Any]] = {"baseline": state.baseline}
-    facts, own, last = None, 0, state.last
+    arrays: Arrays = {"baseline": state.baseline}
+    facts, last = None, state.last
     if state.layer is not None:
-        forest = state.layer.forest
-        if isinstance(forest.basis, Elementwise):
-            # A state holds no code. The leaves read columns, which to them are features of [1, x].
-            own = forest.basis.columns_per_feature
-            forest = replace(forest, basis=Linear(), n_features=forest.n_features * own)
-        facts, of_forest = packed.pack(forest)
+        facts, of_forest = packed.pack(state.layer.forest, functions=True)
         arrays |= of_forest
     if last.complete is not None:
         arrays["complete"] = last.complete
@@ -70,7 +65,6 @@ def state_of(state: State, module: Any) -> Any:
         "n_rows": last.n_rows,
         "above": last.above,
         "facts": facts,
-        "own": own,
     }
     data = archive.to_bytes(kind=KIND, version=VERSION, content=content, arrays=arrays)
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
@@ -84,65 +78,60 @@ def read(state: Any, module: Any) -> State:
     ValueError
         If it is none, or of another version, shape or basis, or with other categories, or damaged.
     """
-    content, arrays = _opened(state, module)
-    _check_alike(content, module)
-    baseline, complete = arrays.pop("baseline"), arrays.pop("complete", None)
-    forest = _forest_of(content, arrays, module.settings.basis)
-    shape = (content["in_features"], module.out_features)
-    sizes = complete is None or complete.shape == shape[:1]
-    if baseline.shape != shape[1:] or not sizes or (forest and (forest.n_features, forest.n_outputs) != shape):
-        raise ValueError("the trees of the state have other sizes than it says: it is damaged.")
-    layer = None if forest is None else Layer(forest)
-    last = LastFit(int(content["n_rows"]), above=bool(content["above"]), complete=complete)
-    return State(layer, baseline, module.in_features or content["in_features"], last)
-
-
-def _opened(state: Any, module: Any) -> archive.Archive:
-    """What a state says, and its arrays."""
-    if isinstance(state, torch.Tensor) and state.dtype == torch.uint8 and state.ndim == 1:
-        return archive.from_bytes(state.cpu().numpy().tobytes(), _NAME, kind=KIND, version=VERSION)
-    if not isinstance(state, dict) or state.get("format") != _DICTS or state.get("version") != 1:
+    if not isinstance(state, torch.Tensor) or state.dtype != torch.uint8 or state.ndim != 1:
         raise ValueError(
             "this is not the state of a GBDTModule: load it into a model of the structure that it was saved from."
         )
-    arrays = {name: np.array(part.detach().cpu().numpy()) for name, part in (state["arrays"] or {}).items()}
-    if "categories" in arrays:  # not every version of torch can copy uint32
-        arrays["categories"] = arrays["categories"].view(np.uint32)
-    content = {"categorical": module.categorical, "n_rows": 0, "above": False, **state}  # the first ones did not tell
-    return archive.Archive(content, {**arrays, "baseline": np.array(state["baseline"].cpu().numpy())})
+    data = state.cpu().numpy().tobytes()
+    return archive.from_bytes(data, _NAME, partial(_built, module=module), kind=KIND, version=VERSION)
+
+
+def _built(content: Any, arrays: Arrays, *, module: Any) -> State:
+    """What a state describes, for a module like this one."""
+    if not isinstance(content, dict) or set(content) != _KEYS:
+        raise ValueError(f"it says {content!r:.999}")
+    _check_alike(content, module)
+    in_features, n_rows = content["in_features"], content["n_rows"]
+    if (
+        not (in_features is None or _is_count(in_features))
+        or not _is_count(n_rows)
+        or type(content["above"]) is not bool
+    ):
+        raise ValueError(f"it says in_features={in_features!r:.99}, n_rows={n_rows!r:.99}")
+    baseline = take(arrays, "baseline", float, (module.out_features,))
+    complete = take(arrays, "complete", bool, (in_features,)) if "complete" in arrays else None
+    forest = None if content["facts"] is None else _forest(content["facts"], arrays, module.settings.basis)
+    if forest is not None and (forest.n_features, forest.n_outputs) != (in_features, module.out_features):
+        raise ValueError("its trees have other sizes than it says")
+    layer = None if forest is None else Layer(forest)
+    last = LastFit(n_rows, above=content["above"], complete=complete)
+    return State(layer, baseline, module.in_features or in_features, last)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < _MOST
 
 
 def _check_alike(state: Mapping[str, Any], module: Any) -> None:
     """Refuse a state of another shape or with other categories than a module: ValueError."""
     for name in ("in_features", "out_features"):
         mine = getattr(module, name)
-        if None not in (mine, state[name]) and mine != state[name]:
-            raise ValueError(f"the state has {name}={state[name]}, and this module {name}={mine}: make it alike.")
+        if mine is not None and state[name] is not None and mine != state[name]:
+            raise MismatchError(f"the state has {name}={state[name]}, and this module {name}={mine}: make it alike.")
     categorical = tuple(state["categorical"])
     if categorical != module.categorical:
-        raise ValueError(
+        raise MismatchError(
             f"the state has categorical={categorical}, and this module categorical={module.categorical}: make it "
             "alike, or its next fit reads other columns as category codes."
         )
 
 
-def _forest_of(state: Mapping[str, Any], arrays: Arrays, basis: Basis) -> Forest | None:
-    """The forest of a state, for a module with that basis.
-
-    Raises
-    ------
-    ValueError
-        If the arrays do not make a forest, or belong to another basis.
-    """
-    if state["facts"] is None:
-        return None
-    forest = packed.unpack(state["facts"], arrays)
-    own = basis.columns_per_feature if isinstance(basis, Elementwise) else 0
-    if own != state["own"] or not (own or type(forest.basis) is type(basis)):
-        theirs = f"{state['own']} functions of one's own" if state["own"] else repr(state["facts"]["basis"])
-        raise ValueError(f"the state was saved with another basis ({theirs}): make the module with the same.")
-    if own:
-        forest = replace(forest, basis=basis, n_features=forest.n_features // own)
-        if (forest.nodes.feature >= forest.n_features).any():
-            raise ValueError("This is not a forest: a split looks at a feature that is not there.")
-    return forest
+def _forest(facts: Any, arrays: Arrays, basis: Basis) -> Forest:
+    """The forest of a state, for a module with that basis; ValueError if it is on another."""
+    own = packed.facts_of(basis)
+    if isinstance(facts, dict) and any(name in facts and facts[name] != own[name] for name in own):
+        theirs = {name: facts.get(name) for name in own}
+        raise MismatchError(
+            f"the trees of the state have {theirs}, and this module {own}: make it with the same basis."
+        )
+    return packed.unpack(facts, arrays, functions=basis if isinstance(basis, Elementwise) else None)

@@ -45,7 +45,8 @@ class Kept:
         self._of_tree = ends[leaves.tree_leaf]  # first number of each tree among the factors
         self.hess, self.factors = without_ones(bound.weight), np.empty(0)
         first = self.forest.n_base
-        self.fits = bool(ends[-1] - self._of_tree[first] <= MOST)
+        # the base of a checkpoint, which only says how many trees it has, is not taken at its word
+        self.fits = bool(first == bound.n_base and ends[-1] - self._of_tree[first] <= MOST)
         if self.fits:
             work = [slice(tree, tree + 1) for tree in range(first, self.forest.n_trees)]
             self.factors = np.concatenate(threads.spread(lambda trees: self._factor(bound, trees), work, n_threads))

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.learning.layers.bound import LayerSettings
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import starts
 
-__all__ = ["first_rounds", "rate_of", "round_of", "rounds_of", "staged", "stages"]
+__all__ = ["first_rounds", "rate_of", "round_of", "rounds_of", "staged", "stages", "structure_of_another"]
 
 Floats = NDArray[np.float64]
 KEPT = 0.95  # share of its target that a hidden layer can reach in one refit; less makes it shrink epoch by epoch
@@ -41,6 +42,27 @@ def round_of(forest: Forest) -> NDArray[np.int64]:
 def rounds_of(forest: Forest) -> int:
     """How many rounds it has, the base aside."""
     return 1 + int(round_of(forest).max(initial=-1))
+
+
+def structure_of_another(forest: Forest, settings: LayerSettings) -> str:
+    """What shows that a forest was not fitted with some settings, in words; "" if it may have been.
+
+    Whoever keeps its structures takes them in the order of the rounds, each with a leaf regression of the basis.
+    """
+    leaves, native = forest.leaves, settings.leaves == "native"
+    if forest.basis != settings.basis or forest.clip != settings.clip:
+        return f"trees on the basis {forest.basis!r} with clip={forest.clip}"
+    fewest, most = {None: (0, 0), "ridge": (1, 1), "additive": (1, forest.n_features)}[settings.base]
+    if not fewest <= forest.n_base <= most:
+        return f"a base of {forest.n_base} trees"
+    served = [[0, forest.n_outputs]] if settings.growth.shared else [[j, 1] for j in range(forest.n_outputs)]
+    by_rounds = np.tile(served, (settings.n_estimators, 1))
+    if settings.n_estimators and not native and not np.array_equal(leaves.tree_output[forest.n_base :], by_rounds):
+        return "trees in another order than that of the rounds"
+    if not (leaves.tree_degree[forest.n_base :] == (1 if native else settings.basis.degree)).all():
+        return "leaf regressions of another degree"
+    most = int(np.diff(forest.tree_split)[forest.n_base :].max(initial=0)) + 1
+    return f"trees of {most} leaves" if most > settings.growth.leaves else ""
 
 
 def first_rounds(forest: Forest, n_rounds: int) -> Forest:

@@ -11,9 +11,8 @@ import pytest
 from helpers import BACKENDS, BASES, make_targets, make_X
 from tree_modules import backward, fitted, module, rows, torch
 
-from boostbp import archive
+from boostbp import Elementwise, archive
 from boostbp.interop.torch_bridge import GBDTStep
-from boostbp.trees import packed
 
 
 def state_bytes(model):
@@ -75,7 +74,7 @@ def test_copies_go_on_as_the_original(how):
 
 def changed(state, **content):
     """The state with other facts."""
-    held = archive.from_bytes(state.numpy().tobytes(), "a state", kind="tree layer", version=1)
+    held = archive.from_bytes(state.numpy().tobytes(), "a state", archive.Archive, kind="tree layer", version=1)
     kind, version = content.pop("kind", "tree layer"), content.pop("version", 1)
     arrays = held.arrays | content.pop("arrays", {})
     data = archive.to_bytes(kind=kind, version=version, content=held.content | content, arrays=arrays)
@@ -87,15 +86,68 @@ def changed(state, **content):
     [
         ({"kind": "model"}, "not a tree layer of boostbp"),
         ({"version": 99}, "version 99"),
-        ({"in_features": 7}, "other sizes"),
-        ({"own": 2}, "another basis"),
-        ({"arrays": {"complete": np.ones(3, bool)}}, "other sizes"),
+        ({"in_features": 7}, r"complete is bool, \(4,\), not bool, \(7,\)"),
+        ({"own": 2}, "it says"),
+        ({"arrays": {"complete": np.ones(3, bool)}}, r"complete is bool, \(3,\), not bool, \(4,\)"),
         ({"arrays": {"left": np.zeros(3, np.int32)}}, "not a forest"),
     ],
 )
 def test_foreign_states_are_refused(change, says):
     with pytest.raises(ValueError, match=says):
         module(3).set_extra_state(changed(fitted().get_extra_state(), **change))
+
+
+@pytest.mark.parametrize("n_features", [119, 120])
+def test_own_functions_of_other_features_are_refused(n_features):
+    """Columns are functions times features, exactly: 119 of 40 functions are no two features and a bit."""
+    functions = [np.tanh] * 40, [lambda x: 1 - np.tanh(x) ** 2] * 40
+    make = lambda: module(2, basis=Elementwise(*functions), n_estimators=2)  # noqa: E731
+    made, x = make(), rows()
+    made(x[:, :3])
+    state = made.get_extra_state()
+    facts = archive.from_bytes(state.numpy().tobytes(), "", archive.Archive, kind="tree layer", version=1).content[
+        "facts"
+    ]
+    with pytest.raises(ValueError, match="is not consistent"):
+        make().set_extra_state(changed(state, facts=facts | {"n_features": n_features}))
+    narrow = {"in_features": 2, "arrays": {"complete": np.ones(2, bool)}, "facts": facts | {"n_features": 2}}
+    with pytest.raises(ValueError, match=r"a split looks at a feature|a leaf reads a column that is not there"):
+        make().set_extra_state(changed(state, **narrow))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"facts": []}, {"facts": {}}, {"facts": 3}, {"categorical": None}, {"categorical": 3}, {"in_features": "4"},
+        {"n_rows": "all"}, {"n_rows": -1}, {"above": None}, {"more": 1}, {"in_features": None},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_malformed_states_are_value_errors(change):
+    with pytest.raises(ValueError, match=r"the state"):
+        module(3).set_extra_state(changed(fitted().get_extra_state(), **change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"losses": None}, {"losses": ["low"]}, {"layers": None}, {"layers": [3]}, {"layers": [{}]},
+        {"layers": [{"random": "{}"}]}, {"layers": [{"marks": "x"}]}, {"layers": [{"momentum": torch.zeros(200, 3)}]},
+        {"layers": [{"rows": torch.zeros(200, dtype=torch.int64)}]}, {"layers": [{"expected_rows": "all"}]},
+        {"layers": [{"momentum": torch.full((200, 3), torch.nan, dtype=torch.float64)}]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_malformed_training_states_are_value_errors(change):
+    made, x = module(), rows()
+    backward(made, x)
+    steps = GBDTStep(made)
+    steps.step()
+    state = steps.state_dict()
+    if isinstance(change.get("layers"), list) and change["layers"][0]:
+        change = {"layers": [state["layers"][0] | one if isinstance(one, dict) else one for one in change["layers"]]}
+    with pytest.raises(ValueError, match="damaged"):
+        steps.load_state_dict(state | change)
 
 
 def test_damaged_states_are_refused():
@@ -113,18 +165,6 @@ def test_states_may_be_cloned_and_moved_as_other_tensors():
     again = module(3)
     again.load_state_dict({name: tensor.clone().to("cpu") for name, tensor in made.state_dict().items()})
     np.testing.assert_array_equal(again.eval()(x).numpy(), made(x).numpy())
-
-
-def test_states_of_version_0_1_are_read():
-    made, x = fitted(), rows(50, seed=9)
-    facts, arrays = packed.pack(made.layer.forest)
-    tensors = {k: torch.tensor(v.view(np.int32) if v.dtype == np.uint32 else v) for k, v in arrays.items()}
-    state = {"format": "boostbp.GBDTModule", "version": 1, "in_features": 4, "out_features": 3, "categorical": []}
-    state |= {"n_rows": 200, "baseline": torch.zeros(3, dtype=torch.float64), "facts": facts, "own": 0}
-    again = module(3)
-    again.set_extra_state(state | {"arrays": tensors})
-    np.testing.assert_array_equal(again.eval()(x).numpy(), made(x).numpy())
-    assert again.n_rows == 200
 
 
 @pytest.mark.parametrize("announced", [True, False], ids=["announced", "in order"])
