@@ -2,47 +2,117 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-__all__ = ["NUMBERS", "WORDS", "at_least", "one_of", "seconds", "whole"]
+__all__ = [
+    "LARGEST_INT",
+    "MOST_LEAVES",
+    "NUMBERS",
+    "WORDS",
+    "at_least",
+    "finite",
+    "named",
+    "one_of",
+    "seconds",
+    "share",
+    "shown",
+    "whole",
+]
+
+LARGEST_INT = 2**31 - 1  # of compiled code: beyond it libraries wrap round without a word
+MOST_LEAVES = 2**17  # of a tree: more are refused by LightGBM
+LONGEST = 200  # characters of a value in a message
 
 
 def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     """The value, if it is among those allowed: words, True, False or None."""
     given = bool(value) if isinstance(value, np.bool_) else value
     if not any(given is one or (isinstance(one, str) and isinstance(given, str) and given == one) for one in allowed):
-        raise ValueError(f"{name}={value!r} is not known: use one of {', '.join(map(repr, allowed))}.")
+        raise ValueError(f"{name}={shown(value)} is not known: use one of {', '.join(map(repr, allowed))}.")
     return given
 
 
-def at_least(name: str, value: Any, least: float) -> Any:
-    """The value, if it is a finite number of at least `least`."""
-    if not (_number(value) and np.isfinite(value) and value >= least):
-        raise ValueError(f"{name}={value!r} is not allowed: give a number of at least {least}.")
+def at_least(name: str, value: Any, least: float, most: float | None = None) -> Any:
+    """The value, if it is a finite number of at least `least`, and at most `most`."""
+    if not (_number(value) and _finite(value) and _within(value, least, most)):
+        raise ValueError(f"{name}={shown(value)} is not allowed: give a number of {_bound(value, least, most)}.")
     return value
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """The value, if it is a whole number of at least `least`; 3.0 is one."""
-    if not (_number(value) and (isinstance(value, Integral) or float(value).is_integer()) and value >= least):
-        raise ValueError(f"{name}={value!r} is not allowed: give a whole number of at least {least}.")
+def finite(name: str, value: Any) -> Any:
+    """The value, if it is a finite number."""
+    if not (_number(value) and _finite(value)):
+        raise ValueError(f"{name}={shown(value)} is not allowed: give a finite number.")
+    return value
+
+
+def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """The value, if it is a whole number of at least `least`, and at most `most`; 3.0 is one."""
+    integral = _number(value) and (isinstance(value, Integral) or (_finite(value) and float(value).is_integer()))
+    if not (integral and _within(value, least, most)):
+        raise ValueError(f"{name}={shown(value)} is not allowed: give a whole number of {_bound(value, least, most)}.")
     return int(value)
+
+
+def share(name: str, value: Any) -> Any:
+    """The value, if it is a number above 0, and at most 1."""
+    if not (_number(value) and 0 < value <= 1):
+        raise ValueError(f"{name}={shown(value)} is not allowed: give a share above 0, and at most 1.")
+    return value
 
 
 def seconds(name: str, value: Any) -> float | None:
     """The value, if it is None or a number above 0."""
     if value is not None and not (_number(value) and value > 0):
-        raise ValueError(f"{name}={value!r} is not allowed: give a number of seconds above 0, or None for no limit.")
+        raise ValueError(
+            f"{name}={shown(value)} is not allowed: give a number of seconds above 0, or None for no limit."
+        )
     return value
+
+
+def named(name: str, value: Any) -> dict[str, Any]:
+    """The value as a dict, if it maps names to values; None is an empty one."""
+    if value is not None and not isinstance(value, Mapping):
+        raise ValueError(f"{name}={shown(value)} is not allowed: give a dict of names and values, or None.")
+    found = dict(value or {})
+    for key in found:
+        if not isinstance(key, str):
+            raise ValueError(f"{name} has the name {shown(key)}, which is not allowed: names are strings.")
+    return found
+
+
+def shown(value: Any) -> str:
+    """How a message shows a value: as Python writes it, cut where that is long."""
+    try:
+        text = repr(value)
+    except Exception:  # an integer of many digits, or an object that cannot be shown
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text)} characters)"
 
 
 def _number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
+def _finite(value: Real) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond the range of float64
+        return False
+
+
+def _within(value: Any, least: float, most: float | None) -> bool:
+    return bool(value >= least and (most is None or value <= most))
+
+
+def _bound(value: Any, least: float, most: float | None) -> str:
+    return f"at most {most}" if most is not None and _number(value) and value > most else f"at least {least}"
 
 
 def _or(other: Any, check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
@@ -54,12 +124,12 @@ def _or(other: Any, check: Callable[[str, Any], Any]) -> Callable[[str, Any], An
 
 # Of one layer: what its numbers, and its words and switches, may be.
 NUMBERS: dict[str, Callable[[str, Any], Any]] = {
-    "n_estimators": partial(whole, least=0),
-    "learning_rate": partial(at_least, least=0),
-    "max_depth": partial(whole, least=-1),
-    "max_leaves": _or(None, partial(whole, least=2)),
-    "min_samples_leaf": partial(whole, least=1),
-    "max_bins": partial(whole, least=2),
+    "n_estimators": partial(whole, least=0, most=LARGEST_INT),
+    "learning_rate": partial(at_least, least=0, most=2),  # beyond it each round is further from a target
+    "max_depth": partial(whole, least=-1, most=LARGEST_INT),
+    "max_leaves": _or(None, partial(whole, least=2, most=MOST_LEAVES)),
+    "min_samples_leaf": partial(whole, least=1, most=LARGEST_INT),
+    "max_bins": partial(whole, least=2, most=LARGEST_INT),
     "reg_lambda": partial(at_least, least=0),
     "base_lambda": _or("gcv", partial(at_least, least=0)),
 }

@@ -138,7 +138,7 @@ def layer_settings(
         extra_trees=not native and backends.draws(backend, extra_trees),
         random_state=checks.whole("random_state", random_state, 0),
         shared=multi_strategy == "multi_output_tree",
-        params=dict(backend_params or {}),
+        params=checks.named("backend_params", backend_params),
     )
     return LayerSettings(
         n_estimators=numbers["n_estimators"],

@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from boostbp.backends.base import Growth, refuse
+from boostbp.backends._native import AMOUNT, COUNT, NUMBER, PART, SHARE, SWITCH, WHOLE, Check, Natives, words
+from boostbp.backends.base import Growth
 
 __all__ = ["native"]
+
+# What values may be, by the bounds in LightGBM's documentation.
+_TAKES: dict[str, Check] = {
+    "bagging_fraction": SHARE,
+    "bagging_freq": WHOLE,
+    "bagging_seed": WHOLE,
+    "bin_construct_sample_cnt": COUNT,
+    "cat_l2": AMOUNT,
+    "cat_smooth": AMOUNT,
+    "cegb_penalty_split": AMOUNT,
+    "cegb_tradeoff": AMOUNT,
+    "data_random_seed": WHOLE,
+    "data_sample_strategy": words("bagging", "goss"),
+    "deterministic": SWITCH,
+    "enable_bundle": SWITCH,
+    "extra_seed": WHOLE,
+    "feature_fraction": SHARE,
+    "feature_fraction_bynode": SHARE,
+    "feature_fraction_seed": WHOLE,
+    "feature_pre_filter": SWITCH,
+    "force_col_wise": SWITCH,
+    "force_row_wise": SWITCH,
+    "histogram_pool_size": NUMBER,
+    "is_enable_sparse": SWITCH,
+    "lambda_l1": AMOUNT,
+    "lambda_l2": AMOUNT,
+    "max_cat_threshold": COUNT,
+    "max_cat_to_onehot": COUNT,
+    "max_delta_step": NUMBER,
+    "min_data_in_bin": COUNT,
+    "min_data_per_group": COUNT,
+    "min_gain_to_split": AMOUNT,
+    "min_sum_hessian_in_leaf": AMOUNT,
+    "other_rate": PART,
+    "path_smooth": AMOUNT,
+    "top_rate": PART,
+    "use_missing": SWITCH,
+}
 
 _OURS = {
     "num_iterations": "n_estimators",
@@ -37,7 +75,23 @@ _REASONS = {
     "objective": "the gradients come from boostbp. Choose the loss there.",
     "metric": "boostbp scores its own predictions. Choose the metric there.",
     "num_class": "boostbp grows one tree per output and counts the outputs itself. Leave it out.",
+}
+# Parameters that speak of features by number or name. Only a layer by itself sees the features, and what is fitted
+# without LightGBM, in leaves and under the trees, would not know of them. `interaction_constraints` alone holds there.
+_OF_FEATURES = {
     "monotone_constraints": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out.",
+    "ignore_column": "it names columns of a file. Leave these columns out of the input.",
+    **dict.fromkeys(
+        ("feature_contri", "cegb_penalty_feature_lazy", "cegb_penalty_feature_coupled"),
+        "it sets prices of features by number, which only splits would pay: regressions in the leaves and under the "
+        "trees use all features, and hidden layers have units in their place. Leave features out of the input.",
+    ),
+    "forcedsplits_filename": "its splits name features by number, and hidden layers have units in their place. "
+    "Leave it out.",
+    **dict.fromkeys(
+        ("max_bin_by_feature", "forcedbins_filename"),
+        "it sets bins of features by number, and hidden layers have units in their place. Use max_bins.",
+    ),
 }
 _HARMLESS = {
     "zero_as_missing": (False, 0, "false"),
@@ -72,7 +126,7 @@ _NO_EFFECT = {
     "it belongs to the command line and the model files of LightGBM. Leave it out.": (
         "config task data valid input_model output_model output_result snapshot_freq saved_feature_importance_type "
         "convert_model convert_model_language refit_decay_rate two_round header label_column weight_column "
-        "group_column ignore_column save_binary precise_float_parser parser_config_file start_iteration_predict "
+        "group_column save_binary precise_float_parser parser_config_file start_iteration_predict "
         "num_iteration_predict predict_raw_score predict_leaf_index predict_contrib predict_disable_shape_check "
         "pred_early_stop pred_early_stop_freq pred_early_stop_margin"
     ),
@@ -82,6 +136,15 @@ _NO_EFFECT = {
 }
 
 
+_NATIVES = Natives(
+    "LightGBM",
+    takes=_TAKES,
+    reasons=_REASONS | _OF_FEATURES | {name: why for why, names in _NO_EFFECT.items() for name in names.split()},
+    ours=_OURS,
+    harmless=_HARMLESS,
+)
+
+
 @cache
 def _canonical(library: Any) -> dict[str, str]:
     """Every name that LightGBM knows -> its main name."""
@@ -89,15 +152,17 @@ def _canonical(library: Any) -> dict[str, str]:
     return {alias: name for name, group in aliases.items() for alias in group}
 
 
-def native(library: Any, growth: Growth) -> dict[str, Any]:
-    """The parameters of Dataset and Booster.
+def native(library: Any, growth: Growth, shape: tuple[int, int]) -> dict[str, Any]:
+    """The parameters of Dataset and Booster, for an input of (rows, columns).
 
     Raises
     ------
     ValueError
         If a native parameter is unknown to LightGBM, would break the method or clashes with ours.
     """
-    theirs = _checked(growth.params, _canonical(library))
+    n_rows, n_columns = shape
+    natives = _NATIVES.grouped("interaction_constraints", growth, n_columns)
+    theirs = natives.checked(growth.params, _canonical(library))
     # Left to itself LightGBM times both layouts and takes the faster, so that trees could depend on the clock. By
     # rows is a little faster with one thread, but every booster then holds a copy of the bins.
     col_wise = {} if {"force_row_wise", "force_col_wise"} & set(theirs) else {"force_col_wise": True}
@@ -113,34 +178,14 @@ def native(library: Any, growth: Growth) -> dict[str, Any]:
         **theirs,
         "extra_trees": growth.extra_trees,
         "objective": "none",
-        "num_leaves": max(growth.leaves, 2),
+        # A booster takes memory for all leaves that it is allowed, 3 kB each.
+        "num_leaves": max(min(growth.leaves, n_rows), 2),
         "max_depth": growth.max_depth,
         "min_data_in_leaf": growth.min_samples_leaf,
         "max_bin": growth.max_bins,
         "num_threads": growth.n_threads,
-        "seed": growth.random_state,
+        "seed": growth.random_state % 2**31,
         # The scores of LightGBM are not looked at, but goss samples only after 1 / learning_rate trees.
         "learning_rate": 1.0,
         "verbosity": -1,
     }
-
-
-def _checked(params: Mapping[str, Any], canonical: Mapping[str, str]) -> dict[str, Any]:
-    """The user's parameters under LightGBM's main names."""
-    reasons = _REASONS | {name: why for why, names in _NO_EFFECT.items() for name in names.split()}
-    checked: dict[str, Any] = {}
-    for name, value in params.items():
-        if name not in canonical:
-            raise ValueError(f"backend_params[{name!r}]={value!r}: LightGBM has no parameter {name!r}. Check its name.")
-        main = canonical[name]
-        if main in checked:
-            raise ValueError(f"backend_params[{name!r}]={value!r} says {main!r} a second time: keep one of the two.")
-        if value in _HARMLESS.get(main, ()):
-            continue
-        refuse(
-            {name: value},
-            {name: reasons[main]} if main in reasons else {},
-            {name: _OURS.get(main, "")} if main in _OURS else {},
-        )
-        checked[main] = value
-    return checked

@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from boostbp.backends.base import Growth, refuse
+from boostbp.backends._native import AMOUNT, COUNT, PART, SHARE, SWITCH, Check, Natives, words
+from boostbp.backends.base import Growth
 
 __all__ = ["native"]
+
+# What values may be, by the bounds in XGBoost's documentation.
+_TAKES: dict[str, Check] = {
+    "colsample_bylevel": SHARE,
+    "colsample_bynode": SHARE,
+    "colsample_bytree": SHARE,
+    "debug_synchronize": SWITCH,
+    "grow_policy": words("depthwise", "lossguide"),
+    "max_cached_hist_node": COUNT,
+    "max_cat_threshold": COUNT,
+    "max_cat_to_onehot": COUNT,
+    "max_delta_step": AMOUNT,
+    "min_split_loss": AMOUNT,
+    "reg_alpha": AMOUNT,
+    "reg_lambda": AMOUNT,
+    "sampling_method": words("uniform", "gradient_based"),
+    "sparse_threshold": PART,
+    "subsample": SHARE,
+}
+_ALIASES = {"alpha": "reg_alpha", "eta": "learning_rate", "gamma": "min_split_loss", "lambda": "reg_lambda"}
 
 _OURS = {
     "n_estimators": "n_estimators",
     "num_boost_round": "n_estimators",
     "learning_rate": "learning_rate",
-    "eta": "learning_rate",
     "max_depth": "max_depth",
     "max_leaves": "max_leaves",
     "min_child_weight": "min_samples_leaf",
@@ -47,7 +67,6 @@ _REASONS = {
     "scale_pos_weight": "it belongs to an objective of XGBoost; the gradients come from boostbp. Use sample weights.",
     "eval_metric": "boostbp scores its own predictions. Choose the metric there.",
     "disable_default_eval_metric": "boostbp scores its own predictions. Leave it out.",
-    "monotone_constraints": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out.",
     "validate_parameters": "boostbp checks the names itself. Leave it out.",
     "fail_on_invalid_gpu_id": "only the CPU is supported. Leave it out.",
     **dict.fromkeys(
@@ -55,6 +74,17 @@ _REASONS = {
         "it belongs to booster='dart', which is not supported. Leave it out.",
     ),
     "feature_selector": "it belongs to booster='gblinear', which is not supported. Leave it out.",
+}
+# Parameters that speak of features by number or name. Only a layer by itself sees the features, and what is fitted
+# without XGBoost, in leaves and under the trees, would not know of them. `interaction_constraints` alone holds there.
+_OF_FEATURES = {
+    "monotone_constraints": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out.",
+    "feature_weights": "it says how often to draw features by number, and hidden layers have units in their place. "
+    "Leave it out.",
+    **dict.fromkeys(
+        ("feature_names", "feature_types", "enable_categorical"),
+        "names and types of columns are those of the input. Use categorical_features.",
+    ),
 }
 _HARMLESS = {
     "booster": ("gbtree",),
@@ -65,13 +95,14 @@ _HARMLESS = {
     "num_parallel_tree": (1,),
     "seed_per_iteration": (True,),
 }
+_NATIVES = Natives("XGBoost", takes=_TAKES, reasons=_REASONS | _OF_FEATURES, ours=_OURS, harmless=_HARMLESS)
 
 
 @cache
-def _known(library: Any) -> frozenset[str]:
-    """Names of the parameters that XGBoost's own configuration lists for growing trees."""
+def _known(library: Any) -> dict[str, str]:
+    """Names of the parameters that XGBoost's own configuration lists for growing trees -> their main names."""
     probe = library.Booster({"tree_method": "hist", "num_feature": 1})
-    return frozenset(_names(json.loads(probe.save_config())))
+    return {name: _ALIASES.get(name, name) for name in _names(json.loads(probe.save_config()))}
 
 
 def _names(config: Any) -> Iterator[str]:
@@ -84,15 +115,18 @@ def _names(config: Any) -> Iterator[str]:
             yield from _names(value)
 
 
-def native(library: Any, growth: Growth) -> dict[str, Any]:
-    """The parameters of a Booster, but for the number of targets.
+def native(library: Any, growth: Growth, n_columns: int) -> dict[str, Any]:
+    """The parameters of a Booster on so many columns, but for the number of targets.
 
     Raises
     ------
     ValueError
         If a native parameter is unknown to XGBoost, would break the method or clashes with ours.
     """
-    theirs = _checked(growth.params, _known(library))
+    natives = _NATIVES.grouped("interaction_constraints", growth, n_columns)
+    theirs = natives.checked(growth.params, _known(library))
+    if "interaction_constraints" in theirs:  # lists would be lists of names
+        theirs["interaction_constraints"] = json.dumps(theirs["interaction_constraints"])
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
     return {
         "grow_policy": "lossguide" if leafwise else "depthwise",
@@ -108,15 +142,3 @@ def native(library: Any, growth: Growth) -> dict[str, Any]:
         "seed": growth.random_state,
         "seed_per_iteration": True,
     }
-
-
-def _checked(params: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    checked: dict[str, Any] = {}
-    for name, value in params.items():
-        if value in _HARMLESS.get(name, ()):
-            continue
-        refuse({name: value}, _REASONS, _OURS)
-        if name not in known:
-            raise ValueError(f"backend_params[{name!r}]={value!r}: XGBoost has no parameter {name!r}. Check its name.")
-        checked[name] = value
-    return checked

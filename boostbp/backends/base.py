@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp import checks
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree
 
@@ -27,6 +29,7 @@ __all__ = [
 
 FEW_ROWS = 2000  # up to which a round of trees is mostly Python, where threads wait for each other
 TOGETHER = 8  # outputs that are best grown by one call then
+MOST_THREADS = 1024  # starting more may end the process
 
 Floats = NDArray[np.float64]
 Gradient = Callable[[Floats], tuple[Floats, Floats]]
@@ -82,8 +85,16 @@ class Growth:
         Share of the features, drawn anew for each tree, on which it may split; of each node with scikit-learn.
     extra_trees : bool
         One threshold of each feature is drawn at random for a node, in place of the best one, where the library can.
+    alone : bool
+        Whether the layer is the whole model. Then the columns of the table are the features, and native parameters
+        that speak of features by number have a meaning.
     params : mapping
-        Native parameters, passed through untouched; they win over `colsample_bytree`.
+        Native parameters, which the backend checks; they win over `colsample_bytree`.
+
+    Raises
+    ------
+    ValueError
+        If a value is out of bounds. Compiled code may wrap round, take all memory or end the process there.
     """
 
     max_depth: int = 6
@@ -95,7 +106,13 @@ class Growth:
     shared: bool = False
     colsample_bytree: float = 1.0
     extra_trees: bool = False
+    alone: bool = True
     params: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, check in _CHECKS.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+        object.__setattr__(self, "params", checks.named("backend_params", self.params))
 
     @property
     def leaves(self) -> int:
@@ -113,6 +130,17 @@ class Growth:
     def allows_split(self) -> bool:
         """Whether a tree may have more than one leaf."""
         return self.max_depth != 0 and self.leaves > 1
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    **{name: checks.NUMBERS[name] for name in ("max_depth", "min_samples_leaf", "max_bins")},
+    # One leaf is no tree for users, but what a backend must be able to grow.
+    "max_leaves": lambda name, value: None if value is None else checks.whole(name, value, 1, checks.MOST_LEAVES),
+    "n_threads": partial(checks.whole, least=1, most=MOST_THREADS),
+    "random_state": partial(checks.whole, least=0),
+    "colsample_bytree": checks.share,
+    **dict.fromkeys(("shared", "extra_trees", "alone"), partial(checks.one_of, allowed=(True, False))),
+}
 
 
 class LinearLeaves(NamedTuple):
@@ -223,10 +251,11 @@ def refuse(params: Mapping[str, Any], reasons: Mapping[str, str], ours: Mapping[
         Native name (each alias) -> our parameter.
     """
     for name, value in params.items():
+        given = f"backend_params[{checks.shown(name)}]={checks.shown(value)}"
         if name in reasons:
-            raise ValueError(f"backend_params[{name!r}]={value!r} is not supported: {reasons[name]}")
+            raise ValueError(f"{given} is not supported: {reasons[name]}")
         if name in ours:
             raise ValueError(
-                f"backend_params[{name!r}]={value!r} clashes with {ours[name]}: set {ours[name]} instead, "
+                f"{given} clashes with {ours[name]}: set {ours[name]} instead, "
                 f"and leave {name!r} out of backend_params."
             )

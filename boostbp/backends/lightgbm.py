@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from threading import Lock, local
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from boostbp.backends import _lightgbm_params, _lightgbm_text
 from boostbp.backends._float32 import gradients
 from boostbp.backends._lightgbm_threads import Turn, hold_threads, was_told, with_threads
+from boostbp.backends._native import blamed
 from boostbp.backends.base import FEW_ROWS, TOGETHER, Floats, Gradient, Growth, LinearLeaves, Table
 from boostbp.extras import require
 from boostbp.trees.sparse import Sparse
@@ -120,7 +122,7 @@ class LightGBMGrower:
             )
         if not self._may_split():
             return Trees.stumps(grad.shape[1])
-        with Turn(self.growth.n_threads):
+        with Turn(self.growth.n_threads), _blamed(self.growth):
             if not (getattr(self._held, "here", False) and was_told(self.growth.n_threads)):
                 hold_threads(self.growth.n_threads)
                 self._held.here = True
@@ -149,8 +151,9 @@ class LightGBMGrower:
         if learning_rate == 0.0 or not self._may_split():
             return []
         params = self.params | {"linear_tree": True, "linear_lambda": reg_lambda, "learning_rate": learning_rate}
-        dataset = self.bins.linear(params)
-        with with_threads(self.growth.n_threads):
+        with _blamed(self.growth):
+            dataset = self.bins.linear(params)
+        with with_threads(self.growth.n_threads), _blamed(self.growth):
             booster = _library().Booster(params, dataset)
             # LightGBM's first linear tree is always constant, so a tree of value 0 goes first.
             ones = np.ones(len(self.bins.table.X), np.float32)
@@ -162,7 +165,7 @@ class LightGBMGrower:
             return grad, hess
 
         for _ in range(n_rounds):
-            with Turn(self.growth.n_threads):
+            with Turn(self.growth.n_threads), _blamed(self.growth):
                 booster.update(fobj=derivatives)
         return _lightgbm_text.linear_leaves(booster.model_to_string(num_iteration=-1))[1:]
 
@@ -192,6 +195,10 @@ class LightGBMGrower:
             self._columns = columns
             self._spent += 1
         return self.booster
+
+
+def _blamed(growth: Growth) -> AbstractContextManager[None]:
+    return blamed("LightGBM", growth.params, _library().basic.LightGBMError)
 
 
 def _check_range(table: Table) -> None:
@@ -235,8 +242,9 @@ class LightGBM:
 
     def bind(self, table: Table, growth: Growth) -> LightGBMGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""
-        params = _lightgbm_params.native(_library(), growth)
-        return LightGBMGrower(Bins.of(table, params), growth, params)
+        params = _lightgbm_params.native(_library(), growth, table.X.shape)
+        with _blamed(growth):
+            return LightGBMGrower(Bins.of(table, params), growth, params)
 
 
 backend = LightGBM()

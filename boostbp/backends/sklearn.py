@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from boostbp import checks
 from boostbp.backends._float32 import largest_not_above, representable
+from boostbp.backends._native import AMOUNT, COUNT, SHARE, Check, Natives, number
 from boostbp.backends._nodes import Numbering
-from boostbp.backends.base import Floats, Growth, Table, refuse
+from boostbp.backends.base import Floats, Growth, Table
 from boostbp.extras import require
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree
 
 __all__ = ["SKLearn", "SKLearnGrower", "backend", "read"]
 
+
+def _features(name: str, value: Any) -> Any:
+    """Of `max_features`: a number, a share or a word."""
+    if value is None or isinstance(value, str):
+        return checks.one_of(name, value, ("sqrt", "log2", None))
+    return SHARE(name, value) if isinstance(value, float | np.floating) else COUNT(name, value)
+
+
+def _least_rows(name: str, value: Any) -> Any:
+    """Of `min_samples_split`: a number or a share."""
+    if isinstance(value, float | np.floating) and value <= 1:
+        return SHARE(name, value)
+    return checks.whole(name, value, 2, checks.LARGEST_INT)
+
+
+# What values may be, by scikit-learn's documentation.
+_TAKES: dict[str, Check] = {
+    "ccp_alpha": AMOUNT,
+    "max_features": _features,
+    "min_impurity_decrease": AMOUNT,
+    "min_samples_split": _least_rows,
+    "min_weight_fraction_leaf": number(least=0, most=0.5),
+}
 _OURS = {
     "max_depth": "max_depth",
     "max_leaf_nodes": "max_leaves",
@@ -30,6 +55,13 @@ _REASONS = {
     "monotonic_cst": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out.",
 }
 _SQUARED_ERROR = ("squared_error", "friedman_mse")  # one criterion under two names; the second is deprecated
+_NATIVES = Natives(
+    "scikit-learn's DecisionTreeRegressor",
+    takes=_TAKES,
+    reasons=_REASONS,
+    ours=_OURS,
+    harmless={"criterion": _SQUARED_ERROR},
+)
 
 
 @dataclass(slots=True)
@@ -146,7 +178,7 @@ def _library() -> Any:
 
 
 def _native(growth: Growth) -> dict[str, Any]:
-    theirs = _checked(growth.params, set(_library().DecisionTreeRegressor().get_params()))
+    theirs = _NATIVES.checked(growth.params, {name: name for name in _library().DecisionTreeRegressor().get_params()})
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
     return {
         "max_features": growth.colsample_bytree if growth.colsample_bytree < 1.0 else None,
@@ -158,21 +190,6 @@ def _native(growth: Growth) -> dict[str, Any]:
         "min_samples_leaf": growth.min_samples_leaf,
         "random_state": 0,
     }
-
-
-def _checked(params: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
-    checked: dict[str, Any] = {}
-    for name, value in params.items():
-        if name == "criterion" and value in _SQUARED_ERROR:
-            continue
-        refuse({name: value}, _REASONS, _OURS)
-        if name not in known:
-            raise ValueError(
-                f"backend_params[{name!r}]={value!r}: scikit-learn's DecisionTreeRegressor has no parameter {name!r}. "
-                f"Check its name."
-            )
-        checked[name] = value
-    return checked
 
 
 backend = SKLearn()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends import _xgboost_params, _xgboost_ubj
 from boostbp.backends._float32 import gradients, representable
+from boostbp.backends._native import blamed
 from boostbp.backends._nodes import without_small_leaves
 from boostbp.backends._xgboost_blocks import blocks
 from boostbp.backends.base import Floats, Growth, Table
@@ -100,13 +101,14 @@ class XGBoostGrower:
         self, grad: NDArray[np.float32], hess: NDArray[np.float32], *, weight: float, vector: bool = False
     ) -> Sequence[Tree]:
         """One round; `weight` is the mean hessian, the unit in which leaves are counted."""
-        run = self._run(grad.shape[1], vector)
         # The margin keeps rounding of the sums from refusing a leaf of exactly min_samples_leaf rows.
         min_weight = _parsable(self.growth.min_samples_leaf * weight * (1 - 1e-5))
-        if min_weight != run.min_weight:
-            run.booster.set_param({"min_child_weight": min_weight})
-            run.min_weight = min_weight
-        run.booster.boost(self.matrix, run.rounds, grad=grad, hess=hess)
+        with blamed("XGBoost", self.growth.params, _library().core.XGBoostError):
+            run = self._run(grad.shape[1], vector)
+            if min_weight != run.min_weight:
+                run.booster.set_param({"min_child_weight": min_weight})
+                run.min_weight = min_weight
+            run.booster.boost(self.matrix, run.rounds, grad=grad, hess=hess)
         run.rounds += 1
         return _xgboost_ubj.trees(run.booster[run.rounds - 1 : run.rounds].save_raw("ubj"))
 
@@ -158,7 +160,7 @@ class XGBoost:
     def bind(self, table: Table, growth: Growth) -> XGBoostGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""
         library = _library()
-        params = _xgboost_params.native(library, growth)
+        params = _xgboost_params.native(library, growth, table.X.shape[1])
         types = None
         if table.categorical:
             types = ["c" if j in table.categorical else "q" for j in range(table.X.shape[1])]

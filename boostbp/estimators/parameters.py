@@ -130,7 +130,8 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
             n_threads=n_threads if size < n_threads and n_rows >= NATIVE_ROWS else 1,
             random_state=seed % (2**31 - 1),
             shared=estimator.multi_strategy == "multi_output_tree" and not last,
-            params=dict(estimator.backend_params or {}),
+            alone=len(outputs) == 1,
+            params=checks.named("backend_params", estimator.backend_params),
         )
         settings = LayerSettings(
             n_estimators=chosen["n_estimators"][i],

@@ -19,8 +19,8 @@ from boostbp.trees.sparse import Sparse
 
 __all__ = ["fingerprint"]
 
-# They say when training ends or how fast it is, not where it goes.
-_FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads"))
+# They say when training ends, how fast it is or what is refused, not where it goes.
+_FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "alone"))
 _SEEDS = frozenset(("seed", "random_state"))
 _KNOWN = frozenset(("boostbp", "numpy", "scipy", "sklearn"))  # whose functions their names say enough of
 DEEPEST = 4  # objects inside objects that are looked into
