@@ -38,18 +38,18 @@ def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     return given
 
 
-def at_least(name: str, value: Any, least: float, most: float | None = None) -> Any:
-    """The value, if it is a finite number of at least `least`, and at most `most`."""
+def at_least(name: str, value: Any, least: float, most: float | None = None) -> float:
+    """The value as a float, if it is a finite number of at least `least`, and at most `most`."""
     if not (_number(value) and _finite(value) and _within(value, least, most)):
         raise ValueError(f"{name}={shown(value)} is not allowed: give a number of {_bound(value, least, most)}.")
-    return value
+    return float(value)
 
 
-def finite(name: str, value: Any) -> Any:
-    """The value, if it is a finite number."""
+def finite(name: str, value: Any) -> float:
+    """The value as a float, if it is a finite number."""
     if not (_number(value) and _finite(value)):
         raise ValueError(f"{name}={shown(value)} is not allowed: give a finite number.")
-    return value
+    return float(value)
 
 
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
@@ -60,11 +60,11 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     return int(value)
 
 
-def share(name: str, value: Any) -> Any:
-    """The value, if it is a number above 0, and at most 1."""
+def share(name: str, value: Any) -> float:
+    """The value as a float, if it is a number above 0, and at most 1."""
     if not (_number(value) and 0 < value <= 1):
         raise ValueError(f"{name}={shown(value)} is not allowed: give a share above 0, and at most 1.")
-    return value
+    return float(value)
 
 
 def seconds(name: str, value: Any) -> float | None:
@@ -97,7 +97,7 @@ def shown(value: Any) -> str:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+    return isinstance(value, (int, float, Real)) and not isinstance(value, (bool, np.bool_))
 
 
 def _finite(value: Real) -> bool:

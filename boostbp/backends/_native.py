@@ -29,7 +29,6 @@ __all__ = [
     "Check",
     "Natives",
     "blamed",
-    "number",
     "words",
 ]
 
@@ -41,24 +40,11 @@ _MIXED = (
 )
 
 
-def _finite(name: str, value: Any) -> float:
-    return float(checks.finite(name, value))
-
-
-def _share(name: str, value: Any) -> float:
-    return float(checks.share(name, value))
-
-
 def _switch(name: str, value: Any) -> bool:
     given = {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else value
     if not (isinstance(given, int | np.bool_ | np.integer) and given in (0, 1)):
         raise ValueError(f"{name}={checks.shown(value)} is not known: use True or False.")
     return bool(given)
-
-
-def number(*, least: float, most: float | None = None) -> Check:
-    """The check of a number within bounds, which becomes a float: libraries read the text of a value."""
-    return lambda name, value: float(checks.at_least(name, value, least, most))
 
 
 def words(*allowed: str) -> Check:
@@ -67,10 +53,10 @@ def words(*allowed: str) -> Check:
 
 
 SWITCH: Check = _switch
-SHARE: Check = _share  # above 0, at most 1
-PART: Check = number(least=0, most=1)
-AMOUNT: Check = number(least=0)
-NUMBER: Check = _finite
+SHARE: Check = checks.share  # above 0, at most 1
+PART: Check = partial(checks.at_least, least=0, most=1)
+AMOUNT: Check = partial(checks.at_least, least=0)
+NUMBER: Check = checks.finite
 COUNT: Check = partial(checks.whole, least=1, most=checks.LARGEST_INT)
 WHOLE: Check = partial(checks.whole, least=0, most=checks.LARGEST_INT)
 

@@ -130,7 +130,7 @@ def native(library: Any, growth: Growth, n_columns: int) -> dict[str, Any]:
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
     return {
         "grow_policy": "lossguide" if leafwise else "depthwise",
-        "colsample_bytree": growth.colsample_bytree,
+        "colsample_bytree": max(growth.colsample_bytree, 1e-30),  # XGBoost refuses what float32 holds as subnormal
         **theirs,
         "tree_method": "hist",
         "base_score": 0.0,

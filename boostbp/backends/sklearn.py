@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 
 from boostbp import checks
 from boostbp.backends._float32 import largest_not_above, representable
-from boostbp.backends._native import AMOUNT, COUNT, SHARE, Check, Natives, number
+from boostbp.backends._native import AMOUNT, COUNT, SHARE, Check, Natives
 from boostbp.backends._nodes import Numbering
 from boostbp.backends.base import Floats, Growth, Table
 from boostbp.extras import require
@@ -41,7 +42,7 @@ _TAKES: dict[str, Check] = {
     "max_features": _features,
     "min_impurity_decrease": AMOUNT,
     "min_samples_split": _least_rows,
-    "min_weight_fraction_leaf": number(least=0, most=0.5),
+    "min_weight_fraction_leaf": partial(checks.at_least, least=0, most=0.5),
 }
 _OURS = {
     "max_depth": "max_depth",

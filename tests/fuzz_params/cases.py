@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, cycle, islice
@@ -15,11 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from boostbp.backends import load
+from boostbp.backends import available, load
 from boostbp.backends.base import Growth, Table
+from boostbp.checks import NUMBERS as NUMBERS_OF_A_LAYER
+from boostbp.checks import WORDS as WORDS_OF_A_LAYER
 
-__all__ = ["N_FEATURES", "SURFACES", "Case", "combinations", "names", "walk"]
+__all__ = ["BACKENDS", "N_FEATURES", "SURFACES", "Case", "combinations", "names", "walk"]
 
+BACKENDS = available()
 N_FEATURES = 4
 
 # Where parameters come in: at a backend by itself, in a layer whose leaves the library fits, and in estimators.
@@ -37,7 +40,7 @@ WORDS = (
 )  # fmt: skip
 LISTS: tuple[Any, ...] = (
     [], [0], [0, 1], [1, 1, 1, 1], [0.5, 0.5, 0.5, 0.5], [1] * 9, [-1], [2**40], [_NAN], [None], ["x"], [[]], [[[]]],
-    [[0, 1], [2, 3]], [[0, 99]], [[0, -1]], [[0.5]], [[True, 1]], [["a", "b"]], [[0, 2**40]], [[0] * 50_000], (),
+    [[0, 1], [2, 3]], [[0, 99]], [[0, -1]], [[0.5]], [[True, 1]], [["a", "b"]], [[0, 2**40]], [[0] * 3000], (),
     ((0,),), {}, {"a": 1}, {0}, frozenset({1}), range(3), b"", b"1", [b"1"], "[[0,1]", [[0, 1], 2],
 )  # fmt: skip
 OBJECTS: tuple[Any, ...] = (
@@ -46,7 +49,7 @@ OBJECTS: tuple[Any, ...] = (
     np.array([[0, 1]]), np.array([]), np.array(["x"]), np.datetime64("2020-01-01"), np.ma.masked,
 )  # fmt: skip
 VALUES = (*NUMBERS, *EXTREMES, *WORDS, *LISTS, *OBJECTS)
-FEW = (1, 0.5, -1, 2**31, "x=1", [[0, 99]], None)  # for names that mean what another one means
+FEW = (1, 0.5, -1, 2**31, "x=1", [[0, 99]], None, Fraction(1, 2))  # for names that mean what another one means
 NO_NAMES: tuple[Any, ...] = (
     0,
     None,
@@ -63,9 +66,14 @@ NO_NAMES: tuple[Any, ...] = (
 )
 
 
+# Parameters of ours that reach compiled code; a great number of trees is no fault, but takes long.
+OF_GROWTH = [field.name for field in fields(Growth) if field.name != "params"]
+OF_A_LAYER = [name for name in (*NUMBERS_OF_A_LAYER, *WORDS_OF_A_LAYER) if name != "n_estimators"]
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Native parameters for a library, and where they come in."""
+    """Native parameters for a library, or parameters of `Growth` or of a layer, and where they come in."""
 
     backend: str
     surface: str
@@ -119,12 +127,17 @@ def walk(backend: str) -> Iterator[Case]:
     for some, values in ((mains, VALUES), (aliases, FEW)):
         yield from (Case(backend, "bind", {name: value}) for name in some for value in values)
     yield from (Case(backend, "bind", {name: 1}) for name in NO_NAMES)
-    yield from (Case(backend, surface, value) for value in VALUES for surface in SURFACES[1:])
+    yield from (Case(backend, "bind", value) for value in VALUES)
+    yield from (Case(backend, surface, value) for value in FEW for surface in SURFACES[1:])
+    yield from (Case(backend, "growth", {name: value}) for name in OF_GROWTH for value in VALUES)
+    yield from (Case(backend, "layer", {name: value}) for name in OF_A_LAYER for value in (*EXTREMES, *FEW))
 
 
 def combinations(backend: str, number: int, seed: int) -> Iterator[Case]:
     """Some parameters together, drawn at random, in all surfaces: mostly such as pass alone."""
     rng = np.random.default_rng(seed)
+    if not number:
+        return
     taken, anything = _taken(backend), [name for some in names(backend) for name in some]
     for _ in range(number):
         surface = SURFACES[rng.choice(len(SURFACES), p=(0.7, 0.1, 0.1, 0.1))]
