@@ -75,11 +75,13 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
             checks.whole(name, value, least)
     checks.at_least("tol", estimator.tol, 0)
     checks.seconds("max_time", estimator.max_time)
+    for name in ("validation_fraction", "momentum", "step_size"):
+        checks.finite(name, getattr(estimator, name))
     if not 0 < estimator.validation_fraction < 1:
         raise ValueError(f"validation_fraction={estimator.validation_fraction!r} is not between 0 and 1: try 0.1.")
     if not 0 <= estimator.momentum < 1:
         raise ValueError(f"momentum={estimator.momentum!r} is not in [0, 1): 0 is no momentum, 0.8 a usual value.")
-    if not (estimator.step_size > 0 and np.isfinite(estimator.step_size)):
+    if not estimator.step_size > 0:
         raise ValueError(f"step_size={estimator.step_size!r} is not a positive number: try 0.5.")
     units = _sizes(estimator.hidden_layer_sizes, estimator._fewest_hidden)
     rule = Normalised if estimator.step == "normalised" else Plain
@@ -192,7 +194,8 @@ def _samples(estimator: Any, n_rows: int) -> int | None:
     if value is None:
         return None
     share = isinstance(value, float)
-    if isinstance(value, (bool, np.bool_)) or not (0.0 < value <= 1.0 if share else value >= 1):
+    checks.finite("structure_samples", value)
+    if not (0.0 < value <= 1.0 if share else value >= 1):
         raise ValueError(f"structure_samples={value!r} is not allowed: give a share in (0, 1], or a number of rows.")
     if estimator.leaves == "native":
         raise ValueError(
@@ -225,11 +228,12 @@ def _defaults(name: str, n_layers: int) -> list[Any]:
 
 def _per_layer(name: str, value: Any, defaults: list[Any]) -> list[Any]:
     n_layers = len(defaults)
-    values = [value] * n_layers if value is None or np.isscalar(value) else list(value)
+    several = isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    values = list(value) if several and not isinstance(value, str | bytes) else [value] * n_layers
     if len(values) != n_layers:
         raise ValueError(
-            f"{name}={value!r} has {len(values)} numbers for {n_layers} layers: give one number, or one per layer "
-            "(hidden layers first, the output layer last)."
+            f"{name}={checks.shown(value)} has {len(values)} numbers for {n_layers} layers: give one number, "
+            "or one per layer (hidden layers first, the output layer last)."
         )
     values = [default if one is None else one for one, default in zip(values, defaults, strict=True)]
     return [checks.NUMBERS[name](name, one) for one in values]

@@ -152,7 +152,10 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     verbose : int
         0: silent; 1: a progress bar; 2: log each epoch to the logger ``boostbp``.
     backend_params : dict or None
-        Native parameters of the library, passed through untouched.
+        Native parameters of the library under its names; values must be of their kind and within their bounds. Refused,
+        with the reason, are those that would break the method, that a parameter of this list stands for, and that speak
+        of features by number or name: hidden layers have units in their place. Only ``interaction_constraints``, lists
+        of column numbers, is taken where ``hidden_layer_sizes=()``: features without a list in common do not interact.
 
     Attributes
     ----------

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 from leaf_oracles import table, target
+from sklearn.tree import DecisionTreeRegressor
 
-from boostbp.backends import available, load
-from boostbp.backends._lightgbm_params import native
+from boostbp import BoostBPRegressor, fit_layer
+from boostbp.backends import _lightgbm_params, _xgboost_params, available, load, sklearn
 from boostbp.backends.base import Growth, Table
 
 DATA = table(np.random.default_rng(0), 300)
@@ -155,30 +157,132 @@ def test_a_parameter_under_two_names_is_refused() -> None:
     refused("lightgbm", {"lambda_l2": 1.0, "reg_lambda": 2.0}, r"'reg_lambda'\]=2.0 says 'lambda_l2' a second time")
 
 
-PASSES = """
-    bagging_fraction bagging_freq bagging_seed bin_construct_sample_cnt cat_l2 cat_smooth cegb_penalty_feature_coupled
-    cegb_penalty_feature_lazy cegb_penalty_split cegb_tradeoff data_random_seed data_sample_strategy deterministic
-    enable_bundle extra_seed feature_contri feature_fraction feature_fraction_bynode feature_fraction_seed
-    feature_pre_filter force_col_wise force_row_wise forcedbins_filename forcedsplits_filename histogram_pool_size
-    interaction_constraints is_enable_sparse lambda_l1 lambda_l2 max_bin_by_feature max_cat_threshold max_cat_to_onehot
-    max_delta_step min_data_in_bin min_data_per_group min_gain_to_split min_sum_hessian_in_leaf other_rate path_smooth
-    top_rate use_missing
-"""
+NUMBERED = {
+    "lightgbm": {
+        "feature_contri": ([1.0] * 4, "prices of features"),
+        "fc": ([1.0] * 4, "prices of features"),
+        "cegb_penalty_feature_lazy": ([1.0] * 4, "prices of features"),
+        "cegb_penalty_feature_coupled": ([1.0] * 4, "prices of features"),
+        "max_bin_by_feature": ([3] * 4, "Use max_bins"),
+        "forcedbins_filename": ("bins.json", "Use max_bins"),
+        "forcedsplits_filename": ("splits.json", "its splits name features by number"),
+        "fs": ("splits.json", "its splits name features by number"),
+        "ignore_column": ([0], "Leave these columns out"),
+        "monotone_constraints": ([1] * 4, "would not keep them monotone"),
+    },
+    "xgboost": {
+        "feature_weights": ([1.0] * 4, "features by number"),
+        "feature_types": (["q"] * 4, "categorical_features"),
+        "feature_names": (["a", "b", "c", "d"], "names and types of columns"),
+        "enable_categorical": (True, "categorical_features"),
+        "monotone_constraints": ("(1,0,0,0)", "would not keep them monotone"),
+    },
+}
 
 
-def test_of_all_that_lightgbm_knows_only_what_shapes_trees_passes() -> None:
+@pytest.mark.parametrize(
+    ("name", "param", "value", "why"),
+    [(name, param, *rest) for name, params in NUMBERED.items() for param, rest in params.items()],
+)
+@pytest.mark.parametrize("alone", [True, False])
+def test_what_speaks_of_features_by_number_is_refused(name: str, param: str, value: Any, why: str, alone: bool) -> None:
+    with pytest.raises(ValueError, match=rf"backend_params\['{param}'\]=.* is not supported: .*{why}"):
+        load(name).bind(DATA, Growth(params={param: value}, alone=alone))
+
+
+NATIVES = {
+    "lightgbm": _lightgbm_params._NATIVES,
+    "xgboost": _xgboost_params._NATIVES,
+    "sklearn": sklearn._NATIVES,
+}
+
+
+@pytest.mark.parametrize("name", available())
+def test_each_parameter_of_the_installed_library_is_decided_on(name: str) -> None:
+    """A new release with another parameter fails here: read what it does, and give it a kind or a reason."""
+    known = {
+        "lightgbm": lambda: lightgbm_parameters(),
+        "xgboost": lambda: _xgboost_params._known(import_module("xgboost")).values(),
+        "sklearn": lambda: DecisionTreeRegressor().get_params(),
+    }[name]()
+    natives = NATIVES[name]
+    decisions = [natives.takes, natives.reasons, natives.ours, {"interaction_constraints": "grouped"}]
+    for main in known:
+        assert sum(main in decision for decision in decisions) == 1, main
+
+
+def lightgbm_parameters() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = import_module("lightgbm").basic._ConfigAliases._get_all_param_aliases()
+    return found
+
+
+def test_what_a_new_release_of_a_library_may_add_is_refused() -> None:
+    known = {"lambda_l1": "lambda_l1", "feature_groups": "feature_groups"}
+    with pytest.raises(ValueError, match=r"'feature_groups'\]=3 is not supported: it is not known what"):
+        NATIVES["lightgbm"].checked({"feature_groups": 3}, known)
+
+
+def test_lightgbm_s_own_defaults_are_of_the_kinds_that_are_written_down() -> None:
     import lightgbm
 
-    passing, messages = set(), {}
-    for main, aliases in lightgbm.basic._ConfigAliases._get_all_param_aliases().items():
-        for name in {main, *aliases}:
-            try:
-                native(lightgbm, Growth(params={name: "any"}))
-                passing.add(main)
-            except ValueError as error:
-                messages[name] = str(error)
-    assert all(f"backend_params[{name!r}]" in message for name, message in messages.items())
-    assert passing <= set(PASSES.split())
+    data = lightgbm.Dataset(np.zeros((9, 1)), np.zeros(9), params={"verbosity": -1})
+    text = lightgbm.train({"verbosity": -1, "num_threads": 1}, data, 1).model_to_string()
+    defaults = lightgbm.Booster(model_str=text).params
+    takes = NATIVES["lightgbm"].takes
+    assert len(takes.keys() & defaults.keys()) > 30
+    for name in takes.keys() & defaults.keys():
+        value = takes[name](name, defaults[name])
+        assert value == defaults[name]
+        assert isinstance(value, bool) == isinstance(defaults[name], bool)
+        assert isinstance(value, str) == isinstance(defaults[name], str)
+
+
+@pytest.mark.parametrize("name", available())
+def test_a_value_cannot_hold_another_parameter(name: str) -> None:
+    for param in NATIVES[name].takes:
+        for text in ("0.5 num_leaves=2", "1\nnum_threads=9", "bagging verbosity=2", " ", ""):
+            with pytest.raises(ValueError, match=rf"backend_params\['{param}'\]="):
+                load(name).bind(DATA if name != "sklearn" else Table(np.zeros((9, 2))), Growth(params={param: text}))
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "said"),
+    [
+        ("lightgbm", {"force_col_wise": True, "force_row_wise": True}, "at the same time"),
+        ("lightgbm", {"data_sample_strategy": "goss", "top_rate": 0.9, "other_rate": 0.9}, "rate"),
+        ("xgboost", {"lambda": 1e300}, "reg_lambda"),
+    ],
+)
+def test_what_the_library_says_names_the_parameters(name: str, params: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=rf"failed with backend_params=.*{next(iter(params))}.*{said}"):
+        sizes(name, params)
+
+
+@pytest.mark.parametrize(("name", "params"), [("xgboost", {"alpha": 1, "reg_alpha": 2}), ("xgboost", {"eta": 1})])
+def test_xgboost_s_other_names_are_known(name: str, params: dict[str, Any]) -> None:
+    refused(name, params, "says 'reg_alpha' a second time|clashes with learning_rate")
+
+
+@pytest.mark.parametrize("given", [3, "abc", [("a", 1)], {"a"}, True, np.zeros(2)])
+def test_parameters_are_a_mapping(given: Any) -> None:
+    with pytest.raises(ValueError, match=r"backend_params=.* is not allowed: give a dict"):
+        Growth(params=given)
+    with pytest.raises(ValueError, match=r"backend_params=.* is not allowed: give a dict"):
+        fit_layer(np.zeros((9, 1)), np.zeros(9), backend_params=given)
+    with pytest.raises(ValueError, match=r"backend_params=.* is not allowed: give a dict"):
+        BoostBPRegressor(backend_params=given).fit(np.zeros((9, 1)), np.arange(9))
+
+
+@pytest.mark.parametrize("key", [3, None, ("a", "b"), b"lambda_l1"])
+def test_names_are_strings(key: Any) -> None:
+    with pytest.raises(ValueError, match=r"backend_params has the name .*strings"):
+        Growth(params={key: 1})
+
+
+def test_long_values_are_cut_in_messages() -> None:
+    with pytest.raises(ValueError, match="characters") as caught:
+        load("lightgbm").bind(DATA, Growth(params={"lambda_l1": "x" * 10**6}))
+    assert len(str(caught.value)) < 500
 
 
 @pytest.mark.parametrize(
