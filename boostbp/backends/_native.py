@@ -154,12 +154,10 @@ def _among(value: Any, allowed: tuple[Any, ...]) -> bool:
 
 
 @contextmanager
-def blamed(library: str, params: Mapping[str, Any], *errors: type[Exception]) -> Iterator[None]:
-    """What a library raises is a ValueError that names the native parameters, if it was given any."""
+def blamed(library: str, params: Mapping[str, Any], theirs: type[Exception]) -> Iterator[None]:
+    """Raise an error of a library as a ValueError that names the native parameters."""
     try:
         yield
-    except errors as error:
-        if not params:
-            raise
+    except theirs as error:
         said = str(error).split("\nStack trace")[0].strip()
         raise ValueError(f"{library} failed with backend_params={checks.shown(dict(params))}: {said}") from error

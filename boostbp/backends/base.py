@@ -16,6 +16,7 @@ from boostbp.trees.tree import Tree
 
 __all__ = [
     "FEW_ROWS",
+    "MOST_THREADS",
     "TOGETHER",
     "Backend",
     "Grower",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from threading import Lock, local
 from typing import Any
@@ -198,7 +198,7 @@ class LightGBMGrower:
 
 
 def _blamed(growth: Growth) -> AbstractContextManager[None]:
-    return blamed("LightGBM", growth.params, _library().basic.LightGBMError)
+    return blamed("LightGBM", growth.params, _library().basic.LightGBMError) if growth.params else nullcontext()
 
 
 def _check_range(table: Table) -> None:

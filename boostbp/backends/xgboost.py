@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -103,7 +104,7 @@ class XGBoostGrower:
         """One round; `weight` is the mean hessian, the unit in which leaves are counted."""
         # The margin keeps rounding of the sums from refusing a leaf of exactly min_samples_leaf rows.
         min_weight = _parsable(self.growth.min_samples_leaf * weight * (1 - 1e-5))
-        with blamed("XGBoost", self.growth.params, _library().core.XGBoostError):
+        with _blamed(self.growth):
             run = self._run(grad.shape[1], vector)
             if min_weight != run.min_weight:
                 run.booster.set_param({"min_child_weight": min_weight})
@@ -125,6 +126,10 @@ class XGBoostGrower:
             run = self.running[kind] = Running(_library().Booster(params, [self.matrix]))
             self._spent += 1
         return run
+
+
+def _blamed(growth: Growth) -> AbstractContextManager[None]:
+    return blamed("XGBoost", growth.params, _library().core.XGBoostError) if growth.params else nullcontext()
 
 
 def _parsable(number: float) -> float:

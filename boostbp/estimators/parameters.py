@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from boostbp import backends, checks
-from boostbp.backends.base import Growth
+from boostbp.backends.base import MOST_THREADS, Growth
 from boostbp.learning.layers import LayerSettings
 from boostbp.learning.layers import sketch as sketches
 from boostbp.learning.layers.rounds import rate_of
@@ -129,7 +129,7 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
             min_samples_leaf=chosen["min_samples_leaf"][i],
             max_bins=checks.NUMBERS["max_bins"]("max_bins", estimator.max_bins),
             extra_trees=drawn,
-            n_threads=n_threads if size < n_threads and n_rows >= NATIVE_ROWS else 1,
+            n_threads=min(n_threads, MOST_THREADS) if size < n_threads and n_rows >= NATIVE_ROWS else 1,
             random_state=seed % (2**31 - 1),
             shared=estimator.multi_strategy == "multi_output_tree" and not last,
             alone=len(outputs) == 1,
