@@ -150,6 +150,19 @@ def test_public_names_are_sorted_and_complete():
 
 
 @pytest.mark.parametrize("path", MODULES, ids=NAMES)
+def test_classes_with_slots_say_what_copies_hold(path):
+    # Without __getstate__ neither the pickle protocols 0 and 1 nor skops write them. Frozen dataclasses have one.
+    try:
+        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    except ImportError as error:
+        pytest.skip(str(error))
+    for name, value in vars(module).items():
+        if isinstance(value, type) and value.__module__ == module.__name__:
+            slots = [slot for kind in value.__mro__ for slot in getattr(kind, "__slots__", ())]
+            assert not slots or value.__getstate__ is not object.__getstate__, f"{name} has slots, no __getstate__"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=NAMES)
 def test_first_line_says_what_the_room_holds(path):
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     assert docstring, "no docstring"

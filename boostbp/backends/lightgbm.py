@@ -31,7 +31,7 @@ def _library() -> Any:
     return require("lightgbm", extra="all", what="backend='lightgbm'")
 
 
-@dataclass(slots=True)
+@dataclass
 class Bins:
     """The Datasets of one input, shared by all growers on it.
 
@@ -72,7 +72,7 @@ def _construct(table: Table, params: dict[str, Any]) -> Any:
         return _library().Dataset(X, categorical_feature=list(table.categorical), params=params).construct()
 
 
-@dataclass(slots=True)
+@dataclass
 class LightGBMGrower:
     """Boosters on one constructed Dataset, with the gradients of the caller.
 

@@ -65,7 +65,7 @@ _NATIVES = Natives(
 )
 
 
-@dataclass(slots=True)
+@dataclass
 class SKLearnGrower:
     """The input in float32, in which scikit-learn grows trees.
 

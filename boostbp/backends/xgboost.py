@@ -30,7 +30,7 @@ def _library() -> Any:
     return require("xgboost", extra="xgboost", what="backend='xgboost'")
 
 
-@dataclass(slots=True)
+@dataclass
 class Running:
     """A booster, the rounds it has grown and the smallest sum of hessians it allows in a leaf.
 
@@ -42,7 +42,7 @@ class Running:
     min_weight: float = -1.0
 
 
-@dataclass(slots=True)
+@dataclass
 class XGBoostGrower:
     """Boosters on one QuantileDMatrix, with the gradients of the caller.
 

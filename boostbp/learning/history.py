@@ -24,6 +24,17 @@ class Stop(Enum):
     CALLBACK = "A callback asked to stop; the best epoch was restored."
     INTERRUPTED = "Interrupted from the keyboard; the best epoch was restored."
 
+    @classmethod
+    def _missing_(cls, value: object) -> Stop | None:
+        return cls.__members__.get(str(value))
+
+    # By its name, since the sentences change from version to version. pickle asks for the one, skops for the other.
+    def __reduce_ex__(self, protocol: object) -> tuple[type[Stop], tuple[str]]:
+        return type(self), (self.name,)
+
+    def __reduce__(self) -> tuple[type[Stop], tuple[str]]:
+        return type(self), (self.name,)
+
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
@@ -132,7 +143,7 @@ class Choice:
         )
 
 
-@dataclass(slots=True)
+@dataclass
 class History:
     """All epochs, the best one, and why training stopped.
 

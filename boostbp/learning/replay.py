@@ -62,7 +62,7 @@ class Replay:
         raise NotImplementedError
 
 
-@dataclass(slots=True)
+@dataclass
 class _Replaying:
     trees: Trees
     numbers: Sequence[Sequence[int]]

@@ -75,7 +75,7 @@ class Sampled:
         return _SampledGrower(self.backend.bind(part, growth), rows, factor)
 
 
-@dataclass(slots=True)
+@dataclass
 class _SampledGrower:
     grower: Grower
     rows: NDArray[np.intp]

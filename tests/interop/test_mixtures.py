@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -94,12 +95,17 @@ def test_seed_decides_everything_and_leaves_torch_alone(kind):
 
 @both
 @pytest.mark.parametrize(
-    "how", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))], ids=["deepcopy", "pickle"]
+    "how",
+    [copy.deepcopy, *(partial(pickle.dumps, protocol=protocol) for protocol in range(pickle.HIGHEST_PROTOCOL + 1))],
+    ids=["deepcopy", *(f"pickle {protocol}" for protocol in range(pickle.HIGHEST_PROTOCOL + 1))],
 )
 def test_copies_predict_identical_bits(kind, how):
     X, y = smooth()
     model = kind((4,), **SMALL).fit(X, y)
-    np.testing.assert_array_equal(how(model).predict(X), model.predict(X))
+    again = how(model)
+    again = pickle.loads(again) if isinstance(again, bytes) else again
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.summary() == model.summary()
 
 
 @both

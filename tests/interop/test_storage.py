@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import os
 import pickle
 import subprocess
 import sys
+import warnings
 
 import joblib
 import numpy as np
@@ -20,6 +22,7 @@ from sklearn.exceptions import NotFittedError
 
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise, archive
+from boostbp.learning.history import Stop
 from boostbp.learning.losses import Huber
 from boostbp.trees.basis import Linear
 from tests.helpers import BACKENDS
@@ -106,8 +109,20 @@ def saved_and_loaded(model, folder):
     return boostbp.load(folder / "model")
 
 
-def pickled(model, folder):
-    return pickle.loads(pickle.dumps(model))
+def pickled(protocol):
+    def way(model, folder):
+        return pickle.loads(pickle.dumps(model, protocol=protocol))
+
+    way.__name__ = f"pickled_{protocol}"
+    return way
+
+
+def cloudpickled(model, folder):
+    return pickle.loads(pytest.importorskip("cloudpickle").dumps(model))
+
+
+def copied(model, folder):
+    return copy.deepcopy(copy.copy(model))
 
 
 def joblibbed(model, folder):
@@ -115,7 +130,16 @@ def joblibbed(model, folder):
     return joblib.load(folder / "model.joblib")
 
 
-@pytest.mark.parametrize("way", [saved_and_loaded, pickled, joblibbed])
+def skopsed(model, folder):
+    skops = pytest.importorskip("skops.io")
+    data = skops.dumps(model)
+    return skops.loads(data, trusted=skops.get_untrusted_types(data=data))
+
+
+PICKLED = [pickled(protocol) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)]
+
+
+@pytest.mark.parametrize("way", [saved_and_loaded, *PICKLED, cloudpickled, copied, joblibbed, skopsed])
 def test_model_comes_back_to_the_bit(fitted, tmp_path, way):
     model, inputs = fitted
     again = way(model, tmp_path)
@@ -382,3 +406,26 @@ def test_corrupted_truncated_and_later_files_are_refused(stored, tmp_path):
         boostbp.load(copy)
     with pytest.raises(FileNotFoundError):
         boostbp.load(tmp_path / "none")
+
+
+def test_mlflow_keeps_models_as_it_keeps_those_of_scikit_learn(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its own, of other packages
+        skops, mlflow = (pytest.importorskip(name) for name in ("skops.io", "mlflow.sklearn"))
+        model = regressor()
+        trusted = skops.get_untrusted_types(data=skops.dumps(model))
+        for options in ({"skops_trusted_types": trusted}, {"serialization_format": "cloudpickle"}):
+            path = tmp_path / "_".join(options)
+            mlflow.save_model(model, path, pip_requirements=["boostbp"], **options)
+            assert outputs(mlflow.load_model(str(path)), X) == outputs(model, X)
+
+
+@pytest.mark.parametrize("stop", Stop)
+def test_why_a_training_stopped_is_kept_by_name(stop):
+    # The sentences are worded anew from version to version.
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        data = pickle.dumps(stop, protocol=protocol)
+        assert stop.value.encode() not in data
+        assert pickle.loads(data) is stop
+    with pytest.raises(ValueError, match="'nothing' is not a valid Stop"):
+        Stop("nothing")

@@ -64,7 +64,7 @@ class Rows(NamedTuple):
     repeated: int
 
 
-@dataclass(slots=True)
+@dataclass
 class Gathered:
     """Calls that got a gradient since the last step; one that never gets any leaves nothing here.
 

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 LEAST_SHARE = 1e-6  # of a round: smaller steps than these are none
 
 
-@dataclass(slots=True)
+@dataclass
 class Rounds:
     """The rounds of one fit; each method adds its trees' values to `running`.
 
