@@ -28,7 +28,7 @@ import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from boostbp.learning import checkpoints
 from boostbp.learning.history import Epoch
@@ -67,43 +67,18 @@ def early_stopping(rounds: int, *, min_delta: float = 0.0, name: str | None = No
         At once if `rounds` is less than 1; in the first epoch if there is no such evaluation set.
     """
     _at_least_one("rounds", rounds)
-
-    def callback(progress: Progress) -> bool:
-        values = _values(progress, name)
-        sign = 1.0 if progress.greater_is_better else -1.0
-        best, at = sign * values[0], 0
-        for epoch, value in enumerate(values):
-            if sign * value > best + min_delta:
-                best, at = sign * value, epoch
-        return len(values) - 1 - at >= rounds
-
-    return callback
+    return _EarlyStopping(rounds, min_delta, name)
 
 
 def log_evaluation(period: int = 1) -> Callable[[Progress], None]:
     """Log loss and metrics to the logger ``boostbp``, level INFO, every `period` epochs and in the last one."""
     _at_least_one("period", period)
-
-    def callback(progress: Progress) -> None:
-        number = progress.epoch.epoch
-        if number % period == 0 or number == progress.epochs:
-            log.info(
-                "epoch %d/%d  %s  %.2f s", number, progress.epochs, _figures(progress.epoch), progress.epoch.seconds
-            )
-
-    return callback
+    return _LogEvaluation(period)
 
 
 def record(into: dict[str, Any]) -> Callable[[Progress], None]:
     """Keep all figures in a dict of yours: ``{"train": {"loss": [...]}, "valid_0": {"rmse": [...]}, ...}``."""
-
-    def callback(progress: Progress) -> None:
-        history = progress.history
-        for name in progress.epoch.metrics:
-            into[name] = {history.metric: history.metrics(name)}
-        into["train"] = into.get("train", {}) | {"loss": history.loss}
-
-    return callback
+    return _Record(into)
 
 
 def record_networks(into: dict[int, Network], epochs: Collection[int] | None = None) -> Callable[[Progress], None]:
@@ -111,19 +86,82 @@ def record_networks(into: dict[int, Network], epochs: Collection[int] | None = N
 
     `boostbp.plots.representations` draws any rows through them. A network is as large as the model.
     """
-
-    def callback(progress: Progress) -> None:
-        if epochs is None or progress.epoch.epoch in epochs:
-            into[progress.epoch.epoch] = progress.network
-
-    return callback
+    return _RecordNetworks(into, epochs)
 
 
 def time_limit(seconds: float) -> Callable[[Progress], bool]:
     """Stop after the epoch in which so many seconds of training, those before a resume included, are used up."""
     if not seconds > 0:
         raise ValueError(f"seconds={seconds!r} is not a positive number: give the seconds that training may take.")
-    return lambda progress: sum(epoch.seconds for epoch in progress.history.epochs) >= seconds
+    return _TimeLimit(seconds)
+
+
+# Objects of classes, not functions within functions: a fitted estimator holds its callbacks, and pickle cannot write a
+# function that has no name in its module.
+
+
+@dataclass(frozen=True, slots=True)
+class _EarlyStopping:
+    rounds: int
+    min_delta: float
+    name: str | None
+
+    def __call__(self, progress: Progress) -> bool:
+        values = _values(progress, self.name)
+        sign = 1.0 if progress.greater_is_better else -1.0
+        best, at = sign * values[0], 0
+        for epoch, value in enumerate(values):
+            if sign * value > best + self.min_delta:
+                best, at = sign * value, epoch
+        return len(values) - 1 - at >= self.rounds
+
+
+@dataclass(frozen=True, slots=True)
+class _LogEvaluation:
+    period: int
+
+    def __call__(self, progress: Progress) -> None:
+        number = progress.epoch.epoch
+        if number % self.period == 0 or number == progress.epochs:
+            log.info(
+                "epoch %d/%d  %s  %.2f s", number, progress.epochs, _figures(progress.epoch), progress.epoch.seconds
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _TimeLimit:
+    seconds: float
+
+    def __call__(self, progress: Progress) -> bool:
+        return sum(epoch.seconds for epoch in progress.history.epochs) >= self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Into:
+    """A callback that writes into a dict of the user's, into which its copies and those of `clone` write, too."""
+
+    into: dict[Any, Any]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class _Record(_Into):
+    def __call__(self, progress: Progress) -> None:
+        history = progress.history
+        for name in progress.epoch.metrics:
+            self.into[name] = {history.metric: history.metrics(name)}
+        self.into["train"] = self.into.get("train", {}) | {"loss": history.loss}
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordNetworks(_Into):
+    epochs: Collection[int] | None
+
+    def __call__(self, progress: Progress) -> None:
+        if self.epochs is None or progress.epoch.epoch in self.epochs:
+            self.into[progress.epoch.epoch] = progress.network
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +216,10 @@ class ProgressBar:
         self._bar.set_postfix_str(_figures(progress.epoch), refresh=False)
         self._bar.update(number - self._bar.n)
         self._bar.refresh()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies have: the bar itself is drawn by this process."""
+        return {"_bar": None}
 
     def close(self) -> None:
         """Leave the bar as it is."""

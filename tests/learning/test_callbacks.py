@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import doctest
 import logging
+import pickle
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 
 from boostbp import BoostBPRegressor, callbacks
@@ -172,6 +174,38 @@ def test_verbose_2_logs_each_epoch(caplog, capsys):
     assert [record.getMessage()[:9] for record in caplog.records] == [f"epoch {n}/3" for n in range(4)]
     assert {record.name for record in caplog.records} == {"boostbp"}
     assert capsys.readouterr() == ("", "")
+
+
+def ours():
+    """One of each callback of the package."""
+    return [
+        callbacks.early_stopping(3),
+        callbacks.log_evaluation(2),
+        callbacks.record({}),
+        callbacks.record_networks({}, epochs=[0]),
+        callbacks.time_limit(60),
+        callbacks.ProgressBar(),
+    ]
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_model_with_callbacks_is_pickled_and_trained_again(protocol):
+    model = fit(*ours())
+    again = pickle.loads(pickle.dumps(model, protocol=protocol))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    again.fit(X, Y, eval_set=[(X_VALID, Y_VALID), (X, Y)])
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    _, _, seen, networks, *_ = again.callbacks
+    assert len(seen.into["train"]["loss"]) == 4
+    assert list(networks.into) == [0]
+
+
+def test_a_clone_records_into_the_dict_of_the_user():
+    seen, networks = {}, {}
+    model = clone(BoostBPRegressor(**TINY, callbacks=[callbacks.record(seen), callbacks.record_networks(networks)]))
+    history = model.fit(X, Y).history_
+    assert seen["train"] == {"loss": history.loss}
+    assert list(networks) == list(range(len(history)))
 
 
 def test_documented_example_runs():
