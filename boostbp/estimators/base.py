@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
@@ -234,9 +234,10 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def _metric(self, loss: Loss, eval_sets: Sequence[EvalSet], spread: Floats | float = 1.0) -> Metric | None:
         """What evaluation sets are scored by, None where there are none; training divides targets by `spread`."""
-        if not eval_sets:
+        if not eval_sets and self.eval_metric is None:
             return None
-        return metrics.load(self.eval_metric, loss, spread=spread)
+        metric = metrics.load(self.eval_metric, loss, classes=is_classifier(self), spread=spread)
+        return metric if eval_sets else None  # a wrong name is refused even where nothing is scored
 
     def _train(
         self,

@@ -17,12 +17,11 @@ from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.supervised import Supervised
 from boostbp.inputs import read_target, read_weight
 from boostbp.learning import losses
-from boostbp.learning.losses import AbsoluteError, Huber, Logistic, Loss, Poisson, Quantile, Softmax, SquaredError
+from boostbp.learning.losses import Logistic, Loss, Softmax
 
 __all__ = ["BoostBPClassifier"]
 
 Floats = NDArray[np.float64]
-OF_NUMBERS = (SquaredError, AbsoluteError, Huber, Quantile, Poisson)
 
 
 class BoostBPClassifier(ClassifierMixin, Supervised):
@@ -33,7 +32,8 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     Parameters
     ----------
     loss : str or Loss
-        ``"log_loss"``: logistic for two classes, softmax for more. One's own gives probabilities by its `link`.
+        ``"log_loss"``: logistic for two classes, softmax for more. One's own gives probabilities by its `link`, and
+        says by ``task = "classification"`` that it is one of classes.
     class_weight : dict, "balanced" or None
         Weights of the classes, times `sample_weight`; rows that are held out here have them too, an `eval_set` has the
         weights that it is given.
@@ -106,7 +106,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
 
     def _check_loss(self, loss: Loss, n_outputs: int) -> None:
         """Refuse losses whose link gives no probabilities that sum to 1."""
-        if isinstance(loss, OF_NUMBERS):
+        if losses.task_of(loss) == "regression":
             raise ValueError(
                 f"loss={self.loss!r} is one of numbers, and its output no probability: use loss='log_loss', or a "
                 "regressor."

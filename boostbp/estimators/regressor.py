@@ -117,8 +117,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     eval_metric : str, callable, tuple or None
         Metric of the evaluation sets, which chooses the best epoch and number of rounds (models of the average are
         weighed by the loss), by its name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"), a
-        function ``f(y_true, y_pred)``, or a tuple ``(name, f, greater_is_better)``; None: the loss's own. With
-        `n_jobs` above 1, functions are called from several threads.
+        function ``f(y_true, y_pred)``, which is maximised if its name ends in ``_score``, or a tuple
+        ``(name, f, greater_is_better)``; None: the loss's own. Metrics of classes are a classifier's. With `n_jobs`
+        above 1, functions are called from several threads.
     early_stopping : bool or "auto"
         Without `eval_set`, hold out `validation_fraction` of the rows. "auto": from 36 rows on, and 50 rows at least,
         or a quarter of fewer than 200. False: run all epochs.
@@ -225,6 +226,11 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         sets = self._eval_sets(eval_set, eval_names)
         _check_outputs(sets, target)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
+        if losses.task_of(loss) == "classification":
+            raise ValueError(
+                f"loss={self.loss!r} is one of classes, and a regressor predicts numbers: use BoostBPClassifier, or a "
+                "loss of numbers, such as loss='squared_error'."
+            )
         loss.check(target)
         if not sets:
             table, target, weight, sets = hold_out(self, table, target, weight, None)

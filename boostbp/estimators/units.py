@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.learning.losses import AbsoluteError, Huber, Loss, Quantile, location
+from boostbp.learning.losses import Loss, location
 from boostbp.learning.steps import spread
 
 __all__ = ["robust_units", "standard_units", "units_of"]
@@ -43,6 +43,6 @@ def units_of(target: Floats, weight: Floats, loss: Loss) -> tuple[Floats, Floats
     n_outputs = target.shape[1]
     if not loss.scale_free:
         return np.zeros(n_outputs), np.ones(n_outputs)
-    if isinstance(loss, AbsoluteError | Huber | Quantile):
+    if getattr(loss, "robust", False):
         return robust_units(target, weight)
     return standard_units(target, weight)

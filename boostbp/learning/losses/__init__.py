@@ -10,6 +10,18 @@ from boostbp.learning.losses.base import (
     Softmax,
     SquaredError,
     load,
+    task_of,
 )
 
-__all__ = ["AbsoluteError", "Huber", "Logistic", "Loss", "Poisson", "Quantile", "Softmax", "SquaredError", "load"]
+__all__ = [
+    "AbsoluteError",
+    "Huber",
+    "Logistic",
+    "Loss",
+    "Poisson",
+    "Quantile",
+    "Softmax",
+    "SquaredError",
+    "load",
+    "task_of",
+]

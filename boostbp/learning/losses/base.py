@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from boostbp.learning.losses.likelihoods import Logistic, Poisson, Softmax
 from boostbp.learning.losses.residuals import AbsoluteError, Huber, Quantile, SquaredError
+from boostbp.learning.losses.targets import Task
 
 __all__ = [
     "AbsoluteError",
@@ -41,6 +42,7 @@ __all__ = [
     "Softmax",
     "SquaredError",
     "load",
+    "task_of",
 ]
 
 Floats = NDArray[np.float64]
@@ -53,6 +55,19 @@ class Loss(Protocol):
     then boosted side by side. Without it they are boosted together, round by round. One whose hessian varies
     may say ``curved = True``: the ridge regression under its layer then minimises the loss itself, where one
     Newton step from a constant would go too far.
+
+    A loss says what it is for by an attribute ``task``, "regression" or "classification": an estimator of the other
+    kind refuses it. One without it is taken by both, as a loss of what the estimator predicts; a regressor refuses
+    metrics of classes whatever its loss says. These may be said, too:
+
+    ``default_metric``
+        Name of the metric of evaluation sets where ``eval_metric`` is None. Without it that is the mean of a loss that
+        is `scale_free`, the log-loss of a classifier, and has to be given for any other.
+    ``robust``
+        True: a few rows far off hardly bend the fit. A target that may be scaled then is so by median and quartiles.
+    ``soft_labels``
+        True: `value` takes probabilities of classes in the place of 0 and 1. Held-out labels are then softened where
+        candidates for a model are weighed.
 
     Value and derivatives are apart, because an evaluation needs no derivative. Each round of a curved loss needs
     all: where there is a method ``derivatives(h, y) -> (value, gradient, hessian)``, it is asked for them at once.
@@ -118,6 +133,7 @@ _BY_NAME: dict[str, Callable[[], Loss]] = {
     **dict.fromkeys(("logistic", "binary", "binary:logistic"), Logistic),
     **dict.fromkeys(("softmax", "multiclass", "multi:softprob", "multi:softmax"), Softmax),
 }
+_TASKS = (None, "regression", "classification")  # None: it does not say
 _MEMBERS = ("name", "scale_free", "value", "gradient", "hessian", "link", "baseline", "check")
 
 
@@ -135,7 +151,8 @@ def load(loss: str | Loss, *, n_outputs: int) -> Loss:
     Raises
     ------
     ValueError
-        If the name is unknown, or is that of a classification loss for another number of outputs.
+        If the name is unknown, or is that of a classification loss for another number of outputs; if the object is for
+        no known task.
     TypeError
         If the object lacks a member of `Loss`.
     """
@@ -151,7 +168,14 @@ def load(loss: str | Loss, *, n_outputs: int) -> Loss:
     missing = [member for member in _MEMBERS if not hasattr(loss, member)]
     if missing:
         raise TypeError(f"loss={loss!r} lacks {', '.join(missing)}: add them (see boostbp.learning.losses.Loss).")
+    if task_of(loss) not in _TASKS:
+        raise ValueError(f"loss={loss!r} has task={task_of(loss)!r}: let it be 'regression' or 'classification'.")
     return loss
+
+
+def task_of(loss: Loss) -> Task | None:
+    """What a loss says that it is for; None if it is the user's own and does not say."""
+    return getattr(loss, "task", None)
 
 
 def _by_name(name: str, n_outputs: int) -> Loss:

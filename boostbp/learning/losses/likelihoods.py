@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from boostbp.learning.losses import location
-from boostbp.learning.losses.targets import refuse
+from boostbp.learning.losses.targets import Task, refuse
 
 __all__ = ["Logistic", "Poisson", "Softmax"]
 
@@ -36,6 +36,8 @@ class Poisson:
 
     max_delta_step: float = 0.7
     name: ClassVar[str] = "poisson"
+    task: ClassVar[Task] = "regression"
+    default_metric: ClassVar[str] = "poisson"
     scale_free: ClassVar[bool] = False
     curved: ClassVar[bool] = True
     separable: ClassVar[bool] = True
@@ -86,6 +88,9 @@ class Logistic:
     """``log(1 + exp(h)) - y h`` for ``y`` 0 or 1; baseline: weighted log-odds, +-13.8 if one class is absent."""
 
     name: ClassVar[str] = "logistic"
+    task: ClassVar[Task] = "classification"
+    default_metric: ClassVar[str] = "logloss"
+    soft_labels: ClassVar[bool] = True
     scale_free: ClassVar[bool] = False
     curved: ClassVar[bool] = True
 
@@ -156,6 +161,9 @@ class Softmax:
     """
 
     name: ClassVar[str] = "softmax"
+    task: ClassVar[Task] = "classification"
+    default_metric: ClassVar[str] = "logloss"
+    soft_labels: ClassVar[bool] = True
     scale_free: ClassVar[bool] = False
     curved: ClassVar[bool] = True
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.learning.losses import location
-from boostbp.learning.losses.targets import refuse
+from boostbp.learning.losses.targets import Task, refuse
 
 __all__ = ["AbsoluteError", "Huber", "Quantile", "SquaredError"]
 
@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 class _Regression:
     """What the losses of a residual ``h - y`` share."""
 
+    task: ClassVar[Task] = "regression"
     scale_free: ClassVar[bool] = True
     separable: ClassVar[bool] = True
 
@@ -41,6 +42,7 @@ class SquaredError(_Regression):
     """``(h - y)^2 / 2``; baseline: weighted mean."""
 
     name: ClassVar[str] = "squared_error"
+    default_metric: ClassVar[str] = "rmse"
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Half the squared residual."""
@@ -60,6 +62,8 @@ class AbsoluteError(_Regression):
     """``|h - y|``, gradient 0 where they are equal; baseline: weighted median."""
 
     name: ClassVar[str] = "absolute_error"
+    default_metric: ClassVar[str] = "mae"
+    robust: ClassVar[bool] = True
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Size of the residual."""
@@ -88,6 +92,8 @@ class Huber(_Regression):
 
     delta: float = 1.0
     name: ClassVar[str] = "huber"
+    default_metric: ClassVar[str] = "huber"
+    robust: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse a delta that is not positive."""
@@ -121,6 +127,8 @@ class Quantile(_Regression):
 
     alpha: float = 0.5
     name: ClassVar[str] = "quantile"
+    default_metric: ClassVar[str] = "quantile"
+    robust: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse a level outside (0, 1)."""

@@ -1,11 +1,15 @@
-"""Refusal of targets that a loss cannot take."""
+"""Targets of a loss: what they may be, and the refusal of those that it cannot take."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["refuse"]
+__all__ = ["Task", "refuse"]
+
+Task = Literal["classification", "regression"]
 
 
 def refuse(y: NDArray[np.float64], wrong: NDArray[np.bool_], cure: str) -> None:

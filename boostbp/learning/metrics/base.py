@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from boostbp.learning import losses
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import class_scores, scores
-from boostbp.learning.metrics.own_metrics import adapt, name_of
+from boostbp.learning.metrics.own_metrics import adapt, is_maximised, name_of
 
 __all__ = ["Metric", "default_metric", "load"]
 
@@ -125,21 +125,13 @@ _AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
     "error": (class_scores.error_at, lambda threshold: 0 <= threshold <= 1, "t, a threshold from 0 to 1"),
     "multi_error": (class_scores.error_of_top, lambda k: k >= 1 and k.is_integer(), "k, a whole number from 1"),
 }
-_DEFAULTS = {
-    losses.SquaredError: "rmse",
-    losses.AbsoluteError: "mae",
-    losses.Huber: "huber",
-    losses.Quantile: "quantile",
-    losses.Poisson: "poisson",
-    losses.Logistic: "logloss",
-    losses.Softmax: "logloss",
-}
 
 
 def load(
     metric: str | Callable[..., float] | tuple[str, Callable[..., float], bool] | Metric | None,
     loss: Loss,
     *,
+    classes: bool | None = None,
     spread: Floats | float = 1.0,
 ) -> Metric:
     """Metric by name, or from the user's own function.
@@ -152,40 +144,46 @@ def load(
         comes as (rows,). Of classes, `y_true` holds their numbers 0, 1, ..., and `y_pred`
         probabilities, (rows,) of class 1 or (rows, classes); scikit-learn's functions of labels
         (``accuracy_score``, ``f1_score``, ...) get labels. A name that ends in ``_score`` is
-        maximised, as in scikit-learn, any other minimised: give a tuple to say otherwise.
+        maximised, as in scikit-learn, any other minimised: give a tuple to say otherwise, and where the words of
+        the name say otherwise (``accuracy``, ``brier_score``).
     loss : Loss
         What the network is trained by. ``"quantile"`` takes its `alpha`, ``"huber"`` its `delta` and its units.
+    classes : bool or None
+        Whether classes are predicted, and not numbers; None: as the loss says.
     spread : (outputs,) or float
         What targets are divided by before the loss sees them.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or the metric is one of classes and the loss is not.
+        If the name is unknown, the metric is one of classes and they are not predicted, or the name of a function
+        contradicts the direction in which it would be taken.
     TypeError
         If `metric` is none of these.
     """
+    if classes is None:
+        classes = losses.task_of(loss) == "classification"
     if metric is None:
-        return default_metric(loss, spread=spread)
+        return default_metric(loss, classes=classes, spread=spread)
     if isinstance(metric, Metric):
         return metric
     if isinstance(metric, str):
-        return _by_name(metric, loss, spread)
+        return _by_name(metric, loss, classes, spread)
     if isinstance(metric, tuple) and len(metric) == 3 and callable(metric[1]):
         name, function, greater_is_better = metric
-        return Metric(str(name), bool(greater_is_better), adapt(function, classes=_of_classes(loss)))
+        if not isinstance(greater_is_better, bool | np.bool_):
+            raise TypeError(f"eval_metric={metric!r}: its third part says whether greater is better: True or False.")
+        return Metric(str(name), bool(greater_is_better), adapt(function, classes=classes))
     if callable(metric) and not hasattr(metric, "_score_func"):
-        name = name_of(metric)
-        greater_is_better = name.endswith("_score") or name == "matthews_corrcoef"
-        return Metric(name, greater_is_better, adapt(metric, classes=_of_classes(loss)))
+        return Metric(name_of(metric), is_maximised(metric), adapt(metric, classes=classes))
     raise TypeError(
         f"eval_metric={metric!r} is no metric: pass a name, a function f(y_true, y_pred), or a tuple "
         f"(name, function, greater_is_better); of a scikit-learn scorer, its metric function."
     )
 
 
-def default_metric(loss: Loss, *, spread: Floats | float = 1.0) -> Metric:
-    """Return the mean of the loss itself; its root for squared error.
+def default_metric(loss: Loss, *, classes: bool = False, spread: Floats | float = 1.0) -> Metric:
+    """Return the metric that the loss names, which is the mean of the loss itself; its root for squared error.
 
     Huber's loss and one's own are those of targets divided by their spread, as training sees them; others are in units
     of the target.
@@ -193,16 +191,20 @@ def default_metric(loss: Loss, *, spread: Floats | float = 1.0) -> Metric:
     Raises
     ------
     ValueError
-        For the user's own loss with a link, which predictions do not undo.
+        For the user's own loss of numbers with a link, which predictions do not undo, if it names none.
     """
-    if type(loss) in _DEFAULTS:
-        return _by_name(_DEFAULTS[type(loss)], loss, spread)
+    name = getattr(loss, "default_metric", "logloss" if classes else None)
+    if name is not None:
+        return _by_name(name, loss, classes or losses.task_of(loss) == "classification", spread)
     if loss.scale_free:
         return Metric(loss.name, False, partial(scores.mean_value, loss, spread))
-    raise ValueError(f"eval_metric=None: loss={loss.name!r} has no metric of its own. Pass a name or a function.")
+    raise ValueError(
+        f"eval_metric=None: loss={loss.name!r} has no metric of its own. Pass a name or a function, or let "
+        "the loss name one by an attribute default_metric."
+    )
 
 
-def _by_name(name: str, loss: Loss, spread: Floats | float) -> Metric:
+def _by_name(name: str, loss: Loss, classes: bool, spread: Floats | float) -> Metric:
     if name in _OF_LOSS:
         own, units = (loss, spread) if isinstance(loss, _OF_LOSS[name]) else (_OF_LOSS[name](), 1.0)
         return Metric(name, False, partial(scores.mean_value, own, 1.0 if name == "quantile" else units))
@@ -219,8 +221,11 @@ def _by_name(name: str, loss: Loss, spread: Floats | float) -> Metric:
             ]
         )
         raise ValueError(f"eval_metric={name!r} is unknown: use one of {names}, or a function f(y_true, y_pred).")
-    if stem in _CLASSES and (loss.scale_free or isinstance(loss, losses.Poisson)):
-        raise ValueError(f"eval_metric={name!r} is for classes, loss={loss.name!r} is not: use e.g. 'rmse'.")
+    if stem in _CLASSES and not classes:
+        raise ValueError(
+            f"eval_metric={name!r} is for classes, and numbers are predicted, by loss={loss.name!r}: use e.g. 'rmse', "
+            "or a classifier."
+        )
     return _at(name, stem, parameter, loss) if at else Metric(name, *_CLASSES[name])
 
 
@@ -236,7 +241,3 @@ def _at(name: str, stem: str, parameter: str, loss: Loss) -> Metric:
     if not is_valid(number):
         raise ValueError(f"eval_metric={name!r} must be {stem}@{says}.")
     return Metric(name, False, partial(function, number))
-
-
-def _of_classes(loss: Loss) -> bool:
-    return isinstance(loss, (losses.Logistic, losses.Softmax))

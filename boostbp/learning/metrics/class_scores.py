@@ -56,6 +56,8 @@ def error(prediction: Floats, y: Floats, weight: Floats) -> float:
 
 def error_at(threshold: float, prediction: Floats, y: Floats, weight: Floats) -> float:
     """Share of rows with a wrong class of two, where class 1 is said above a threshold."""
+    if prediction.shape[1] != 1:  # of one's own loss; of softmax it is refused before training
+        raise ValueError("eval_metric='error@...' is for two classes: use 'multi_error', or 'multi_error@2'.")
     return float(np.average((prediction[:, 0] > threshold) != (y[:, 0] > 0.5), weights=weight))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.learning.losses import Logistic, Loss, Softmax, SquaredError
+from boostbp.learning.losses import Loss, SquaredError, task_of
 from boostbp.learning.network import Network
 from boostbp.learning.weighing.heads import Head
 
@@ -46,7 +46,7 @@ class Option:
 
 def doubt_of(loss: Loss) -> float:
     """Standard errors of the gain at which networks have half a say in the sum."""
-    return DOUBT if _of_classes(loss) else 0.0
+    return DOUBT if task_of(loss) == "classification" else 0.0
 
 
 def trust(t: float, doubt: float) -> float:
@@ -69,10 +69,6 @@ def evidence(raw: Floats, target: Floats, baseline: Floats, weight: Floats, loss
     return max(slope, 0.0) / error if error > 0 else np.inf
 
 
-def _of_classes(loss: Loss) -> bool:
-    return isinstance(loss, (Logistic, Softmax))
-
-
 def softened(target: Floats, weight: Floats, loss: Loss) -> Floats:
     """Targets of held-out rows; of classes, as if a quarter of a row more like each had another class.
 
@@ -80,7 +76,7 @@ def softened(target: Floats, weight: Floats, loss: Loss) -> Floats:
     lose without limit where it errs. The idea is Platt's (1999), with all held-out rows in place of those of a class,
     and a quarter of his row: models that tell few rows apart may well be right.
     """
-    if not _of_classes(loss):
+    if not getattr(loss, "soft_labels", False):
         return target
     other = SOFTENING / (np.count_nonzero(weight) + 2.0)
     if target.shape[1] == 1:

@@ -7,9 +7,11 @@ import pytest
 from scipy.stats import norm
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
+from boostbp.estimators.units import units_of
 from boostbp.learning import losses
 from boostbp.learning.layers import BoostTo
 from boostbp.learning.losses import own_losses
+from boostbp.learning.weighing.options import softened
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3))
@@ -251,6 +253,85 @@ def test_a_loss_of_classes_is_refused_for_another_number_of_classes(loss, labels
         BoostBPClassifier((2,), loss=loss, **FAST).fit(X, y)
 
 
+class Tweedie(Own):
+    """Minus the log-likelihood of Tweedie's distribution with power 1.5, of the logarithm of the mean."""
+
+    name = "tweedie"
+
+    def value(self, h, y):
+        return (2.0 * np.exp(0.5 * h) + 2.0 * y * np.exp(-0.5 * h)).sum(axis=1)
+
+    def gradient(self, h, y):
+        return np.exp(0.5 * h) - y * np.exp(-0.5 * h)
+
+    def hessian(self, h, y):
+        return 0.5 * np.exp(0.5 * h) + 0.5 * y * np.exp(-0.5 * h)
+
+    def link(self, h):
+        return np.exp(h)
+
+    def baseline(self, y, weight):
+        return np.log(np.average(y, axis=0, weights=weight))
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "logloss", "auc", "error@0.3", "multi_error"])
+@pytest.mark.parametrize(
+    "loss", [Tweedie(), Own(), "poisson", "squared_error"], ids=["tweedie", "own", "poisson", "l2"]
+)
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_regressor_refuses_metrics_of_classes_whatever_its_loss(metric, loss, columns):
+    model = BoostBPRegressor((2,), loss=loss, eval_metric=metric, **FAST)
+    counts = np.random.default_rng(1).poisson(2.0, (60, columns))
+    with pytest.raises(ValueError, match=f"^eval_metric='{metric}' is for classes, and numbers are predicted"):
+        model.fit(X, counts[:, 0] if columns == 1 else counts, eval_set=[(X, counts[:, 0] if columns == 1 else counts)])
+    with pytest.raises(ValueError, match=f"^eval_metric='{metric}' is for classes"):  # nor is it passed over
+        model.fit(X, counts[:, 0] if columns == 1 else counts)
+
+
+def test_an_own_loss_with_a_link_is_scored_by_the_metric_that_it_names():
+    class Named(Tweedie):
+        task = "regression"
+        default_metric = "tweedie"
+
+    y = np.random.default_rng(1).poisson(2.0, 60)
+    model = BoostBPRegressor((2,), loss=Named(), **FAST).fit(X, y, eval_set=[(X, y)])
+    assert model.history_.metric == "tweedie"
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "binary", losses.Logistic()], ids=str)
+def test_a_regressor_refuses_losses_of_classes(loss):
+    with pytest.raises(ValueError, match=r"^loss=.* is one of classes, .*: use BoostBPClassifier"):
+        BoostBPRegressor((2,), loss=loss, **FAST).fit(X, (Y[:, 0] > 0).astype(float))
+
+
+def test_own_losses_are_refused_by_the_estimator_that_they_are_not_for():
+    of_numbers, of_classes = Tweedie(task="regression"), Probit(task="classification")
+    labels = (X[:, 0] > 0).astype(int)
+    with pytest.raises(ValueError, match=r"^loss=.* is one of numbers"):
+        BoostBPClassifier((2,), loss=of_numbers, **FAST).fit(X, labels)
+    with pytest.raises(ValueError, match=r"^loss=.* is one of classes"):
+        BoostBPRegressor((2,), loss=of_classes, **FAST).fit(X, labels)
+    with pytest.raises(ValueError, match=r"has task='counts': let it be 'regression' or 'classification'"):
+        fit(Own(task="counts"))
+
+
+def test_labels_are_softened_only_for_losses_that_take_probabilities():
+    target, weight = np.array([[0.0], [1.0]]), np.ones(2)
+    np.testing.assert_array_equal(softened(target, weight, Probit(task="classification")), target)
+    assert 0 < softened(target, weight, losses.Logistic())[0, 0] < 0.1
+    soft = Probit(task="classification", soft_labels=True)
+    np.testing.assert_array_equal(softened(target, weight, soft), softened(target, weight, losses.Logistic()))
+
+
+def test_a_target_is_scaled_by_quartiles_for_a_loss_that_says_it_is_robust():
+    y = np.append(np.arange(99.0), 1e6)[:, None]
+    fair = Own(scale_free=True)
+    assert units_of(y, np.ones(100), fair)[1] > 1e4
+    fair.robust = True
+    for found, expected in zip(units_of(y, np.ones(100), fair), units_of(y, np.ones(100), losses.Huber()), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 class Probit(Own):
     """Minus the log-likelihood of two classes whose probability is the normal distribution of the raw output."""
 
@@ -272,7 +353,8 @@ class Probit(Own):
 
 def test_a_classifier_gives_probabilities_by_the_link_of_an_own_loss():
     labels = X[:, 0] + 0.3 * X[:, 1] > 0.2
-    model = BoostBPClassifier((2,), loss=Probit(), eval_metric="logloss", **FAST).fit(X, labels)
+    model = BoostBPClassifier((2,), loss=Probit(), **FAST).fit(X, labels, eval_set=[(X, labels)])
+    assert model.history_.metric == "logloss"
     proba, raw = model.predict_proba(X), model.decision_function(X)
     np.testing.assert_allclose(proba, np.column_stack([1 - norm.cdf(raw), norm.cdf(raw)]))
     np.testing.assert_array_equal(model.predict(X), proba[:, 1] > 0.5)

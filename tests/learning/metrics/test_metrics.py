@@ -340,6 +340,23 @@ def test_default_metric_of_an_own_loss_is_its_mean_where_predictions_are_raw_out
         default_metric(Own(scale_free=False))
 
 
+def test_losses_name_their_metric_and_ones_own_may():
+    class Tweedie(Own):
+        default_metric = "tweedie-nloglik@1.4"
+
+    metric = default_metric(Tweedie(scale_free=False))
+    p, y, weight = np.array([[1.0], [2.0]]), np.array([[0.0], [3.0]]), np.ones(2)
+    assert metric.name == "tweedie-nloglik@1.4"
+    assert metric(p, y, weight) == load("tweedie-nloglik@1.4", losses.Poisson())(p, y, weight)
+    Tweedie.default_metric = "logloss"
+    with pytest.raises(ValueError, match="eval_metric='logloss' is for classes, and numbers are predicted"):
+        default_metric(Tweedie(scale_free=False))
+
+
+def test_classes_are_scored_by_log_loss_where_an_own_loss_names_nothing():
+    assert default_metric(Own(scale_free=True), classes=True) == load("logloss", losses.Logistic())
+
+
 # ---------------------------------------------------------------------------- one's own functions
 
 
@@ -398,6 +415,60 @@ def test_functions_of_sklearn_work_on_two_classes_in_one_column():
         np.testing.assert_allclose(load(function, losses.Logistic())(p[:, None], y, weight), expected)
 
 
+def test_an_own_function_of_classes_gets_their_numbers_whatever_the_loss_says():
+    seen = []
+    metric = load(("mine", lambda y_true, y_pred: seen.append(y_true) or 0.0, True), Own(False), classes=True)
+    metric(np.full((2, 3), 1 / 3), np.eye(3)[[2, 1]], np.ones(2))
+    assert seen[0].tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("accuracy", True),
+        ("my_auc", True),
+        ("R2", True),
+        ("log_likelihood", True),
+        ("neg_mean_squared_error", True),
+        ("brier_score", False),
+        ("crps_score", False),
+        ("neg_accuracy_score", False),
+    ],
+)
+def test_a_function_whose_name_says_the_opposite_of_its_direction_needs_a_tuple(name, says):
+    def function(y_true, y_pred):
+        return 0.5
+
+    function.__name__ = name
+    with pytest.raises(ValueError, match=rf"^eval_metric={name} would be .*imised, .*\('{name}', {name}, {says}\)"):
+        load(function, losses.Logistic())
+    assert load((name, function, says), losses.Logistic()).greater_is_better is says
+
+
+@pytest.mark.parametrize(
+    ("name", "greater_is_better"),
+    [
+        ("accuracy_score", True),
+        ("my_score", True),
+        ("f1_score", True),
+        ("neg_brier_score", True),
+        ("profile", False),
+        ("worst", False),
+        ("pinball", False),
+        ("auc_loss", False),
+        ("precision_error", False),
+        ("negative_log_likelihood", False),
+        ("neg_r2", False),
+    ],
+)
+def test_a_function_is_maximised_by_its_name(name, greater_is_better):
+    def function(y_true, y_pred):
+        return 0.5
+
+    function.__name__ = name
+    assert load(function, losses.Logistic()).greater_is_better is greater_is_better
+
+
 def test_a_metric_loads_as_it_is():
     metric = Metric("mine", True, lambda prediction, y, weight: 0.5)
     assert load(metric, losses.SquaredError()) is metric
@@ -433,6 +504,12 @@ def test_squares_that_overflow_are_the_worst(metric, worst):
         ("rmsee", losses.SquaredError(), ValueError, "eval_metric='rmsee' is unknown.*rmse.*huber.*auc"),
         ("auc", losses.SquaredError(), ValueError, "eval_metric='auc' is for classes.*squared_error.*rmse"),
         ("logloss", losses.Poisson(), ValueError, "eval_metric='logloss' is for classes.*poisson"),
+        ("logloss", Own(scale_free=False), ValueError, "eval_metric='logloss' is for classes.*own"),
+        ("accuracy", Own(scale_free=False), ValueError, "eval_metric='accuracy' is for classes.*or a classifier"),
+        (metrics.f1_score, losses.Poisson(), ValueError, "eval_metric=f1_score is for classes, and numbers are"),
+        (partial(metrics.f1_score, average="macro"), losses.SquaredError(), ValueError, "f1_score is for classes"),
+        (("f1", metrics.f1_score, True), losses.SquaredError(), ValueError, "f1_score is for classes"),
+        (("mine", print, "lower"), losses.SquaredError(), TypeError, "whether greater is better: True or False"),
         ("error@0.3", losses.Poisson(), ValueError, "eval_metric='error@0.3' is for classes.*poisson"),
         ("error@0.3", losses.Softmax(), ValueError, "eval_metric='error@0.3' is for two classes.*multi_error@2"),
         ("error@half", losses.Logistic(), ValueError, "eval_metric='error@half' must be error@t, a threshold"),
@@ -449,6 +526,12 @@ def test_squares_that_overflow_are_the_worst(metric, worst):
 def test_what_is_no_metric_is_refused_with_the_cure(metric, loss, error, message):
     with pytest.raises(error, match=message):
         load(metric, loss)
+
+
+def test_a_threshold_is_refused_where_probabilities_have_several_columns():
+    metric = load("error@0.3", Own(scale_free=False), classes=True)
+    with pytest.raises(ValueError, match=r"eval_metric='error@...' is for two classes"):
+        metric(np.full((2, 3), 1 / 3), np.eye(3)[:2], np.ones(2))
 
 
 def test_a_function_that_returns_a_tuple_is_refused_with_the_cure():
