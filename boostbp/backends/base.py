@@ -226,6 +226,8 @@ class Backend(Protocol):
     an attribute ``vector_leaf = True``. For one that does not, the caller combines the columns into
     one. A backend that reads a sparse table (`Table.X` may be `Sparse`) says so by ``sparse = True``;
     others are never given one. One that can draw thresholds (``Growth.extra_trees``) says ``extra_trees = True``.
+    All other fields of `Growth` are its duties, but that one which cannot draw features (``Growth.colsample_bytree``)
+    says ``colsample_bytree = False``: candidates for a model that need it are then left out.
     """
 
     def bind(self, table: Table, growth: Growth) -> Grower:

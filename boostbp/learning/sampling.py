@@ -57,6 +57,11 @@ class Sampled:
         """Whether a table may be sparse."""
         return bool(getattr(self.backend, "sparse", False))
 
+    @property
+    def colsample_bytree(self) -> bool:
+        """Whether each tree can be given its share of the features."""
+        return bool(getattr(self.backend, "colsample_bytree", True))
+
     def bind(self, table: Table, growth: Growth) -> Grower:
         """Draw the rows and bin them; the seed is that of `growth`."""
         n_rows = len(table.X)

@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from boostbp import BoostBPClassifier, BoostBPRegressor, fit_layer
+from boostbp import BoostBPClassifier, BoostBPRegressor, backends, fit_layer
 from boostbp.trees.tree import Tree
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (400, 3))
 y = np.abs(X[:, 0]) + X[:, 1]
+FAST = {"n_estimators": 3, "epochs": 1, "random_state": 0}
 
 
 class MedianStumps:
@@ -134,3 +135,52 @@ class Spoilt(MedianStumps):
 def test_trees_that_cannot_be_are_refused_by_name(spoil, message, multi_strategy):
     with pytest.raises(ValueError, match=message):
         BoostBPRegressor((4,), backend=Spoilt(spoil), deep=True, epochs=1, multi_strategy=multi_strategy).fit(X, y)
+
+
+class AllFeatures:
+    """Scikit-learn's trees, which split on any feature, whatever share of them is asked for."""
+
+    def __init__(self, **can):
+        self.asked = []
+        self.__dict__.update(can)
+
+    def bind(self, table, growth):
+        self.asked.append(growth.colsample_bytree)
+        return backends.load("sklearn").bind(table, replace(growth, colsample_bytree=1.0))
+
+
+FEW = "constant leaves, few features per tree"
+
+
+@pytest.mark.parametrize("structure_samples", [None, 300])
+@pytest.mark.parametrize("extra_trees", [False, True])
+@pytest.mark.parametrize("says", [{}, {"colsample_bytree": False}], ids=["lies", "says so"])
+def test_a_backend_that_draws_no_features_gives_no_candidate_twice(few_rounds, says, extra_trees, structure_samples):
+    def fitted(backend, **changes):
+        model = BoostBPRegressor((2,), backend=backend, structure_samples=structure_samples, **(FAST | changes))
+        return [one.name for one in model.fit(X, y).history_.choice.candidates]
+
+    own = AllFeatures(extra_trees=extra_trees, **says)
+    names = fitted(own)
+    drawing = [name for name in fitted("sklearn", extra_trees=extra_trees) if "features" in name]
+    assert len(drawing) == 1 + extra_trees
+    if says:
+        assert set(own.asked) == {1.0}
+        assert not [name for name in names if "features" in name]
+    else:  # with random thresholds one of the two differs by its leaves, and the other by its thresholds
+        assert min(own.asked) < 1.0
+        assert (f"single layer, {FEW}" in names) == extra_trees
+
+
+class BestThresholds(AllFeatures):
+    """Takes the best threshold of all features, though it says that it draws one."""
+
+    def bind(self, table, growth):
+        return super().bind(table, replace(growth, extra_trees=False))
+
+
+def test_a_backend_that_draws_no_thresholds_gives_no_candidate_twice(few_rounds):
+    model = BoostBPRegressor((2,), backend=BestThresholds(extra_trees=True), **FAST).fit(X, y)
+    names = [one.name for one in model.history_.choice.candidates]
+    assert "single layer" in names
+    assert not {"single layer, random thresholds", f"single layer, {FEW}"} & set(names)

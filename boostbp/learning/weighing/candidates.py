@@ -12,7 +12,7 @@ from boostbp.learning.network import Network
 from boostbp.learning.settings import Settings
 from boostbp.learning.weighing.abreast import abreast, at_once, turns_left
 from boostbp.learning.weighing.budget import Budget
-from boostbp.learning.weighing.options import Option
+from boostbp.learning.weighing.options import Option, distinct
 from boostbp.learning.weighing.pool import Pool
 
 __all__ = ["as_option", "candidates", "shared"]
@@ -50,7 +50,7 @@ def candidates(
             heads = (narrow.headed(option, budget, left[0]) for option in found)
             others, interrupted = abreast(chain(singles, heads, trained), n_at_once, budget)
             found = [*found, *others]
-    return sorted(found, key=lambda option: option.stack is not None), interrupted
+    return distinct(sorted(found, key=lambda option: option.stack is not None)), interrupted
 
 
 def shared(pool: Pool, most: int | None = None) -> tuple[Pool, int]:

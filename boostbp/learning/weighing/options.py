@@ -12,7 +12,7 @@ from boostbp.learning.losses import Loss, SquaredError, task_of
 from boostbp.learning.network import Network
 from boostbp.learning.weighing.heads import Head
 
-__all__ = ["DOUBT", "FAINT", "Option", "doubt_of", "evidence", "forward", "softened", "trust", "weighed"]
+__all__ = ["DOUBT", "FAINT", "Option", "distinct", "doubt_of", "evidence", "forward", "softened", "trust", "weighed"]
 
 Floats = NDArray[np.float64]
 PICKS = 20  # steps of the search for weights
@@ -82,6 +82,17 @@ def softened(target: Floats, weight: Floats, loss: Loss) -> Floats:
     if target.shape[1] == 1:
         return target * (1.0 - other) + (1.0 - target) * other
     return target * (1.0 - other) + (1.0 - target) * other / (target.shape[1] - 1)
+
+
+def distinct(options: Sequence[Option]) -> list[Option]:
+    """Leave out an option that predicts the held-out rows exactly as an earlier one does, of networks or of others.
+
+    A backend may not do what tells two of them apart, and native parameters may undo it.
+    """
+    first: dict[tuple[bool, bytes], Option] = {}
+    for option in options:
+        first.setdefault((option.stack is None, option.held.tobytes()), option)
+    return list(first.values())
 
 
 def weighed(

@@ -90,10 +90,14 @@ class Pool:
 
     def singles(self, budget: Budget, n_at_once: int = 1) -> Iterator[Iterator[Option]]:
         """Single layers, of which so many are grown at a time: one option of each, of the first whatever the time."""
-        kinds = list(self._kinds())
+        kinds = [(kind, layer) for kind, layer in self._kinds() if self._can_grow(layer)]
         for number, (kind, layer) in enumerate(kinds):
             name = f"single layer, {kind}" if kind else "single layer"
             yield self._single(name, layer, budget, turns_left(len(kinds), number, n_at_once), must=number == 0)
+
+    def _can_grow(self, layer: LayerSettings) -> bool:
+        """Whether the backend draws features, if the layer needs it: without, it would be another candidate again."""
+        return layer.growth.colsample_bytree == 1.0 or getattr(self.backend, "colsample_bytree", True)
 
     def _single(
         self, name: str, layer: LayerSettings, budget: Budget, left: int, *, must: bool = False

@@ -18,7 +18,7 @@ from boostbp.learning import backprop
 from boostbp.learning.history import Candidate, Stop
 from boostbp.learning.losses import AbsoluteError, Logistic, Softmax, SquaredError
 from boostbp.learning.weighing import budget, pool, selection
-from boostbp.learning.weighing.options import Option, evidence, forward, softened, weighed
+from boostbp.learning.weighing.options import Option, distinct, evidence, forward, softened, weighed
 from boostbp.trees.basis import Elementwise
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
@@ -441,3 +441,11 @@ def test_numbers_that_follow_the_model_are_not_held_back():
     candidates = model.history_.choice.candidates
     assert "constant" not in {one.name for one in candidates}
     assert sum(one.weight for one in candidates) == pytest.approx(1.0)
+
+
+def test_options_that_predict_the_same_are_one():
+    y = np.arange(6.0)[:, None]
+    same, other = option(y), option(y + 1e-15)
+    assert distinct([same, other, option(y.copy())]) == [same, other]
+    network = option(y, deep=True)
+    assert distinct([same, network, option(y.copy(), deep=True)]) == [same, network]
