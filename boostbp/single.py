@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boostbp import backends, checks
 from boostbp.backends.base import Growth, Table
-from boostbp.inputs import counted, read_weight, refuse_extreme
+from boostbp.inputs import counted, read_weight, refuse_extreme, refuse_text
 from boostbp.learning import layers
 from boostbp.learning.layers import BoundInput, Layer, LayerSettings, SquaredTo
 from boostbp.trees import basis as bases
@@ -78,6 +78,8 @@ def fit_layer(
     >>> trace.vjp(np.ones_like(output)).shape
     (500, 3)
     """
+    for name, values in (("H", H), ("targets", targets)):
+        refuse_text(np.asarray(values), name)
     X = np.ascontiguousarray(H, np.float64)
     if X.ndim != 2:
         raise ValueError(f"H has shape {X.shape}: give (rows, features).")

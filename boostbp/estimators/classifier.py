@@ -15,7 +15,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from boostbp.estimators.base import all_or_nothing
 from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.supervised import Supervised
-from boostbp.inputs import read_target, read_weight
+from boostbp.inputs import read_target, read_weight, warn_of_numbers
 from boostbp.learning import losses
 from boostbp.learning.losses import Logistic, Loss, Softmax
 
@@ -71,6 +71,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         ----------
         X : array-like, data frame or sparse matrix, (rows, features)
         y : array-like of labels, (rows,)
+            More than 50 that are numbers other than 0, 1, 2, ... are warned of: they are probably an amount.
         sample_weight : array-like, (rows,), optional
             A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
             than 1 on average are scaled to 1.
@@ -83,13 +84,14 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         labels = read_target(y, len(table.X), labels=True)
         weight = read_weight(sample_weight, len(table.X))
         if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, labels)
+            weight = weight * _weights_of_classes(self.class_weight, labels)
         self.classes_ = np.unique(labels[weight > 0])
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has one class only, {self.classes_.tolist()[0]!r}: a classifier needs rows (of positive weight) "
                 "of at least two."
             )
+        warn_of_numbers(self.classes_)
         keep = np.isin(labels, self.classes_)
         if not keep.all():
             table, labels, weight = table.take(keep), labels[keep], weight[keep]
@@ -156,3 +158,16 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
+
+
+def _weights_of_classes(class_weight: Any, labels: NDArray[Any]) -> Floats:
+    """Weight of each row by its class, (rows,); one that is no weight would leave out the rows of a class."""
+    weight = compute_sample_weight(class_weight, labels)
+    wrong = ~(np.isfinite(weight) & (weight >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"class_weight={class_weight!r} gives class {labels[row]} the weight {weight[row]}: weights must be finite "
+            "and 0 or more."
+        )
+    return weight

@@ -38,7 +38,7 @@ OF_ALL: dict[str, tuple[Any, ...]] = {
     "refit_order": ("upward", "downward"),
     "output": ("boost", "move"),
     "deep": ("auto", True),
-    **dict.fromkeys(("skip", "best_rounds"), (True, False)),
+    **dict.fromkeys(("skip", "best_rounds", "refit", "warm_start"), (True, False)),
 }
 OUTPUT_RATE = 0.1
 # Trees that an epoch grows for the output layer of a classifier: more learn by heart what hidden layers should learn.

@@ -205,6 +205,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
             What a sparse matrix does not hold is 0, as in scikit-learn; a NaN that it holds is missing. It is never
             made dense, and gives the model that the same numbers give as an array.
         y : array-like, (rows,) or (rows, outputs)
+            Numbers; text is refused even where it spells them.
         sample_weight : array-like, (rows,), optional
             A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
             than 1 on average are scaled to 1.

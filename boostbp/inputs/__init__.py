@@ -4,6 +4,24 @@ from __future__ import annotations
 
 from boostbp.inputs.reader import read_input
 from boostbp.inputs.schema import Schema
-from boostbp.inputs.targets import counted, in_rows, read_target, read_weight, refuse_extreme
+from boostbp.inputs.targets import (
+    counted,
+    in_rows,
+    read_target,
+    read_weight,
+    refuse_extreme,
+    refuse_text,
+    warn_of_numbers,
+)
 
-__all__ = ["Schema", "counted", "in_rows", "read_input", "read_target", "read_weight", "refuse_extreme"]
+__all__ = [
+    "Schema",
+    "counted",
+    "in_rows",
+    "read_input",
+    "read_target",
+    "read_weight",
+    "refuse_extreme",
+    "refuse_text",
+    "warn_of_numbers",
+]

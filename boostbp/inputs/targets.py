@@ -18,9 +18,10 @@ from boostbp.inputs.categories import is_missing, text_in
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
 from boostbp.inputs.sources import is_frame, matrix_of, open_source
 
-__all__ = ["counted", "in_rows", "read_target", "read_weight", "refuse_extreme"]
+__all__ = ["counted", "in_rows", "read_target", "read_weight", "refuse_extreme", "refuse_text", "warn_of_numbers"]
 
 LARGEST = 1e100  # of targets, and its inverse the least: beyond, float64 does not hold weighted squares
+MOST_CLASSES = 50  # that are numbers, and not 0, 1, 2, ...: more are probably an amount
 HEAVIEST = 1e30  # of weights, and its inverse the least that the largest may be: libraries see them in float32
 
 
@@ -47,12 +48,14 @@ def read_target(y: Any, n_rows: int, *, estimator: Any = None, labels: bool = Fa
     ------
     ValueError
         If `y` is None, has another number of rows, holds missing, infinite or extreme values, or is
-        not of that kind.
+        not of that kind. Text that spells numbers is text.
 
     Warns
     -----
     DataConversionWarning
         If `y` is one column, (rows, 1).
+    UserWarning
+        If numbers are to be read, and there are truth values.
     """
     if y is None:
         name = "This" if estimator is None else f"This {type(estimator).__name__}"
@@ -86,11 +89,16 @@ def read_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If a weight is negative, missing or infinite, all are zero, the largest is beyond 1e30 or below
+        If a weight is negative, missing, infinite or text, all are zero, the largest is beyond 1e30 or below
         1e-30, or there are not `n_rows`.
     """
     if sample_weight is None:
         return np.ones(n_rows)
+    if isinstance(sample_weight, str):
+        raise ValueError(
+            f"sample_weight={sample_weight!r} is text: give a number for each row. Weights of classes are a parameter "
+            "of the classifier, such as class_weight='balanced'."
+        )
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_rows, sample_weight)
     weight = _one_or_two_axes(sample_weight, "sample_weight")
@@ -153,11 +161,51 @@ def refuse_extreme(values: NDArray[np.float64], name: str) -> None:
         )
 
 
+def refuse_text(values: NDArray[Any], name: str) -> None:
+    """Refuse text where numbers belong, even if it spells some: a column of it is often another than was meant.
+
+    Raises
+    ------
+    ValueError
+        If an array of any shape is one of strings or bytes, or of objects of which one is.
+    """
+    kinds = (str, bytes)
+    found = None
+    if values.dtype.kind in "SUT":
+        found = next(iter(values.ravel().tolist()), None)
+    elif values.dtype.kind == "O":
+        found = next((value for value in values.ravel() if isinstance(value, kinds)), None)
+    if isinstance(found, kinds):
+        raise ValueError(
+            f"{name} holds text, such as {found!r}: numbers belong there. Turn text that spells them into numbers, as "
+            "by .astype(float); labels of classes are for a classifier."
+        )
+
+
+def warn_of_numbers(classes: NDArray[Any]) -> None:
+    """Warn of classes, (classes,) in ascending order, that look like an amount: many, and numbers with gaps.
+
+    Warns
+    -----
+    UserWarning
+    """
+    numbers = classes.dtype.kind in "fiu" and len(classes) > MOST_CLASSES
+    if numbers and not (classes[0] in (0, 1) and classes[-1] - classes[0] == len(classes) - 1):
+        warnings.warn(
+            f"y has {len(classes)} classes, which are numbers from {classes[0]} to {classes[-1]}: a classifier does "
+            "not know their order. Use BoostBPRegressor to predict an amount; make the labels text, as by "
+            "y.astype(str), if they are names.",
+            stacklevel=3,
+        )
+
+
 def _values(y: Any) -> NDArray[Any]:
     if is_frame(y):
         columns = open_source(y).columns
         if len(columns) == 1:  # it may hold labels
             return _of_column(columns[0])[:, None]
+        for column in columns:
+            refuse_text(np.array([column.text()]), f"y: {column.label}")
         return matrix_of([column.numbers() for column in columns])
     return _one_or_two_axes(y, "y")
 
@@ -188,6 +236,7 @@ def _of_column(column: Column) -> NDArray[Any]:
 def _as_floats(values: NDArray[Any], name: str) -> NDArray[np.float64]:
     if values.dtype.kind in "mM":
         raise ValueError(f"{name} has dtype {values.dtype}: turn it into numbers.")
+    refuse_text(values, name)
     try:
         return check_array(
             values, ensure_2d=False, dtype=np.float64, order="C", ensure_all_finite=False, input_name=name
@@ -197,6 +246,12 @@ def _as_floats(values: NDArray[Any], name: str) -> NDArray[np.float64]:
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
+    if values.dtype.kind == "b" or (values.dtype.kind == "O" and set(map(type, values.ravel())) <= {bool, np.bool_}):
+        warnings.warn(
+            "y holds True and False, which a regressor takes for 1 and 0: use BoostBPClassifier to predict which of "
+            "them, or y.astype(float) if a number is meant.",
+            stacklevel=3,
+        )
     floats = _as_floats(values, "y")
     _refuse_where(~np.isfinite(floats), floats, "y", "Drop these rows, or fill them in.")
     refuse_extreme(floats, "y")
@@ -212,6 +267,11 @@ def _labels(values: NDArray[Any]) -> NDArray[Any]:
         factors = ArrayColumn(values, "y").factors
         missing = np.array([is_missing(value) for value in factors.values])[factors.place]
         _refuse_where(missing, values, "y", "Drop these rows, or give them a class.")
+        if len({isinstance(value, str) for value in factors.values}) > 1:
+            kinds = sorted({type(value).__name__ for value in factors.values})
+            raise ValueError(f"y holds labels of type {' and '.join(kinds)}: make all of them text, or numbers.")
+    elif values.dtype.kind in "mM":
+        raise ValueError(f"y has dtype {values.dtype}, which are no labels: make them text, as by y.astype(str).")
     check_classification_targets(values)
     return values
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import make_friedman1
 
-from boostbp import BoostBPAutoencoder, BoostBPRegressor
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
 
 X, Y = make_friedman1(120, n_features=5, random_state=0)
 FAST = {"hidden_layer_sizes": (3,), "n_estimators": 3, "epochs": 1, "deep": True, "random_state": 0}
@@ -49,3 +49,38 @@ def test_one_evaluation_set_of_an_auto_encoder_needs_no_list(kind):
         for given in (kind(X[80:]), [kind(X[80:])])
     )
     assert alone.history_.metrics("valid_0") == listed.history_.metrics("valid_0")
+
+
+@pytest.mark.parametrize("numerals", [Y.astype(str), list(map(str, Y)), pd.Series(Y.astype(str), dtype="category")])
+def test_no_text_is_trained_on_as_numbers(numerals):
+    model, text = BoostBPRegressor(**FAST), ".* holds text, such as '"
+    with pytest.raises(ValueError, match=f"^y{text}"):
+        model.fit(X, numerals)
+    with pytest.raises(ValueError, match=f"^y{text}"):
+        model.fit(X, Y, eval_set=[(X, numerals)])
+    with pytest.raises(ValueError, match=f"^sample_weight{text}"):
+        model.fit(X, Y, numerals)
+    with pytest.raises(ValueError, match=f"^sample_weight{text}"):
+        model.fit(X, Y, eval_set=[(X, Y, numerals)])
+    with pytest.raises(ValueError, match=f"^sample_weight{text}"):
+        BoostBPAutoencoder((2,), epochs=1).fit(X, sample_weight=numerals)
+    with pytest.raises(ValueError, match=f"^targets{text}"):
+        fit_layer(X, numerals, n_estimators=2)
+    with pytest.raises(ValueError, match=f"^H{text}"):
+        fit_layer(np.asarray(numerals)[:, None], Y, n_estimators=2)
+
+
+def test_a_classifier_warns_of_an_amount():
+    prices = np.repeat(1000 + 7 * np.arange(60), 2)
+    with pytest.warns(UserWarning, match=r"^y has 60 classes, which are numbers from 1000 to 1413: .*BoostBPRegressor"):
+        BoostBPClassifier(**FAST).fit(X, prices)
+    BoostBPClassifier(**FAST).fit(X, prices.astype(str))
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+def test_weights_of_classes_are_weights(weight):
+    labels = np.arange(120) % 3
+    with pytest.raises(
+        ValueError, match=rf"^class_weight=.* gives class 1 the weight {weight}: weights must be finite"
+    ):
+        BoostBPClassifier(class_weight={0: 1.0, 1: weight, 2: 1.0}, **FAST).fit(X, labels)

@@ -194,6 +194,8 @@ def test_structures_are_not_kept_under_native_leaves(name):
         ({"tol": None}, "tol=None is not allowed"),
         ({"skip": "False"}, "skip='False' is not known: use one of True, False"),
         ({"best_rounds": "no"}, "best_rounds='no' is not known"),
+        ({"refit": "no"}, "refit='no' is not known: use one of True, False"),
+        ({"warm_start": 0}, "warm_start=0 is not known: use one of True, False"),
         ({"clip": "no"}, "clip='no' is not known"),
         ({"standardize": None}, "standardize=None is not known"),
         ({"extra_trees": 2}, "extra_trees=2 is not known"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.exceptions import DataConversionWarning
 
-from boostbp.inputs import read_target, read_weight
+from boostbp.inputs import read_target, read_weight, warn_of_numbers
 
 NAN = np.nan
 NUMBERS = [1.0, 0.0, 2.0]
@@ -24,7 +25,7 @@ LABELS = ["b", "a", "b"]
 
 @given(
     arrays(
-        st.sampled_from([np.int8, np.float32, np.float64, bool]),
+        st.sampled_from([np.int8, np.float32, np.float64]),
         array_shapes(max_dims=2, min_side=2),
         elements={"min_value": 0, "max_value": 1},
     )
@@ -113,7 +114,7 @@ def test_labels_keep_their_kind(dtype):
         (pd.Series([1, pd.NA, 2], dtype="Int64"), "Input y contains NaN: 1 of 3 rows"),
         ([1.0, None, 2.0], "Input y contains NaN: 1 of 3 rows"),
         (np.ma.masked_array([1, 2, 3], [False, True, False]), "Input y contains NaN: 1 of 3 rows, the first in row 1"),
-        (["1", "x", "2"], "y must hold numbers: could not convert string to float"),
+        (["1", "x", "2"], "y holds text, such as '1': numbers belong there.*labels of classes are for a classifier"),
         (np.array([1, 2, 3], "M8[D]"), "y has dtype datetime64"),
         (pd.Series(pd.date_range("2020", periods=3)), "y has dtype Datetime"),
         (np.array([1j, 2, 3]), "Complex data not supported"),
@@ -141,12 +142,87 @@ def test_targets_that_are_no_finite_numbers_are_refused(y, message):
         ([[0, 1], [1, 0], [1, 1]], r"y should be a 1d array of labels, got an array of shape \(3, 2\)"),
         (np.array([{1}, {2}, {3}], object), "y holds objects that cannot be categories: unhashable type"),
         (np.array([dt.date(2020, 1, 1)] * 3), "Unknown label type"),
+        (np.array([1, 2, 3], "M8[D]"), r"y has dtype datetime64\[D\], which are no labels: make them text"),
+        (np.array(["a", 1, 2], object), "y holds labels of type int and str: make all of them text, or numbers"),
         (["a", "b"], r"inconsistent numbers of samples: \[3, 2\]"),
     ],
 )
 def test_targets_that_are_no_labels_are_refused(y, message):
     with pytest.raises(ValueError, match=message):
         read_target(y, 3, labels=True)
+
+
+NUMERALS = ["1.5", "0", "2"]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        NUMERALS,
+        tuple(NUMERALS),
+        np.array(NUMERALS),
+        np.array(NUMERALS, "S"),
+        np.array(NUMERALS, object),
+        np.array(NUMERALS, np.dtypes.StringDType()),
+        np.array(["1.5", 0.0, 2], object),
+        [1.5, 0.0, "2"],
+        pd.Series(NUMERALS),
+        pd.Series(NUMERALS, dtype=object),
+        pd.Series(NUMERALS, dtype="category"),
+        pl.Series(NUMERALS),
+        pl.Series(NUMERALS, dtype=pl.Categorical),
+        pa.array(NUMERALS),
+        pa.array(NUMERALS).dictionary_encode(),
+    ],
+    ids=lambda y: type(y).__name__,
+)
+def test_text_that_spells_numbers_is_no_number(y):
+    with pytest.raises(ValueError, match=r"^y holds text, such as b?'(1\.5|2)': numbers belong there.*astype\(float\)"):
+        read_target(y, 3)
+    with pytest.raises(ValueError, match=r"^sample_weight holds text, such as b?'"):
+        read_weight(y, 3)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_column_of_text_among_several_outputs_is_named(make):
+    with pytest.raises(ValueError, match=r"^y: Column 'b' holds text, such as '(1.5|2)'"):
+        read_target(make({"a": NUMBERS, "b": NUMERALS}), 3)
+
+
+@pytest.mark.parametrize(
+    "y", [np.array([True, False, True]), [True, False, True], np.array([True, False, True], object)]
+)
+def test_truth_values_are_numbers_with_a_hint(y):
+    with pytest.warns(UserWarning, match="^y holds True and False, which a regressor takes for 1 and 0: use BoostBPC"):
+        np.testing.assert_array_equal(read_target(y, 3), [1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.arange(0, 10_200, 200),
+        np.array([99.0, *np.geomspace(100, 1e6, 60).round()]),
+        np.arange(1950, 2021),
+        np.setdiff1d(np.arange(200), [7]),
+    ],
+    ids=["steps", "prices", "years", "gap"],
+)
+def test_many_classes_that_are_numbers_are_warned_of(classes):
+    first, last = re.escape(str(classes[0])), re.escape(str(classes[-1]))
+    with pytest.warns(
+        UserWarning,
+        match=f"^y has {len(classes)} classes, which are numbers from {first} to {last}: .*BoostBPRegressor",
+    ):
+        warn_of_numbers(classes)
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [np.arange(300), np.arange(1.0, 101.0), np.arange(0, 500, 10), np.arange(0, 900, 3).astype(str)],
+    ids=["numbered", "from 1", "fifty", "text"],
+)
+def test_labels_are_not(classes):
+    warn_of_numbers(classes)
 
 
 def test_sparse_targets_are_refused():
@@ -169,7 +245,8 @@ def test_no_weights_and_one_weight_are_one_for_each_row():
         ([1.0, np.inf, 1.0], "Input sample_weight contains infinity"),
         ([1.0, 2.0], r"inconsistent numbers of samples: \[3, 2\]"),
         (np.ones((3, 1)), r"sample_weight must be a number or a 1D array, \(rows,\); got shape \(3, 1\)"),
-        (["a", "b", "c"], "sample_weight must hold numbers"),
+        (["a", "b", "c"], "sample_weight holds text, such as 'a': numbers belong there"),
+        ("balanced", "sample_weight='balanced' is text: .* class_weight='balanced'"),
     ],
 )
 def test_weights_that_weigh_nothing_are_refused(weight, message):
