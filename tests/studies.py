@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from boostbp.learning.history import Epoch, History, Stop
+from boostbp.learning.history import NETWORK, Candidate, Choice, Epoch, History, Stop
 from boostbp.report.evidence import Curve, Evidence
 from boostbp.report.page import Study
 from boostbp.report.result import Result, joined
@@ -23,6 +25,12 @@ def history(epochs=4, layers=1, sets=("valid_0",)):
         probes = tuple(0.5 + 0.1 * of), tuple(0.4 + 0.1 * of)
         rows.append(Epoch(e, 1.0 / (e + 1), metrics, 1.0, tuple(of), dead, moved, tuple(1.0 + of), refit, *probes))
     return History(rows, epochs - 2, Stop.EPOCHS, "log_loss")
+
+
+def weighed_at(shown, weight):
+    """The same history of a network that has this weight in an average with a single layer."""
+    candidates = Candidate("single layer", 1.0, 1.0 - weight, None), Candidate(NETWORK, 1.0, weight, NETWORK)
+    return replace(shown, choice=Choice(candidates, 0.0, 0.1))
 
 
 def evidence(model, task):

@@ -52,21 +52,23 @@ def inspect(
 
 def _parts(facts: dict[str, Any], most: int) -> Iterator[str | Group]:
     """What is printed, from the top."""
-    from boostbp.learning.history import REFITTED
+    from boostbp.learning.history import REFITTED, weight_in_words
 
     training = facts["training"]
     metrics = "".join(f", {name} {training['metric']} {value:.6g}" for name, value in training["metrics"].items())
     yield f"{facts['estimator']} in {facts['file']}, {facts['bytes'] / 1e6:.2f} MB"
     yield f"{len(facts['features'])} features: {_listed(facts['features'])}"
     yield f"{len(facts['outputs'])} outputs: {_listed(facts['outputs'])}"
-    of = "" if training["choice"] is None else "network: "
+    words = weight_in_words(facts["health"]["weight"])
+    of = "" if training["choice"] is None else f"network with {words or 'all weight in the model'}: "
     yield f"{of}epoch {training['kept']} of {training['epochs']}: training loss {training['loss']:.6g}{metrics}"
     yield f"{training['seconds']:.1f} s of training. {training['stop']}"
     if facts["settings"]:
         yield _table("Settings other than the defaults", ("parameter", "value"), facts["settings"].items())
     heads = tuple(facts["layers"][0])
     layers = ((str(number), *(f"{layer[head]:,}" for head in heads)) for number, layer in enumerate(facts["layers"]))
-    yield _table("Layers, the output layer last", ("layer", *heads), layers)
+    unused = "" if training["weight_of_networks"] else "; hidden layers are of a network with no weight in the model"
+    yield _table(f"Layers, the output layer last{unused}", ("layer", *heads), layers)
     if training["choice"] is not None:
         weighed = training["choice"]["candidates"]
         candidates = ((each["name"], f"{each['loss']:.6g}", f"{each['weight']:.2f}") for each in weighed)
@@ -80,7 +82,8 @@ def _parts(facts: dict[str, Any], most: int) -> Iterator[str | Group]:
     hidden = facts["health"]["layers"]
     if hidden:
         health = ((str(layer["layer"]), *(_short(layer[name]) for name in _HEALTH)) for layer in hidden)
-        yield _table("Health of the hidden layers", ("layer", *_HEALTH.values()), health)
+        beside = f", of a network with {words}" if words else ""
+        yield _table(f"Health of the hidden layers{beside}", ("layer", *_HEALTH.values()), health)
     largest = sorted(facts["importances"].items(), key=lambda pair: -pair[1])[:most]
     bars = ((name, f"{share:.1%}", "█" * round(_BAR * share / (largest[0][1] or 1.0))) for name, share in largest)
     yield _table("Importances, by attribution", ("feature", "share", ""), bars)

@@ -76,7 +76,7 @@ def plot(
         assert data is not None
         X, y = _sample(estimator, data, target, rows)
         if kind is Kind.representation:
-            plots.representation(estimator.transform(X, layer), y, axes[0], method=method.value)
+            plots.representations(estimator, X, y, axes[0], layer=layer, method=method.value)
         elif kind is Kind.residuals:
             _needs(not hasattr(estimator, "predict_proba"), kind, "regressor", estimator)
             plots.residuals(y, estimator.predict(X), axes[0])

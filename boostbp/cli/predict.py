@@ -66,10 +66,18 @@ def transform(
 ) -> None:
     """Write the hidden representation of a CSV or Parquet file, which may be larger than memory."""
     from boostbp.interop import storage
+    from boostbp.learning.history import weight_in_words
 
     check_written("--out", out, ("DATA", data), ("--model", model))
     estimator = storage.load(model)
-    _stream(estimator, data, out, lambda X: _numbered("h", estimator.transform(X, layer)), keep or [], n_jobs, quiet)
+
+    def made(X: Any) -> dict[str, Any]:
+        return _numbered("h", estimator.hidden_representation(X, layer))
+
+    _stream(estimator, data, out, made, keep or [], n_jobs, quiet)
+    words = weight_in_words(estimator.history_.weight())
+    if words and not quiet:
+        say(f"They are the units of networks with {words}.")
 
 
 def _numbered(stem: str, values: Any) -> dict[str, Any]:

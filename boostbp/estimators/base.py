@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, wraps
@@ -151,8 +152,8 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def transform(self, X: Any, layer: int = -1) -> Floats:
         """Hidden representation: the units of all networks in the model, side by side.
 
-        With ``deep=True`` these are those of `hidden_layer_sizes`; if the model is an average without any network,
-        those of the network that was trained.
+        With ``deep=True`` these are those of `hidden_layer_sizes`. If the model is an average without any network,
+        they are those of the network that was asked for, and a warning says so.
 
         Parameters
         ----------
@@ -163,8 +164,19 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Returns
         -------
         (rows, units) float64
+
+        Warns
+        -----
+        UserWarning
+            If no network has weight in the model (``history_.weight()`` is 0).
         """
         check_is_fitted(self)
+        if not self.history_.weight():
+            warnings.warn(
+                "transform: no network has weight in this model (history_.choice). These are the units of the one that "
+                "was asked for, on which no prediction depends. Use deep=True for a model that is the network.",
+                stacklevel=3,  # scikit-learn wraps this method
+            )
         named = _get_output_config("transform", self)["dense"] != "default"
         if named and layer not in (-1, len(self.network_.layers) - 2):
             raise ValueError(

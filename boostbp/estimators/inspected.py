@@ -148,7 +148,8 @@ class Inspected:
         Returns
         -------
         (rows, units) float64, or a list of them from the input up
-            `hidden_names` names the units.
+            `hidden_names` names the units. They are those of `transform`: if no network is in the model, those of the
+            one that was asked for, on which no prediction depends (``history_.weight()`` is 0).
         """
         check_is_fitted(self)
         hidden = len(self.network_.layers) - 1
@@ -194,9 +195,10 @@ class Inspected:
     def health(self) -> Health:
         """Health of the hidden layers, by the records of training, with sentences on what is wrong.
 
-        ``print(model.health())`` shows a table. Of the network that was asked for: its variants, which stand beside it
-        in an average (``deep="auto"``; with linear units, or sums of smooth functions), are not told of. In `transform`
-        its units come first, if it has a share or no network has.
+        ``print(model.health())`` shows a table. Of the network that was asked for, whose weight in the model it says
+        (``health().weight``), also if that is 0: its variants, which stand beside it in an average (``deep="auto"``;
+        with linear units, or sums of smooth functions), are not told of. In `transform` its units come first, if it has
+        a share or no network has.
         """
         check_is_fitted(self)
         return inspection.health_of(self.history_)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from boostbp.learning.history import NETWORK, History, Stop
+from boostbp.learning.history import NETWORK, History, Stop, weight_in_words
 
 __all__ = ["Health", "HealthWarning", "LayerHealth", "health_of", "warn_if_ill"]
 
@@ -17,6 +17,10 @@ SURELY_DEAD = 0.99  # in all epochs
 COLLAPSED = 1e-3  # spread, as a share of that at the start
 LOOSE = 0.3  # R^2 of the refits
 MEMORISED = 0.3  # of the target's variance, explained on training rows and not on held-out ones
+LEFT_OUT = (
+    "The network has no weight in the model (history_.choice): nothing that is said of it bears on the predictions. "
+    "Use deep=True for a model that is the network."
+)
 
 
 class HealthWarning(UserWarning):
@@ -68,17 +72,18 @@ class LayerHealth:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Health of all hidden layers of the network that back-propagation trained.
+    """Health of all hidden layers of the network that was asked for, whose weight in the model may be 0.
 
     Attributes
     ----------
     epoch : int
         That the network was taken from.
     weight : float
-        Weight in the model of what stands on these layers: less than 1 if the network was weighed against others.
+        Weight in the model of what stands on these layers: less than 1 if the network was weighed against others, 0 if
+        it was left out. What is said here then does not bear on the predictions.
     layers : tuple of LayerHealth
     warnings : tuple of str
-        Sentences with a cure each; none if all is well.
+        Sentences with a cure each; none if all is well. The first says so if the network has no weight in the model.
     """
 
     epoch: int
@@ -100,8 +105,9 @@ class Health:
         rows += [[str(layer.layer), *(f"{getattr(layer, name):.3g}" for name in columns)] for layer in self.layers]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         table = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        share = "" if self.weight == 1.0 else f", {self.weight:.0%} of the model"
-        return "\n".join([f"Hidden layers at epoch {self.epoch}{share}:", *table, *self.warnings])
+        words = weight_in_words(self.weight)
+        of = f", of a network with {words}" if words else ""
+        return "\n".join([f"Hidden layers at epoch {self.epoch}{of}:", *table, *self.warnings])
 
 
 def health_of(history: History) -> Health:
@@ -122,7 +128,9 @@ def health_of(history: History) -> Health:
         )
         for layer in range(len(best.spreads))
     )
-    sentences = [sentence for layer in layers for sentence in _sentences(layer, back_propagated=bool(moved))]
+    weight = history.weight(NETWORK)
+    sentences = [] if weight else [LEFT_OUT]
+    sentences += [sentence for layer in layers for sentence in _sentences(layer, back_propagated=bool(moved))]
     if history.stop is Stop.NOT_FINITE:
         sentences.append(history.stop.value)
     if history.metric and moved and history.best_epoch == 0:
@@ -130,25 +138,22 @@ def health_of(history: History) -> Health:
             f"No epoch of back-propagation was better than the start by {history.metric}: the hidden layers are those "
             "of the start. Try another step_size, or keep them as they are."
         )
-    return Health(history.best_epoch, _weight(history), layers, tuple(sentences))
+    return Health(history.best_epoch, weight, layers, tuple(sentences))
 
 
 def warn_if_ill(history: History, *, stacklevel: int = 2) -> None:
     """Warn of layers that cannot have been trained: no gradient in any epoch, or a spread of next to nothing."""
     moved = history.epochs[1:]
-    for layer in health_of(history).layers if moved else ():
+    health = health_of(history)
+    words = weight_in_words(health.weight)
+    share = f" The network has {words}." if words else ""
+    for layer in health.layers if moved else ():
         if layer.spread_start == 0.0:  # nothing in the features to learn from
             continue
         if all(epoch.dead[layer.layer] >= SURELY_DEAD for epoch in history.epochs):
-            warnings.warn(_dead(layer), HealthWarning, stacklevel=stacklevel)
+            warnings.warn(_dead(layer) + share, HealthWarning, stacklevel=stacklevel)
         elif _has_collapsed(layer):
-            warnings.warn(_collapsed(layer), HealthWarning, stacklevel=stacklevel)
-
-
-def _weight(history: History) -> float:
-    if history.choice is None:
-        return 1.0
-    return math.fsum(one.weight for one in history.choice.candidates if one.stack == NETWORK)
+            warnings.warn(_collapsed(layer) + share, HealthWarning, stacklevel=stacklevel)
 
 
 def _sentences(layer: LayerHealth, *, back_propagated: bool) -> list[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import Enum
 
-__all__ = ["NETWORK", "REFITTED", "Candidate", "Choice", "Epoch", "History", "Stop"]
+__all__ = ["NETWORK", "REFITTED", "Candidate", "Choice", "Epoch", "History", "Stop", "weight_in_words"]
 
 NETWORK = "network"  # name of the candidate that was asked for
 REFITTED = "Its output layers were then grown again on all rows."  # what `History.refitted` means
@@ -143,6 +144,15 @@ class Choice:
         )
 
 
+def weight_in_words(weight: float) -> str:
+    """The weight of a network in the model, after "with"; empty for all of it, which goes without saying."""
+    if weight >= 1.0 - 1e-9:
+        return ""
+    if weight == 0.0:
+        return "no weight in the model"
+    return f"{f'{weight:.0%}' if weight >= 0.005 else 'less than 1%'} of the weight in the model"
+
+
 @dataclass
 class History:
     """All epochs, the best one, and why training stopped.
@@ -188,13 +198,25 @@ class History:
         """Metric of the model on each evaluation set: of the best epoch, or of the average (`Choice.metrics`)."""
         return self.epochs[self.best_epoch].metrics if self.choice is None else self.choice.metrics
 
+    def weight(self, network: str | None = None) -> float:
+        """Weight in the model of what stands on hidden layers: on those of one network, or of all.
+
+        It is 1 where networks were not weighed against single layers, and the model is the network.
+        """
+        if self.choice is None:
+            return 1.0
+        counted = (one for one in self.choice.candidates if one.stack is not None and network in (None, one.stack))
+        return math.fsum(one.weight for one in counted)
+
     def summary(self) -> str:
         """What training did, in a few sentences; what depth added, if that was weighed, and how the model scores."""
         best = self.epochs[self.best_epoch]
         scores = self.said(best.metrics)
+        words = weight_in_words(self.weight(NETWORK))
+        of = f" of the network, which has {words}" if words else ""
         lines = [
             f"{len(self.epochs) - 1} epochs in {sum(epoch.seconds for epoch in self.epochs):.1f} s. {self.stop.value}",
-            f"Best epoch {self.best_epoch}: training loss {best.loss:.6g}{', ' if scores else ''}{scores}; "
+            f"Best epoch {self.best_epoch}{of}: training loss {best.loss:.6g}{', ' if scores else ''}{scores}; "
             f"training loss of epoch 0, before any back-propagation: {self.epochs[0].loss:.6g}.",
         ]
         if self.choice is not None:

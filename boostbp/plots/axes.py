@@ -8,7 +8,7 @@ import numpy as np
 
 from boostbp.extras import require
 
-__all__ = ["by_epoch", "figure", "one", "several"]
+__all__ = ["by_epoch", "figure", "of_network", "one", "several"]
 
 _ROW = 3  # panels side by side
 _PANEL = (4.6, 3.6)  # inches
@@ -45,6 +45,11 @@ def by_epoch(ax: Any, unit: str, title: str) -> None:
     """Name axes over epochs, which are whole numbers."""
     ax.set(xlabel="epoch", ylabel=unit, title=title)
     ax.xaxis.get_major_locator().set_params(integer=True)
+
+
+def of_network(title: str, words: str) -> str:
+    """A title, and below it in words the weight in the model of the network that is drawn; nothing if it is all."""
+    return f"{title}\nof a network with {words}" if words else title
 
 
 def _grid(figure: Any, count: int, size: tuple[float, float] = _PANEL) -> Any:

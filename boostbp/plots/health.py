@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from boostbp.learning.history import NETWORK, weight_in_words
 from boostbp.plots import axes as panels
 
 __all__ = ["PANELS", "layer_health", "panel"]
@@ -25,7 +26,8 @@ def layer_health(model: Any, axes: Any = None, *, label: str = "") -> Any:
     """Draw what the history says of each hidden layer by epoch: one panel for each entry of `PANELS`.
 
     The gap between the lines and the dashed ones of the last panel is the gap between the rows that were
-    trained on and those that were not.
+    trained on and those that were not. Of an average the layers are those of the network that was asked for; titles, or
+    with a `label` the legend, say what weight it has in the model.
 
     Parameters
     ----------
@@ -58,6 +60,9 @@ def panel(model: Any, name: str, ax: Any = None, *, label: str = "") -> Any:
         raise ValueError("A single layer has no hidden variables: there is no layer health to draw.")
     ax = panels.one(ax)
     title, unit = PANELS[name]
+    words = weight_in_words(history.weight(NETWORK))
+    if label and words:
+        label = f"{label} ({words})"
     for layer in range(hidden):
         label_of = f"{label} layer {layer}".strip()
         (line,) = ax.plot(*_by_epoch(history, name, layer), ".-", label=label_of)
@@ -65,7 +70,7 @@ def panel(model: Any, name: str, ax: Any = None, *, label: str = "") -> Any:
             epochs, held = _by_epoch(history, "explained_held", layer)
             if np.isfinite(held).any():
                 ax.plot(epochs, held, ".--", color=line.get_color(), label=f"{label_of}, not trained on")
-    panels.by_epoch(ax, unit, title)
+    panels.by_epoch(ax, unit, title if label else panels.of_network(title, words))
     ax.legend()
     if name == "dead":
         ax.set_ylim(-0.02, 1.02)

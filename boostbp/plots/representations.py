@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boostbp.learning.history import NETWORK, weight_in_words
 from boostbp.plots import axes as panels
 
 __all__ = ["Method", "plane", "representation", "representations"]
@@ -65,7 +66,7 @@ def representations(
     method: Method = "pca",
     random_state: int = 0,
 ) -> Any:
-    """Draw the hidden representation of the same rows at several epochs.
+    """Draw the hidden representation of the same rows at several epochs; titles say what weight it has in an average.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def representations(
     axes : array of matplotlib axes, optional
         One for each epoch.
     networks : mapping of int to Network, optional
-        What `callbacks.record_networks` recorded; by default the model's own, of the kept epoch.
+        What `callbacks.record_networks` recorded; by default those of the model side by side, at the kept epoch.
     layer : int
         As in `transform`.
     method, random_state
@@ -97,13 +98,16 @@ def representations(
     >>> model = BoostBPClassifier((2,), epochs=2, callbacks=[record], random_state=0).fit(X, y)
     >>> axes = plots.representations(model, X, y, networks=seen)  # doctest: +SKIP
     """
-    networks = {model.history_.best_epoch: model.network_} if networks is None else networks
+    history = model.history_
+    words = weight_in_words(history.weight(None if networks is None else NETWORK))
+    networks = {history.best_epoch: model.network_} if networks is None else networks
     axes = panels.several(axes, len(networks))
     for ax, epoch in zip(axes, sorted(networks), strict=True):
         then = copy.copy(model)
         then.network_ = networks[epoch]
-        representation(then.transform(X, layer), y, ax, method=method, random_state=random_state)
-        ax.set_title(f"Epoch {epoch}")
+        H = then.hidden_representation(X, layer)
+        representation(H, y, ax, method=method, random_state=random_state)
+        ax.set_title(panels.of_network(f"Epoch {epoch}", words))
     return axes
 
 

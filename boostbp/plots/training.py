@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from boostbp.learning.history import NETWORK, weight_in_words
 from boostbp.plots import axes as panels
 
 __all__ = ["training_curves"]
@@ -11,6 +12,8 @@ __all__ = ["training_curves"]
 
 def training_curves(model: Any, axes: Any = None) -> Any:
     """Draw the training loss and, if there were evaluation sets, their metric by epoch; a dot marks the kept epoch.
+
+    Of an average they are those of the network that was asked for; the titles say what weight it has in the model.
 
     Parameters
     ----------
@@ -28,11 +31,12 @@ def training_curves(model: Any, axes: Any = None) -> Any:
     axes = panels.several(axes, 1 + bool(names))
     epochs, best = range(len(history)), history.best_epoch
     _curve(axes[0], epochs, history.loss, best, "training")
-    panels.by_epoch(axes[0], "loss", "Training loss")
+    words = weight_in_words(history.weight(NETWORK))
+    panels.by_epoch(axes[0], "loss", panels.of_network("Training loss", words))
     for name in names:
         _curve(axes[1], epochs, history.metrics(name), best, name)
     if names:
-        panels.by_epoch(axes[1], history.metric, "Evaluation")
+        panels.by_epoch(axes[1], history.metric, panels.of_network("Evaluation", words))
         axes[1].legend()
     return axes
 

@@ -77,6 +77,7 @@ def _training(history: Any) -> dict[str, Any]:
         "scores": history.scores,
         "seconds": math.fsum(epoch.seconds for epoch in history.epochs),
         "stop": history.stop.value,
+        "weight_of_networks": history.weight(),
         "choice": None if history.choice is None else _choice(history.choice),
         "refitted": history.refitted,
     }

@@ -10,6 +10,7 @@ import numpy as np
 
 from boostbp import plots
 from boostbp.inspection import health_of
+from boostbp.learning.history import NETWORK, weight_in_words
 from boostbp.plots import health
 from boostbp.plots.axes import by_epoch
 from boostbp.report.canvas import Picture, picture
@@ -85,14 +86,23 @@ def _curves(shown: Mapping[str, Evidence], colours: Mapping[str, str]) -> list[P
             each = (f"{model} {c.values[0]:.4g} at first, {c.values[c.kept]:.4g} kept" for model, c in curves.items())
             loss = next(iter(curves.values())).loss
             alt = f"Validation {loss} of {who} by {'epoch' if epochs else 'round'}: {'; '.join(each)}."
-            pictures.append(picture(partial(_draw_curves, curves, colours, who), alt))
+            labels = {model: f"{model}{_weight(shown[model], NETWORK)}" for model in curves}
+            pictures.append(picture(partial(_draw_curves, curves, colours, labels, who), alt))
     return pictures
 
 
-def _draw_curves(curves: Mapping[str, Any], colours: Mapping[str, str], who: str, ax: Any) -> None:
+def _weight(e: Evidence, network: str | None) -> str:
+    """What names of pictures add, if a network that they show, or all, have but a part of the weight in the model."""
+    words = "" if e.history is None else weight_in_words(e.history.weight(network))
+    return f" ({words})" if words else ""
+
+
+def _draw_curves(
+    curves: Mapping[str, Any], colours: Mapping[str, str], labels: Mapping[str, str], who: str, ax: Any
+) -> None:
     for model, curve in curves.items():
         steps = [number + (not curve.epochs) for number in range(len(curve.values))]
-        ax.plot(steps, curve.values, color=colours[model], label=model)
+        ax.plot(steps, curve.values, color=colours[model], label=labels[model])
         ax.plot(steps[curve.kept], curve.values[curve.kept], "o", color=colours[model])
     by_epoch(ax, f"validation {curve.loss}", who.capitalize())
     ax.set_xlabel("epoch" if curve.epochs else "round")
@@ -128,8 +138,9 @@ def _draw_residuals(e: Evidence, model: str, colour: str, most: float, ax: Any) 
 def _hidden(shown: Mapping[str, Evidence]) -> list[Picture]:
     pictures = []
     for model, e in shown.items():
+        words = _weight(e, None)
         for epoch, H in e.hidden.items():
-            title = f"{model}, epoch {epoch}"
+            title = f"{model}, epoch {epoch}{words}"
             alt = (
                 f"{len(H)} test rows in the {H.shape[1]} units of the last hidden layer of {title}, coloured by target."
             )

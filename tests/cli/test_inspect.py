@@ -15,6 +15,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.cli import app
 from boostbp.learning.history import REFITTED
 from boostbp.report.contenders import SINGLE_LAYER
+from tests.studies import weighed_at
 
 TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "early_stopping": False, "random_state": 0}
 
@@ -81,6 +82,26 @@ def test_inspect_of_an_average_tells_its_scores_once(tmp_path):
     assert f"The average of them has held_out rmse {facts['scores']['held_out']:.6g}." in printed
     assert facts["refitted"]
     assert REFITTED in printed
+
+
+@pytest.mark.parametrize(
+    ("weight", "words"), [(0.0, "no weight in the model"), (0.25, "25% of the weight in the model"), (1.0, "")]
+)
+def test_what_is_said_of_a_network_tells_its_weight_in_the_model(folder, tmp_path, weight, words):
+    model = load(folder / "diabetes.boostbp")
+    model.history_ = weighed_at(model.history_, weight)
+    save(model, tmp_path / "average.boostbp")
+    inspected = run("inspect", tmp_path / "average.boostbp")
+    printed = " ".join(inspected.output.split())
+    assert f"network with {words or 'all weight in the model'}: epoch" in printed
+    assert f"Health of the hidden layers{f', of a network with {words}' if words else ''} " in printed
+    assert ("hidden layers are of a network with no weight in the model" in printed) == (weight == 0.0)
+    assert ("warning: The network has no weight in the model" in printed) == (weight == 0.0)
+    arguments = ("transform", folder / "diabetes.parquet", "--model", tmp_path / "average.boostbp")
+    said = run(*arguments, "--out", tmp_path / "hidden.csv").output
+    assert (f"They are the units of networks with {words}." in " ".join(said.split())) == bool(words)
+    drawn = run("plot", arguments[2 + 1], "--out", tmp_path / "h.svg", arguments[1], "--kind", "representation")
+    assert drawn.exit_code == 0
 
 
 @pytest.mark.parametrize("kind", ["training", "health", "importances"])

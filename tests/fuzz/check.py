@@ -100,7 +100,7 @@ def check_estimator(case: Case, X: Any, y: Any, weight: Any) -> None:
         if case.kind == "autoencoder" and np.isnan(cells_of(rows).astype(float)).any():
             continue
         if model.hidden_layer_sizes:
-            assert_finite("hidden representation", model.transform(rows), rows)
+            assert_finite("hidden representation", model.hidden_representation(rows, -1), rows)
         assert not np.isnan(model.jacobian(rows)).any(), "a derivative is not a number"
         if case.kind == "classifier":
             proba = model.predict_proba(rows)

@@ -14,9 +14,11 @@ from sklearn.linear_model import LinearRegression
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.inspection import HealthWarning, health_of, warn_if_ill
+from boostbp.learning.history import NETWORK, Candidate, Choice, weight_in_words
 from boostbp.learning.losses import Logistic
 from boostbp.learning.probe import explained
 from tests.inspection.models import CASES, FLOWERS, LIBRARIES, SMALL, SPECIES, fitted, table
+from tests.studies import weighed_at
 
 
 @pytest.mark.parametrize(("kind", "backend"), CASES)
@@ -143,9 +145,56 @@ def test_of_a_weighed_model_it_is_the_network_that_back_propagation_trained(back
     health = weighed.health()
     weights = {one.name: one.weight for one in weighed.history_.choice.candidates}
     assert health.weight == pytest.approx(1.0 - sum(weights[n] for n in weights if n.startswith(("single", "linear"))))
-    assert f", {health.weight:.0%} of the model:" in str(health)
+    assert f", of a network with {weight_in_words(health.weight)}:" in str(health).splitlines()[0]
     assert health.layers == alone.health().layers
     if health.weight:
-        np.testing.assert_array_equal(weighed.transform(X)[:, :3], alone.transform(X))
+        np.testing.assert_array_equal(weighed.hidden_representation(X, -1)[:, :3], alone.transform(X))
     assert alone.health().weight == 1.0
-    assert "of the model" not in str(alone.health())
+    assert str(alone.health()).startswith(f"Hidden layers at epoch {alone.health().epoch}:")
+
+
+def test_weights_of_networks_add_up():
+    history = fitted("regressor", "lightgbm")[0].history_
+    assert (history.weight(), history.weight(NETWORK)) == (1.0, 1.0)
+    candidates = (
+        Candidate("single layer", 1.0, 0.2, None),
+        Candidate("network", 1.0, 0.1, NETWORK),
+        Candidate("network, final output layer", 1.0, 0.3, NETWORK),
+        Candidate("linear network", 1.0, 0.4, "linear network"),
+    )
+    average = replace(history, choice=Choice(candidates, 0.0, 0.1))
+    assert average.weight() == pytest.approx(0.8)
+    assert average.weight(NETWORK) == pytest.approx(0.4)
+    assert average.weight("linear network") == 0.4
+
+
+@pytest.mark.parametrize(
+    ("weight", "words"),
+    [
+        (1.0, ""),
+        (1.0 - 1e-16, ""),
+        (0.996, "100% of the weight in the model"),
+        (0.345, "34% of the weight in the model"),
+        (0.001, "less than 1% of the weight in the model"),
+        (0.0, "no weight in the model"),
+    ],
+)
+def test_weights_in_words(weight, words):
+    assert weight_in_words(weight) == words
+
+
+def test_what_is_said_of_a_network_without_weight_says_so():
+    history = fitted("regressor", "lightgbm")[0].history_
+    ill = replace(history, epochs=[history[0], *[replace(e, spreads=(1e-9, 1.0)) for e in history.epochs[1:]]])
+    ill = replace(ill, best_epoch=1)
+    left_out, part = weighed_at(ill, 0.0), weighed_at(ill, 0.25)
+    health = health_of(left_out)
+    assert health.weight == 0.0
+    assert str(health).startswith("Hidden layers at epoch 1, of a network with no weight in the model:")
+    assert health.warnings[0].startswith("The network has no weight in the model (history_.choice)")
+    assert health.warnings[0] in str(health)
+    assert health.warnings[1:] == health_of(ill).warnings == health_of(part).warnings
+    assert str(health_of(part)).startswith("Hidden layers at epoch 1, of a network with 25% of the weight in the model")
+    for one, words in ((left_out, "no weight in the model"), (part, "25% of the weight in the model")):
+        with pytest.warns(HealthWarning, match=f"collapsed: .* The network has {words}"):
+            warn_if_ill(one)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 from sklearn.datasets import load_iris
 from sklearn.manifold import trustworthiness
-from studies import history
+from studies import history, weighed_at
 
 from boostbp import BoostBPClassifier, callbacks, plots
 from boostbp.plots.health import PANELS
@@ -126,6 +127,32 @@ def test_representations_are_those_of_the_epochs(model):
     assert not np.array_equal(points(axes[0]), points(axes[1]))
     (kept,) = plots.representations(model, X, Y, Figure().subplots(), layer=-1)
     np.testing.assert_array_equal(points(kept), model.transform(X)[order])
+
+
+@pytest.mark.parametrize(
+    ("weight", "words"),
+    [(0.0, "no weight in the model"), (0.25, "25% of the weight in the model"), (1.0, "")],
+)
+def test_pictures_of_a_network_say_its_weight_in_the_model(weight, words):
+    below = f"\nof a network with {words}" if words else ""
+    shown, axes = weighed_at(history(), weight), Figure().subplots(2, 3)
+    curves = plots.training_curves(shown, Figure().subplots(1, 2))
+    assert [ax.get_title() for ax in curves] == [f"Training loss{below}", f"Evaluation{below}"]
+    plots.layer_health(shown, axes)
+    assert [ax.get_title() for ax in axes.flat] == [f"{title}{below}" for title, _ in PANELS.values()]
+    for label, one in (("mine", shown), ("other", history())):  # models that share axes say it in the legend
+        drawn = plots.health.panel(one, "dead", axes.flat[0], label=label)
+    texts = [text.get_text() for text in drawn.get_legend().get_texts()]
+    assert texts[1:] == [f"mine ({words}) layer 0" if words else "mine layer 0", "other layer 0"]
+
+
+def test_representations_of_an_average_say_its_weight_in_the_model(model):
+    average = copy.copy(model)
+    average.history_ = weighed_at(model.history_, 0.0)
+    (kept,) = plots.representations(average, X, Y, Figure().subplots())
+    assert kept.get_title() == f"Epoch {model.history_.best_epoch}\nof a network with no weight in the model"
+    axes = plots.representations(average, X, Y, Figure().subplots(1, 2), networks=SEEN)
+    assert axes[1].get_title() == "Epoch 2\nof a network with no weight in the model"
 
 
 def test_calibration_of_two_classes_is_counted(ax):

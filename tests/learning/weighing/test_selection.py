@@ -366,7 +366,10 @@ def test_networks_that_add_too_little_are_left_out_and_still_transform(monkeypat
     model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
     assert not any(one.weight for one in model.history_.choice.candidates if one.stack)
     assert "no network is part of it" in model.summary()
-    assert model.transform(X).shape == (400, 3)
+    assert "of the network, which has no weight in the model: training loss" in model.summary()
+    assert model.history_.weight() == model.health().weight == 0.0
+    with pytest.warns(UserWarning, match=r"^transform: no network has weight in this model .* Use deep=True"):
+        assert model.transform(X).shape == (400, 3)
     assert np.isfinite(model.jacobian(X)).all()
     network = model.network_
     np.testing.assert_array_equal(network.predict(X), network.forward(X)[0][-1])
