@@ -63,14 +63,15 @@ def fit(
 
 
 def _summary(estimator: Any, model: Path) -> str:
-    from boostbp.learning.history import REFITTED
+    from boostbp.learning.history import NETWORK, REFITTED, weight_in_words
 
     history = estimator.history_
+    words = weight_in_words(history.weight(NETWORK)) or "all weight in the model"
     best = history[history.best_epoch]
     metrics = f", {history.said(best.metrics)}" if best.metrics else ""
     lines = [f"epoch {history.best_epoch} of {len(history) - 1}: training loss {best.loss:.6g}{metrics}."]
     if history.choice is not None:
-        lines = [f"model, an average: {history.said(history.scores)}.", f"network: {lines[0]}"]
+        lines = [f"model, an average: {history.said(history.scores)}.", f"network with {words}: {lines[0]}"]
     if history.refitted:
         lines.append(REFITTED)
     return " ".join([*lines, history.stop.value, f"Saved to {model}."])

@@ -33,6 +33,10 @@ from boostbp.trees import threads
 __all__ = ["BaseBoostBP", "all_or_nothing", "names_of"]
 
 Floats = NDArray[np.float64]
+NOT_WEIGHED = (
+    "The network was not weighed against single layers, though deep='auto': without evaluation sets and held-out rows "
+    "(fewer than 36, early_stopping=False or epochs=0), or after an interrupt, it is the model."
+)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -220,7 +224,9 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def summary(self) -> str:
         """What training did and what depth added, in a few sentences."""
         check_is_fitted(self)
-        return self.history_.summary()
+        if self._fewest_hidden or self.deep is True or self.history_.choice or len(self.network_.layers) == 1:
+            return self.history_.summary()
+        return f"{self.history_.summary()}\n{NOT_WEIGHED}"
 
     @property
     def _n_features_out(self) -> int:

@@ -409,6 +409,19 @@ def test_summary_says_what_depth_added():
     assert "Depth" not in BoostBPRegressor((4,), deep=True, **FAST).fit(X, Y, eval_set=[HELD]).summary()
 
 
+@pytest.mark.parametrize("rows", [35, 36])
+@pytest.mark.parametrize(
+    "changes", [{}, {"early_stopping": False}, {"epochs": 0}, {"deep": True}, {"sizes": ()}], ids=str
+)
+def test_summary_says_where_nothing_was_weighed(rows, changes):
+    settings = FAST | {"sizes": (3,), "deep": "auto"} | changes
+    model = BoostBPRegressor(settings.pop("sizes"), **settings).fit(X[:rows], Y[:rows])
+    asked = settings["deep"] == "auto" and model.hidden_layer_sizes != ()
+    compared = rows == 36 and not changes
+    assert (model.history_.choice is not None) == compared
+    assert ("was not weighed against single layers" in model.summary()) == (asked and not compared)
+
+
 def test_evidence_is_the_slope_in_its_standard_errors():
     rng = np.random.default_rng(0)
     u, weight, baseline = rng.standard_normal(200), rng.uniform(0.5, 2.0, 200), np.array([3.0])
