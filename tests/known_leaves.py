@@ -13,7 +13,8 @@ from boostbp.trees.workspace import Workspace
 def grouped(first, leaf, paths, Z):
     """Rows of a block that begins at row `first`; `leaf` and `Z` are those of the block."""
     order, values = LeafRows.lent(len(leaf), paths, Workspace())
-    start = kernels.group_rows(leaf, len(paths.start) - 1, order)
+    start = np.empty(len(paths.start), np.int64)
+    kernels.group_rows(leaf, order, start)
     kernels.group_paths(order, start, paths.start, paths.column, Z, 0, len(Z), start[:-1].copy(), values)
     return LeafRows(first, start, order, values)
 

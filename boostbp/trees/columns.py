@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boostbp.trees import interrupts
 from boostbp.trees.kernels import columns as kernels
-from boostbp.trees.kernels import frames
+from boostbp.trees.ridge import LeafRanges
 from boostbp.trees.sparse import Matrix, Sparse
 
 __all__ = ["Standardised"]
@@ -60,7 +60,7 @@ class Standardised:
             np.where(some_zero, np.minimum(lower, 0.0), lower),
             np.where(some_zero, np.maximum(upper, 0.0), upper),
         )
-        frame = frames(np.column_stack([lower, upper, total, everything - missing]), 0.0)
+        frame = LeafRanges(np.column_stack([lower, upper, total, everything - missing])).frame()
         zero = np.where(some_zero, -frame[:, 0] * frame[:, 1], 0.0)
         if isinstance(Z, Sparse):
             kernels.column_squares_sparse(*Z.arrays, weight, frame, square)

@@ -12,7 +12,7 @@ from boostbp.trees.leaf_rows import LeafRows, Paths
 from boostbp.trees.leaves import stacked
 from boostbp.trees.ridge import Ridge, fit_rows
 from boostbp.trees.sparse import Matrix, Sparse, tiles
-from boostbp.trees.tree import Tree, Trees
+from boostbp.trees.tree import Tree, Trees, paths_of
 from boostbp.trees.workspace import Workspace
 
 __all__ = ["fit_trees", "rows_by_leaf"]
@@ -76,17 +76,29 @@ def fit_trees(
             for rows in blocks:
                 rows.give_back(space)
         return stacked([model.leaves(k) for k, model in enumerate(models)])
-    start, column = kernels.paths_of(trees.nodes, trees.split, basis.columns_per_feature)
+    start, column = paths_of(trees.nodes, trees.split, basis.columns_per_feature)
     order = space.take("order", len(X), np.uint16)
     values = space.take("values", len(X) * kernels.largest(start))
-    leaves: kernels.Leaves = kernels.fit_trees(
+    leaves = _unfitted(trees, start, column, basis.degree)
+    kernels.fit_trees(
         trees.nodes, trees.split, start, column, codes.codes, codes.lower, codes.upper, X, Z, basis.degree, grad, hess,
         settings.reg_lambda, settings.penalize_constant, settings.standardize, learning_rate, leaf_rows.BLOCK_ROWS,
-        order, values, leaf, out,
+        order, values, leaves.frame, leaves.weight, leaf, out,
     )  # fmt: skip
     space.give("order", order)
     space.give("values", values)
     return leaves
+
+
+def _unfitted(trees: Trees, start: NDArray[np.int32], column: NDArray[np.int32], degree: int) -> kernels.Leaves:
+    """Room for the regressions of all leaves of trees that serve one output each."""
+    numbers, n_all = np.arange(len(trees) + 1), len(start) - 1
+    output = np.column_stack([numbers[:-1], np.ones_like(numbers[:-1])])
+    weight_start = np.arange(n_all + 1) + degree * start.astype(np.int64)
+    return kernels.Leaves(
+        trees.split + numbers, output, np.full(len(trees), degree), start.astype(np.int64), column,
+        np.empty((len(column), 4)), weight_start, np.empty(weight_start[-1]), np.full(n_all, np.nan),
+    )  # fmt: skip
 
 
 def rows_by_leaf(
@@ -117,9 +129,10 @@ def rows_by_leaf(
         if codes is None:
             return _sparse_rows(tree, paths, X, rows, leaf[rows], space)
         order, values = LeafRows.lent(rows.stop - first, paths, space)
-        start = kernels.group_block(
+        start = np.empty(tree.n_leaves + 1, np.int64)
+        kernels.group_block(
             tree.nodes, codes.codes, codes.lower, codes.upper, X, Z, first, paths.start, paths.column, leaf[rows],
-            order, values,
+            order, values, start,
         )  # fmt: skip
         return LeafRows(first, start, order, values)
 
@@ -138,7 +151,8 @@ def _sparse_rows(
     for rows in parts:
         part = X.dense(features, rows)
         kernels.route_tree(nodes, part, leaf[rows.start - block.start : rows.stop - block.start])
-    start = kernels.group_rows(leaf, tree.n_leaves, order)
+    start = np.empty(tree.n_leaves + 1, np.int64)
+    kernels.group_rows(leaf, order, start)
     at = start[:-1].copy()
     for rows in parts:
         part = X.dense(features, rows) if len(parts) > 1 else part

@@ -71,7 +71,9 @@ class LeafRanges:
     @classmethod
     def of(cls, rows: LeafRows, paths: Paths, hess: Floats) -> LeafRanges:
         """Ranges over one block of rows."""
-        return cls(kernels.leaf_ranges(rows.start, rows.order, rows.first, paths.start, rows.values, hess))
+        values = np.empty((len(paths.column), 4))
+        kernels.leaf_ranges(rows.start, rows.order, rows.first, paths.start, rows.values, hess, values)
+        return cls(values)
 
     def __add__(self, other: LeafRanges) -> LeafRanges:
         a, b = self.values, other.values
@@ -87,7 +89,9 @@ class LeafRanges:
         constant in its leaf or always missing there has inverse scale `flat_scale` (0: it is left
         out, ``u = 0``). A column too wide for float64 has ``u = 0``.
         """
-        return kernels.frames(self.values, flat_scale)
+        frame = np.empty_like(self.values)
+        kernels.frames(self.values, flat_scale, frame)
+        return frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +130,11 @@ class LeafSums:
         center, scale, fill : (path columns,)
             ``u = (z - center) * scale``, or `fill` where z is missing.
         """
-        gram, moment = kernels.leaf_sums(
+        terms = paths.n_terms
+        gram, moment = np.zeros(terms @ terms), np.zeros(terms.sum() * len(grad))
+        kernels.leaf_sums(
             rows.start, rows.order, rows.first, paths.start, rows.values, center, scale, fill, paths.degree,
-            grad, hess,
+            grad, hess, gram, moment,
         )  # fmt: skip
         return cls(gram, moment, len(grad))
 
@@ -142,10 +148,12 @@ def solve(sums: LeafSums, paths: Paths, ridge: Ridge, learning_rate: float = 1.0
     A term that the others of its leaf determine gets weight 0 (a leaf with fewer rows than terms,
     a constant or repeated column, with ``reg_lambda=0``).
     """
-    return kernels.solve_leaves(
-        paths.start, paths.degree, sums.n_outputs, sums.gram, sums.moment,
-        ridge.reg_lambda, ridge.penalize_constant, learning_rate,
+    weight = sums.moment.copy()
+    kernels.solve_leaves(
+        paths.start, paths.degree, sums.n_outputs, sums.gram, weight, ridge.reg_lambda, ridge.penalize_constant,
+        learning_rate,
     )  # fmt: skip
+    return weight
 
 
 def fit_rows(

@@ -141,7 +141,7 @@ class Tree:
         features : (start[-1],) int32
             Leaf ``l`` has ``features[start[l]:start[l + 1]]``.
         """
-        return kernels.path_features(self.nodes)
+        return paths_of(self.nodes, np.array([0, len(self.feature)]), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +222,19 @@ def stacked(parts: Sequence[kernels.Nodes]) -> kernels.Nodes:
 
 _BY_SPLIT = kernels.Nodes._fields[:-1]
 _KINDS = np.int32, np.float64, np.int32, np.int32, np.bool_, np.int32, np.int32, np.uint32
+
+
+def paths_of(
+    nodes: kernels.Nodes, split: NDArray[np.int64], per_feature: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Columns on the path to each leaf of each tree, as in `Tree.path_features`; see `kernels.paths_of`."""
+    n_leaves = int(split[-1] - split[0]) + len(split) - 1
+    start, column = np.empty(n_leaves + 1, np.int32), np.empty(8 * n_leaves * per_feature, np.int32)
+    kernels.paths_of(nodes, split, per_feature, start, column)
+    if start[-1] > len(column):  # paths are longer than most are
+        column = np.empty(start[-1], np.int32)
+        kernels.paths_of(nodes, split, per_feature, start, column)
+    return start, column[: start[-1]].copy()
 
 
 def join(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:

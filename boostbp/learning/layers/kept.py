@@ -104,9 +104,10 @@ class Kept:
         settings = bound.settings
         ridge, degree = settings.ridge, settings.basis.degree
         paths, Z = self._dense(bound.Z, paths)
-        factors: Floats = kernels.factor_trees(
+        factors = np.zeros(self._of_tree[trees.stop] - self._of_tree[trees.start])
+        kernels.factor_trees(
             *paths, Z, degree, self.hess, self.forest.leaves.frame[columns], ridge.reg_lambda,
-            ridge.penalize_constant, ridge.standardize,
+            ridge.penalize_constant, ridge.standardize, factors,
         )  # fmt: skip
         return factors
 
@@ -116,7 +117,7 @@ class Kept:
         factors = self.factors[self._of_tree[trees.start] : self._of_tree[trees.stop]]
         first, last = leaves.weight_start[leaves.tree_leaf[[trees.start, trees.stop]]]
         paths, Z = self._dense(bound.Z, paths)
-        weight[first:last] = kernels.refit_trees(
+        kernels.refit_trees(
             *paths, Z, settings.basis.degree, grad, leaves.frame[columns], factors, settings.ridge.standardize,
-            settings.learning_rate, out,
+            settings.learning_rate, weight[first:last], out,
         )  # fmt: skip

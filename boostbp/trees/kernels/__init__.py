@@ -16,7 +16,7 @@ from boostbp.trees.kernels.fitting import fit_trees
 from boostbp.trees.kernels.grouping import encode, group_block, group_paths, group_rows
 from boostbp.trees.kernels.kept import factor_trees, refit_trees
 from boostbp.trees.kernels.records import Leaves, Nodes, largest
-from boostbp.trees.kernels.routing import path_features, paths_of, route, route_tree
+from boostbp.trees.kernels.routing import paths_of, route, route_tree
 from boostbp.trees.kernels.solving import move_to_frame, solve_leaves
 from boostbp.trees.kernels.sums import frames, leaf_ranges, leaf_sums
 
@@ -38,7 +38,6 @@ __all__ = [
     "leaf_ranges",
     "leaf_sums",
     "move_to_frame",
-    "path_features",
     "paths_of",
     "pull_back",
     "refit_trees",

@@ -10,7 +10,7 @@ import numpy as np
 
 from boostbp.trees.kernels.evaluation import add_values
 from boostbp.trees.kernels.grouping import group, sides
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, Leaves, exact, inner, largest
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact, inner, largest
 from boostbp.trees.kernels.solving import move_to_frame, solve_leaves
 from boostbp.trees.kernels.sums import frame_of, leaf_ranges, leaf_sums
 
@@ -43,7 +43,7 @@ def _add_ranges(ranges, others):
 @exact
 def fit_trees(
     nodes, tree_split, start, column, codes, lower, upper, X, Z, degree, grad, hess,
-    penalty, penalize_constant, standardize, learning_rate, block_rows, order, values, leaf, out,
+    penalty, penalize_constant, standardize, learning_rate, block_rows, order, values, frame, weight, leaf, out,
 ):  # fmt: skip
     """Fit the leaves of trees that serve one output each, and add their values to the running fit.
 
@@ -60,26 +60,12 @@ def fit_trees(
         Scratch.
     values : (at least rows x most path columns of a leaf,) float64
         Scratch.
+    frame : (path columns, 4), weight : (terms,) float64, written
+        Of the leaves of all trees; see `Leaves`.
     leaf : (trees, rows), any integer type, written
     out : (trees, rows) float64, added to
-
-    Returns
-    -------
-    Leaves
-        Tree ``k`` serves output ``k``.
     """
     n_rows, most = len(X), largest(start)
-    n_trees, n_all = len(tree_split) - 1, len(start) - 1
-    tree_leaf, degrees = np.empty(n_trees + 1, np.int64), np.empty(n_trees, np.int64)
-    tree_leaf[0] = 0
-    output = np.empty((n_trees, 2), np.int64)
-    leaf_start, weight_start, fallback = np.empty(n_all + 1, np.int64), np.empty(n_all + 1, np.int64), np.empty(n_all)
-    for i in range(n_all + 1):
-        leaf_start[i] = start[i]
-        weight_start[i] = i + degree * start[i]
-        if i < n_all:
-            fallback[i] = np.nan
-    frame, weight = np.empty((len(column), 4)), np.empty(n_all + degree * len(column))
     n_blocks = (n_rows + block_rows - 1) // block_rows
     scratch = np.empty((2, block_rows), np.uint16)
     flat_scale = 0.0 if standardize else 1.0
@@ -98,20 +84,17 @@ def fit_trees(
         h = hess[tree if len(hess) > 1 else 0][: 0 if unit else n_rows]
         to = sides(nodes, first, last, lower, upper)
         row_start = np.empty((n_blocks, n_leaves + 1), np.int64)
-        ranges = np.empty((0, 4))
+        ranges, of_block = np.empty((len(columns), 4)), np.empty((len(columns), 4))
         for block in range(n_blocks):
             top = block * block_rows
             stop = min(top + block_rows, n_rows)
             rows, near = order[top:stop], values[top * most : stop * most]
-            starts = group(
-                nodes, first, to, codes, X, Z, top, paths, columns, scratch, leaf[tree, top:stop], rows, near
-            )
-            for number in range(n_leaves + 1):
-                row_start[block, number] = starts[number]
-            of_block = leaf_ranges(row_start[block], rows, top, paths, near, h)
-            if block == 0:
-                ranges = of_block
-            else:
+            group(
+                nodes, first, to, codes, X, Z, top, paths, columns, scratch, leaf[tree, top:stop], rows, near,
+                row_start[block],
+            )  # fmt: skip
+            leaf_ranges(row_start[block], rows, top, paths, near, h, ranges if block == 0 else of_block)
+            if block > 0:
                 _add_ranges(ranges, of_block)
         for j in range(len(columns)):
             frame_of(ranges[j], flat_scale, own[j])
@@ -121,21 +104,23 @@ def fit_trees(
             center[j] = own[j, CENTER] if standardize else 0.0
             scale[j] = own[j, INV_SCALE] if standardize else 1.0
             fill[j] = 0.0 if standardize else own[j, CENTER]
-        gram = moment = np.empty(0)
+        size = 0
+        for number in range(n_leaves):
+            size += (1 + degree * (paths[number + 1] - paths[number])) ** 2
+        gram = np.zeros(size)
+        for term in range(len(w)):
+            w[term] = 0.0
         for block in range(n_blocks):
             top = block * block_rows
             rows, near = order[top : top + block_rows], values[top * most : (top + block_rows) * most]
-            a, b = leaf_sums(
-                row_start[block], rows, top, paths, near, center, scale, fill, degree, grad[tree : tree + 1], h
+            a, b = (gram, w) if block == 0 else (np.zeros(size), np.zeros(len(w)))
+            leaf_sums(
+                row_start[block], rows, top, paths, near, center, scale, fill, degree, grad[tree : tree + 1], h, a, b
             )
-            if block == 0:
-                gram, moment = a, b
-            else:
+            if block > 0:
                 _add(gram, a)
-                _add(moment, b)
-        solved = solve_leaves(paths, degree, 1, gram, moment, penalty, penalize_constant, learning_rate)
-        for term in range(len(w)):
-            w[term] = solved[term]
+                _add(w, b)
+        solve_leaves(paths, degree, 1, gram, w, penalty, penalize_constant, learning_rate)
         if not standardize:
             move_to_frame(paths, degree, 1, own, w)
         for block in range(n_blocks):
@@ -144,8 +129,3 @@ def fit_trees(
             add_values(row_start[block], rows, top, paths, near, degree, own, w, out[tree : tree + 1])
         first_leaf += n_leaves
         w0 += len(w)
-        tree_leaf[tree + 1] = first_leaf
-        output[tree, 0] = tree
-        output[tree, 1] = 1
-        degrees[tree] = degree
-    return Leaves(tree_leaf, output, degrees, leaf_start, column, frame, weight_start, weight, fallback)

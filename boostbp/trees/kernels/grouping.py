@@ -130,9 +130,11 @@ def partition(nodes, first, to, codes, X, top, scratch, leaf, order, row_start):
 
 
 @exact
-def group_rows(leaf, n_leaves, order):
-    """Write rows sorted by leaf, in row order within a leaf, into `order`; the first place of each leaf."""
-    start = np.zeros(n_leaves + 1, np.int64)
+def group_rows(leaf, order, start):
+    """Write rows sorted by leaf, in row order within a leaf, into `order`; the first place of each leaf into `start`."""
+    n_leaves = len(start) - 1
+    for i in range(n_leaves + 1):
+        start[i] = 0
     for row in range(len(leaf)):
         start[np.int64(leaf[row]) + 1] += 1
     for i in range(n_leaves):
@@ -142,7 +144,6 @@ def group_rows(leaf, n_leaves, order):
         number = np.int64(leaf[row])
         order[at[number]] = row
         at[number] += 1
-    return start
 
 
 @exact
@@ -177,18 +178,16 @@ def group_paths(order, row_start, path_start, column, Z, begin, end, at, values)
 
 
 @inner
-def group(nodes, first, to, codes, X, Z, top, path_start, column, scratch, leaf, order, values):
-    """`partition` and `group_paths` of one block; the first place of each leaf in `order`."""
-    row_start = np.empty(len(to) + 2, np.int64)
+def group(nodes, first, to, codes, X, Z, top, path_start, column, scratch, leaf, order, values, row_start):
+    """`partition` and `group_paths` of one block."""
     partition(nodes, first, to, codes, X, top, scratch, leaf, order, row_start)
     at = row_start[:-1].copy()
     group_paths(order, row_start, path_start, column, Z[top : top + len(order)], 0, len(order), at, values)
-    return row_start
 
 
 @exact
-def group_block(nodes, codes, lower, upper, X, Z, top, path_start, column, leaf, order, values):
+def group_block(nodes, codes, lower, upper, X, Z, top, path_start, column, leaf, order, values, row_start):
     """Group one block of rows by the leaves of one tree; see `group`."""
     to = sides(nodes, 0, len(nodes.feature), lower, upper)
     scratch = np.empty((2, len(order)), np.uint16)
-    return group(nodes, 0, to, codes, X, Z, top, path_start, column, scratch, leaf, order, values)
+    group(nodes, 0, to, codes, X, Z, top, path_start, column, scratch, leaf, order, values, row_start)

@@ -27,7 +27,7 @@ def _units(frame, path, k, standardize, center, scale, fill):
 
 
 @exact
-def factor_trees(leaf, tree_leaf, start, column, Z, degree, hess, frame, penalty, penalize_constant, standardize):
+def factor_trees(leaf, tree_leaf, start, column, Z, degree, hess, frame, penalty, penalize_constant, standardize, out):
     """Cholesky factor of each leaf's ``sum(hess phi phi') + penalty``, leaf after leaf, each (terms, terms).
 
     Parameters
@@ -36,12 +36,10 @@ def factor_trees(leaf, tree_leaf, start, column, Z, degree, hess, frame, penalty
     tree_leaf : (trees + 1,) first leaf of each tree
     start, column, frame : path columns of the leaves of all trees
     hess : (rows,) float64; empty: ones
+    out : (sum of terms^2,) float64
+        Written; zeros at first.
     """
     most = largest(start)
-    size = 0
-    for number in range(len(start) - 1):
-        size += (1 + degree * (start[number + 1] - start[number])) ** 2
-    out = np.zeros(size)
     p = 1 + degree * most
     a, unused = np.empty((p, p)), np.empty(0)
     center, scale, fill = np.empty(most), np.empty(most), np.empty(most)
@@ -51,9 +49,10 @@ def factor_trees(leaf, tree_leaf, start, column, Z, degree, hess, frame, penalty
     g0 = 0
     for tree in range(len(tree_leaf) - 1):
         tree_g0 = g0
+        row_start = np.empty(tree_leaf[tree + 1] - tree_leaf[tree] + 1, np.int64)
         for top in range(0, len(Z), ROWS):
             rows = leaf[tree, top : top + ROWS]
-            row_start = group_rows(rows, tree_leaf[tree + 1] - tree_leaf[tree], order)
+            group_rows(rows, order, row_start)
             g0 = tree_g0
             for number in range(tree_leaf[tree], tree_leaf[tree + 1]):
                 path, own = start[number], number - tree_leaf[tree]
@@ -79,7 +78,6 @@ def factor_trees(leaf, tree_leaf, start, column, Z, degree, hess, frame, penalty
                 for j in range(p):
                     out[g0 + i * p + j] = a[i, j]
             g0 += p * p
-    return out
 
 
 @fast
@@ -102,7 +100,7 @@ def _sum(t, n):
 
 @exact
 def refit_trees(
-    leaf, tree_leaf, start, column, Z, degree, grad, frame, factors, standardize, learning_rate, out
+    leaf, tree_leaf, start, column, Z, degree, grad, frame, factors, standardize, learning_rate, weight, out
 ):  # fmt: skip
     """Fit the leaves of trees that serve one output each from their moments, and add their values to the running fit.
 
@@ -110,13 +108,12 @@ def refit_trees(
     ----------
     grad, out : (trees, rows) float64
     factors : from `factor_trees`
-
-    Returns
-    -------
     weight : (terms of all leaves,) float64
+        Written.
     """
     most = largest(start)
-    weight = np.zeros(len(start) - 1 + degree * start[-1])
+    for term in range(len(weight)):
+        weight[term] = 0.0
     p = 1 + degree * most
     center, scale, fill = np.empty(most), np.empty(most), np.empty(most)
     values, t, u, total = np.empty((max(most, 1), BLOCK)), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
@@ -126,10 +123,10 @@ def refit_trees(
     w0 = 0
     for tree in range(len(tree_leaf) - 1):
         first, last = tree_leaf[tree], tree_leaf[tree + 1]
-        row_start = np.zeros(last - first + 1, np.int64)
+        row_start = np.empty(last - first + 1, np.int64)
         tree_w0 = w0
         for top in range(0, len(Z), ROWS):
-            row_start = group_rows(leaf[tree, top : top + ROWS], last - first, order)
+            group_rows(leaf[tree, top : top + ROWS], order, row_start)
             w0 = tree_w0
             for number in range(first, last):
                 path, own = start[number], number - first
@@ -163,7 +160,7 @@ def refit_trees(
             w0 += p
         for top in range(0, len(Z), ROWS):
             if not once:
-                row_start = group_rows(leaf[tree, top : top + ROWS], last - first, order)
+                group_rows(leaf[tree, top : top + ROWS], order, row_start)
             w0 = tree_w0
             for number in range(first, last):
                 path, own = start[number], number - first
@@ -176,4 +173,3 @@ def refit_trees(
                     for i in range(n):
                         of_block[rows[i]] += total[i]
                 w0 += 1 + degree * k
-    return weight

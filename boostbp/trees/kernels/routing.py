@@ -8,7 +8,6 @@ from boostbp.trees.kernels.records import TILE, exact, inner
 
 __all__ = [
     "goes_left",
-    "path_features",
     "paths_of",
     "route",
     "route_rows",
@@ -148,20 +147,20 @@ def route(nodes, tree_split, X, begin, end, leaf):
 
 
 @exact
-def paths_of(nodes, tree_split, per_feature):
+def paths_of(nodes, tree_split, per_feature, start, column):
     """Columns on the path to each leaf of each tree, ascending.
 
     A numeric feature ``j`` stands for columns ``j * per_feature .. (j + 1) * per_feature - 1``.
 
-    Returns
-    -------
+    Parameters
+    ----------
     start : (leaves of all trees + 1,) int32
+        Written.
     column : (start[-1],) int32
+        Written as far as there is room; ``start[-1]`` tells how much is needed.
     """
     n_trees = len(tree_split) - 1
-    n_leaves = tree_split[n_trees] - tree_split[0] + n_trees
-    start = np.zeros(n_leaves + 1, np.int32)
-    column = np.empty(8 * n_leaves * per_feature, np.int32)
+    start[0] = 0
     done = 0
     for tree in range(n_trees):
         first = tree_split[tree]
@@ -178,23 +177,13 @@ def paths_of(nodes, tree_split, per_feature):
         for leaf in range(n_splits + 1):
             n_found = _ascending(nodes, first, parent, leaf_parent[leaf], found)
             begin = start[done]
-            while begin + n_found * per_feature > len(column):
-                column = _longer(column)
+            done += 1
+            start[done] = begin + n_found * per_feature
+            if start[done] > len(column):
+                continue
             for j in range(n_found):
                 for q in range(per_feature):
                     column[begin + j * per_feature + q] = found[j] * per_feature + q
-            done += 1
-            start[done] = begin + n_found * per_feature
-    return start, column[: start[done]].copy()
-
-
-@inner
-def _longer(column):
-    """The array with as much room again behind it."""
-    longer = np.empty(2 * len(column), np.int32)
-    for i in range(len(column)):
-        longer[i] = column[i]
-    return longer
 
 
 @inner
@@ -214,9 +203,3 @@ def _ascending(nodes, first, parent, split, found):
                 n_found += 1
         split = parent[split]
     return n_found
-
-
-@exact
-def path_features(nodes):
-    """Numeric path features of each leaf of one tree, ascending: ``(start, features)``."""
-    return paths_of(nodes, np.array([0, len(nodes.feature)]), 1)

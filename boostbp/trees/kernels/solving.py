@@ -76,12 +76,11 @@ def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a)
 
 
 @exact
-def solve_leaves(path_start, degree, n_outputs, gram, moment, penalty, penalize_constant, scale):
-    """Ridge weights of each leaf: ``scale * (gram + penalty I)^-1 moment``, shape as `moment`.
+def solve_leaves(path_start, degree, n_outputs, gram, weight, penalty, penalize_constant, scale):
+    """Ridge weights of each leaf: ``scale * (gram + penalty I)^-1 moment``, in place of the moments in `weight`.
 
     A term that the others determine (a pivot below 1e-12 of its size) has weight 0.
     """
-    weight = moment.copy()
     most = 1 + degree * largest(path_start)
     a = np.empty((most, most))
     g0 = w0 = np.int64(0)  # a bare 0 is a type of its own, for which what is called would be compiled once more
@@ -90,7 +89,6 @@ def solve_leaves(path_start, degree, n_outputs, gram, moment, penalty, penalize_
         solve_leaf(gram, g0, weight, w0, p, n_outputs, penalty, penalize_constant, scale, a)
         g0 += p * p
         w0 += p * n_outputs
-    return weight
 
 
 @inner

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, exact, fast, inner
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, exact, fast, inner, largest
 
 __all__ = ["add_sums", "frame_of", "frames", "gather", "leaf_ranges", "leaf_sums", "scratch"]
 
@@ -76,15 +76,14 @@ def _add_some(z, h, out, keys):
 
 
 @exact
-def leaf_ranges(row_start, order, first_row, path_start, grouped, hess):
-    """Smallest and largest value, weighted sum and weight of each path column of each leaf.
+def leaf_ranges(row_start, order, first_row, path_start, grouped, hess, out):
+    """Write smallest and largest value, weighted sum and weight of each path column of each leaf to `out`.
 
     `order` indexes rows of a block that begins at `first_row` of `hess`; `grouped` is from `group_paths`. An empty
     `hess` stands for ones.
-    Returns (path columns, 4): lower, upper, sum of ``hess * z``, sum of `hess`; NaN left out.
+    `out` is (path columns, 4): lower, upper, sum of ``hess * z``, sum of `hess`; NaN left out.
     """
     n_leaves = len(row_start) - 1
-    out = np.empty((path_start[n_leaves], 4))
     keys = out.view(np.int64)
     for path in range(len(out)):
         out[path, 0], out[path, 1], out[path, 2], out[path, 3] = np.inf, -np.inf, 0.0, 0.0
@@ -120,7 +119,6 @@ def leaf_ranges(row_start, order, first_row, path_start, grouped, hess):
     for path in range(len(out)):
         keys[path, 0] = _key(keys[path, 0])
         keys[path, 1] = _key(keys[path, 1])
-    return out
 
 
 @inner
@@ -145,12 +143,10 @@ def frame_of(ranges, flat_scale, out):
 
 
 @exact
-def frames(ranges, flat_scale):
-    """The frame of each path column, (path columns, 4)."""
-    out = np.empty(ranges.shape)
+def frames(ranges, flat_scale, out):
+    """Write the frame of each path column to `out`, (path columns, 4)."""
     for j in range(len(ranges)):
         frame_of(ranges[j], flat_scale, out[j])
-    return out
 
 
 # ---------------------------------------------------------------------------- Gram matrices and moments
@@ -237,26 +233,19 @@ def add_sums(values, at, n, path, k, degree, center, scale, fill, h, unit, terms
 
 
 @exact
-def leaf_sums(row_start, order, first_row, path_start, grouped, center, scale, fill, degree, grad, hess):
-    """Sums over the rows of each leaf; `grad` is (outputs, rows), the rest as in `leaf_ranges`.
+def leaf_sums(
+    row_start, order, first_row, path_start, grouped, center, scale, fill, degree, grad, hess, gram, moment
+):  # fmt: skip
+    """Add sums over the rows of each leaf; `grad` is (outputs, rows), the rest as in `leaf_ranges`.
 
-    Returns
-    -------
+    Parameters
+    ----------
     gram : (sum of terms^2,), lower triangles of ``sum(hess * phi phi')``
     moment : (sum of terms * outputs,), ``-sum(phi * grad')``
     """
     n_leaves = len(row_start) - 1
     m = len(grad)
-    size_gram = 0
-    size_moment = 0
-    most = 0
-    for leaf in range(n_leaves):
-        k = path_start[leaf + 1] - path_start[leaf]
-        size_gram += (1 + degree * k) ** 2
-        size_moment += (1 + degree * k) * m
-        most = max(most, k)
-    gram = np.zeros(size_gram)
-    moment = np.zeros(size_moment)
+    most = largest(path_start)
     terms, weighted = scratch(1 + degree * most, m)
     h = np.ones(BLOCK)
     g0 = m0 = at = np.int64(0)  # a bare 0 is a type of its own, for which what is called would be compiled once more
@@ -284,4 +273,3 @@ def leaf_sums(row_start, order, first_row, path_start, grouped, center, scale, f
             )  # fmt: skip
         g0 += p * p
         m0 += p * m
-    return gram, moment
