@@ -14,7 +14,7 @@ from boostbp.inputs import counted, read_weight, refuse_extreme, refuse_text
 from boostbp.learning import layers
 from boostbp.learning.layers import BoundInput, Layer, LayerSettings, SquaredTo
 from boostbp.trees import basis as bases
-from boostbp.trees import threads
+from boostbp.trees import interrupts, threads
 from boostbp.trees.ridge import Ridge
 
 __all__ = ["check_codes", "fit_layer", "layer_settings"]
@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 CODES = 1 << 24  # float32, in which XGBoost holds codes, counts so far
 
 
+@interrupts.held()
 @threads.one_in_blas()
 def fit_layer(
     H: Any,

@@ -106,6 +106,17 @@ def test_python_calls_no_loop_that_only_compiled_code_can_enter():
             assert not used & loops, f"{path.relative_to(ROOT)} calls {used & loops}"
 
 
+def test_no_loop_that_python_calls_returns_an_array():
+    """Numba makes an object of it by a Python function, in which a signal's handler may raise: the process ends."""
+    returning = set()
+    for path in (PACKAGE / "trees" / "kernels").glob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and [ast.unparse(each) for each in node.decorator_list] == ["exact"]:
+                found = [each for each in ast.walk(node) if isinstance(each, ast.Return) and each.value is not None]
+                returning |= {node.name} if found else set()
+    assert returning == {"largest"}  # a number
+
+
 @pytest.mark.parametrize("path", MODULES, ids=NAMES)
 def test_boosting_libraries_are_imported_in_backends_and_report_only(path):
     tops = {name.split(".")[0] for name in imported(ast.parse(path.read_text(encoding="utf-8")))}

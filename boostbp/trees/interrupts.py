@@ -1,64 +1,179 @@
-"""Interrupts: Ctrl-C is held back while compiled code may be at work, and raised where Python is.
+"""Interrupts: signal handlers are put off while a model is made, and run at places where what they raise is not lost.
 
-What a compiled function returns is made into objects by lines of Python, at which a pending Ctrl-C is raised first;
-but no exception can pass there, and the process dies. One that comes while the main thread computes ends there nearly
-always. And what is raised while Python frees an object is lost.
+A handler may raise: that of Ctrl-C does, and so do those of time limits (SIGALRM) and of orderly ends (SIGTERM). Python
+runs it between any two of its steps. What it raises while an object is freed (a booster takes milliseconds) is printed
+and lost, a library that is asked for something may take it for a failure of its own, and threads that work for a call
+that has ended would go on.
 """
 
 from __future__ import annotations
 
+# its functions make no enums, which takes those of `signal` nearly all of their time
+import _signal  # type: ignore[import-not-found]
+import _thread
+import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any, TypeVar
 
-__all__ = ["check", "held"]
+__all__ = ["Stopped", "check", "held", "result_of", "stoppable"]
 
-PATIENCE = 5.0  # seconds after which another press is raised at once, wherever that is
+R = TypeVar("R")
+PATIENCE = 5.0  # seconds after which a handler runs wherever Python is: what is at work may never ask
+TICK = 0.5  # seconds between two looks for handlers that have waited so long
+POLL = 0.05  # seconds between two looks while other threads work
 
-_pressed = threading.Event()
-_since = 0.0
+_SIGNALS = sorted(signal.valid_signals())
+_handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}  # the user's, in whose places `_note` stands
+_came: dict[int, float] = {}  # signals whose handlers have not run, and when they came first
+_depth = 0  # blocks of `held` that the main thread is in
+_reminding = False  # whether a thread looks for handlers that have waited
+_lock = threading.Lock()  # so that none of these runs twice; never taken in a handler
+_thread_local = threading.local()
 
 
-def check() -> None:
-    """Raise what is held back, in any thread; to be called between pieces of work, such as rounds.
-
-    Raises
-    ------
-    KeyboardInterrupt
-    """
-    if _pressed.is_set():
-        raise KeyboardInterrupt
+class Stopped(BaseException):
+    """Raised by `check` in a thread whose work is not wanted any more."""
 
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Hold Ctrl-C back until `check`, or the end of the block; also a decorator.
+    """Put off all signal handlers until `check`, or the end of the outermost such block; also a decorator.
 
-    Does nothing outside the main thread, which alone is interrupted, nor where Ctrl-C has a handler of the user's.
-    Whoever presses again after `PATIENCE` seconds is heard at once: what is at work may never ask.
+    Does nothing outside the main thread, in which alone Python runs handlers. One that is not asked for runs after
+    `PATIENCE` seconds, as soon as Python can run it. A handler that is set inside the block is left alone.
     """
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    global _depth
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    signal.signal(signal.SIGINT, _press)
+    outer = _depth
+    if not outer:
+        _replace()
+    _depth = outer + 1
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        if _pressed.is_set():
-            _pressed.clear()
-            raise KeyboardInterrupt
+        if not outer:
+            _restore()
+        _depth = outer
+        if not outer:
+            _run_handlers()
 
 
-def _press(number: int, frame: FrameType | None) -> None:
-    global _since
+def check() -> None:
+    """Run the handlers of signals that came, in the main thread; to be called between pieces of work, such as rounds.
+
+    Raises
+    ------
+    Stopped
+        In a thread that works for another one (`stoppable`), if that wants no more of it.
+    BaseException
+        Whatever a handler raises.
+    """
+    if _came and threading.current_thread() is threading.main_thread():
+        _run_handlers()
+    if any(stop.is_set() for stop in _stops()):
+        raise Stopped
+
+
+def stoppable(work: Callable[..., R], stop: threading.Event) -> Callable[..., R]:
+    """The same work for other threads, ended by `check` there once `stop` is set, or what ends the calling thread."""
+    stops = (*_stops(), stop)
+
+    def run(*args: Any) -> R:
+        before, _thread_local.stops = _stops(), stops
+        try:
+            return work(*args)
+        finally:
+            _thread_local.stops = before
+
+    return run
+
+
+def result_of(future: Future[R]) -> R:
+    """The result of another thread's work; `check` is called while it is awaited."""
+    while not future.done():
+        wait([future], POLL)
+        check()
+    return future.result()
+
+
+def _stops() -> tuple[threading.Event, ...]:
+    return getattr(_thread_local, "stops", ())
+
+
+def _replace() -> None:
+    for number in _SIGNALS:
+        handler = _signal.getsignal(number)
+        if callable(handler) and handler is not _note:
+            _handlers[number] = handler
+            _signal.signal(number, _note)
+
+
+def _restore() -> None:
+    for number, handler in _handlers.items():
+        if _signal.getsignal(number) is _note:
+            _signal.signal(number, handler)
+
+
+def _note(number: int, frame: FrameType | None) -> None:
+    """Stand in place of the user's handler."""
+    global _reminding
     now = time.monotonic()
-    if not _pressed.is_set():
-        _since = now
-        _pressed.set()
-    elif now - _since > PATIENCE:
-        signal.default_int_handler(number, frame)
+    if _depth and now - _came.setdefault(number, now) < PATIENCE:
+        if not _reminding:
+            _reminding = True
+            _thread.start_new_thread(_remind, ())  # `threading` has locks, which the main thread may be holding
+        return
+    _came.pop(number, None)
+    _handlers[number](number, frame)
+
+
+def _remind() -> None:
+    """Send signals once more whose handlers have waited for `PATIENCE` seconds; in a thread of its own."""
+    global _reminding
+    while _came:
+        time.sleep(TICK)
+        with _lock:
+            for number, since in list(_came.items()):
+                if _depth and time.monotonic() - since >= PATIENCE:
+                    _send(number)
+    _reminding = False
+
+
+def _send(number: int) -> None:
+    if hasattr(signal, "pthread_kill"):  # wakes the main thread where it waits for the system
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        signal.raise_signal(number)
+
+
+def _run_handlers() -> None:
+    try:
+        while _came:
+            with _lock:
+                number = next(iter(_came))
+                del _came[number]
+            _handlers[number](number, sys._getframe(1))
+    finally:
+        if _came and not _depth:  # nobody will ask for those behind one that raised
+            _run_handlers()
+
+
+def _forget() -> None:
+    """In a forked child, which is to end by a signal at once."""
+    global _depth, _reminding, _lock
+    _lock, _depth, _reminding = threading.Lock(), 0, False
+    _came.clear()
+    _restore()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from numbers import Integral
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, TypeVar
 
 from threadpoolctl import OpenBLASController, threadpool_limits
+
+from boostbp.trees import interrupts
 
 __all__ = ["Team", "count", "one_in_blas", "spread"]
 
@@ -31,7 +33,7 @@ def count(n_jobs: int | None) -> int:
 def spread(work: Callable[[T], R], pieces: Iterable[T], n_threads: int) -> list[R]:
     """Do `work` on each piece, `n_threads` at a time."""
     pieces = list(pieces)
-    with Team(min(n_threads, len(pieces))) as team:
+    with interrupts.held(), Team(min(n_threads, len(pieces))) as team:
         return team.spread(work, pieces)
 
 
@@ -40,16 +42,22 @@ class Team:
 
     def __init__(self, n_threads: int) -> None:
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+        self._stop = Event()
 
     def spread(self, work: Callable[[T], R], pieces: Iterable[T]) -> list[R]:
         """Do `work` on each piece, as many at a time as there are threads."""
-        return list(self._pool.map(work, pieces)) if self._pool else [work(piece) for piece in pieces]
+        if self._pool is None:
+            return [work(piece) for piece in pieces]
+        work = interrupts.stoppable(work, self._stop)
+        return list(map(interrupts.result_of, [self._pool.submit(work, piece) for piece in pieces]))
 
     def __enter__(self) -> Team:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         if self._pool:
+            if kind is not None:
+                self._stop.set()
             self._pool.shutdown(cancel_futures=kind is not None)
 
 

@@ -1,15 +1,15 @@
-"""Ctrl-C is held back while compiled code may be at work, and never lost."""
+"""Handlers of signals are put off while a model is made, and none is lost."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from boostbp.trees import interrupts
+from boostbp.trees import interrupts, threads
 
 
 def press():
@@ -64,14 +64,35 @@ def test_it_ends_the_work_of_other_threads():
         while True:
             interrupts.check()
 
-    @interrupts.held()
-    def work():
-        with ThreadPoolExecutor(2) as pool:
-            threading.Timer(0.02, press).start()
-            list(pool.map(rounds, range(2)))
-
+    threading.Timer(0.02, press).start()
     with pytest.raises(KeyboardInterrupt):
-        work()
+        threads.spread(rounds, range(4), 2)
+
+
+def test_work_that_fails_ends_that_of_other_threads():
+    def rounds(number):
+        while number:
+            interrupts.check()
+        raise FloatingPointError
+
+    with pytest.raises(FloatingPointError):
+        threads.spread(rounds, range(4), 2)
+
+
+def test_it_leaves_the_work_of_other_callers_alone():
+    ended, go_on = [], threading.Event()
+
+    def rounds(_):
+        go_on.wait(timeout=10)
+        interrupts.check()
+        ended.append("by itself")
+
+    other = threading.Thread(target=threads.spread, args=(rounds, range(2), 2))
+    other.start()
+    test_it_comes_where_it_is_asked_for(nested=False)
+    go_on.set()
+    other.join()
+    assert ended == 2 * ["by itself"]
 
 
 def test_it_outlives_an_error():
@@ -97,13 +118,96 @@ def test_threads_are_not_interrupted_and_change_nothing():
     assert seen == [signal.default_int_handler]
 
 
-def test_a_handler_of_the_user_stays():
-    seen = []
-    signal.signal(signal.SIGINT, lambda *_: seen.append("pressed"))
+class TimeIsUpError(Exception):
+    pass
+
+
+def time_is_up(*_):
+    raise TimeIsUpError
+
+
+@pytest.fixture
+def alarm(monkeypatch):
+    """A time limit of the user's."""
+    before = signal.signal(signal.SIGALRM, time_is_up)
+    yield lambda: os.kill(os.getpid(), signal.SIGALRM)
+    assert signal.getsignal(signal.SIGALRM) is time_is_up
+    signal.signal(signal.SIGALRM, before)
+
+
+needs_alarm = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="this system has no SIGALRM")
+
+
+@needs_alarm
+def test_a_handler_of_the_users_waits_as_well(alarm):
+    done = []
+
+    @interrupts.held()
+    def work():
+        alarm()
+        done.append("the rest until it is asked for")
+        interrupts.check()
+        done.append("too far")
+
+    with pytest.raises(TimeIsUpError):
+        work()
+    assert len(done) == 1
+
+
+@needs_alarm
+@pytest.mark.parametrize("asked", [False, True])
+def test_none_of_several_is_lost(alarm, asked):
+    @interrupts.held()
+    def work():
+        alarm()
+        press()
+        if asked:
+            interrupts.check()
+
+    with pytest.raises((TimeIsUpError, KeyboardInterrupt)) as raised:
+        work()
+    assert {type(raised.value), type(raised.value.__context__)} == {TimeIsUpError, KeyboardInterrupt}
+    interrupts.check()
+
+
+def test_a_handler_that_raises_nothing_changes_nothing():
+    seen, done = [], []
+    signal.signal(signal.SIGINT, lambda number, frame: seen.append((number, frame.f_code.co_name)))
     with interrupts.held():
         press()
-        assert seen == ["pressed"]
+        press()
+        assert seen == []
+        interrupts.check()
+        done.append("the rest of the block")
+    assert [number for number, _ in seen] == [signal.SIGINT]
+    assert done
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_a_handler_that_is_set_inside_stays_and_runs_at_once():
+    seen = []
+
+    def own(*_):
+        seen.append("pressed")
+
+    with interrupts.held():
+        signal.signal(signal.SIGINT, own)
+        press()
+        assert seen == ["pressed"]
+    assert signal.getsignal(signal.SIGINT) is own
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_a_handler_that_is_put_back_late_is_the_users_again():
+    with interrupts.held():
+        inside = signal.getsignal(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, inside)  # as whoever asked for it inside would do, having left the block
+    with pytest.raises(KeyboardInterrupt):
+        press()
+    with interrupts.held():
+        pass
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_later_press_is_heard_at_once(monkeypatch):
@@ -113,13 +217,59 @@ def test_a_later_press_is_heard_at_once(monkeypatch):
     def work():
         with interrupts.held():
             press()
-            now[0] += interrupts.PATIENCE
+            now[0] += 0.9 * interrupts.PATIENCE
             press()
             done.append("not yet")
-            now[0] += 0.1
+            now[0] += 0.2 * interrupts.PATIENCE
             press()
             done.append("too far")
 
     with pytest.raises(KeyboardInterrupt):
         work()
     assert done == ["not yet"]
+
+
+@needs_alarm
+def test_work_that_never_asks_is_ended_after_a_while(alarm, monkeypatch):
+    """One alarm is all that a time limit has."""
+    monkeypatch.setattr(interrupts, "PATIENCE", 0.1)
+    monkeypatch.setattr(interrupts, "TICK", 0.02)
+
+    @interrupts.held()
+    def work():
+        alarm()
+        threading.Event().wait(timeout=60)
+        pytest.fail("not heard")
+
+    with pytest.raises(TimeIsUpError):
+        work()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # is multi-threaded
+def test_a_forked_child_hears_at_once():
+    with interrupts.held():
+        child = os.fork()
+        if not child:
+            try:
+                press()
+                os._exit(1)
+            except KeyboardInterrupt:
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+@needs_alarm
+def test_asyncio_hears_its_signals():
+    async def main():
+        heard = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGALRM, heard.set)
+        with interrupts.held():
+            os.kill(os.getpid(), signal.SIGALRM)
+        await asyncio.wait_for(heard.wait(), timeout=30)
+        heard.clear()
+        os.kill(os.getpid(), signal.SIGALRM)
+        await asyncio.wait_for(heard.wait(), timeout=30)
+
+    asyncio.run(main())

@@ -15,7 +15,7 @@ from boostbp.learning.layers import BoostTo, BoundInput, Layer, LayerSettings, O
 from boostbp.learning.losses import Loss, own_losses
 from boostbp.learning.starts import STARTS, start_of
 from boostbp.single import check_codes
-from boostbp.trees import threads
+from boostbp.trees import interrupts, threads
 
 __all__ = ["Refits", "start_in"]
 
@@ -54,6 +54,7 @@ class Refits:
         self.backend = backend
         self.bound: BoundInput | None = None
 
+    @interrupts.held()
     @threads.one_in_blas()
     def fit(
         self,

@@ -131,7 +131,7 @@ def partition(nodes, first, to, codes, X, top, scratch, leaf, order, row_start):
 
 @exact
 def group_rows(leaf, order, start):
-    """Write rows sorted by leaf, in row order within a leaf, into `order`; the first place of each leaf into `start`."""
+    """Write rows sorted by leaf, in row order within a leaf, to `order`; the first place of each leaf to `start`."""
     n_leaves = len(start) - 1
     for i in range(n_leaves + 1):
         start[i] = 0

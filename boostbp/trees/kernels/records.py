@@ -25,9 +25,9 @@ CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3
 BLOCK = 256  # rows whose terms are held at once while summing
 TILE = 128  # rows that pass all trees before the next rows come, so that they stay in cache
 
-# A loop that Python calls returns None or a number, and writes its arrays where the caller says: to make an array that is
-# returned into an object, numba calls a Python function and does not ask whether it failed. A signal that came while
-# the loop ran is handled there first, and if its handler raises (a time limit, Ctrl-C), the process ends.
+# A loop that Python calls returns None or a number, and writes its arrays where the caller says: to make a returned
+# array into an object, numba calls a Python function and does not ask whether it failed. A signal that came while the
+# loop ran is handled there first, and if its handler raises (a time limit, Ctrl-C), the process ends.
 #
 # Every loop releases the interpreter lock, so that callers run row blocks or outputs in threads of their own. None is
 # handed on as a value, and some are called by compiled code alone: without the wrappers for the rest, a first call

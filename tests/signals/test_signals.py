@@ -1,0 +1,34 @@
+"""Whatever a handler raises while a model is made or used arrives, and the estimator is as it was or has a model."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from helpers import BACKENDS, needs_torch
+
+from tests.signals.__main__ import run
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL, so no os.kill")
+
+
+@pytest.mark.parametrize(
+    ("backend", "handler", "other"),
+    [
+        ("lightgbm", "alarm", {"trials": 25}),
+        ("xgboost", "alarm", {"trials": 25}),
+        ("lightgbm", "term", {"n_jobs": 2}),
+        ("xgboost", "own_int", {"n_jobs": 2, "deep": "auto"}),
+        ("lightgbm", "ctrl_c", {"n_jobs": 2, "deep": "auto"}),
+        ("xgboost", "ctrl_c", {"work": "fit_again"}),
+        ("lightgbm", "alarm", {"n_jobs": 2, "work": "use", "model": "classifier"}),
+        ("xgboost", "alarm", {"threaded": True, "n_jobs": 2}),
+        pytest.param("lightgbm", "ctrl_c", {"model": "mixture"}, marks=needs_torch),
+    ],
+    ids=str,
+)
+def test_what_a_handler_raises_arrives(backend, handler, other):
+    if backend not in BACKENDS:
+        pytest.skip(f"needs {backend}")
+    kind = {"backend": backend, "handler": handler, "trials": 6, **other}
+    assert run(kind) == {"heard": kind["trials"]}

@@ -1,0 +1,160 @@
+"""Trials of one kind in this process: a signal at a random moment of some work, and what becomes of it.
+
+Run by `tests.signals`, as ``python -m tests.signals.trials '{"work": "fit", ...}'``; prints a JSON object of counts.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from boostbp import BoostBPClassifier, BoostBPRegressor, callbacks, load, save
+from boostbp.learning.history import Stop
+
+LATEST = 30.0  # seconds that a signal may take to be heard: others may use the machine
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 5))
+Y = X[:, 0] + np.sin(X[:, 1])
+ENDLESS = {"epochs": 10**6, "n_iter_no_change": None}
+
+
+class TimeIsUpError(Exception):
+    """What the handlers of a user raise."""
+
+
+def _raise(*_: object) -> None:
+    raise TimeIsUpError("of the user's handler")
+
+
+def _leave(*_: object) -> None:
+    sys.exit(7)
+
+
+# What arrives, by the name of a handler: signal, handler, and what it raises.
+HANDLERS: dict[str, tuple[int, Any, type[BaseException]]] = {
+    "alarm": (signal.SIGALRM, _raise, TimeIsUpError),
+    "term": (signal.SIGTERM, _leave, SystemExit),
+    "own_int": (signal.SIGINT, _raise, TimeIsUpError),
+    "ctrl_c": (signal.SIGINT, signal.default_int_handler, KeyboardInterrupt),
+}
+
+
+def model_of(spec: dict[str, Any], **params: Any) -> Any:
+    """An estimator as a kind of trial asks for it."""
+    common = {"backend": spec["backend"], "n_jobs": spec["n_jobs"], "random_state": 0, **params}
+    if spec["model"] == "mixture":
+        from boostbp.interop.mixtures import NNGBDTRegressor
+
+        return NNGBDTRegressor((4,), n_estimators=10, **common)
+    kind = BoostBPClassifier if spec["model"] == "classifier" else BoostBPRegressor
+    return kind((4,), deep=True if spec["deep"] is True else "auto", **common)
+
+
+def works(spec: dict[str, Any]) -> tuple[Any, Callable[[], object]]:
+    """An estimator, new or fitted, and what is done with it while the signal comes."""
+    y = (Y > 0).astype(int) if spec["model"] == "classifier" else Y
+    if spec["work"] in ("fit", "fit_again"):
+        bounds = ENDLESS if spec["deep"] is True else {"epochs": 5}
+        model = model_of(spec, **bounds, callbacks=[callbacks.time_limit(LATEST)])
+        if spec["work"] == "fit_again":
+            model.set_params(epochs=2).fit(X, y).set_params(**bounds)
+        return model, lambda: model.fit(X, y)
+    model = model_of(spec, epochs=2).fit(X, y)
+    if spec["work"] == "fit_more":
+        model.set_params(warm_start=True, n_iter_no_change=None, callbacks=[callbacks.time_limit(LATEST)]).fit(X, y)
+        return model, lambda: model.fit_more(10**6)
+    path = Path(tempfile.mkdtemp()) / "model"
+    save(model, path)
+    rows = np.tile(X, (20, 1))
+
+    def use() -> None:
+        for _ in range(10**6):
+            model.predict(rows)
+            model.jacobian(X)
+            model.attributions(X[:5])
+            load(path).predict(X)
+
+    return model, use
+
+
+def in_a_thread(work: Callable[[], object]) -> None:
+    """Wait in the main thread for work in another one."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join()
+
+
+def trial(spec: dict[str, Any], delay: float) -> str:
+    """One signal after `delay` seconds of work: "heard", or what went wrong."""
+    number, handler, expected = HANDLERS[spec["handler"]]
+    model, work = works(spec)
+    before = dict(vars(model))
+    stopping = threading.Event()
+    if spec["threaded"]:
+        model.set_params(callbacks=[lambda progress: stopping.is_set()])
+    signal.signal(number, handler)
+    signal.signal(signal.SIGALRM, handler if number == signal.SIGALRM else signal.SIG_DFL)
+    threading.Timer(delay, os.kill, (os.getpid(), number)).start()
+    begun = time.monotonic()
+    try:
+        in_a_thread(work) if spec["threaded"] else work()
+        time.sleep(max(0.0, delay - (time.monotonic() - begun)) + 2.0)
+        return "lost"
+    except expected:
+        pass
+    except BaseException as error:
+        return f"{type(error).__name__} in its place"
+    finally:
+        signal.signal(number, signal.SIG_IGN)
+        stopping.set()
+    if time.monotonic() - begun > delay + LATEST:
+        return "late"
+    return "heard" if spec["threaded"] else state_of(model, before, kept=spec["handler"] == "ctrl_c")
+
+
+def state_of(model: Any, before: dict[str, Any], *, kept: bool) -> str:
+    """Whether an estimator is as it was, or has the best state of an interrupted training, which may be kept."""
+    now = vars(model)
+    if now.keys() == before.keys() and all(now[name] is before[name] for name in before):
+        return "heard"
+    if not kept and model.history_.stop is Stop.INTERRUPTED:
+        return "a model where none was to be kept"
+    if not np.isfinite(model.predict(X)).all() or model.history_.interrupt is not None:
+        return "no proper model"
+    return "heard"
+
+
+def main(spec: dict[str, Any]) -> dict[str, int]:
+    """Run the trials of one kind."""
+    faulthandler.enable()
+    warnings.simplefilter("ignore")
+    moments = random.Random(spec["seed"])
+    model, work = works(spec | {"work": "fit", "deep": spec["deep"]})
+    model.set_params(epochs=3, callbacks=None).fit(X, (Y > 0).astype(int) if spec["model"] == "classifier" else Y)
+    model.predict(X)
+    if spec["model"] != "mixture":
+        model.jacobian(X)
+        model.attributions(X[:5])
+    begun = time.monotonic()
+    if spec["deep"] is not True:
+        work()
+    longest = max(0.4, 0.8 * (time.monotonic() - begun))
+    return Counter(trial(spec, moments.uniform(0.02, longest)) for _ in range(spec["trials"]))
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(json.loads(sys.argv[1]))))
