@@ -11,6 +11,7 @@ import pickle
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,9 @@ def training(regressor: Callable[..., Any], folder: Path) -> None:
 
         return callback
 
-    stopped = regressor(callbacks=[at(2, KeyboardInterrupt)]).fit(X, y, **watched)
+    stopped = regressor(callbacks=[at(2, KeyboardInterrupt)])
+    with suppress(KeyboardInterrupt):  # it is raised when the model has its best state
+        stopped.fit(X, y, **watched)
     print(f"Ctrl-C in epoch 2: {stopped.history_.stop.value} R2 {stopped.score(X_valid, y_valid):.3f}")
 
     state = folder / "training.boostbp"

@@ -155,6 +155,13 @@ def fresh_rows(case, rows=60):
     return make_X(rows, missing=case.missing, categorical=case.categorical, seed=99, stretch=1.3)
 
 
+def interrupted_fit(model, *args, **options):
+    """The model after a fit that Ctrl-C ends, which leaves it the best state."""
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*args, **options)
+    return model
+
+
 def random_tree(rng, n_splits, *, features=4, categorical=()):
     """A tree of any shape, splitting a random leaf again and again."""
     left, right = np.empty(n_splits, int), np.empty(n_splits, int)

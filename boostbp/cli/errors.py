@@ -1,4 +1,7 @@
-"""Consoles, exit codes, and errors of the user in one line: 0 is success, 1 a failure, 2 a wrong command line."""
+"""Consoles, exit codes, and errors of the user in one line.
+
+0 is success, 1 a failure, 2 a wrong command line, 130 an interrupt.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ from typing import ParamSpec, TypeVar
 import typer
 from rich.console import Console
 
-__all__ = ["console", "fail", "one_line_errors", "output", "say"]
+__all__ = ["INTERRUPTED", "console", "fail", "one_line_errors", "output", "say"]
 
+INTERRUPTED = 130  # the exit code of shells for Ctrl-C
 _PIPE_WIDTH = 120
 
 P = ParamSpec("P")
@@ -48,5 +52,7 @@ def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
             return command(*args, **kwargs)
         except (ValueError, ImportError, OSError, MemoryError) as error:
             raise fail(str(error) or type(error).__name__) from error
+        except KeyboardInterrupt as interrupt:
+            raise fail("interrupted.", INTERRUPTED) from interrupt
 
     return wrapped

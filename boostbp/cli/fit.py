@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from boostbp.cli.errors import fail, one_line_errors, say
+from boostbp.cli.errors import INTERRUPTED, fail, one_line_errors, say
 from boostbp.cli.options import Backend, Categorical, Config, Drop, Jobs, Model, Numeric, Quiet, Seed, Set, Task
 from boostbp.cli.written import check_written
 
@@ -33,7 +33,10 @@ def fit(
     n_jobs: Jobs = 1,
     quiet: Quiet = False,
 ) -> None:
-    """Train a deep model on a CSV or Parquet file, and save it."""
+    """Train a deep model on a CSV or Parquet file, and save it.
+
+    Ctrl-C saves the best state so far; the exit code is 130.
+    """
     from boostbp.cli.settings import settings
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
     from boostbp.files import Columns, columns_like, read
@@ -54,12 +57,20 @@ def fit(
     eval_set = None if valid is None else [read(valid, target, as_trained, text=y.dtype.kind == "U")]
     if not quiet:
         say(f"{data.name}: {len(y)} rows, {X.shape[1]} features, {kind} of {target!r}")
-    estimator.fit(X, y, eval_set=eval_set)
     from boostbp.interop import storage
 
+    interrupted = False
+    try:
+        estimator.fit(X, y, eval_set=eval_set)
+    except KeyboardInterrupt:
+        if not hasattr(estimator, "network_"):  # nothing to save yet
+            raise
+        interrupted = True
     storage.save(estimator, model)
-    if not quiet:
+    if interrupted or not quiet:
         say(_summary(estimator, model))
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
 
 
 def _summary(estimator: Any, model: Path) -> str:

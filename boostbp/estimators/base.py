@@ -28,7 +28,7 @@ from boostbp.learning.backprop import EvalSet, Progress
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
 from boostbp.learning.weighing import selection
-from boostbp.trees import threads
+from boostbp.trees import interrupts, threads
 
 __all__ = ["BaseBoostBP", "all_or_nothing", "names_of"]
 
@@ -216,6 +216,8 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         ------
         ValueError
             If `fit` did not keep the state of training: it does with ``warm_start=True``.
+        KeyboardInterrupt
+            On Ctrl-C, as `fit` does.
         """
         check_is_fitted(self)
         session.more(self, epochs)
@@ -297,20 +299,24 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
     """Make a fit that fails leave the estimator as it was: never a network of one fit with the columns of another.
 
-    It also is the same for any number of BLAS's threads.
+    One that is interrupted when there is a model raises that when the estimator has it. A fit also is the same for any
+    number of BLAS's threads.
     """
 
     @wraps(fit)
+    @interrupts.held()
     @threads.one_in_blas()
     def whole(*args: P.args, **options: P.kwargs) -> R:
         estimator = args[0]
         before = dict(vars(estimator))
         try:
-            return fit(*args, **options)
+            fitted = fit(*args, **options)
         except BaseException:
             vars(estimator).clear()
             vars(estimator).update(before)
             raise
+        session.raise_interrupt(estimator)
+        return fitted
 
     return whole
 

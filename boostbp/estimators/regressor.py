@@ -218,6 +218,10 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         ------
         ValueError
             If the input, the target or a parameter is not usable; the message says which, and what to do.
+        KeyboardInterrupt
+            On Ctrl-C, with the best state so far in the estimator and `Stop.INTERRUPTED` in its history, unless the
+            first epoch is not over. See `boostbp.callbacks.stop_on_interrupt`. What any other handler of a signal
+            raises, between rounds of trees, leaves the estimator as it was, as all exceptions do.
         """
         table = self._read(X, reset=True)
         target = read_target(y, len(table.X))

@@ -9,15 +9,15 @@ from typing import Any
 
 from boostbp.inspection import Summary, warn_if_ill
 from boostbp.learning import checkpoints
-from boostbp.learning.callbacks import Checkpoint, ProgressBar, checkpoint, log_evaluation
-from boostbp.learning.history import History, Stop
+from boostbp.learning.callbacks import Checkpoint, ProgressBar, StopOnInterrupt, checkpoint, log_evaluation
+from boostbp.learning.history import History
 from boostbp.learning.network import Network
 from boostbp.learning.settings import Settings
 from boostbp.learning.state import State
 from boostbp.learning.watch import Callback, Progress
-from boostbp.trees import threads
+from boostbp.trees import interrupts, threads
 
-__all__ = ["Training", "begin", "more"]
+__all__ = ["Training", "begin", "more", "raise_interrupt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ def begin(estimator: Any, training: Training) -> None:
     _run(estimator, training, resume)
 
 
+@interrupts.held()
 @threads.one_in_blas()
 def more(estimator: Any, epochs: int) -> None:
     """Train an estimator on, for so many epochs; patience and time count anew."""
@@ -70,6 +71,14 @@ def more(estimator: Any, epochs: int) -> None:
     state = replace(training.state, elapsed=0.0, since=training.state.epoch)
     settings = replace(training.settings, epochs=state.epoch + int(epochs))
     _run(estimator, replace(training, settings=settings), state)
+    raise_interrupt(estimator)
+
+
+def raise_interrupt(estimator: Any) -> None:
+    """Raise what interrupted the training, now that the estimator has the model, unless a callback says otherwise."""
+    interrupt, estimator.history_.interrupt = estimator.history_.interrupt, None
+    if interrupt is not None and not any(isinstance(each, StopOnInterrupt) for each in _callbacks(estimator)):
+        raise interrupt
 
 
 def _callbacks(estimator: Any) -> list[Callback]:
@@ -109,8 +118,8 @@ def _run(estimator: Any, training: Training, resume: State | None) -> None:
     if training.summarise is not None:
         try:
             summary = training.summarise(estimator.network_)
-        except KeyboardInterrupt:  # a fit is not thrown away for its last second; who presses again means it
-            estimator.history_.stop = Stop.INTERRUPTED
+        except KeyboardInterrupt as interrupt:  # a fit is not thrown away for its last second
+            estimator.history_.interrupted(interrupt)
             summary = training.summarise(estimator.network_)
         estimator.feature_summary_ = summary
     if estimator.warm_start:

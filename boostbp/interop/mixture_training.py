@@ -124,10 +124,10 @@ def train(
                         _cut(network, settings, eval_sets[0], metric, outcome)
                     stop = watch.see(network, run.record(), begun) if finite else Stop.NOT_FINITE
                 history.stop = stop or Stop.EPOCHS
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             if watch.best is None:
                 raise
-            history.stop = Stop.INTERRUPTED
+            history.interrupted(interrupt)
     if history.stop is Stop.NOT_FINITE:
         watch.retreat()
     best: Any = watch.best

@@ -92,10 +92,10 @@ def train(
             history.stop = stop or Stop.EPOCHS
             if stop is Stop.NOT_FINITE:
                 watch.retreat()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         if watch.best is None:
             raise
-        history.stop = Stop.INTERRUPTED
+        history.interrupted(interrupt)
     if watch.best is None:
         raise FloatingPointError(Stop.NOT_FINITE.value)
     return watch.best, history

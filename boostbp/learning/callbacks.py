@@ -38,11 +38,13 @@ from boostbp.learning.watch import Progress
 __all__ = [
     "Checkpoint",
     "ProgressBar",
+    "StopOnInterrupt",
     "checkpoint",
     "early_stopping",
     "log_evaluation",
     "record",
     "record_networks",
+    "stop_on_interrupt",
     "time_limit",
 ]
 
@@ -162,6 +164,23 @@ class _RecordNetworks(_Into):
     def __call__(self, progress: Progress) -> None:
         if self.epochs is None or progress.epoch.epoch in self.epochs:
             self.into[progress.epoch.epoch] = progress.network
+
+
+@dataclass(frozen=True, slots=True)
+class StopOnInterrupt:
+    """What `stop_on_interrupt` returns: a fit asks for its presence."""
+
+    def __call__(self, progress: Progress) -> None:
+        """Do nothing."""
+
+
+def stop_on_interrupt() -> StopOnInterrupt:
+    """Let Ctrl-C stop the training as other callbacks do: `fit` returns, and ``history_.stop`` says why.
+
+    Without it `fit` raises KeyboardInterrupt, with the same model in the estimator. Before the first epoch there is
+    none, and it raises in any case.
+    """
+    return StopOnInterrupt()
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,6 +169,8 @@ class History:
         How the network was weighed against single layers; None if it was not.
     refitted : bool
         Whether output layers were grown again on all rows at the end, the held-out ones included.
+    interrupt : KeyboardInterrupt or None
+        What interrupted a training that is not over yet: the estimator raises it when all that is kept is in its place.
     """
 
     epochs: list[Epoch] = field(default_factory=list)
@@ -177,6 +179,11 @@ class History:
     metric: str = ""
     choice: Choice | None = None
     refitted: bool = False
+    interrupt: KeyboardInterrupt | None = field(default=None, compare=False, repr=False)
+
+    def interrupted(self, interrupt: KeyboardInterrupt) -> None:
+        """Note that training ended before its time."""
+        self.stop, self.interrupt = Stop.INTERRUPTED, interrupt
 
     def __len__(self) -> int:
         return len(self.epochs)

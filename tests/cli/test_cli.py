@@ -19,6 +19,7 @@ from boostbp.cli import app
 from boostbp.cli.settings import settings
 from boostbp.cli.sink import sink
 from boostbp.interop import storage
+from boostbp.learning.run import Run
 
 QUICK = ["-s", "epochs=1", "-s", "hidden_layer_sizes=3", "-s", "n_estimators=4", "-s", "min_samples_leaf=5"]
 
@@ -64,6 +65,38 @@ def model(folder):
     assert f"Saved to {where}" in " ".join(result.stderr.split())
     assert result.stdout == ""
     return where
+
+
+def press_in_step(monkeypatch, number):
+    """Ctrl-C in the step of an epoch: 1 is the first."""
+    step, calls = Run.step, []
+
+    def pressed(self):
+        calls.append(1)
+        if len(calls) == number:
+            raise KeyboardInterrupt
+        step(self)
+
+    monkeypatch.setattr(Run, "step", pressed)
+
+
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+def test_an_interrupted_fit_saves_what_there_is_and_says_so(folder, tmp_path, monkeypatch, quiet):
+    press_in_step(monkeypatch, 3)
+    where = tmp_path / "model"
+    result = run("fit", folder / "diabetes.csv", "-t", "target", "-m", where, *QUICK, "-s", "epochs=9", *quiet)
+    assert result.exit_code == 130, result.output
+    assert f"Interrupted from the keyboard; the best epoch was restored. Saved to {where}." in result.stderr
+    estimator = storage.load(where)
+    assert estimator.n_iter_ == 1
+    assert np.isfinite(estimator.predict(pd.read_csv(folder / "diabetes.csv").drop(columns="target"))).all()
+
+
+def test_a_fit_that_is_interrupted_at_once_saves_nothing(folder, tmp_path, monkeypatch):
+    press_in_step(monkeypatch, 1)
+    result = run("fit", folder / "diabetes.csv", "-t", "target", "-m", tmp_path / "model", *QUICK)
+    assert error_of(result, 130) == "error: interrupted."
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("read_from", ["csv", "parquet"])

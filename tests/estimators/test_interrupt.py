@@ -1,4 +1,4 @@
-"""An interrupt from the keyboard keeps the best state and leaves a usable estimator."""
+"""An interrupt from the keyboard leaves the best state in the estimator, and is raised."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import sys
 
 import numpy as np
 import pytest
+from helpers import interrupted_fit
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
-from boostbp import BoostBPRegressor, load, save
+from boostbp import BoostBPRegressor, callbacks, load, save
 from boostbp.backends import available
 from boostbp.learning import run
 from boostbp.learning.history import Stop
@@ -46,7 +49,7 @@ def interrupted(monkeypatch):
 def test_the_last_whole_epoch_is_kept(interrupted, tmp_path):
     expected = BoostBPRegressor(**(SMALL | {"epochs": 2})).fit(X, Y)
     interrupted(epoch=3)
-    model = BoostBPRegressor(**SMALL).fit(X, Y)
+    model = interrupted_fit(BoostBPRegressor(**SMALL), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert (model.n_iter_, model.history_.best_epoch) == (2, 2)
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
@@ -57,7 +60,7 @@ def test_the_last_whole_epoch_is_kept(interrupted, tmp_path):
 def test_the_best_epoch_on_held_out_rows_is_kept(interrupted):
     held = {"eval_set": [(X[100:], Y[100:])]}
     interrupted(epoch=4)
-    model = BoostBPRegressor(**SMALL).fit(X[:100], Y[:100], **held)
+    model = interrupted_fit(BoostBPRegressor(**SMALL), X[:100], Y[:100], **held)
     values = model.history_.metrics("valid_0")
     assert model.history_.best_epoch == int(np.argmin(values))
     assert np.sqrt(np.mean((model.predict(X[100:]) - Y[100:]) ** 2)) == pytest.approx(min(values), rel=1e-9)
@@ -68,7 +71,7 @@ def test_training_goes_on_to_the_same_model(interrupted, tmp_path, way):
     expected = BoostBPRegressor(**SMALL).fit(X, Y)
     keep = {"checkpoint": tmp_path / "state"} if way == "checkpoint" else {"warm_start": True}
     interrupted(epoch=3)
-    model = BoostBPRegressor(**SMALL, **keep).fit(X, Y)
+    model = interrupted_fit(BoostBPRegressor(**SMALL, **keep), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     model = model.fit_more(3) if way == "fit_more" else model.fit(X, Y)
     assert model.history_.stop is Stop.EPOCHS
@@ -83,6 +86,74 @@ def test_before_the_first_epoch_there_is_nothing_to_keep(interrupted):
     with pytest.raises(NotFittedError):
         model.predict(X)
     assert np.isfinite(model.fit(X, Y).predict(X)).all()
+
+
+def raising(error):
+    """A callback that raises in the second epoch."""
+
+    def callback(progress):
+        if progress.epoch.epoch == 2:
+            raise error
+
+    return callback
+
+
+def test_the_interrupt_that_came_is_the_one_that_is_raised():
+    class Enough(KeyboardInterrupt):
+        pass
+
+    error = Enough("of the lecture")
+    with pytest.raises(Enough) as raised:
+        BoostBPRegressor(**SMALL, callbacks=[raising(error)]).fit(X, Y)
+    assert raised.value is error
+
+
+def test_a_callback_lets_an_interrupt_stop_like_other_callbacks():
+    model = BoostBPRegressor(**SMALL, callbacks=[raising(KeyboardInterrupt), callbacks.stop_on_interrupt()])
+    assert model.fit(X, Y) is model
+    assert model.history_.stop is Stop.INTERRUPTED
+    assert model.n_iter_ == 2
+
+
+def test_that_callback_cannot_return_a_model_that_is_not_there(interrupted):
+    interrupted(epoch=0)
+    with pytest.raises(KeyboardInterrupt):
+        BoostBPRegressor(**SMALL, callbacks=[callbacks.stop_on_interrupt()]).fit(X, Y)
+
+
+@pytest.mark.parametrize("error", [TimeoutError("time is up"), SystemExit(3)])
+def test_any_other_exception_leaves_the_estimator_as_it_was(error):
+    model = BoostBPRegressor(**SMALL).fit(X, Y)
+    before = dict(vars(model))
+    with pytest.raises(type(error)) as raised:
+        model.set_params(callbacks=[raising(error)]).fit(X, -Y)
+    assert raised.value is error
+    assert {**vars(model), "callbacks": None} == before
+
+
+def test_fit_more_keeps_the_best_state_too(monkeypatch):
+    model = BoostBPRegressor(**SMALL, warm_start=True).fit(X, Y)
+    expected = BoostBPRegressor(**(SMALL | {"epochs": 7})).fit(X, Y)
+
+    def late(progress):
+        if progress.epoch.epoch == 7:
+            raise KeyboardInterrupt
+
+    model.set_params(callbacks=[late])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit_more(5)
+    assert (model.n_iter_, model.history_.stop) == (7, Stop.INTERRUPTED)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+
+
+def test_a_search_ends_and_a_pipeline_keeps_the_model():
+    model = BoostBPRegressor(**SMALL, callbacks=[raising(KeyboardInterrupt)])
+    with pytest.raises(KeyboardInterrupt):
+        GridSearchCV(model, {"step_size": [0.1, 0.2]}, error_score=0.0, cv=2).fit(X, Y)
+    pipeline = make_pipeline(model)
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.fit(X, Y)
+    assert np.isfinite(pipeline[-1].predict(X)).all()
 
 
 SCRIPT = """
@@ -102,9 +173,11 @@ for delay in (0.01, 0.02, 0.03, 0.05, 0.08, 0.13):
         if progress.epoch.epoch == 2:
             threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
 
-    model = BoostBPRegressor(
-        (8,), backend=sys.argv[1], epochs=10**9, callbacks=[press], verbose=1, **settings
-    ).fit(X, Y)
+    model = BoostBPRegressor((8,), backend=sys.argv[1], epochs=10**9, callbacks=[press], verbose=1, **settings)
+    try:
+        model.fit(X, Y)
+    except KeyboardInterrupt:
+        print("raised")
     assert np.isfinite(model.predict(X)).all()
     assert model.n_iter_ >= 2
     print(model.history_.stop.name)
@@ -123,7 +196,7 @@ def test_the_key_while_an_object_is_freed_is_not_lost():
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        model = BoostBPRegressor(**(SMALL | {"epochs": 200}), callbacks=[press]).fit(X, Y)
+        model = interrupted_fit(BoostBPRegressor(**(SMALL | {"epochs": 200}), callbacks=[press]), X, Y)
     finally:
         signal.signal(signal.SIGINT, before)
     assert model.history_.stop is Stop.INTERRUPTED
@@ -134,7 +207,7 @@ def test_the_key_while_an_object_is_freed_is_not_lost():
 @pytest.mark.parametrize("backend", LIBRARIES)
 def test_the_key_itself_while_threads_grow_trees(backend):
     done = subprocess.run([sys.executable, "-c", SCRIPT, backend], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout) == (0, 6 * "INTERRUPTED\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, 6 * "raised\nINTERRUPTED\n"), done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import BACKENDS, assert_close, needs_torch
+from helpers import BACKENDS, assert_close, interrupted_fit, needs_torch
 from sklearn.datasets import load_diabetes, load_iris
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer, load, save
@@ -68,7 +68,7 @@ def test_a_single_layer_outlives_an_interrupt_before_it_is_grown_again(monkeypat
     how = {"n_estimators": 20, "random_state": 0}
     kept = BoostBPRegressor((), refit=False, **how).fit(X, Y)
     monkeypatch.setattr(selection, "joined", pressed)
-    model = BoostBPRegressor((), **how).fit(X, Y)
+    model = interrupted_fit(BoostBPRegressor((), **how), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert not model.history_.refitted
     np.testing.assert_array_equal(model.predict(X), kept.predict(X))
@@ -90,7 +90,7 @@ def test_a_single_layer_stays_as_it_is_where_growing_it_again_is_interrupted(mon
         return trained[0]
 
     monkeypatch.setattr(backprop, "train", interrupted)
-    model = BoostBPRegressor((), n_estimators=20, random_state=0).fit(X, Y)
+    model = interrupted_fit(BoostBPRegressor((), n_estimators=20, random_state=0), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert model.network_ is trained[0][0]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers import interrupted_fit
 from sklearn.datasets import load_diabetes, make_friedman1
 
 from boostbp import BoostBPRegressor, backends, paper_settings
@@ -169,7 +170,7 @@ def test_interruption_keeps_the_best_state():
         if progress.epoch.epoch == 2:
             raise KeyboardInterrupt
 
-    model = small(callbacks=[interrupt]).fit(X, Y.ravel())
+    model = interrupted_fit(small(callbacks=[interrupt]), X, Y.ravel())
     assert model.history_.stop is Stop.INTERRUPTED
     assert np.isfinite(model.predict(X)).all()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, islice
 from threading import Event, Lock
 from typing import TypeVar
@@ -29,7 +29,7 @@ def turns_left(n_pieces: int, number: int, n_at_once: int) -> int:
     return -(-(n_pieces - number) // n_at_once)
 
 
-def abreast(pieces: Iterable[Iterator[T]], n_at_once: int, budget: Budget) -> tuple[list[T], bool]:
+def abreast(pieces: Iterable[Iterator[T]], n_at_once: int, budget: Budget) -> tuple[list[T], KeyboardInterrupt | None]:
     """Run iterators to their end, so many at a time; the first one where this is called.
 
     Parameters
@@ -45,15 +45,16 @@ def abreast(pieces: Iterable[Iterator[T]], n_at_once: int, budget: Budget) -> tu
     -------
     found : list
         All that they gave, in their order.
-    interrupted : bool
-        Whether Ctrl-C ended them; what they had given by then is there.
+    interrupt : KeyboardInterrupt or None
+        What ended them, if that is Ctrl-C; what they had given by then is there.
 
     Raises
     ------
     BaseException
         What the first one of those that failed raised.
     """
-    interrupted, stopped, lock = Event(), Event(), Lock()
+    stopped, lock = Event(), Lock()
+    came: list[KeyboardInterrupt] = []
     failed: dict[int, BaseException] = {}
     found: dict[int, list[T]] = {}
     numbered = enumerate(pieces)
@@ -74,10 +75,13 @@ def abreast(pieces: Iterable[Iterator[T]], n_at_once: int, budget: Budget) -> tu
                 given = found[number] = []
                 for each in piece:
                     given.append(each)
+                    interrupts.check()
                     if stopped.is_set():
                         return
-        except KeyboardInterrupt:
-            interrupted.set()
+        except interrupts.Stopped:
+            pass
+        except KeyboardInterrupt as interrupt:
+            came.append(interrupt)
             stop()
         except BaseException as error:
             failed[number] = error
@@ -92,17 +96,19 @@ def abreast(pieces: Iterable[Iterator[T]], n_at_once: int, budget: Budget) -> tu
             try:
                 mine = left()
                 first = list(islice(mine, 1))
-                working = [others.submit(work, left()) for _ in range(n_at_once - 1)]
+                other = interrupts.stoppable(work, stopped)
+                working = [others.submit(other, left()) for _ in range(n_at_once - 1)]
                 work(chain(first, mine))
-                wait(working)
-            except BaseException:  # of a handler of the user's, while the caller waits for the others
+                for each in working:
+                    interrupts.result_of(each)
+            except BaseException:  # of a signal's handler, while the caller waits for the others
                 stop()
                 raise
-    except KeyboardInterrupt:
-        interrupted.set()
+    except KeyboardInterrupt as interrupt:
+        came.append(interrupt)
     if failed:
         raise failed[min(failed)]
-    return [each for number in sorted(found) for each in found[number]], interrupted.is_set()
+    return [each for number in sorted(found) for each in found[number]], came[0] if came else None
 
 
 def later(work: Callable[[], T]) -> Iterator[T]:

@@ -27,8 +27,8 @@ def candidates(
     asked: Callable[[Pool], Iterator[Option]],
     train: Callable[..., tuple[Network, History]],
     budget: Budget,
-) -> tuple[list[Option], bool]:
-    """Single layers, then networks, each also under an output layer grown to its end; and whether an interrupt came.
+) -> tuple[list[Option], KeyboardInterrupt | None]:
+    """Single layers, then networks, each also under an output layer grown to its end; and the interrupt, if one came.
 
     Without a limit of time, what takes longest is begun first; with one, what must be there: the network that was
     asked for, alone, then single layers.
@@ -43,14 +43,14 @@ def candidates(
     )
     if n_at_once > 1 and budget.seconds is None:
         network = _headed(asked(narrow), narrow, budget, left[0])
-        found, interrupted = abreast(chain([network], trained, singles), n_at_once, budget)
+        found, interrupt = abreast(chain([network], trained, singles), n_at_once, budget)
     else:
-        found, interrupted = abreast([asked(pool)], 1, budget)
-        if not interrupted:
+        found, interrupt = abreast([asked(pool)], 1, budget)
+        if interrupt is None:
             heads = (narrow.headed(option, budget, left[0]) for option in found)
-            others, interrupted = abreast(chain(singles, heads, trained), n_at_once, budget)
+            others, interrupt = abreast(chain(singles, heads, trained), n_at_once, budget)
             found = [*found, *others]
-    return distinct(sorted(found, key=lambda option: option.stack is not None)), interrupted
+    return distinct(sorted(found, key=lambda option: option.stack is not None)), interrupt
 
 
 def shared(pool: Pool, most: int | None = None) -> tuple[Pool, int]:
@@ -69,8 +69,8 @@ def as_option(name: str, network: Network, history: History, pool: Pool, budget:
     KeyboardInterrupt
         If it did: its best epoch is there, but the user wants all of this to end.
     """
-    if history.stop is Stop.INTERRUPTED:
-        raise KeyboardInterrupt
+    if history.interrupt is not None:
+        raise history.interrupt
     if history.stop is Stop.TIME:
         budget.spent = True
     yield pool.plainly(name, network)

@@ -109,19 +109,19 @@ def train(
         seen = outcome or loss.link
         return {part.name: metric(seen(raw), part.y, part.weight) for part, raw in raws} if metric else {}
 
-    model, interrupted = None, False
+    model, interrupt = None, None
     try:
         with interrupts.held():  # and raised when the model is there
-            options, interrupted = candidates(pool, asked, propagate, budget)
+            options, interrupt = candidates(pool, asked, propagate, budget)
             if trained:
-                model = _weighed_model(options, interrupted, pool, target, *trained[0], budget, scores)
-    except KeyboardInterrupt:
-        interrupted = True
-    if not trained:
-        raise KeyboardInterrupt
+                model = _weighed_model(options, interrupt, pool, target, *trained[0], budget, scores)
+    except KeyboardInterrupt as later_one:
+        interrupt = interrupt or later_one
+    if interrupt is not None and not trained:
+        raise interrupt
     network, history = trained[0]
-    if interrupted:
-        history.stop = Stop.INTERRUPTED
+    if interrupt is not None:
+        history.interrupted(interrupt)
     return network if model is None else model, history
 
 
@@ -140,9 +140,10 @@ def _single_on_all_rows(
             settings = replace(settings, layers=(last,), epochs=0)
             layer, again = train(table, y, weight=weight, settings=settings)
             history.refitted = True
-            history.stop = Stop.INTERRUPTED if again.stop is Stop.INTERRUPTED else history.stop
-    except KeyboardInterrupt:
-        history.stop = Stop.INTERRUPTED
+            if again.interrupt is not None:
+                history.interrupted(again.interrupt)
+    except KeyboardInterrupt as interrupt:
+        history.interrupted(interrupt)
     except FloatingPointError:
         pass
     return layer
@@ -150,7 +151,7 @@ def _single_on_all_rows(
 
 def _weighed_model(
     options: list[Option],
-    interrupted: bool,
+    interrupt: KeyboardInterrupt | None,
     pool: Pool,
     target: Floats,
     network: Network,
@@ -182,10 +183,10 @@ def _weighed_model(
 
     model = summed(chosen)
     scored = scores(model)
-    if settings.refit and held.taken and not interrupted:
-        chosen, interrupted = _on_all_rows(used, pool, target, budget)
-        if interrupted:
-            history.stop = Stop.INTERRUPTED
+    if settings.refit and held.taken and interrupt is None:
+        chosen, interrupt = _on_all_rows(used, pool, target, budget)
+        if interrupt is not None:
+            history.interrupted(interrupt)
     history.refitted = any(new is not option.network for new, option in zip(chosen, used, strict=True))
     history.choice = Choice(told, gain, error, budget.spent, scored)
     return summed(chosen) if history.refitted else model
@@ -208,8 +209,10 @@ def _weights(options: Sequence[Option], pool: Pool, target: Floats) -> tuple[Flo
     return weights, gain, error
 
 
-def _on_all_rows(used: Sequence[Option], pool: Pool, target: Floats, budget: Budget) -> tuple[list[Network], bool]:
-    """The networks of the options, each refitted unless an interrupt came before; and whether one did."""
+def _on_all_rows(
+    used: Sequence[Option], pool: Pool, target: Floats, budget: Budget
+) -> tuple[list[Network], KeyboardInterrupt | None]:
+    """The networks of the options, each refitted unless an interrupt came before; and this interrupt."""
     networks = {option.name: option.network for option in used}
     pool, n_at_once = shared(pool, len(used))
 
@@ -218,8 +221,8 @@ def _on_all_rows(used: Sequence[Option], pool: Pool, target: Floats, budget: Bud
         for option in used:
             yield later(partial(_refitted, refit, option))
 
-    found, interrupted = abreast(pieces(), n_at_once, budget)
-    return list((networks | dict(found)).values()), interrupted
+    found, interrupt = abreast(pieces(), n_at_once, budget)
+    return list((networks | dict(found)).values()), interrupt
 
 
 def _refitted(refit: Refit, option: Option) -> tuple[str, Network]:

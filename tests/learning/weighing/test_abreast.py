@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from helpers import BACKENDS
+from helpers import BACKENDS, interrupted_fit
 from sklearn.datasets import make_friedman1
 
 from boostbp import BoostBPRegressor
@@ -53,7 +53,7 @@ def test_all_is_done_in_order_and_some_at_a_time(n_at_once):
 
     meeting = threading.Barrier(1)
     expected = [(k, number) for k in range(5) for number in range(k)]
-    assert abreast(map(piece, range(5)), n_at_once, Budget(None)) == (expected, False)
+    assert abreast(map(piece, range(5)), n_at_once, Budget(None)) == (expected, None)
     assert max(most) <= n_at_once
     meeting = threading.Barrier(n_at_once)  # passes only when so many are there
     found, _ = abreast([piece(1) for _ in range(2 * n_at_once)], n_at_once, Budget(None))
@@ -62,21 +62,22 @@ def test_all_is_done_in_order_and_some_at_a_time(n_at_once):
 
 @pytest.mark.parametrize("n_at_once", [1, 2])
 def test_an_interrupt_in_a_piece_keeps_what_is_there(n_at_once):
-    begun, given = [], threading.Event()
+    begun, raised, given = [], [], threading.Event()
 
     def piece(k):
         begun.append(k)
         yield k
         if k == 1:
             given.wait(timeout=10)
-            raise KeyboardInterrupt
+            raised.append(KeyboardInterrupt())
+            raise raised[0]
         if k > 1:
             time.sleep(0.01)  # lets the one that waits be heard before all are done
         yield 10 + k
         given.set()
 
-    found, interrupted = abreast(map(piece, range(400)), n_at_once, Budget(None))
-    assert interrupted
+    found, interrupt = abreast(map(piece, range(400)), n_at_once, Budget(None))
+    assert interrupt is raised[0]
     assert found[:3] == [0, 10, 1]
     assert len(begun) < 400
 
@@ -106,15 +107,19 @@ def test_the_key_ends_pieces_where_they_ask(n_at_once):
     if n_at_once == 1:
         given.set()
     pieces = [later(lambda: -1), *map(piece, range(1, 5))]
-    assert _with_handler(signal.default_int_handler, pieces, n_at_once) == ([-1, *range(1, n_at_once + 1)], True)
+    found, interrupt = _with_handler(signal.default_int_handler, pieces, n_at_once)
+    assert found == [-1, *range(1, n_at_once + 1)]
+    assert type(interrupt) is KeyboardInterrupt
 
 
 @needs_kill
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # while Python frees an object: lost
 @pytest.mark.parametrize("n_at_once", [1, 2])
 def test_what_a_handler_of_the_users_raises_keeps_what_is_there(n_at_once):
+    class Enough(KeyboardInterrupt):
+        pass
+
     def raising(*_):
-        raise KeyboardInterrupt
+        raise Enough
 
     def piece(k):
         yield k
@@ -123,8 +128,8 @@ def test_what_a_handler_of_the_users_raises_keeps_what_is_there(n_at_once):
         time.sleep(0.05)
         yield 10 + k
 
-    found, interrupted = _with_handler(raising, map(piece, range(400)), n_at_once)
-    assert interrupted
+    found, interrupt = _with_handler(raising, map(piece, range(400)), n_at_once)
+    assert type(interrupt) is Enough
     assert found[:5] == [0, 10, 1, 11, 2]  # the handler may end the one after it
     assert 3 in found
     assert len(found) < 400
@@ -198,7 +203,7 @@ def test_an_interrupt_side_by_side_weighs_what_is_there(monkeypatch, when):
         return original(*args, **options)
 
     monkeypatch.setattr(pool, "boost", interrupted)
-    model = BoostBPRegressor(n_jobs=2, **FAST).fit(X, Y)
+    model = interrupted_fit(BoostBPRegressor(n_jobs=2, **FAST), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert np.isfinite(model.predict(X)).all()
     if when == 1:
@@ -232,7 +237,7 @@ def test_the_key_in_a_whole_fit_side_by_side(monkeypatch):
     monkeypatch.setattr(pool, "boost", pressed)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        model = BoostBPRegressor(n_jobs=2, **FAST).fit(X, Y)
+        model = interrupted_fit(BoostBPRegressor(n_jobs=2, **FAST), X, Y)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
@@ -253,7 +258,7 @@ def test_the_key_while_models_are_weighed_waits_for_the_model(monkeypatch):
     monkeypatch.setattr(selection, "weighed", pressed)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        model = BoostBPRegressor(**FAST).fit(X, Y)
+        model = interrupted_fit(BoostBPRegressor(**FAST), X, Y)
     finally:
         signal.signal(signal.SIGINT, before)
     assert model.history_.stop is Stop.INTERRUPTED

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers import BACKENDS
+from helpers import BACKENDS, interrupted_fit
 from sklearn.datasets import load_digits, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, fit_layer, load, save
@@ -162,7 +162,8 @@ def test_what_cannot_be_refitted_stays(monkeypatch, choose, event):
 
     before = BoostBPRegressor((3,), refit=False, **FAST).fit(X, Y)
     monkeypatch.setattr(refit.heads, "again", again)
-    model = BoostBPRegressor((3,), **FAST).fit(X, Y)
+    model = BoostBPRegressor((3,), **FAST)
+    model = interrupted_fit(model, X, Y) if event is KeyboardInterrupt else model.fit(X, Y)
     assert len(calls) == (2 if event is KeyboardInterrupt else 3)
     assert (model.history_.stop is Stop.INTERRUPTED) == (event is KeyboardInterrupt)
     assert model.history_.refitted
@@ -185,6 +186,6 @@ def test_interrupted_fit_is_not_drawn_out_by_it(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(selection.Pool, "headed", interrupted)
-    model = BoostBPRegressor((3,), **FAST).fit(X, Y)
+    model = interrupted_fit(BoostBPRegressor((3,), **FAST), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert not model.history_.refitted

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import BACKENDS
+from helpers import BACKENDS, interrupted_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
@@ -185,11 +185,11 @@ def on_training(monkeypatch, number, event):
 @pytest.mark.parametrize("number", [2, 3])
 def test_interrupt_in_a_variant_ends_the_fit_and_keeps_what_is_there(monkeypatch, number):
     def interrupted(network, history):
-        history.stop = Stop.INTERRUPTED  # as a training keeps its best epoch
+        history.interrupted(KeyboardInterrupt())  # as a training keeps its best epoch
         return network, history
 
     on_training(monkeypatch, number, interrupted)
-    model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
+    model = interrupted_fit(BoostBPRegressor((3,), **FAST), X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
     candidates = model.history_.choice.candidates
     networks = ["network", "linear network", "additive network"][: number - 1]
@@ -206,7 +206,7 @@ def test_interrupt_before_the_first_single_layer_keeps_the_network(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pool, "boost", interrupted)
-    model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
+    model = interrupted_fit(BoostBPRegressor((3,), **FAST), X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
     assert model.history_.choice is None
     alone = BoostBPRegressor((3,), deep=True, **FAST).fit(X, Y, eval_set=[HELD])
@@ -223,7 +223,7 @@ def test_interrupt_between_single_layers_weighs_the_network_against_those_that_a
         return original(*args, **options)
 
     monkeypatch.setattr(pool, "boost", interrupted)
-    model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
+    model = interrupted_fit(BoostBPRegressor((3,), **FAST), X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
     assert [one.stack for one in model.history_.choice.candidates] == [None, None, "network"]
 
@@ -238,7 +238,7 @@ def test_interrupt_in_the_summary_of_features_loses_nothing(monkeypatch):
         return original(*args, **options)
 
     monkeypatch.setattr(base, "summary_of", interrupted)
-    model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
+    model = interrupted_fit(BoostBPRegressor((3,), **FAST), X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
     whole = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
     np.testing.assert_array_equal(model.predict(X), whole.predict(X))
