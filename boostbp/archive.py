@@ -28,7 +28,6 @@ import re
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version as version_of
-from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -81,10 +80,11 @@ def write(
     Raises
     ------
     OSError
-        If the file cannot be written; what was there before is untouched.
+        If the file cannot be written; what was there before is untouched. A link is followed, a file that is replaced
+        keeps its permissions, and a pipe or device is refused.
     """
     text = _header(kind, version, content, arrays)
-    with aside(Path(path)) as part, open(part, "w+b") as file:
+    with aside(path) as part, open(part, "w+b") as file:
         _write_zip(file, text, arrays)
         file.flush()
         os.fsync(file.fileno())  # the name must not reach the disk before the bytes

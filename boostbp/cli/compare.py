@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.status import Status
 
+from boostbp.aside import aside
 from boostbp.cli.errors import console, fail, one_line_errors, output, say
 from boostbp.cli.options import Categorical, Drop, Jobs, Numeric, Seed, Set, Task
 from boostbp.cli.written import check_written
@@ -117,7 +118,8 @@ def compare(
         studies.append(page.Study(dataset.name, facts, outcomes[source]))
     if json_out is not None:
         listed = {source: [result.facts() for result in results] for source, results in outcomes.items()}
-        json_out.write_text(json.dumps({"machine": machine(), "results": listed}, indent=2), encoding="utf-8")
+        with aside(json_out) as part:
+            part.write_text(json.dumps({"machine": machine(), "results": listed}, indent=2), encoding="utf-8")
     if html_out is not None:
         told = {
             "seed": seed,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from boostbp import aside
 from boostbp.cli.errors import fail
 
 __all__ = ["check_written"]
@@ -22,10 +23,10 @@ def check_written(option: str, path: Path, *read: tuple[str, Path | None]) -> No
     *read : (str, Path or None)
         The command's other files and what names them; None for one that was not given.
     """
-    if not path.absolute().parent.is_dir():
-        raise fail(f"{option} {str(path)!r}: there is no folder {str(path.parent)!r}: make it first.", 2)
-    if path.is_dir():
-        raise fail(f"{option} {str(path)!r} is a folder: give the name of a file in it.", 2)
+    try:
+        aside.check(path)
+    except OSError as error:
+        raise fail(f"{option} {error}", 2) from error
     for name, other in read:
         if other is not None and _same(path, other):
             raise fail(f"{option} {str(path)!r} would replace {name} {str(other)!r}: give {option} another name.", 2)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
+from boostbp import aside
 from boostbp.inspection import Summary, warn_if_ill
 from boostbp.learning import checkpoints
 from boostbp.learning.callbacks import Checkpoint, ProgressBar, StopOnInterrupt, checkpoint, log_evaluation
@@ -77,7 +78,7 @@ def more(estimator: Any, epochs: int) -> None:
 def raise_interrupt(estimator: Any) -> None:
     """Raise what interrupted the training, now that the estimator has the model, unless a callback says otherwise."""
     interrupt, estimator.history_.interrupt = estimator.history_.interrupt, None
-    if interrupt is not None and not any(isinstance(each, StopOnInterrupt) for each in _callbacks(estimator)):
+    if interrupt is not None and not any(isinstance(each, StopOnInterrupt) for each in estimator.callbacks or ()):
         raise interrupt
 
 
@@ -89,7 +90,11 @@ def _callbacks(estimator: Any) -> list[Callback]:
     for number, callback in enumerate(callbacks):
         if not callable(callback):
             raise ValueError(f"callbacks[{number}]={callback!r} cannot be called: give functions of the progress.")
-    return callbacks if estimator.checkpoint is None else [*callbacks, checkpoint(estimator.checkpoint)]
+    callbacks += [] if estimator.checkpoint is None else [checkpoint(estimator.checkpoint)]
+    for callback in callbacks:
+        if isinstance(callback, Checkpoint):  # known now, and not after the first epoch
+            aside.check(callback.path)
+    return callbacks
 
 
 def _run(estimator: Any, training: Training, resume: State | None) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from boostbp.aside import aside
+from boostbp import aside
 from boostbp.extras import require
 from boostbp.report.columns import columns
 from boostbp.report.machine import machine
@@ -43,13 +43,12 @@ def check(path: Path) -> None:
     ------
     ImportError
         If a package of the extra ``report`` is not installed.
-    FileNotFoundError
-        If there is no such folder.
+    OSError
+        If there is no such folder, or no file can be written there.
     """
     for package in ("jinja2", "matplotlib"):
         require(package, extra="report", what="an HTML report")
-    if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"{str(path)!r}: there is no folder {str(path.parent)!r}.")
+    aside.check(path)
 
 
 def write(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> None:
@@ -77,5 +76,5 @@ def write(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> 
         machine=machine(),
         now=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
     )
-    with aside(path) as part:
+    with aside.aside(path) as part:
         part.write_text(page, encoding="utf-8")
