@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import glob
 import os
+import secrets
 import shutil
 import stat
-import threading
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
 
 __all__ = ["aside", "check", "clear"]
 
@@ -26,7 +30,8 @@ _SPECIAL = {
 def aside(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a path to write to, renamed to `path` if all goes well; a failure leaves what was there before.
 
-    Links are followed: what they lead to is written. A file that is replaced keeps its permissions.
+    Links are followed: what they lead to is written. A file that is replaced keeps its permissions. Any number of
+    threads and processes may write to one path: the last one wins.
 
     Raises
     ------
@@ -35,7 +40,7 @@ def aside(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     check(path)
     target = _target(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
+    part, lock = _created(target)
     try:
         yield part
         with suppress(FileNotFoundError):
@@ -43,6 +48,8 @@ def aside(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
+        if lock is not None:
+            os.close(lock)
 
 
 def check(path: str | os.PathLike[str]) -> None:
@@ -73,12 +80,51 @@ def check(path: str | os.PathLike[str]) -> None:
 
 
 def clear(path: str | os.PathLike[str]) -> None:
-    """Remove what writers of `path` left aside when they were killed; nobody may be writing it now."""
+    """Remove what writers of `path` left aside when they were killed; what is being written now stays."""
     target = _target(path)
     for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # another process removes it as well
+            _remove_if_abandoned(part)
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
     """The place that a link leads to, whether anything stands there or not; the path itself if it is no link."""
     return Path(os.path.realpath(path) if os.path.islink(path) else path)
+
+
+def _created(target: Path) -> tuple[Path, int | None]:
+    """A new empty file beside a place, and a descriptor with the lock that says that its writer lives."""
+    while True:
+        part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
+        file = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        if sys.platform == "win32":
+            os.close(file)
+            return part, None
+        if _locked(file) is not False and part.exists():
+            return part, file
+        os.close(file)  # another process took it for abandoned before it was locked
+
+
+def _remove_if_abandoned(part: Path) -> None:
+    if sys.platform == "win32":  # a file that is open cannot be removed
+        part.unlink()
+        return
+    file = os.open(part, os.O_RDWR)
+    try:
+        if _locked(file):
+            part.unlink()  # before the lock is given up: its writer may be about to take it
+    finally:
+        os.close(file)
+
+
+def _locked(file: int) -> bool | None:
+    """Whether a file could be locked; None if the file system knows no locks."""
+    if sys.platform == "win32":
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True

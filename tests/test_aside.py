@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import subprocess
+import sys
 import tempfile
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import numpy as np
 import pytest
 
 from boostbp import BoostBPRegressor, callbacks, save
+from boostbp import aside as room
 from boostbp.aside import aside, check, clear
 from boostbp.report import page
 
@@ -20,6 +24,10 @@ X = np.random.default_rng(0).normal(size=(60, 2))
 SMALL = {"hidden_layer_sizes": (2,), "n_estimators": 2, "epochs": 1, "deep": True, "random_state": 0}
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems")
+
+
+# the module without the rest of the package, whose import takes longer than all that is done here
+ALONE = f"import runpy, sys; globals().update(runpy.run_path({str(Path(room.__file__))!r}))\n"
 
 
 def write(path, text):
@@ -177,3 +185,53 @@ def test_a_checkpoint_that_cannot_be_written_is_told_before_the_work(special, wa
 def test_a_checkpoint_in_no_folder_is_told_before_the_work(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         BoostBPRegressor(**SMALL, checkpoint=tmp_path / "none" / "file").fit(X, X[:, 0])
+
+
+def test_a_file_is_cleared_of_what_the_killed_left_but_not_of_what_is_written(tmp_path):
+    path = tmp_path / "file"
+    code = ALONE + "with aside(sys.argv[1]) as part: part.write_text('half'); print(part, flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        part = other.stdout.readline().strip()
+        with aside(path) as mine:
+            mine.write_text("mine")
+            clear(path)
+            assert os.path.exists(part)
+        clear(path)
+        assert os.path.exists(part)
+        other.kill()
+    assert path.read_text() == "mine"
+    assert os.path.exists(part)
+    clear(path)
+    assert os.listdir(tmp_path) == ["file"]
+
+
+WRITER = f"""{ALONE}
+for number in range(200):
+    clear(sys.argv[1])
+    with aside(sys.argv[1]) as part:
+        part.write_text(sys.argv[2] * 1000)
+"""
+
+
+def test_many_writers_of_one_path_leave_each_other_alone(tmp_path):
+    path = tmp_path / "file"
+    others = [
+        subprocess.Popen([sys.executable, "-c", WRITER, path, letter], stderr=subprocess.PIPE, text=True)
+        for letter in "abcd"
+    ]
+
+    def write_often(letter):
+        for _ in range(200):
+            write(path, letter * 1000)
+
+    threads = [threading.Thread(target=write_often, args=(letter,)) for letter in "ef"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    told = [other.communicate(timeout=300)[1] for other in others]
+    assert [other.returncode for other in others] == 4 * [0], told
+    assert path.read_text() in {letter * 1000 for letter in "abcdef"}
+    assert os.listdir(tmp_path) == ["file"]
