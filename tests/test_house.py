@@ -20,7 +20,7 @@ NAMES = [str(path.relative_to(ROOT)) for path in MODULES]
 
 # A room imports from lower floors only: never up, never sideways.
 FLOORS = (
-    {"aside", "checks", "extras", "plain", "search", "settings"},
+    {"aside", "checks", "extras", "plain", "printable", "search", "settings"},
     {"archive", "files"},
     {"trees"},
     {"backends"},

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from boostbp.extras import require
+from boostbp.printable import printable
 
-__all__ = ["by_epoch", "figure", "of_network", "one", "several"]
+__all__ = ["as_text", "by_epoch", "figure", "of_network", "one", "several"]
 
 _ROW = 3  # panels side by side
 _PANEL = (4.6, 3.6)  # inches
@@ -39,6 +40,11 @@ def figure(count: int = 1, *, size: tuple[float, float] = _PANEL) -> tuple[Any, 
     """A figure without pyplot, which needs no closing, and its axes, (count,); `size` is that of a panel in inches."""
     made = _matplotlib("figure").Figure(layout="constrained")
     return made, _grid(made, count, size)
+
+
+def as_text(name: Any) -> str:
+    """A name from data as matplotlib is to draw it: dollar signs are none of mathematics, and it fits into SVG."""
+    return printable(str(name)).replace("$", r"\$")
 
 
 def by_epoch(ax: Any, unit: str, title: str) -> None:

@@ -35,7 +35,7 @@ def importances(
     names = model.layer_names(0 if layer is None else layer)
     largest = np.argsort(-share, kind="stable")[:most]
     ax.barh(np.arange(len(largest)), share[largest])
-    ax.set_yticks(np.arange(len(largest)), [names[column] for column in largest])
+    ax.set_yticks(np.arange(len(largest)), [panels.as_text(names[column]) for column in largest])
     ax.invert_yaxis()
     ax.set(xlabel=f"share of {kind}", title="Importances" if layer is None else f"Importances in layer {layer}")
     return ax

@@ -146,6 +146,6 @@ def _scatter(ax: Any, points: Floats, y: Any, size: float) -> None:
         ax.figure.colorbar(ax.scatter(*points.T, c=y, cmap="viridis", **style), ax=ax, label="target")
         return
     for number, label in enumerate(labels):
-        ax.scatter(*points[y == label].T, color=f"C{number % 10}", label=str(label), **style)
+        ax.scatter(*points[y == label].T, color=f"C{number % 10}", label=panels.as_text(label), **style)
     if len(labels) <= _MOST_CLASSES:
         ax.legend(markerscale=2.0, loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -34,7 +34,7 @@ def training_curves(model: Any, axes: Any = None) -> Any:
     words = weight_in_words(history.weight(NETWORK))
     panels.by_epoch(axes[0], "loss", panels.of_network("Training loss", words))
     for name in names:
-        _curve(axes[1], epochs, history.metrics(name), best, name)
+        _curve(axes[1], epochs, history.metrics(name), best, panels.as_text(name))
     if names:
         panels.by_epoch(axes[1], history.metric, panels.of_network("Evaluation", words))
         axes[1].legend()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
+import io
 import os
 import subprocess
 import sys
+from xml.etree import ElementTree as ET
 
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 from sklearn.datasets import load_iris
 from sklearn.manifold import trustworthiness
@@ -87,6 +91,22 @@ def test_importances_are_sorted_shares(model, ax):
     drawn = [bar.get_width() for bar in ax.patches]
     assert drawn == sorted(share, reverse=True)[:3]
     assert [share[model.layer_names(1).index(name)] for name in names] == drawn
+
+
+def test_names_are_drawn_as_they_are_whatever_they_hold():
+    names = [r"$\frac{1$", "a$b_$", "one $", "<b>&\x1b[1m", r"\$x$"]
+    data = pd.DataFrame(np.random.default_rng(0).standard_normal((60, 5)), columns=names)
+    labels = np.array(names)[np.arange(60) % 5]
+    fitted = BoostBPClassifier((2,), epochs=1, **TINY).fit(data, labels)
+    shown = Figure()
+    axes = shown.subplots(1, 2)
+    plots.importances(fitted, axes[0])
+    plots.representation(fitted.transform(data), labels, axes[1])
+    with rc_context({"svg.fonttype": "none"}):
+        shown.savefig(drawn := io.BytesIO(), format="svg")
+    words = [each.text for each in ET.fromstring(drawn.getvalue()).iter("{http://www.w3.org/2000/svg}text")]
+    for name in names:
+        assert words.count(name.replace("\x1b", r"\x1b")) == 2
 
 
 def test_two_units_are_drawn_as_they_are(model, ax):

@@ -1,0 +1,26 @@
+"""Text of files and strangers, so that a terminal shows it and does not obey it."""
+
+from __future__ import annotations
+
+import unicodedata
+
+__all__ = ["printable"]
+
+# Control characters (escape sequences of terminals begin with one), marks that turn the direction of what follows or
+# are invisible, halves of characters, separators of lines.
+_HIDDEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+_JOINERS = "\u200c\u200d"  # of these scripts and emoji are spelled
+
+
+def printable(text: str) -> str:
+    r"""The text with each character that is not seen but acts written as Python writes it.
+
+    >>> print(printable("price\x1b[2J"))
+    price\x1b[2J
+    """
+    return "".join(
+        one.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(one) in _HIDDEN and one not in _JOINERS
+        else one
+        for one in text
+    )
