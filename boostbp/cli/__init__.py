@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from boostbp.cli.compare import compare
+from boostbp.cli.errors import printed_warnings
 from boostbp.cli.fit import fit
 from boostbp.cli.inspect import inspect
 from boostbp.cli.plot import plot
@@ -47,4 +48,5 @@ def _options(
 
 def main() -> None:
     """Run the command line of this process."""
+    printed_warnings()
     app()

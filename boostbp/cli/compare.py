@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.status import Status
+from rich.text import Text
 
 from boostbp.aside import aside
 from boostbp.cli.errors import console, fail, one_line_errors, output, say
 from boostbp.cli.options import Categorical, Drop, Jobs, Numeric, Seed, Set, Task
 from boostbp.cli.written import check_written
+from boostbp.printable import printable
 
 if TYPE_CHECKING:
     from boostbp.report.page import Study
@@ -95,7 +97,7 @@ def compare(
             params = settings(estimator, assigned=assigned or ())
         except ValueError as error:
             raise fail(str(error), 2) from error
-        with console().status(f"{source}: splitting") as status:
+        with console().status(_doing(source, "splitting")) as status:
             outcomes[source] = comparison.compare(
                 dataset.X,
                 dataset.y,
@@ -136,13 +138,17 @@ def compare(
 
 
 def _watch(status: Status, source: str) -> Callable[[str], None]:
-    return lambda model: status.update(f"{source}: {model}")
+    return lambda model: status.update(_doing(source, model))
+
+
+def _doing(source: str, what: str) -> Text:
+    return Text(printable(f"{source}: {what}"))  # a status would read markup in a string
 
 
 def _show(results: list[Result], title: str) -> None:
     from boostbp.report.tables import table
 
-    output().print(table(results, title))
+    output().print(table(results, printable(title)))
     for result in results:
         if result.state != "ran":
             say(f"{result.model} {result.state}: {result.reason}")

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import typer
 from rich.console import Console
 
-__all__ = ["INTERRUPTED", "console", "fail", "one_line_errors", "output", "say"]
+from boostbp.printable import printable
+
+__all__ = ["INTERRUPTED", "console", "fail", "one_line_errors", "output", "printed_warnings", "say"]
 
 INTERRUPTED = 130  # the exit code of shells for Ctrl-C
 _PIPE_WIDTH = 120
@@ -24,17 +27,22 @@ R = TypeVar("R")
 
 def console() -> Console:
     """Where people read what goes on: the standard error, so that the standard output can be piped."""
-    return Console(stderr=True, highlight=False)
+    return _console(stderr=True)
 
 
 def output() -> Console:
     """Where results go: the standard output; a pipe has no width, and 80 columns would squeeze a table."""
-    return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
+    return _console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+
+
+def _console(**how: Any) -> Console:
+    """A console for which the words of files are text: no markup, no names of emoji."""
+    return Console(highlight=False, markup=False, emoji=False, **how)
 
 
 def say(text: str) -> None:
-    """Print a line to people; markup in it is text."""
-    console().print(text, markup=False, soft_wrap=True)
+    """Print a line to people."""
+    console().print(printable(text), soft_wrap=True)
 
 
 def fail(reason: str, code: int = 1) -> typer.Exit:
@@ -56,3 +64,13 @@ def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
             raise fail("interrupted.", INTERRUPTED) from interrupt
 
     return wrapped
+
+
+def printed_warnings() -> None:
+    """Print warnings of this process, which may name columns, as `say` prints: for a terminal to show."""
+    usual = warnings.formatwarning
+
+    def formatted(*args: Any, **kwargs: Any) -> str:
+        return "".join(printable(line) + "\n" for line in usual(*args, **kwargs).splitlines())
+
+    warnings.formatwarning = formatted

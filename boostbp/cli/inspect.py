@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from boostbp.cli.errors import one_line_errors, output, say
+from boostbp.printable import printable
 
 __all__ = ["inspect"]
 
@@ -45,7 +46,7 @@ def inspect(
         return
     console = output()
     for part in _parts(facts, most):
-        console.print(part, markup=False)
+        console.print(printable(part) if isinstance(part, str) else part)
     for sentence in facts["health"]["warnings"]:
         say(f"warning: {sentence}")
 
@@ -94,7 +95,7 @@ def _table(title: str, heads: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) 
     for number, head in enumerate(heads):
         table.add_column(head, justify="right" if number and head not in ("value", "") else "left")
     for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
+        table.add_row(*(Text(printable(str(cell))) for cell in row))
     return Group("", title, table)
 
 

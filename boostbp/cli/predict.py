@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from boostbp.cli.errors import one_line_errors, say
+from boostbp.cli.errors import fail, one_line_errors, say
 from boostbp.cli.options import Model, Out, Quiet
 from boostbp.cli.written import check_written
 from boostbp.files import Columns
@@ -18,6 +18,13 @@ __all__ = ["columns_of", "predict", "transform"]
 Data = Annotated[Path, typer.Argument(help="CSV file with a header, or Parquet file.")]
 Keep = Annotated[
     list[str] | None, typer.Option("--keep", metavar="COLUMN", help="Column to copy to the output. Repeatable.")
+]
+Escape = Annotated[
+    bool,
+    typer.Option(
+        "--escape-formulas",
+        help="Put ' before text in the CSV file that a spreadsheet would run (=, +, -, @ at its beginning).",
+    ),
 ]
 Threads = Annotated[int | None, typer.Option("--n-jobs", "-j", help="Threads; by default as in training.")]
 Made = Callable[[Any], dict[str, Any]]
@@ -30,13 +37,14 @@ def predict(
     out: Out,
     proba: Annotated[bool, typer.Option("--proba", help="Add a column of probability for each class.")] = False,
     keep: Keep = None,
+    escape: Escape = False,
     n_jobs: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Predict a CSV or Parquet file, which may be larger than memory."""
     from boostbp.interop import storage
 
-    check_written("--out", out, ("DATA", data), ("--model", model))
+    _check_out(out, data, model, escape)
     estimator = storage.load(model)
     if proba and not hasattr(estimator, "predict_proba"):
         raise ValueError("--proba needs a classifier, but the model is a regressor: leave it out.")
@@ -51,7 +59,7 @@ def predict(
             columns |= {f"probability_{name}": probability[:, k] for k, name in enumerate(estimator.classes_)}
         return columns
 
-    _stream(estimator, data, out, made, keep or [], n_jobs, quiet)
+    _stream(estimator, data, out, made, keep or [], escape, n_jobs, quiet)
 
 
 @one_line_errors
@@ -61,6 +69,7 @@ def transform(
     out: Out,
     layer: Annotated[int, typer.Option(help="Hidden layer: 0 is next to the input, -1 next to the output.")] = -1,
     keep: Keep = None,
+    escape: Escape = False,
     n_jobs: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -68,16 +77,22 @@ def transform(
     from boostbp.interop import storage
     from boostbp.learning.history import weight_in_words
 
-    check_written("--out", out, ("DATA", data), ("--model", model))
+    _check_out(out, data, model, escape)
     estimator = storage.load(model)
 
     def made(X: Any) -> dict[str, Any]:
         return _numbered("h", estimator.hidden_representation(X, layer))
 
-    _stream(estimator, data, out, made, keep or [], n_jobs, quiet)
+    _stream(estimator, data, out, made, keep or [], escape, n_jobs, quiet)
     words = weight_in_words(estimator.history_.weight())
     if words and not quiet:
         say(f"They are the units of networks with {words}.")
+
+
+def _check_out(out: Path, data: Path, model: Path, escape: bool) -> None:
+    check_written("--out", out, ("DATA", data), ("--model", model))
+    if escape and out.suffix.lower() == ".parquet":
+        raise fail(f"--escape-formulas is for CSV files, and --out is {out.name!r}: leave it out.", 2)
 
 
 def _numbered(stem: str, values: Any) -> dict[str, Any]:
@@ -99,10 +114,17 @@ def columns_of(estimator: Any, keep: Sequence[str] = ()) -> Columns:
 
 
 def _stream(
-    estimator: Any, data: Path, out: Path, made: Made, keep: list[str], n_jobs: int | None, quiet: bool
+    estimator: Any,
+    data: Path,
+    out: Path,
+    made: Made,
+    keep: list[str],
+    escape: bool,
+    n_jobs: int | None,
+    quiet: bool,
 ) -> None:
     """Read, compute and write chunk by chunk."""
-    from boostbp.cli.sink import sink
+    from boostbp.cli.sink import sink, without_formulas
     from boostbp.extras import require
     from boostbp.files import chunks
 
@@ -122,7 +144,7 @@ def _stream(
                 )
             for name, values in outputs.items():
                 table = table.append_column(name, pyarrow.array(values))
-            write(table)
+            write(without_formulas(table) if escape else table)
             rows += len(table)
     if not quiet:
         say(f"{rows} rows written to {out}.")

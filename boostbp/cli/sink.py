@@ -11,7 +11,10 @@ from boostbp.aside import aside
 from boostbp.extras import require
 from boostbp.files import format_of
 
-__all__ = ["sink"]
+__all__ = ["sink", "without_formulas"]
+
+# What spreadsheets run, and what some of them skip or widen before they look (OWASP, "CSV Injection").
+_RUN = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 @contextmanager
@@ -41,3 +44,25 @@ def sink(path: Path) -> Iterator[Callable[[Any], None]]:
                 writer.close()
         if not writers:
             raise ValueError(f"There are no rows to write to {str(path)!r}.")
+
+
+def without_formulas(table: Any) -> Any:
+    """A pyarrow.Table with ``'`` before names and texts that a spreadsheet would run; numbers stay as they are."""
+    pyarrow = require("pyarrow", extra="frames", what="writing a CSV file")
+    for place, field in enumerate(table.schema):
+        if "string" in str(field.type):  # large ones, views and dictionaries as well
+            texts = [text if text is None else _as_text(text) for text in table[field.name].to_pylist()]
+            table = table.set_column(place, field.name, pyarrow.array(texts, pyarrow.string()))
+    return table.rename_columns([_as_text(name) for name in table.column_names])
+
+
+def _as_text(text: str) -> str:
+    return f"'{text}" if text.startswith(_RUN) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

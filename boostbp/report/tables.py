@@ -20,14 +20,15 @@ def table(results: Sequence[Result], title: str) -> Table:
     ----------
     results : sequence of Result
     title : str
+        Markup in it is text.
     """
     shown = columns(results)
-    rendered = Table(title=title, title_justify="left")
+    rendered = Table(title=Text(title, style="table.title"), title_justify="left")
     rendered.add_column("model", no_wrap=True)
     for column in shown:
         rendered.add_column(column.heading, justify="right")
     for row, result in enumerate(results):
-        rendered.add_row(result.model, *(_text(column.cells[row]) for column in shown))
+        rendered.add_row(Text(result.model), *(_text(column.cells[row]) for column in shown))
     return rendered
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.image import imread
 from sklearn.datasets import load_diabetes, load_iris
@@ -38,6 +40,85 @@ def folder(tmp_path_factory):
     save(BoostBPRegressor((2,), **TINY).fit(people.data, people.target), where / "diabetes.boostbp")
     people.frame.to_parquet(where / "diabetes.parquet")
     return where
+
+
+HOSTILE = "\x1b]0;owned\x07[bold red]:bomb:[link=http://evil.example]\x9b2J\u202ename"
+SHOWN = r"\x1b]0;owned\x07[bold red]:bomb:[link=http://evil.example]\x9b2J\u202ename"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A model whose columns, classes and file have names that a terminal, or rich, would obey; its table."""
+    where = tmp_path_factory.mktemp("hostile")
+    iris = load_iris(as_frame=True)
+    X = iris.data.set_axis([f"{HOSTILE}{number}" for number in range(4)], axis=1)
+    y = np.array(["=1+cmd|x", "-2", f"[red]{HOSTILE}"])[iris.target]
+    name = where / f"{HOSTILE.replace('/', '|')}.boostbp"
+    save(BoostBPClassifier((2,), **TINY).fit(X, y), name)
+    X.assign(**{"=cmd|y": np.where(y == "-2", "-2.5", "@SUM(A1)"), "target": y}).to_csv(
+        where / "table.csv", index=False
+    )
+    return where, name, y
+
+
+def unobeyed(text):
+    return all(one.isprintable() or one in "\n" for one in text)
+
+
+def test_nothing_of_a_file_reaches_the_terminal_as_more_than_text(hostile):
+    where, model, _ = hostile
+    told = run("inspect", model)
+    assert told.exit_code == 0
+    assert unobeyed(told.output)
+    words = "".join(told.stdout.split())  # lines are broken anywhere
+    for name in (f"{SHOWN}0", f"{SHOWN.replace('/', '|')}.boostbp", f"[red]{SHOWN}"):
+        assert "".join(name.split()) in words
+    broken = where / f"{HOSTILE.replace('/', '|')}.csv"
+    broken.write_text("a\n1\n")
+    for arguments in (
+        ("predict", broken, "-m", model, "-o", where / "out.csv"),
+        ("fit", broken, "-t", HOSTILE, "-m", where / "model"),
+        ("fit", where / "table.csv", "-t", "target", "-m", where / "model", "--drop", f"{HOSTILE}9"),
+        ("inspect", broken),
+        ("compare", broken, "-t", HOSTILE),
+    ):
+        told = run(*arguments)
+        assert told.exit_code == 1
+        assert unobeyed(told.output)
+        assert "[bold red]:bomb:[link=" in told.stderr
+
+
+def test_warnings_of_the_command_line_are_text_too():
+    code = "import sys, warnings; from boostbp.cli import errors; errors.printed_warnings(); warnings.warn(sys.argv[1])"
+    done = subprocess.run([sys.executable, "-c", code, HOSTILE], capture_output=True, text=True, check=True)
+    assert SHOWN in done.stderr
+    assert unobeyed(done.stderr)
+
+
+def test_formulas_are_escaped_where_it_is_asked_for(hostile, tmp_path):
+    where, model, y = hostile
+    arguments = ["predict", where / "table.csv", "-m", model, "--keep", "=cmd|y"]
+    for options in ([], ["--escape-formulas"]):
+        assert run(*arguments, "-o", tmp_path / f"{len(options)}.csv", *options).exit_code == 0
+    plain, escaped = (pd.read_csv(tmp_path / f"{number}.csv", dtype=str) for number in (0, 1))
+    assert list(plain.columns) == ["=cmd|y", "prediction"]
+    assert list(escaped.columns) == ["'=cmd|y", "prediction"]
+    predicted = load(model).predict(pd.read_csv(where / "table.csv").iloc[:, :4])
+    assert plain["prediction"].tolist() == predicted.tolist()
+    assert escaped["prediction"].tolist() == [f"'{one}" if one.startswith("=") else one for one in predicted]
+    kept = ["-2.5" if one == "-2" else "'@SUM(A1)" for one in y]  # a number stays one
+    assert escaped.iloc[:, 0].tolist() == kept
+    told = run(*arguments, "-o", tmp_path / "out.parquet", "--escape-formulas")
+    assert told.exit_code == 2
+    assert "--escape-formulas is for CSV files" in told.stderr
+
+
+def test_hidden_representations_have_numbers_that_stay(hostile, tmp_path):
+    where, model, _ = hostile
+    for options in ([], ["--escape-formulas"]):
+        out = tmp_path / f"{len(options)}.csv"
+        assert run("transform", where / "table.csv", "-m", model, "-o", out, *options).exit_code == 0
+    assert (tmp_path / "0.csv").read_bytes() == (tmp_path / "1.csv").read_bytes()
 
 
 def test_inspect_counts_what_the_model_holds(folder):

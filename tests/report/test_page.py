@@ -99,6 +99,22 @@ def test_names_are_text_and_ids_are_unique(text):
     assert {link["href"][1:] for link in page.all("a")} <= set(ids)
 
 
+def test_hostile_names_are_text_wherever_they_stand(tmp_path):
+    hostile = """'"></title></style><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7 * 7 }}"""
+    failed = Result(hostile, "failed", hostile, {})
+    written = study()
+    made = type(written)(hostile, hostile, [*written.results, failed])
+    write(tmp_path / "report.html", [made, made], {hostile: hostile})
+    plain = type(written)("name", "facts", [*written.results, Result("model", "failed", "why", {})])
+    write(tmp_path / "plain.html", [plain, plain], {"name": "value"})
+    texts = [(tmp_path / name).read_text(encoding="utf-8") for name in ("report.html", "plain.html")]
+    pages = [Page(text) for text in texts]
+    assert [tag for tag, _ in pages[0].elements] == [tag for tag, _ in pages[1].elements]
+    assert [sorted(attrs) for _, attrs in pages[0].elements] == [sorted(attrs) for _, attrs in pages[1].elements]
+    assert sum(hostile in cell for row in pages[0].cells for cell in row) == 2
+    assert "49" not in re.findall(r"<title>(.*)</title>", texts[0])[0]
+
+
 def test_reasons_and_sick_layers_are_told(text):
     assert "GBDT-NN skipped: needs the torch package" in text
     assert "Back-propagation is dead at hidden layer 0" in text
