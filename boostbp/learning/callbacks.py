@@ -25,7 +25,9 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -220,8 +222,29 @@ def checkpoint(path: str | os.PathLike[str], every: int = 1) -> Checkpoint:
     return Checkpoint(Path(path), every)
 
 
+class _Lenient:
+    """A stream of which nobody need read: what cannot be written is left out."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # its reader has gone; it is closed, or cannot spell this
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 class ProgressBar:
-    """A bar of tqdm with epoch, training loss, metrics and the time left; ``verbose=1`` shows it."""
+    """A bar of tqdm with epoch, training loss, metrics and the time left; ``verbose=1`` shows it.
+
+    Without a standard error, as in services, there is none.
+    """
 
     def __init__(self) -> None:
         self._bar: Any = None
@@ -232,7 +255,10 @@ class ProgressBar:
 
         number = progress.epoch.epoch
         if self._bar is None:
-            self._bar = tqdm(total=progress.epochs, initial=number, desc="boostbp", unit="epoch")
+            if sys.stderr is None:
+                return
+            file = _Lenient(sys.stderr)
+            self._bar = tqdm(total=progress.epochs, initial=number, desc="boostbp", unit="epoch", file=file)
         self._bar.set_postfix_str(_figures(progress.epoch), refresh=False)
         self._bar.update(number - self._bar.n)
         self._bar.refresh()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import doctest
+import gc
+import io
 import logging
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -156,6 +159,35 @@ def test_verbose_1_shows_a_bar_with_figures_and_time_left(capsys):
     assert "<" in last  # elapsed<left
     assert f"loss {history[-1].loss:.6g}  valid_0 {history[-1].metrics['valid_0']:.6g}" in last
     assert err.endswith("\n")
+
+
+class Unread(io.StringIO):
+    """A pipe whose reader has gone."""
+
+    def write(self, text=""):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    flush = write
+
+
+def closed():
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize(
+    "stream", [None, closed(), Unread(), io.TextIOWrapper(io.BytesIO(), "ascii", write_through=True)]
+)
+def test_verbose_1_loses_no_fit_where_nobody_can_read_it(monkeypatch, stream):
+    eval_set, name = [(X_VALID, Y_VALID)], "qualit\xe4t"
+    expected = BoostBPRegressor(**TINY, deep=True).fit(X, Y, eval_set=eval_set, eval_names=name)
+    monkeypatch.setattr(sys, "stderr", stream)
+    model = BoostBPRegressor(**TINY, deep=True, verbose=1).fit(X, Y, eval_set=eval_set, eval_names=name)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    assert model.n_iter_ == 3
+    gc.collect()  # what is left of a bar writes nothing either, which would be a warning
 
 
 def test_bar_is_left_when_training_fails(capsys):
