@@ -89,6 +89,6 @@ def _group(
 
 
 def _worker() -> ProcessPoolExecutor:
-    """A process that leaves Ctrl-C to this one: a fit that heard it would end early, and count as done."""
+    """A process that leaves Ctrl-C to this one: a fit that heard it would count as failed."""
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(1, context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))

@@ -41,6 +41,31 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
+    """Make a fit that fails leave the estimator as it was: never a network of one fit with the columns of another.
+
+    One that is interrupted when there is a model raises that when the estimator has it. A fit also is the same for any
+    number of BLAS's threads.
+    """
+
+    @wraps(fit)
+    @interrupts.held()
+    @threads.one_in_blas()
+    def whole(*args: P.args, **options: P.kwargs) -> R:
+        estimator = args[0]
+        before = dict(vars(estimator))
+        try:
+            fitted = fit(*args, **options)
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+        session.raise_interrupt(estimator)
+        return fitted
+
+    return whole
+
+
 class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
@@ -204,6 +229,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         with np.errstate(over="ignore"):
             return slopes * self._output_scale()[:, None]
 
+    @all_or_nothing
     def fit_more(self, epochs: int) -> Self:
         """Train on for more epochs, on the rows and with the parameters of `fit`.
 
@@ -294,31 +320,6 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def __getstate__(self) -> dict[str, Any]:
         """What pickle keeps: not the state of training, which holds the training rows."""
         return {name: value for name, value in super().__getstate__().items() if name != "_training"}
-
-
-def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
-    """Make a fit that fails leave the estimator as it was: never a network of one fit with the columns of another.
-
-    One that is interrupted when there is a model raises that when the estimator has it. A fit also is the same for any
-    number of BLAS's threads.
-    """
-
-    @wraps(fit)
-    @interrupts.held()
-    @threads.one_in_blas()
-    def whole(*args: P.args, **options: P.kwargs) -> R:
-        estimator = args[0]
-        before = dict(vars(estimator))
-        try:
-            fitted = fit(*args, **options)
-        except BaseException:
-            vars(estimator).clear()
-            vars(estimator).update(before)
-            raise
-        session.raise_interrupt(estimator)
-        return fitted
-
-    return whole
 
 
 def names_of(eval_set: Sequence[Any], eval_names: Sequence[str] | None) -> list[str]:

@@ -16,7 +16,6 @@ from boostbp.learning.network import Network
 from boostbp.learning.settings import Settings
 from boostbp.learning.state import State
 from boostbp.learning.watch import Callback, Progress
-from boostbp.trees import interrupts, threads
 
 __all__ = ["Training", "begin", "more", "raise_interrupt"]
 
@@ -57,8 +56,6 @@ def begin(estimator: Any, training: Training) -> None:
     _run(estimator, training, resume)
 
 
-@interrupts.held()
-@threads.one_in_blas()
 def more(estimator: Any, epochs: int) -> None:
     """Train an estimator on, for so many epochs; patience and time count anew."""
     if isinstance(epochs, bool) or not isinstance(epochs, Integral) or epochs < 1:
@@ -72,7 +69,6 @@ def more(estimator: Any, epochs: int) -> None:
     state = replace(training.state, elapsed=0.0, since=training.state.epoch)
     settings = replace(training.settings, epochs=state.epoch + int(epochs))
     _run(estimator, replace(training, settings=settings), state)
-    raise_interrupt(estimator)
 
 
 def raise_interrupt(estimator: Any) -> None:

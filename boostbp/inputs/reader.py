@@ -10,10 +10,12 @@ from sklearn.utils.validation import validate_data
 from boostbp.backends.base import Table
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.sources import Source, open_source
+from boostbp.trees import interrupts
 
 __all__ = ["read_input"]
 
 
+@interrupts.held()  # libraries of tables take what a handler raises for errors of their own
 def read_input(estimator: Any, X: Any, *, reset: bool, categorical_features: Any = "from_dtype") -> Table:
     """Read the input of an estimator.
 

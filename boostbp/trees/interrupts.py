@@ -25,12 +25,13 @@ from typing import Any, TypeVar
 __all__ = ["Stopped", "check", "held", "result_of", "stoppable"]
 
 R = TypeVar("R")
+Handler = Callable[[int, FrameType | None], Any]
 PATIENCE = 5.0  # seconds after which a handler runs wherever Python is: what is at work may never ask
 TICK = 0.5  # seconds between two looks for handlers that have waited so long
 POLL = 0.05  # seconds between two looks while other threads work
 
 _SIGNALS = sorted(signal.valid_signals())
-_handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}  # the user's, in whose places `_note` stands
+_stand_ins: dict[int, _StandIn] = {}  # by signal; those of the last block where there is none
 _came: dict[int, float] = {}  # signals whose handlers have not run, and when they came first
 _depth = 0  # blocks of `held` that the main thread is in
 _reminding = False  # whether a thread looks for handlers that have waited
@@ -109,31 +110,39 @@ def _stops() -> tuple[threading.Event, ...]:
     return getattr(_thread_local, "stops", ())
 
 
+class _StandIn:
+    """What stands in the place of a handler of the user's, and notes that its signal came."""
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        global _reminding
+        if _depth and _stand_ins.get(number) is self:
+            now = time.monotonic()
+            if now - _came.setdefault(number, now) < PATIENCE:
+                if not _reminding:
+                    _reminding = True
+                    _thread.start_new_thread(_remind, ())  # `threading` has locks, which this thread may be holding
+                return
+            del _came[number]
+        self.handler(number, frame)
+
+
 def _replace() -> None:
     for number in _SIGNALS:
         handler = _signal.getsignal(number)
-        if callable(handler) and handler is not _note:
-            _handlers[number] = handler
-            _signal.signal(number, _note)
+        if isinstance(handler, _StandIn):  # whoever found it in a block put it back after that
+            handler = handler.handler
+        if callable(handler):
+            _stand_ins[number] = _StandIn(handler)
+            _signal.signal(number, _stand_ins[number])
 
 
 def _restore() -> None:
-    for number, handler in _handlers.items():
-        if _signal.getsignal(number) is _note:
-            _signal.signal(number, handler)
-
-
-def _note(number: int, frame: FrameType | None) -> None:
-    """Stand in place of the user's handler."""
-    global _reminding
-    now = time.monotonic()
-    if _depth and now - _came.setdefault(number, now) < PATIENCE:
-        if not _reminding:
-            _reminding = True
-            _thread.start_new_thread(_remind, ())  # `threading` has locks, which the main thread may be holding
-        return
-    _came.pop(number, None)
-    _handlers[number](number, frame)
+    for number, one in _stand_ins.items():
+        if _signal.getsignal(number) is one:
+            _signal.signal(number, one.handler)
 
 
 def _remind() -> None:
@@ -161,7 +170,7 @@ def _run_handlers() -> None:
             with _lock:
                 number = next(iter(_came))
                 del _came[number]
-            _handlers[number](number, sys._getframe(1))
+            _stand_ins[number].handler(number, sys._getframe(1))
     finally:
         if _came and not _depth:  # nobody will ask for those behind one that raised
             _run_handlers()

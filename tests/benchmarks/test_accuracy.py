@@ -157,7 +157,7 @@ def test_interruption_is_passed_on_and_keeps_no_half_cell(tmp_path, monkeypatch)
 
 
 def test_a_worker_leaves_the_interrupt_to_the_parent():
-    """A fit that hears it ends early with what it has, which is not what the cell asked for."""
+    """A fit that hears it fails, and its cell would be noted as one that did."""
     with schedule._worker() as pool:
         worker = pool.submit(os.getpid).result()
         assert worker != os.getpid()

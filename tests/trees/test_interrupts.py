@@ -210,6 +210,26 @@ def test_a_handler_that_is_put_back_late_is_the_users_again():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_a_handler_that_calls_the_one_it_found_inside_calls_the_users():
+    seen = []
+    signal.signal(signal.SIGINT, lambda *_: seen.append("the user's"))
+    with interrupts.held():
+        found = signal.getsignal(signal.SIGINT)
+
+        def chained(*given):
+            seen.append("chained")
+            found(*given)
+
+        signal.signal(signal.SIGINT, chained)
+    with interrupts.held():
+        press()
+        interrupts.check()
+        assert seen == ["chained", "the user's"]
+    press()
+    assert seen == 2 * ["chained", "the user's"]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_a_later_press_is_heard_at_once(monkeypatch):
     now, done = [100.0], []
     monkeypatch.setattr(interrupts.time, "monotonic", lambda: now[0])
