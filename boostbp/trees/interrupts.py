@@ -130,13 +130,13 @@ class _StandIn:
 
 
 def _replace() -> None:
-    for number in _SIGNALS:
-        handler = _signal.getsignal(number)
+    for number, handler in zip(_SIGNALS, map(_signal.getsignal, _SIGNALS), strict=True):
+        if handler is None or handler.__class__ is int:  # of C, the system's, or to be ignored
+            continue
         if isinstance(handler, _StandIn):  # whoever found it in a block put it back after that
             handler = handler.handler
-        if callable(handler):
-            _stand_ins[number] = _StandIn(handler)
-            _signal.signal(number, _stand_ins[number])
+        _stand_ins[number] = _StandIn(handler)
+        _signal.signal(number, _stand_ins[number])
 
 
 def _restore() -> None:

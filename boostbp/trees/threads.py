@@ -33,7 +33,10 @@ def count(n_jobs: int | None) -> int:
 def spread(work: Callable[[T], R], pieces: Iterable[T], n_threads: int) -> list[R]:
     """Do `work` on each piece, `n_threads` at a time."""
     pieces = list(pieces)
-    with interrupts.held(), Team(min(n_threads, len(pieces))) as team:
+    n_threads = min(n_threads, len(pieces))
+    if n_threads <= 1:
+        return [work(piece) for piece in pieces]
+    with interrupts.held(), Team(n_threads) as team:
         return team.spread(work, pieces)
 
 

@@ -108,9 +108,9 @@ def trial(spec: dict[str, Any], delay: float) -> str:
         model.set_params(callbacks=[lambda progress: stopping.is_set()])
     signal.signal(number, handler)
     signal.signal(signal.SIGALRM, handler if number == signal.SIGALRM else signal.SIG_DFL)
-    threading.Timer(delay, os.kill, (os.getpid(), number)).start()
     begun = time.monotonic()
     try:
+        threading.Timer(delay, os.kill, (os.getpid(), number)).start()
         in_a_thread(work) if spec["threaded"] else work()
         time.sleep(max(0.0, delay - (time.monotonic() - begun)) + 2.0)
         return "lost"
