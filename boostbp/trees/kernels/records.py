@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from numba import njit
+
+from boostbp.trees.kernels.cache import KernelCache
 
 __all__ = [
     "BLOCK",
@@ -32,9 +35,17 @@ TILE = 128  # rows that pass all trees before the next rows come, so that they s
 # Every loop releases the interpreter lock, so that callers run row blocks or outputs in threads of their own. None is
 # handed on as a value, and some are called by compiled code alone: without the wrappers for the rest, a first call
 # compiles for an eighth less. Python has no way into `inner` and `fast` loops: calling one kills the process.
-_ENTERED: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_ENTERED: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _INNER = _ENTERED | {"no_cpython_wrapper": True}
-exact = njit(**_ENTERED)
+
+
+def exact(function: Callable[..., Any]) -> Any:
+    """Compile a loop that Python enters, and keep what is compiled for later processes."""
+    dispatcher = njit(**_ENTERED)(function)
+    dispatcher._cache = KernelCache(function)  # in the place where numba's ``cache=True`` puts its own
+    return dispatcher
+
+
 inner = njit(**_INNER)
 # Always inlined: a compiled module carries its own copies of what it calls, which of them runs depends on the order
 # of loading, and copies that may reassociate sums need not agree in the last bit between a compiled and a cached run.
