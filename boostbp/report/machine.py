@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from boostbp.trees import threads
 
 __all__ = ["machine", "source"]
 
@@ -15,9 +16,9 @@ _PACKAGES = ("boostbp", "lightgbm", "xgboost", "xgboost-cpu", "numba", "numpy", 
 
 
 def machine() -> dict[str, str]:
-    """Versions of Python and of the packages that are there, processor and number of cores."""
+    """Versions of Python and of the packages that are there, processor and number of cores that may be used."""
     found = {"python": platform.python_version(), "system": platform.system(), "processor": platform.machine()}
-    found["cores"] = str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
+    found["cores"] = str(threads.count(-1))
     for package in _PACKAGES:
         try:
             found[package] = version(package)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from numbers import Integral
 from threading import Event, Lock
 from typing import Any, TypeVar
 
+import joblib
 from threadpoolctl import OpenBLASController, threadpool_limits
 
 from boostbp.trees import interrupts
@@ -21,13 +21,16 @@ R = TypeVar("R")
 
 
 def count(n_jobs: int | None) -> int:
-    """Number of threads that `n_jobs` asks for: None is 1, negative counts back from all cores (-1: all)."""
+    """Number of threads that `n_jobs` asks for: None is 1, negative counts back from all cores (-1: all).
+
+    The cores are those that this process may use, as scikit-learn counts them: the affinity of the process, the quota
+    of its container and ``LOKY_MAX_CPU_COUNT`` bound them.
+    """
     if n_jobs is None:
         return 1
     if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise ValueError(f"n_jobs={n_jobs!r} is not a number of threads: give 1 or more, or -1 for all cores.")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+    return int(n_jobs) if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + int(n_jobs))
 
 
 def spread(work: Callable[[T], R], pieces: Iterable[T], n_threads: int) -> list[R]:

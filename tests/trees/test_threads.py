@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+import joblib
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -46,6 +47,19 @@ def test_count_reads_n_jobs():
     assert threads.count(3) == 3
     assert threads.count(-cores) == 1
     assert threads.count(-1000) == 1
+
+
+@pytest.mark.parametrize("most", ["1", "2", "1000"])
+def test_cores_are_counted_as_scikit_learn_counts_them(monkeypatch, most):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", most)
+    for n_jobs in (None, 1, 3, -1, -2, -1000):
+        assert threads.count(n_jobs) == joblib.effective_n_jobs(n_jobs)
+
+
+def test_a_quota_of_the_container_bounds_the_cores(monkeypatch):
+    context = pytest.importorskip("joblib.externals.loky.backend.context")
+    monkeypatch.setattr(context, "_cpu_count_cgroup", lambda cores: 1, raising=True)
+    assert threads.count(-1) == 1
 
 
 def test_zero_threads_are_refused():
