@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from boostbp.extras import require
+from boostbp.trees import forks
 
 __all__ = ["Turn", "hold_threads", "was_told", "with_threads"]
 
 _calls: Counter[int] = Counter()  # now inside LightGBM, by their number of threads
-_turn = Condition()
+_turn = forks.through(Condition())
 _told: list[int] = []  # the number that LightGBM was told last
 
 
@@ -34,7 +35,7 @@ class Turn:
     def __exit__(self, *_: object) -> None:
         with _turn:
             _calls[self.n_threads] -= 1
-            if not _calls[self.n_threads]:
+            if _calls[self.n_threads] <= 0:  # below where a child was forked from within a call
                 del _calls[self.n_threads]
                 _turn.notify_all()
 
@@ -72,3 +73,11 @@ def _other_booster() -> Any:
     library = require("lightgbm", extra="all", what="backend='lightgbm'")
     params = {"verbosity": -1, "num_threads": 1, "objective": "none", "min_data_in_bin": 1, "feature_pre_filter": False}
     return library.Booster(params, library.Dataset(np.array([[0.0], [1.0]]), params=params))
+
+
+@forks.in_child
+def _begin_anew() -> None:
+    """Forget calls of threads that a child process does not have, and a booster that one of them may hold."""
+    _calls.clear()
+    _told.clear()
+    _other_booster.cache_clear()

@@ -18,7 +18,7 @@ from boostbp.learning.settings import Settings
 from boostbp.learning.starts import STARTS
 from boostbp.learning.steps import Normalised, Plain, Step
 from boostbp.trees import basis as bases
-from boostbp.trees import threads
+from boostbp.trees import forks, threads
 from boostbp.trees.ridge import Ridge
 
 __all__ = ["settings_of"]
@@ -111,7 +111,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
 
 
 def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) -> tuple[LayerSettings, ...]:
-    n_threads = threads.count(estimator.n_jobs)
+    n_threads = forks.native_threads(threads.count(estimator.n_jobs))
     names = [name for name in checks.NUMBERS if name not in ("learning_rate", "max_bins")]
     defaults = {name: _defaults(name, len(outputs)) for name in names}
     if len(outputs) > 1 and is_classifier(estimator):

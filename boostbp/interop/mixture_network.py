@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
-from threading import Event, Lock, Thread
+from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Table
 from boostbp.extras import require
 from boostbp.interop.torch_bridge import GBDTModule
+from boostbp.trees import forks
 
 if TYPE_CHECKING:
     import torch
@@ -190,7 +191,7 @@ class MixtureNetwork(nn.Module):
         return slopes
 
 
-_lock = Lock()
+_lock = forks.through(RLock())
 
 
 @contextmanager

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from numbers import Integral
-from threading import Event, Lock
+from threading import Event, RLock, get_ident
 from typing import Any, TypeVar
 
 import joblib
 from threadpoolctl import OpenBLASController, threadpool_limits
 
-from boostbp.trees import interrupts
+from boostbp.trees import forks, interrupts
 
 __all__ = ["Team", "count", "one_in_blas", "spread"]
 
@@ -67,8 +67,8 @@ class Team:
             self._pool.shutdown(cancel_futures=kind is not None)
 
 
-_lock = Lock()
-_inside = 0
+_lock = forks.through(RLock())
+_inside: list[int] = []  # threads that want one thread in BLAS, as often as they asked
 _limits: Any = None
 
 
@@ -86,18 +86,31 @@ def one_in_blas() -> Iterator[None]:
     On several their last bits depend on the number of threads, and with it the model; and on matrices as small as those
     of a layer most threads just wait.
     """
-    global _inside, _limits
+    global _limits
     with _lock:
         if not _inside:
             _take_blas()
             _limits = threadpool_limits(1, "blas")
-        _inside += 1
+        _inside.append(get_ident())
     try:
         yield
     finally:
         with _lock:
-            _inside -= 1
+            _inside.remove(get_ident())
             if not _inside:
-                _take_blas()
-                _limits.restore_original_limits()
-                _take_blas()  # for whoever asks next
+                _restore_blas()
+
+
+def _restore_blas() -> None:
+    _take_blas()
+    _limits.restore_original_limits()
+    _take_blas()  # for whoever asks next
+
+
+@forks.in_child
+def _forget_others() -> None:
+    """Of the threads that were inside, a child process has the one that forked."""
+    before = len(_inside)
+    _inside[:] = [thread for thread in _inside if thread == get_ident()]
+    if before and not _inside:
+        _restore_blas()

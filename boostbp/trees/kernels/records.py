@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from numba import njit
+from numba.core.compiler_lock import global_compiler_lock
 
+from boostbp.trees import forks
 from boostbp.trees.kernels.cache import KernelCache
 
 __all__ = [
@@ -37,6 +39,7 @@ TILE = 128  # rows that pass all trees before the next rows come, so that they s
 # compiles for an eighth less. Python has no way into `inner` and `fast` loops: calling one kills the process.
 _ENTERED: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _INNER = _ENTERED | {"no_cpython_wrapper": True}
+forks.through(global_compiler_lock)  # held while another thread compiles: for seconds, but a fork does not hang then
 
 
 def exact(function: Callable[..., Any]) -> Any:
