@@ -6,6 +6,7 @@ from boostbp.learning import callbacks
 from boostbp.settings import paper_settings
 from boostbp.single import fit_layer
 from boostbp.trees.basis import Elementwise
+from boostbp.trees.warmup import warmup
 
 __all__ = [
     "BoostBPAutoencoder",
@@ -17,4 +18,5 @@ __all__ = [
     "load",
     "paper_settings",
     "save",
+    "warmup",
 ]

@@ -14,7 +14,7 @@ def grouped(first, leaf, paths, Z):
     """Rows of a block that begins at row `first`; `leaf` and `Z` are those of the block."""
     order, values = LeafRows.lent(len(leaf), paths, Workspace())
     start = np.empty(len(paths.start), np.int64)
-    kernels.group_rows(leaf, order, start)
+    kernels.group_rows(leaf[None], 0, 0, len(leaf), order, start)
     kernels.group_paths(order, start, paths.start, paths.column, Z, 0, len(Z), start[:-1].copy(), values)
     return LeafRows(first, start, order, values)
 

@@ -1,4 +1,4 @@
-"""The command line: boostbp fit, predict, transform, inspect, plot, compare.
+"""The command line: boostbp fit, predict, transform, inspect, plot, compare, warm-up.
 
 One file per command; what a command needs is imported when it runs, so that `--help` answers at once.
 """
@@ -15,6 +15,7 @@ from boostbp.cli.fit import fit
 from boostbp.cli.inspect import inspect
 from boostbp.cli.plot import plot
 from boostbp.cli.predict import predict, transform
+from boostbp.cli.warm_up import warm_up
 
 __all__ = ["app", "main"]
 
@@ -25,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (fit, predict, transform, inspect, plot, compare):
+for command in (fit, predict, transform, inspect, plot, compare, warm_up):
     app.command()(command)
 
 

@@ -134,7 +134,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Smallest change of the metric that counts as an improvement.
     max_time : float or None
         Seconds after which no new epoch begins, nor any further rounds of what the network is weighed against, to
-        which 60 % of them are left.
+        which 60 % of them are left. The clock starts when everything is compiled; see `boostbp.warmup`.
     categorical_features : "from_dtype", sequence or None
         Columns with categories.
     callbacks : sequence of callable or None

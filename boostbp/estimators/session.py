@@ -16,6 +16,7 @@ from boostbp.learning.network import Network
 from boostbp.learning.settings import Settings
 from boostbp.learning.state import State
 from boostbp.learning.watch import Callback, Progress
+from boostbp.trees.warmup import compile_loops
 
 __all__ = ["Training", "begin", "more", "raise_interrupt"]
 
@@ -99,6 +100,8 @@ def _run(estimator: Any, training: Training, resume: State | None) -> None:
         raise ValueError(f"verbose={estimator.verbose!r} is not a number: 0 is silent, 1 a progress bar, 2 a log.")
     if int(estimator.verbose) >= 2:
         callbacks.append(log_evaluation())
+    if training.settings.max_time is not None:
+        compile_loops()  # before the clock starts: what is trained in time must not depend on what was compiled before
     bar = ProgressBar()
     if estimator.verbose == 1:
         callbacks.append(bar)

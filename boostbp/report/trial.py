@@ -94,10 +94,10 @@ def measure(job: Job, data: Data) -> dict[str, Any]:
         the test rows), ``peak_bytes`` (of the fit, or None), ``length`` (rounds or epochs, or None),
         ``model_bytes`` (of the pickled model) and ``evidence`` (or None).
     """
+    rehearse(job, data)
     if job.candidates > 1:
         found = tune(job.contender, data.split, trials=job.candidates, **job.settings)
         job = replace(job, contender=replace(job.contender, params=found.params))
-    rehearse(job, data)
 
     peak = Peak()
     start = time.perf_counter()

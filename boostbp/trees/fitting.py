@@ -12,7 +12,7 @@ from boostbp.trees.leaf_rows import LeafRows, Paths
 from boostbp.trees.leaves import stacked
 from boostbp.trees.ridge import Ridge, fit_rows
 from boostbp.trees.sparse import Matrix, Sparse, tiles
-from boostbp.trees.tree import Tree, Trees, paths_of
+from boostbp.trees.tree import Tree, Trees, paths_of, starts
 from boostbp.trees.workspace import Workspace
 
 __all__ = ["fit_trees", "rows_by_leaf"]
@@ -78,7 +78,7 @@ def fit_trees(
         return stacked([model.leaves(k) for k, model in enumerate(models)])
     start, column = paths_of(trees.nodes, trees.split, basis.columns_per_feature)
     order = space.take("order", len(X), np.uint16)
-    values = space.take("values", len(X) * kernels.largest(start))
+    values = space.take("values", len(X) * int(np.diff(start).max()))
     leaves = _unfitted(trees, start, column, basis.degree)
     kernels.fit_trees(
         trees.nodes, trees.split, start, column, codes.codes, codes.lower, codes.upper, X, Z, basis.degree, grad, hess,
@@ -131,7 +131,7 @@ def rows_by_leaf(
         order, values = LeafRows.lent(rows.stop - first, paths, space)
         start = np.empty(tree.n_leaves + 1, np.int64)
         kernels.group_block(
-            tree.nodes, codes.codes, codes.lower, codes.upper, X, Z, first, paths.start, paths.column, leaf[rows],
+            tree.nodes, codes.codes, codes.lower, codes.upper, X, Z, first, paths.start, paths.column, leaf[None],
             order, values, start,
         )  # fmt: skip
         return LeafRows(first, start, order, values)
@@ -146,13 +146,14 @@ def _sparse_rows(
     features, place = np.unique(tree.feature, return_inverse=True)
     nodes, column = tree.nodes._replace(feature=place.astype(np.int32)), np.searchsorted(features, paths.column)
     order, values = LeafRows.lent(len(leaf), paths, space)
-    parts = tiles(block.start, block.stop, len(features))
+    parts, split = tiles(block.start, block.stop, len(features)), starts([len(tree.feature)])
     part = np.empty((0, 0))
     for rows in parts:
         part = X.dense(features, rows)
-        kernels.route_tree(nodes, part, leaf[rows.start - block.start : rows.stop - block.start])
+        own = leaf[None, rows.start - block.start : rows.stop - block.start]
+        kernels.route(nodes, split, part, 0, len(part), own)
     start = np.empty(tree.n_leaves + 1, np.int64)
-    kernels.group_rows(leaf, order, start)
+    kernels.group_rows(leaf[None], 0, 0, len(leaf), order, start)
     at = start[:-1].copy()
     for rows in parts:
         part = X.dense(features, rows) if len(parts) > 1 else part

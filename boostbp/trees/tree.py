@@ -122,15 +122,17 @@ class Tree:
         -------
         (rows,) int32
         """
-        leaf = np.empty(len(X), np.int32)
+        leaf = np.empty((1, len(X)), np.int32)
+        split = starts([len(self.feature)])
         if not isinstance(X, Sparse):
-            kernels.route_tree(self.nodes, X, leaf)
-            return leaf
+            kernels.route(self.nodes, split, X, 0, len(X), leaf)
+            return leaf[0]
         features, place = np.unique(self.feature, return_inverse=True)
         nodes = self.nodes._replace(feature=place.astype(np.int32))
         for rows in tiles(0, len(X), len(features)):
-            kernels.route_tree(nodes, X.dense(features, rows), leaf[rows])
-        return leaf
+            part = X.dense(features, rows)
+            kernels.route(nodes, split, part, 0, len(part), leaf[:, rows])
+        return leaf[0]
 
     def path_features(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Numeric features on the way from the root to each leaf, each once, ascending.

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba import njit
 
 from boostbp.trees.kernels import cache
-from boostbp.trees.kernels.records import exact
+from boostbp.trees.warmup import PARTS
 
 PACKAGE = Path(cache.__file__).parents[2]
 
@@ -23,7 +24,9 @@ def twice(x):
 
 def fresh():
     """The loop as a new process has it: compiled for nothing."""
-    return exact(twice)
+    loop = njit(twice)
+    loop._cache = cache.KernelCache(twice)
+    return loop
 
 
 @pytest.fixture
@@ -186,15 +189,25 @@ print(sum(issubclass(one.category, RuntimeWarning) and "NUMBA_CACHE_DIR" in str(
 """
 
 
-def run(code, package, **environment):
-    """Lines that a process prints whose boostbp is a copy, without a cache folder of its own."""
+def start(code, package, **environment):
+    """A process whose boostbp is a copy, without a cache folder of its own."""
     env = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
     env |= {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_OPT": "0"} | environment
     indented = "\n".join(f"    {line}" for line in code.strip().splitlines())
     command = [sys.executable, "-c", WARNED.format(code=indented)]
-    done = subprocess.run(command, env=env, cwd=package.parent, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=env, cwd=package.parent, **pipes)
+
+
+def words(process):
+    """What a process prints before it ends well; the last is how often it was warned that nothing is kept."""
+    printed, said = process.communicate(timeout=1200)
+    assert process.returncode == 0, said
+    return printed.split()
+
+
+def run(code, package, **environment):
+    return words(start(code, package, **environment))
 
 
 @pytest.fixture
@@ -229,8 +242,9 @@ import numpy as np
 home = os.environ["HOME"]
 if hasattr(os, "geteuid") and os.geteuid() == 0 and home.endswith("file"):
     os.seteuid(65534)  # no mode of a folder holds the administrator back
-kernels.frames(np.ones((1, 4)), 0.0)
-print(sum(kernels.frames.stats.cache_hits.values()), kernels.frames.stats.cache_path is not None)
+kernels.frames(np.ones((1, 4)), 0.0, np.empty((1, 4)))
+stats = kernels.frames.dispatcher.stats
+print(sum(stats.cache_hits.values()), stats.cache_path is not None)
 """
 
 
@@ -248,3 +262,15 @@ def test_a_file_system_that_takes_no_byte_costs_one_warning(package):
     pytest.importorskip("resource")
     code = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n" + FRAMES
     assert run(code, package, HOME=str(package)) == ["0", "True", "1"]
+
+
+def test_two_processes_warm_up_at_once(package):
+    code = "import boostbp\nprint(boostbp.warmup().compiled)"
+    both = [start(code, package, HOME=str(package)) for _ in range(2)]
+    n_loops = len([loop for loops in PARTS.values() for loop in loops])
+    compiled = [words(process) for process in both]
+    assert [warned for _, warned in compiled] == ["0", "0"]
+    assert int(compiled[0][0]) + int(compiled[1][0]) >= n_loops
+    beside = package / "trees" / "kernels" / "__pycache__"
+    assert len(list(beside.iterdir())) == n_loops
+    assert run(code, package, HOME=str(package)) == ["0", "0"]

@@ -18,14 +18,14 @@ def grouped(tree, X, first=0, last=None):
     """Leaf of each row from `first` on, and the rows of each leaf, by codes."""
     last = len(X) if last is None else last
     codes = Codes.of(X)
-    leaf, order = np.empty(last - first, np.uint8), np.empty(last - first, np.uint16)
+    leaf, order = np.empty((1, len(X)), np.uint8), np.empty(last - first, np.uint16)
     start, column = tree.path_features()
     values = np.empty((last - first) * max(1, len(column)))
     row_start = np.empty(tree.n_leaves + 1, np.int64)
     kernels.group_block(
         tree.nodes, codes.codes, codes.lower, codes.upper, X, X, first, start, column, leaf, order, values, row_start
     )
-    return leaf, [first + order[a:b] for a, b in pairwise(row_start)], values
+    return leaf[0, first:last], [first + order[a:b] for a, b in pairwise(row_start)], values
 
 
 @given(

@@ -15,8 +15,8 @@ from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian
 from boostbp.trees.kernels.fitting import fit_trees
 from boostbp.trees.kernels.grouping import encode, group_block, group_paths, group_rows
 from boostbp.trees.kernels.kept import factor_trees, refit_trees
-from boostbp.trees.kernels.records import Leaves, Nodes, largest
-from boostbp.trees.kernels.routing import paths_of, route, route_tree
+from boostbp.trees.kernels.records import Leaves, Nodes
+from boostbp.trees.kernels.routing import paths_of, route
 from boostbp.trees.kernels.solving import move_to_frame, solve_leaves
 from boostbp.trees.kernels.sums import frames, leaf_ranges, leaf_sums
 
@@ -34,7 +34,6 @@ __all__ = [
     "group_paths",
     "group_rows",
     "jacobian",
-    "largest",
     "leaf_ranges",
     "leaf_sums",
     "move_to_frame",
@@ -42,6 +41,5 @@ __all__ = [
     "pull_back",
     "refit_trees",
     "route",
-    "route_tree",
     "solve_leaves",
 ]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from boostbp.trees.kernels.entry import BOOL, INT, LEAF, LEAVES, MATRIX, exact, written
 from boostbp.trees.kernels.evaluation import _falls_back
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, exact, inner
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, inner, leaf_at
 
 __all__ = ["pull_back"]
 
@@ -18,9 +19,12 @@ MOST, LEAST = 2048, 256  # rows of a block; fewer where columns are many
 CELLS = 1 << 20  # of a block
 
 
-@exact
+@exact(LEAVES, LEAF, MATRIX, BOOL, MATRIX, INT, INT, written("f8", 2))
 def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
-    """Write ``J' G`` of rows ``begin .. end - 1`` to `out`, (rows, columns), for `G`, (rows, outputs)."""
+    """Write ``J' G`` of rows ``begin .. end - 1`` to `out`, (rows, columns), for `G`, (rows, outputs).
+
+    `leaf` is leaf numbers of (trees, rows).
+    """
     n_columns, n_trees = Z.shape[1], len(leaves.tree_degree)
     most = min(end - begin, max(LEAST, min(MOST, CELLS // max(1, n_columns))))
     z, total = np.empty((n_columns, most)), np.empty((n_columns, most))
@@ -31,12 +35,11 @@ def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
     row_start = np.empty(most_leaves + 1, np.int64)
     for top in range(begin, end, most):
         n_rows = min(most, end - top)
-        _transpose(Z[top : top + n_rows].T, z)
-        total[:, :n_rows] = 0.0
+        _take_columns(Z, top, n_rows, z, total)
         for tree in range(n_trees):
             first, n_outputs = leaves.tree_output[tree, 0], leaves.tree_output[tree, 1]
             n_leaves = leaves.tree_leaf[tree + 1] - leaves.tree_leaf[tree]
-            _group(leaf[tree, top : top + n_rows], n_leaves, row_start, order)
+            _group(leaf, tree, top, n_rows, n_leaves, row_start, order)
             g = G[top : top + n_rows, first : first + n_outputs]
             for number in range(n_leaves):
                 rows = order[row_start[number] : row_start[number + 1]]
@@ -44,30 +47,32 @@ def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
                     _pull_one(leaves, tree, number, rows, z, clip, g[:, 0], rows_g, near, total)
                 else:
                     _pull_several(leaves, tree, number, rows, z, clip, g, total)
-        _transpose(total[:, :n_rows].T, out[top : top + n_rows])
+        for i in range(n_rows):
+            for j in range(n_columns):
+                out[top + i, j] = total[j, i]
 
 
 @inner
-def _transpose(source, out):
-    """Copy `source`, whose columns lie in one piece, into `out`, whose rows do."""
-    for i in range(source.shape[0]):
-        row, to = source[i], out[i]
-        for j in range(len(row)):
-            to[j] = row[j]
+def _take_columns(Z, top, n_rows, z, total):
+    """Write rows from `top` on into `z`, (columns, rows), and zeros into `total`."""
+    for j in range(Z.shape[1]):
+        for i in range(n_rows):
+            z[j, i] = Z[top + i, j]
+            total[j, i] = 0.0
 
 
 @inner
-def _group(leaf, n_leaves, row_start, order):
+def _group(leaf, tree, top, n_rows, n_leaves, row_start, order):
     """Sort rows by leaf: leaf ``l`` has rows ``order[row_start[l]:row_start[l + 1]]``, in their order."""
     row_start[: n_leaves + 1] = 0
-    for row in range(len(leaf)):
-        row_start[np.uint64(leaf[row])] += 1
+    for row in range(n_rows):
+        row_start[np.uint64(leaf_at(leaf, tree, top + row))] += 1
     before = 0
     for number in range(n_leaves + 1):
         before += row_start[number]
         row_start[number] = before
-    for row in range(len(leaf) - 1, -1, -1):
-        number = np.uint64(leaf[row])
+    for row in range(n_rows - 1, -1, -1):
+        number = np.uint64(leaf_at(leaf, tree, top + row))
         row_start[number] -= 1
         order[np.uint64(row_start[number])] = row
 

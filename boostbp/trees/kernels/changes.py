@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from boostbp.trees.kernels.entry import BOOL, INT, INT64S, LEAF, LEAVES, MATRIX, NODES, exact, written
 from boostbp.trees.kernels.evaluation import _falls_back, _standardised
-from boostbp.trees.kernels.records import exact, inner
+from boostbp.trees.kernels.records import inner, leaf_at
 from boostbp.trees.kernels.routing import goes_left
 
 __all__ = ["changes"]
@@ -21,6 +22,13 @@ def _where_parted(nodes, first, a, b):
         if left != goes_left(nodes, i, b):
             return nodes.feature[i]
         node = nodes.left[i] if left else nodes.right[i]
+
+
+@inner
+def _switched(ZA, ZB, row, column):
+    """Whether a value is missing in one of two rows."""
+    a, b = ZA[row, column], ZB[row, column]
+    return (a != a) != (b != b)
 
 
 @inner
@@ -74,13 +82,13 @@ def _add_within(leaves, number, share, ZA, ZB, row, clip, degree, n_outputs, out
     return total
 
 
-@exact
+@exact(NODES, INT64S, LEAVES, BOOL, LEAF, LEAF, *[MATRIX] * 4, INT, INT, *[written("f8", 3)] * 2)
 def changes(nodes, tree_split, leaves, clip, leaf_a, leaf_b, A, B, ZA, ZB, begin, end, smooth, jump):
     """Tell apart the change of a forest's output from rows `A` to rows `B`.
 
     Parameters
     ----------
-    leaf_a, leaf_b : (trees, rows)
+    leaf_a, leaf_b : leaf numbers of (trees, rows)
         Their leaves.
     ZA, ZB : (rows, columns)
         The columns of the basis.
@@ -92,13 +100,14 @@ def changes(nodes, tree_split, leaves, clip, leaf_a, leaf_b, A, B, ZA, ZB, begin
         a leaf of the library's own regressions fell back for a missing value: in equal parts at
         its features that are missing in one of the rows.
     """
+    none, one_output = np.int64(0), np.int64(1)  # bare numbers are types, compiled for once more
     for tree in range(len(leaves.tree_degree)):
         first = leaves.tree_output[tree, 0]
         n_outputs = leaves.tree_output[tree, 1]
         degree = leaves.tree_degree[tree]
         for row in range(begin, end):
-            a = leaves.tree_leaf[tree] + np.int64(leaf_a[tree, row])
-            b = leaves.tree_leaf[tree] + np.int64(leaf_b[tree, row])
+            a = leaves.tree_leaf[tree] + leaf_at(leaf_a, tree, row)
+            b = leaves.tree_leaf[tree] + leaf_at(leaf_b, tree, row)
             if a != b:
                 feature = _where_parted(nodes, tree_split[tree], A[row], B[row])
                 for output in range(n_outputs):
@@ -110,10 +119,14 @@ def changes(nodes, tree_split, leaves, clip, leaf_a, leaf_b, A, B, ZA, ZB, begin
                     jump[row, first + output, feature] += rest
                 continue
             if _falls_back(leaves, a, ZA, row) != _falls_back(leaves, a, ZB, row):  # native leaves: one output
-                rest = _value(leaves, a, ZB, row, clip, degree, 1, 0) - _value(leaves, a, ZA, row, clip, degree, 1, 0)
-                columns = leaves.column[leaves.start[a] : leaves.start[a + 1]]
-                switched = columns[np.isnan(ZA[row][columns]) != np.isnan(ZB[row][columns])]
-                jump[row, first][switched] += rest / len(switched)
+                rest = _value(leaves, a, ZB, row, clip, degree, one_output, none)
+                rest -= _value(leaves, a, ZA, row, clip, degree, one_output, none)
+                n_switched = 0
+                for j in range(leaves.start[a], leaves.start[a + 1]):
+                    n_switched += _switched(ZA, ZB, row, leaves.column[j])
+                for j in range(leaves.start[a], leaves.start[a + 1]):
+                    if _switched(ZA, ZB, row, leaves.column[j]):
+                        jump[row, first, leaves.column[j]] += rest / n_switched
                 continue
             for output in range(n_outputs):
                 out = smooth[row, first + output]

@@ -8,7 +8,8 @@ Standardised, a value is ``u = (z - center) * inv_scale``, 0 if missing; `zero` 
 
 from __future__ import annotations
 
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact, inner
+from boostbp.trees.kernels.entry import INT, INT32S, INT64S, MATRIX, VECTOR, exact, written
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, inner
 
 __all__ = [
     "add_moments",
@@ -23,6 +24,11 @@ __all__ = [
 ]
 
 
+# Compressed columns of a sparse input; some columns, how they are standardised, what their zeros become.
+ENTRIES = INT32S, INT32S, VECTOR
+STANDARDISED = INT32S, MATRIX, VECTOR
+
+
 @inner
 def _see(z, w, sums):
     sums[4] += w
@@ -35,7 +41,7 @@ def _see(z, w, sums):
     sums[2] += w * z
 
 
-@exact
+@exact(MATRIX, VECTOR, written("f8", 2))
 def column_sums(Z, weight, sums):
     """Add to the sums of each column, (columns, 6).
 
@@ -47,7 +53,7 @@ def column_sums(Z, weight, sums):
                 _see(Z[row, j], weight[row], sums[j])
 
 
-@exact
+@exact(*ENTRIES, VECTOR, written("f8", 2))
 def column_sums_sparse(indptr, indices, data, weight, sums):
     """See `column_sums`."""
     for j in range(len(sums)):
@@ -62,7 +68,7 @@ def _standardised(z, frame):
     return u if u == u else 0.0
 
 
-@exact
+@exact(MATRIX, VECTOR, MATRIX, written("f8", 1))
 def column_squares(Z, weight, frame, out):
     """Add ``sum(weight * u^2)`` of each column."""
     for row in range(len(Z)):
@@ -71,7 +77,7 @@ def column_squares(Z, weight, frame, out):
                 out[j] += weight[row] * _standardised(Z[row, j], frame[j]) ** 2
 
 
-@exact
+@exact(*ENTRIES, VECTOR, MATRIX, written("f8", 1))
 def column_squares_sparse(indptr, indices, data, weight, frame, out):
     """See `column_squares`."""
     for j in range(len(out)):
@@ -83,7 +89,7 @@ def column_squares_sparse(indptr, indices, data, weight, frame, out):
 # The four that follow spell out their inner loop: a view of a row for each number would take ten times as long.
 
 
-@exact
+@exact(MATRIX, *STANDARDISED, MATRIX, written("f8", 2))
 def add_products(Z, column, frame, zero, V, out):
     """Add ``(U - zero) @ V`` to `out`, (rows, outputs)."""
     for row in range(len(Z)):
@@ -95,7 +101,7 @@ def add_products(Z, column, frame, zero, V, out):
                     out[row, k] += factor * V[j, k]
 
 
-@exact
+@exact(*ENTRIES, *STANDARDISED, MATRIX, written("f8", 2))
 def add_products_sparse(indptr, indices, data, column, frame, zero, V, out):
     """See `add_products`."""
     for j in range(len(column)):
@@ -106,7 +112,7 @@ def add_products_sparse(indptr, indices, data, column, frame, zero, V, out):
                     out[indices[entry], k] += factor * V[j, k]
 
 
-@exact
+@exact(MATRIX, *STANDARDISED, MATRIX, written("f8", 2))
 def add_moments(Z, column, frame, zero, G, out):
     """Add ``(U - zero)' @ G`` to `out`, (columns, outputs)."""
     for row in range(len(Z)):
@@ -118,7 +124,7 @@ def add_moments(Z, column, frame, zero, G, out):
                     out[j, k] += factor * G[row, k]
 
 
-@exact
+@exact(*ENTRIES, *STANDARDISED, MATRIX, written("f8", 2))
 def add_moments_sparse(indptr, indices, data, column, frame, zero, G, out):
     """See `add_moments`."""
     for j in range(len(column)):
@@ -129,7 +135,7 @@ def add_moments_sparse(indptr, indices, data, column, frame, zero, G, out):
                     out[j, k] += factor * G[indices[entry], k]
 
 
-@exact
+@exact(*ENTRIES, INT64S, INT, INT, written("f8", 2))
 def fill(indptr, indices, data, columns, begin, end, out):
     """Write some columns of rows ``begin .. end - 1`` into `out`, (rows, columns), which is zero."""
     for place in range(len(columns)):

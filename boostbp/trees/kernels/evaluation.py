@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, TILE, UPPER, exact, inner
+from boostbp.trees.kernels.entry import BOOL, INT, INT32S, INT64S, LEAF, LEAVES, MATRIX, ORDER, VECTOR, exact, written
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, TILE, UPPER, inner, leaf_at
 
 __all__ = ["add_leaf", "add_values", "evaluate", "jacobian"]
 
@@ -32,15 +33,14 @@ def add_leaf(values, at, n, path, k, degree, frame, weight, w0, m, total):
             total[i] += term if u == u else 0.0
 
 
-@exact
+@exact(INT64S, ORDER, INT, INT32S, VECTOR, INT, MATRIX, VECTOR, written("f8", 2))
 def add_values(row_start, order, first_row, path_start, grouped, degree, frame, weight, out):
     """Add the values of training rows grouped by leaf to `out`, (outputs, rows)."""
     m = len(out)
     total = np.empty(BLOCK)
-    w0 = 0
-    at = 0
+    w0 = at = np.int64(0)  # a bare 0 is a type of its own, for which what is called is compiled once more
     for leaf in range(len(row_start) - 1):
-        path, begin, end = path_start[leaf], row_start[leaf], row_start[leaf + 1]
+        path, begin, end = np.int64(path_start[leaf]), row_start[leaf], row_start[leaf + 1]
         k = path_start[leaf + 1] - path
         values = grouped[at : at + k * (end - begin)].reshape(k, end - begin)
         at += values.size
@@ -80,9 +80,9 @@ def _falls_back(leaves, leaf, Z, row):
     return False
 
 
-@exact
+@exact(LEAVES, LEAF, MATRIX, BOOL, INT, INT, written("f8", 2))
 def evaluate(leaves, leaf, Z, clip, begin, end, out):
-    """Add the forest's values to `out`, (rows, outputs); `leaf` is (trees, rows)."""
+    """Add the forest's values to `out`, (rows, outputs); `leaf` is leaf numbers of (trees, rows)."""
     n_trees = len(leaves.tree_degree)
     for top in range(begin, end, TILE):
         last = min(top + TILE, end)
@@ -91,7 +91,7 @@ def evaluate(leaves, leaf, Z, clip, begin, end, out):
             n_outputs = leaves.tree_output[tree, 1]
             degree = leaves.tree_degree[tree]
             for row in range(top, last):
-                number = leaves.tree_leaf[tree] + np.int64(leaf[tree, row])
+                number = leaves.tree_leaf[tree] + leaf_at(leaf, tree, row)
                 if _falls_back(leaves, number, Z, row):
                     out[row, first] += leaves.fallback[number]
                     continue
@@ -136,7 +136,7 @@ def _slope_scales(z, frame, clip):
     return frame[INV_SCALE], 2.0 * u * frame[INV_SCALE]
 
 
-@exact
+@exact(LEAVES, LEAF, MATRIX, BOOL, INT, INT, written("f8", 3))
 def jacobian(leaves, leaf, Z, clip, begin, end, out):
     """Add the Jacobian to `out`, (rows, outputs, columns)."""
     n_trees = len(leaves.tree_degree)
@@ -147,7 +147,7 @@ def jacobian(leaves, leaf, Z, clip, begin, end, out):
             n_outputs = leaves.tree_output[tree, 1]
             degree = leaves.tree_degree[tree]
             for row in range(top, last):
-                number = leaves.tree_leaf[tree] + np.int64(leaf[tree, row])
+                number = leaves.tree_leaf[tree] + leaf_at(leaf, tree, row)
                 if _falls_back(leaves, number, Z, row):
                     continue
                 path = leaves.start[number]

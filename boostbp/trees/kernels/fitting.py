@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT32S, INT64S, LEAF_OUT, MATRIX, NODES, exact, read, written
 from boostbp.trees.kernels.evaluation import add_values
 from boostbp.trees.kernels.grouping import group, sides
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact, inner, largest
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, inner, largest
 from boostbp.trees.kernels.solving import move_to_frame, solve_leaves
 from boostbp.trees.kernels.sums import frame_of, leaf_ranges, leaf_sums
 
@@ -40,7 +41,11 @@ def _add_ranges(ranges, others):
         ranges[i, 3] += others[i, 3]
 
 
-@exact
+@exact(
+    NODES, INT64S, INT32S, INT32S, read("u1", 2), *[MATRIX] * 4, INT, *[MATRIX] * 2,
+    FLOAT, BOOL, BOOL, FLOAT, INT, written("u2", 1), written("f8", 1), written("f8", 2), written("f8", 1), LEAF_OUT,
+    written("f8", 2),
+)  # fmt: skip
 def fit_trees(
     nodes, tree_split, start, column, codes, lower, upper, X, Z, degree, grad, hess,
     penalty, penalize_constant, standardize, learning_rate, block_rows, order, values, frame, weight, leaf, out,
@@ -62,7 +67,7 @@ def fit_trees(
         Scratch.
     frame : (path columns, 4), weight : (terms,) float64, written
         Of the leaves of all trees; see `Leaves`.
-    leaf : (trees, rows), any integer type, written
+    leaf : leaf numbers of (trees, rows), written
     out : (trees, rows) float64, added to
     """
     n_rows, most = len(X), largest(start)
@@ -70,8 +75,8 @@ def fit_trees(
     scratch = np.empty((2, block_rows), np.uint16)
     flat_scale = 0.0 if standardize else 1.0
     unit = len(hess) == 1 and _is_one(hess[0])
-    first_leaf = 0
-    w0 = 0
+    first_leaf = w0 = np.int64(0)  # a bare number is a type of its own, for which what is called is compiled once more
+    one_output = np.int64(1)
     for tree in range(len(tree_split) - 1):
         first, last = tree_split[tree], tree_split[tree + 1]
         n_leaves = last - first + 1
@@ -90,7 +95,7 @@ def fit_trees(
             stop = min(top + block_rows, n_rows)
             rows, near = order[top:stop], values[top * most : stop * most]
             group(
-                nodes, first, to, codes, X, Z, top, paths, columns, scratch, leaf[tree, top:stop], rows, near,
+                nodes, first, to, codes, X, Z, top, paths, columns, scratch, leaf, tree, rows, near,
                 row_start[block],
             )  # fmt: skip
             leaf_ranges(row_start[block], rows, top, paths, near, h, ranges if block == 0 else of_block)
@@ -120,9 +125,9 @@ def fit_trees(
             if block > 0:
                 _add(gram, a)
                 _add(w, b)
-        solve_leaves(paths, degree, 1, gram, w, penalty, penalize_constant, learning_rate)
+        solve_leaves(paths, degree, one_output, gram, w, penalty, penalize_constant, learning_rate)
         if not standardize:
-            move_to_frame(paths, degree, 1, own, w)
+            move_to_frame(paths, degree, one_output, own, w)
         for block in range(n_blocks):
             top = block * block_rows
             rows, near = order[top : top + block_rows], values[top * most : (top + block_rows) * most]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import exact, inner
+from boostbp.trees.kernels.entry import INT, INT32S, INT64S, LEAF, LEAF_OUT, MATRIX, NODES, ORDER, exact, read, written
+from boostbp.trees.kernels.records import inner, leaf_at, put_leaf
 from boostbp.trees.kernels.routing import goes_left, sends_left
 
 __all__ = ["encode", "group", "group_block", "group_paths", "group_rows", "partition", "sides"]
@@ -19,7 +20,7 @@ RIGHT, LEFT, ASK = 0, 1, 2
 ENCODED = 512  # rows that are encoded at once, column by column
 
 
-@exact
+@exact(MATRIX, MATRIX, written("u1", 2), written("f8", 2), written("f8", 2))
 def encode(X, cuts, codes, lower, upper):
     """Write the codes of `X`, (features, rows), and the ends of each bucket.
 
@@ -65,7 +66,7 @@ def sides(nodes, first, last, lower, upper):
 
 
 @inner
-def partition(nodes, first, to, codes, X, top, scratch, leaf, order, row_start):
+def partition(nodes, first, to, codes, X, top, scratch, leaf, tree, order, row_start):
     """Group the rows from `top` on by leaf, split by split.
 
     Parameters
@@ -75,7 +76,8 @@ def partition(nodes, first, to, codes, X, top, scratch, leaf, order, row_start):
     to : (splits, 256) uint8
         From `sides`.
     scratch : (2, at least rows) uint16
-    leaf : (rows,), any integer type, written
+    leaf : leaf numbers of (trees, rows)
+        Leaves of the rows under `tree` are written.
     order : (rows,) uint16, written
         Leaf ``l`` has rows ``top + order[row_start[l]:row_start[l + 1]]``, in their order.
     row_start : (leaves + 1,) int64, written
@@ -125,28 +127,28 @@ def partition(nodes, first, to, codes, X, top, scratch, leaf, order, row_start):
         rows, to_leaf = sorted_rows[begin_of[number] : begin_of[number] + n], order[row_start[number] :]
         for i in range(n):
             to_leaf[i] = rows[i]
-            leaf[rows[i]] = number
+            put_leaf(leaf, tree, top + np.int64(rows[i]), number)
         row_start[number + 1] += row_start[number]
 
 
-@exact
-def group_rows(leaf, order, start):
-    """Write rows sorted by leaf, in row order within a leaf, to `order`; the first place of each leaf to `start`."""
+@exact(LEAF, INT, INT, INT, written("u2", 1), written("i8", 1))
+def group_rows(leaf, tree, top, n_rows, order, start):
+    """Write `n_rows` rows from `top` on, sorted by leaf, to `order`; the first place of each leaf to `start`."""
     n_leaves = len(start) - 1
     for i in range(n_leaves + 1):
         start[i] = 0
-    for row in range(len(leaf)):
-        start[np.int64(leaf[row]) + 1] += 1
+    for row in range(n_rows):
+        start[leaf_at(leaf, tree, top + row) + 1] += 1
     for i in range(n_leaves):
         start[i + 1] += start[i]
     at = start[:-1].copy()
-    for row in range(len(leaf)):
-        number = np.int64(leaf[row])
+    for row in range(n_rows):
+        number = leaf_at(leaf, tree, top + row)
         order[at[number]] = row
         at[number] += 1
 
 
-@exact
+@exact(ORDER, INT64S, INT32S, INT32S, MATRIX, INT, INT, written("i8", 1), written("f8", 1))
 def group_paths(order, row_start, path_start, column, Z, begin, end, at, values):
     """Copy path columns of rows sorted by leaf: of each leaf its columns one after the other, each (rows of the leaf,).
 
@@ -178,16 +180,21 @@ def group_paths(order, row_start, path_start, column, Z, begin, end, at, values)
 
 
 @inner
-def group(nodes, first, to, codes, X, Z, top, path_start, column, scratch, leaf, order, values, row_start):
+def group(nodes, first, to, codes, X, Z, top, path_start, column, scratch, leaf, tree, order, values, row_start):
     """`partition` and `group_paths` of one block."""
-    partition(nodes, first, to, codes, X, top, scratch, leaf, order, row_start)
+    partition(nodes, first, to, codes, X, top, scratch, leaf, tree, order, row_start)
     at = row_start[:-1].copy()
-    group_paths(order, row_start, path_start, column, Z[top : top + len(order)], 0, len(order), at, values)
+    begin = np.int64(0)  # a bare 0 is a type of its own, for which what is called would be compiled once more
+    group_paths(order, row_start, path_start, column, Z[top : top + len(order)], begin, len(order), at, values)
 
 
-@exact
+@exact(
+    NODES, read("u1", 2), *[MATRIX] * 4, INT, INT32S, INT32S, LEAF_OUT, written("u2", 1), written("f8", 1),
+    written("i8", 1),
+)  # fmt: skip
 def group_block(nodes, codes, lower, upper, X, Z, top, path_start, column, leaf, order, values, row_start):
     """Group one block of rows by the leaves of one tree; see `group`."""
-    to = sides(nodes, 0, len(nodes.feature), lower, upper)
+    first = tree = np.int64(0)  # as in `group`
+    to = sides(nodes, first, len(nodes.feature), lower, upper)
     scratch = np.empty((2, len(order)), np.uint16)
-    group(nodes, 0, to, codes, X, Z, top, path_start, column, scratch, leaf, order, values, row_start)
+    group(nodes, first, to, codes, X, Z, top, path_start, column, scratch, leaf, tree, order, values, row_start)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT32S, INT64S, LEAF, MATRIX, VECTOR, exact, written
 from boostbp.trees.kernels.evaluation import add_leaf
 from boostbp.trees.kernels.grouping import group_rows
-from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, exact, fast, inner, largest
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, fast, inner, largest
 from boostbp.trees.kernels.solving import factor, move_leaf, solve_factored
 from boostbp.trees.kernels.sums import add_sums, gather, scratch
 
@@ -26,13 +27,13 @@ def _units(frame, path, k, standardize, center, scale, fill):
         fill[j] = 0.0 if standardize else frame[path + j, CENTER]
 
 
-@exact
+@exact(LEAF, INT64S, INT64S, INT32S, MATRIX, INT, VECTOR, MATRIX, FLOAT, BOOL, BOOL, written("f8", 1))
 def factor_trees(leaf, tree_leaf, start, column, Z, degree, hess, frame, penalty, penalize_constant, standardize, out):
     """Cholesky factor of each leaf's ``sum(hess phi phi') + penalty``, leaf after leaf, each (terms, terms).
 
     Parameters
     ----------
-    leaf : (trees, rows), any integer type
+    leaf : leaf numbers of (trees, rows)
     tree_leaf : (trees + 1,) first leaf of each tree
     start, column, frame : path columns of the leaves of all trees
     hess : (rows,) float64; empty: ones
@@ -43,16 +44,17 @@ def factor_trees(leaf, tree_leaf, start, column, Z, degree, hess, frame, penalty
     p = 1 + degree * most
     a, unused = np.empty((p, p)), np.empty(0)
     center, scale, fill = np.empty(most), np.empty(most), np.empty(most)
-    terms, weighted = scratch(p, 0)
+    none = np.int64(0)  # a bare 0 is a type of its own, for which what is called is compiled once more
+    terms, weighted = scratch(p, none)
     h, values = np.ones(BLOCK), np.empty((max(most, 1), BLOCK))
     order = np.empty(ROWS, np.uint16)
-    g0 = 0
+    g0 = none
     for tree in range(len(tree_leaf) - 1):
         tree_g0 = g0
         row_start = np.empty(tree_leaf[tree + 1] - tree_leaf[tree] + 1, np.int64)
         for top in range(0, len(Z), ROWS):
-            rows = leaf[tree, top : top + ROWS]
-            group_rows(rows, order, row_start)
+            n_rows = min(ROWS, len(Z) - top)
+            group_rows(leaf, tree, top, n_rows, order, row_start)
             g0 = tree_g0
             for number in range(tree_leaf[tree], tree_leaf[tree + 1]):
                 path, own = start[number], number - tree_leaf[tree]
@@ -60,15 +62,16 @@ def factor_trees(leaf, tree_leaf, start, column, Z, degree, hess, frame, penalty
                 _units(frame, path, k, standardize, center, scale, fill)
                 for block in range(row_start[own], row_start[own + 1], BLOCK):
                     n = min(BLOCK, row_start[own + 1] - block)
-                    gather(Z, order, top, block, n, column, path, k, values, 0)
-                    unit = True
+                    gather(Z, order, top, block, n, column, path, k, values, none)
+                    different = 0
                     if len(hess) > 0:
                         for i in range(n):
                             h[i] = hess[top + order[block + i]]
-                            unit &= h[i] == 1.0
+                            different += h[i] != 1.0
                     add_sums(
-                        values, 0, n, 0, k, degree, center, scale, fill, h, unit, terms, weighted, 0, out, g0, unused, 0
-                    )
+                        values, none, n, none, k, degree, center, scale, fill, h, different == 0, terms, weighted, none,
+                        out, g0, unused, none,
+                    )  # fmt: skip
                 g0 += (1 + degree * k) ** 2
         g0 = tree_g0
         for number in range(tree_leaf[tree], tree_leaf[tree + 1]):
@@ -98,7 +101,10 @@ def _sum(t, n):
     return total
 
 
-@exact
+@exact(
+    LEAF, INT64S, INT64S, INT32S, MATRIX, INT, MATRIX, MATRIX, VECTOR, BOOL, FLOAT, written("f8", 1),
+    written("f8", 2),
+)  # fmt: skip
 def refit_trees(
     leaf, tree_leaf, start, column, Z, degree, grad, frame, factors, standardize, learning_rate, weight, out
 ):  # fmt: skip
@@ -119,14 +125,14 @@ def refit_trees(
     values, t, u, total = np.empty((max(most, 1), BLOCK)), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     order = np.empty(ROWS, np.uint16)
     once = len(Z) <= ROWS
-    g0 = 0
-    w0 = 0
+    none, one_output = np.int64(0), np.int64(1)  # as in `factor_trees`
+    g0 = w0 = none
     for tree in range(len(tree_leaf) - 1):
         first, last = tree_leaf[tree], tree_leaf[tree + 1]
         row_start = np.empty(last - first + 1, np.int64)
         tree_w0 = w0
         for top in range(0, len(Z), ROWS):
-            group_rows(leaf[tree, top : top + ROWS], order, row_start)
+            group_rows(leaf, tree, top, min(ROWS, len(Z) - top), order, row_start)
             w0 = tree_w0
             for number in range(first, last):
                 path, own = start[number], number - first
@@ -134,7 +140,7 @@ def refit_trees(
                 _units(frame, path, k, standardize, center, scale, fill)
                 for block in range(row_start[own], row_start[own + 1], BLOCK):
                     n = min(BLOCK, row_start[own + 1] - block)
-                    gather(Z, order, top, block, n, column, path, k, values, 0)
+                    gather(Z, order, top, block, n, column, path, k, values, none)
                     of_block, rows = grad[tree, top:], order[block : block + n]
                     for i in range(n):
                         t[i] = -of_block[rows[i]]
@@ -153,22 +159,22 @@ def refit_trees(
         for number in range(first, last):
             k = start[number + 1] - start[number]
             p = 1 + degree * k
-            solve_factored(factors[g0 : g0 + p * p].reshape(p, p), weight, w0, p, 1, learning_rate)
+            solve_factored(factors[g0 : g0 + p * p].reshape(p, p), weight, w0, p, one_output, learning_rate)
             if not standardize:
-                move_leaf(frame, start[number], k, degree, 1, weight, w0)
+                move_leaf(frame, start[number], k, degree, one_output, weight, w0)
             g0 += p * p
             w0 += p
         for top in range(0, len(Z), ROWS):
             if not once:
-                group_rows(leaf[tree, top : top + ROWS], order, row_start)
+                group_rows(leaf, tree, top, min(ROWS, len(Z) - top), order, row_start)
             w0 = tree_w0
             for number in range(first, last):
                 path, own = start[number], number - first
                 k = start[number + 1] - path
                 for block in range(row_start[own], row_start[own + 1], BLOCK):
                     n = min(BLOCK, row_start[own + 1] - block)
-                    gather(Z, order, top, block, n, column, path, k, values, 0)
-                    add_leaf(values, 0, n, path, k, degree, frame, weight, w0, 1, total)
+                    gather(Z, order, top, block, n, column, path, k, values, none)
+                    add_leaf(values, none, n, path, k, degree, frame, weight, w0, one_output, total)
                     of_block, rows = out[tree, top:], order[block : block + n]
                     for i in range(n):
                         of_block[rows[i]] += total[i]

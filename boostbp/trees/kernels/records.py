@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import njit
-from numba.core.compiler_lock import global_compiler_lock
-
-from boostbp.trees import forks
-from boostbp.trees.kernels.cache import KernelCache
 
 __all__ = [
     "BLOCK",
     "CENTER",
+    "ENTERED",
     "INV_SCALE",
     "LOWER",
     "TILE",
     "UPPER",
     "Leaves",
     "Nodes",
-    "exact",
     "fast",
     "inner",
     "largest",
+    "leaf_at",
+    "put_leaf",
 ]
 
 CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3
@@ -37,18 +36,8 @@ TILE = 128  # rows that pass all trees before the next rows come, so that they s
 # Every loop releases the interpreter lock, so that callers run row blocks or outputs in threads of their own. None is
 # handed on as a value, and some are called by compiled code alone: without the wrappers for the rest, a first call
 # compiles for an eighth less. Python has no way into `inner` and `fast` loops: calling one kills the process.
-_ENTERED: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-_INNER = _ENTERED | {"no_cpython_wrapper": True}
-forks.through(global_compiler_lock)  # held while another thread compiles: for seconds, but a fork does not hang then
-
-
-def exact(function: Callable[..., Any]) -> Any:
-    """Compile a loop that Python enters, and keep what is compiled for later processes."""
-    dispatcher = njit(**_ENTERED)(function)
-    dispatcher._cache = KernelCache(function)  # in the place where numba's ``cache=True`` puts its own
-    return dispatcher
-
-
+ENTERED: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_INNER = ENTERED | {"no_cpython_wrapper": True}
 inner = njit(**_INNER)
 # Always inlined: a compiled module carries its own copies of what it calls, which of them runs depends on the order
 # of loading, and copies that may reassociate sums need not agree in the last bit between a compiled and a cached run.
@@ -93,7 +82,33 @@ class Leaves(NamedTuple):
     fallback: Any
 
 
-@exact
+_LITTLE = sys.byteorder == "little"
+
+
+@inner
+def leaf_at(leaf, tree, row):
+    """Number of the leaf of a row under a tree, from the bytes of leaf numbers, (trees, rows, size)."""
+    size = leaf.shape[2]
+    if size == 1:
+        return np.int64(leaf[tree, row, 0])
+    number = np.int64(0)
+    for k in range(size):
+        number |= np.int64(leaf[tree, row, k if _LITTLE else size - 1 - k]) << (8 * k)
+    return number
+
+
+@inner
+def put_leaf(leaf, tree, row, number):
+    """Write the number of the leaf of a row under a tree; see `leaf_at`."""
+    size = leaf.shape[2]
+    if size == 1:
+        leaf[tree, row, 0] = number
+        return
+    for k in range(size):
+        leaf[tree, row, k if _LITTLE else size - 1 - k] = (number >> (8 * k)) & 255
+
+
+@inner
 def largest(start):
     """Size of the largest of the parts that `start` cuts an array into.
 

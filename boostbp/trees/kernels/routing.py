@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import TILE, exact, inner
+from boostbp.trees.kernels.entry import INT, INT64S, LEAF_OUT, MATRIX, NODES, exact, written
+from boostbp.trees.kernels.records import TILE, inner, put_leaf
 
-__all__ = [
-    "goes_left",
-    "paths_of",
-    "route",
-    "route_rows",
-    "route_tree",
-    "sends_left",
-]
+__all__ = ["goes_left", "paths_of", "route", "sends_left"]
 
 FEW = 16  # rows that are sooner led through the splits one by one than a flat copy of the tree is made
 
@@ -45,70 +39,60 @@ def _leaf_of_row(nodes, first, x):
         i = first + node
         node = nodes.left[i] if goes_left(nodes, i, x) else nodes.right[i]
         if node < 0:
-            return ~node
+            return np.int64(~node)
+
+
+# Numbers of a node in a flat tree. They have no sign: such indices need no check whether they count from the end.
+FEATURE, MISSING_LEFT, RIGHT, LEFT, WIDTH = np.uint32(0), np.uint32(1), np.uint32(2), np.uint32(3), np.uint32(4)
 
 
 @inner
-def _flat_tree(nodes, first, last):
+def _flatten(nodes, first, last, flat, threshold, todo):
     """A numeric tree in which leaves are splits that lead to themselves, so that every row takes as many steps.
 
-    Returns feature, threshold, missing_left and children (left, right, left, ...) of each node,
-    splits first, then leaves; and the number of steps to the deepest leaf. Numbers without a sign
-    are indices that need no check whether they count from the end.
+    Writes `WIDTH` numbers of each node, splits first, then leaves, into `flat`, and its `threshold`. Returns the number
+    of steps to the deepest leaf. `todo` is scratch: nodes, each followed by its depth.
     """
     n_splits = last - first
-    n_nodes = 2 * n_splits + 1
-    feature, threshold = np.zeros(n_nodes, np.uint32), np.zeros(n_nodes)
-    missing_left, child = np.zeros(n_nodes, np.uint32), np.empty(2 * n_nodes, np.uint32)
-    depth = np.zeros(n_nodes, np.int32)
-    for i in range(n_splits):
-        feature[i] = nodes.feature[first + i]
-        threshold[i] = nodes.threshold[first + i]
-        missing_left[i] = nodes.missing_left[first + i]
-        left, right = nodes.left[first + i], nodes.right[first + i]
-        child[2 * i] = left if left >= 0 else n_splits + ~left
-        child[2 * i + 1] = right if right >= 0 else n_splits + ~right
-    for i in range(n_splits, n_nodes):
-        child[2 * i] = i
-        child[2 * i + 1] = i
-    todo = np.zeros(n_nodes, np.int32)
-    n_todo = 1
-    steps = 0
+    for i in range(2 * n_splits + 1):
+        k = WIDTH * np.uint32(i)
+        if i < n_splits:
+            left, right = nodes.left[first + i], nodes.right[first + i]
+            flat[k + FEATURE] = nodes.feature[first + i]
+            flat[k + MISSING_LEFT] = nodes.missing_left[first + i]
+            flat[k + RIGHT] = right if right >= 0 else n_splits + ~right
+            flat[k + LEFT] = left if left >= 0 else n_splits + ~left
+            threshold[i] = nodes.threshold[first + i]
+        else:
+            flat[k + FEATURE] = 0
+            flat[k + MISSING_LEFT] = 0
+            flat[k + RIGHT] = i
+            flat[k + LEFT] = i
+            threshold[i] = 0.0
+    todo[0] = 0
+    todo[1] = 0
+    n_todo, steps = 1, 0
     while n_todo > 0:  # a parent need not come before its children
         n_todo -= 1
-        i = todo[n_todo]
-        steps = max(steps, depth[i])
-        if i < n_splits:
-            for c in (np.int32(child[2 * i]), np.int32(child[2 * i + 1])):
-                depth[c] = depth[i] + 1
-                todo[n_todo] = c
+        node, depth = todo[2 * n_todo], todo[2 * n_todo + 1]
+        steps = max(steps, np.int64(depth))
+        if node < n_splits:
+            for side in (RIGHT, LEFT):
+                todo[2 * n_todo] = flat[WIDTH * node + side]
+                todo[2 * n_todo + 1] = depth + 1
                 n_todo += 1
-    return feature, threshold, missing_left, child, steps
+    return steps
 
 
 @inner
-def _step(flat, X, top, n, at):
+def _step(flat, threshold, X, top, n, at):
     """Move `n` rows one split down. No jump in the code depends on a row."""
-    feature, threshold, missing_left, child, _ = flat
     for i in range(n):
         node = at[i]
-        value = X[top + i, feature[node]]
-        left = np.uint32(value <= threshold[node]) | (np.uint32(value != value) & missing_left[node])
-        at[i] = child[np.uint32(2) * node + np.uint32(1) - left]
-
-
-@inner
-def _walk(flat, X, begin, end, leaf):
-    """Write the leaves of rows ``begin .. end - 1`` into `leaf`."""
-    n_splits = len(flat[0]) // 2
-    at = np.empty(TILE, np.uint32)
-    for top in range(begin, end, TILE):
-        n = min(TILE, end - top)
-        at[:n] = 0
-        for _ in range(flat[4]):
-            _step(flat, X, top, n, at)
-        for i in range(n):
-            leaf[top + i] = at[i] - n_splits
+        k = WIDTH * node
+        value = X[top + i, flat[k + FEATURE]]
+        left = np.uint32(value <= threshold[node]) | (np.uint32(value != value) & flat[k + MISSING_LEFT])
+        at[i] = flat[k + RIGHT + left]
 
 
 @inner
@@ -119,34 +103,36 @@ def _is_numeric(nodes, first, last):
     return last > first
 
 
-@inner
-def route_rows(nodes, first, last, X, begin, end, leaf):
-    """Write the leaf of rows ``begin .. end - 1`` under the tree of splits ``first .. last - 1`` into `leaf`."""
-    if first == last:
-        leaf[begin:end] = 0
-    elif end - begin > FEW and _is_numeric(nodes, first, last):
-        _walk(_flat_tree(nodes, first, last), X, begin, end, leaf)
-    else:
-        for row in range(begin, end):
-            leaf[row] = _leaf_of_row(nodes, first, X[row])
-
-
-@exact
-def route_tree(nodes, X, leaf):
-    """Write the leaf of each row of `X` under one tree into `leaf`."""
-    route_rows(nodes, 0, len(nodes.feature), X, 0, len(X), leaf)
-
-
-@exact
+@exact(NODES, INT64S, MATRIX, INT, INT, LEAF_OUT)
 def route(nodes, tree_split, X, begin, end, leaf):
-    """Write the leaf of rows ``begin .. end - 1`` under each tree of a forest into `leaf`, (trees, rows)."""
-    for top in range(begin, end, 32 * TILE):
-        stop = min(top + 32 * TILE, end)
-        for tree in range(len(tree_split) - 1):
-            route_rows(nodes, tree_split[tree], tree_split[tree + 1], X, top, stop, leaf[tree])
+    """Write the leaf of rows ``begin .. end - 1`` under each tree of a forest into `leaf`, leaf numbers."""
+    n_trees = len(tree_split) - 1
+    most = np.int64(0)
+    for tree in range(n_trees):
+        most = max(most, tree_split[tree + 1] - tree_split[tree])
+    n_nodes = 2 * most + 1
+    flat, todo = np.empty(4 * n_nodes, np.uint32), np.empty(2 * n_nodes, np.uint32)
+    threshold, at = np.empty(n_nodes), np.empty(TILE, np.uint32)
+    for first_row in range(begin, end, 32 * TILE):
+        last_row = min(first_row + 32 * TILE, end)
+        for tree in range(n_trees):
+            first, last = tree_split[tree], tree_split[tree + 1]
+            if last_row - first_row <= FEW or not _is_numeric(nodes, first, last):
+                for row in range(first_row, last_row):
+                    put_leaf(leaf, tree, row, _leaf_of_row(nodes, first, X[row]) if last > first else 0)
+                continue
+            steps = _flatten(nodes, first, last, flat, threshold, todo)
+            for top in range(first_row, last_row, TILE):
+                n = min(TILE, last_row - top)
+                for i in range(n):
+                    at[i] = 0
+                for _ in range(steps):
+                    _step(flat, threshold, X, top, n, at)
+                for i in range(n):
+                    put_leaf(leaf, tree, top + i, np.int64(at[i]) - (last - first))
 
 
-@exact
+@exact(NODES, INT64S, INT, *[written("i4", 1)] * 2)
 def paths_of(nodes, tree_split, per_feature, start, column):
     """Columns on the path to each leaf of each tree, ascending.
 

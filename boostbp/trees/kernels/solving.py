@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact, inner, largest
+from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT32S, MATRIX, VECTOR, exact, written
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, inner, largest
 
 __all__ = ["factor", "move_leaf", "move_to_frame", "solve_factored", "solve_leaf", "solve_leaves"]
 
@@ -75,7 +76,7 @@ def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a)
     solve_factored(a, weight, w0, p, m, scale)
 
 
-@exact
+@exact(INT32S, INT, INT, VECTOR, written("f8", 1), FLOAT, BOOL, FLOAT)
 def solve_leaves(path_start, degree, n_outputs, gram, weight, penalty, penalize_constant, scale):
     """Ridge weights of each leaf: ``scale * (gram + penalty I)^-1 moment``, in place of the moments in `weight`.
 
@@ -111,11 +112,11 @@ def move_leaf(frame, path, k, degree, n_outputs, weight, w0):
             weight[linear] = slope * width
 
 
-@exact
+@exact(INT32S, INT, INT, MATRIX, written("f8", 1))
 def move_to_frame(path_start, degree, n_outputs, frame, weight):
     """Rewrite weights in the user's units as weights in units of ``u``, in place."""
     w0 = np.int64(0)  # as in `solve_leaves`
     for leaf in range(len(path_start) - 1):
         k = path_start[leaf + 1] - path_start[leaf]
-        move_leaf(frame, path_start[leaf], k, degree, n_outputs, weight, w0)
+        move_leaf(frame, np.int64(path_start[leaf]), k, degree, n_outputs, weight, w0)
         w0 += (1 + degree * k) * n_outputs

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, exact, fast, inner, largest
+from boostbp.trees.kernels.entry import FLOAT, INT, INT32S, INT64S, MATRIX, ORDER, VECTOR, exact, written
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, fast, inner, largest
 
 __all__ = ["add_sums", "frame_of", "frames", "gather", "leaf_ranges", "leaf_sums", "scratch"]
 
@@ -75,7 +76,7 @@ def _add_some(z, h, out, keys):
             out[3] += h[i]
 
 
-@exact
+@exact(INT64S, ORDER, INT, INT32S, VECTOR, VECTOR, written("f8", 2))
 def leaf_ranges(row_start, order, first_row, path_start, grouped, hess, out):
     """Write smallest and largest value, weighted sum and weight of each path column of each leaf to `out`.
 
@@ -142,7 +143,7 @@ def frame_of(ranges, flat_scale, out):
         out[INV_SCALE] = 0.0 if scale == np.inf else flat_scale
 
 
-@exact
+@exact(MATRIX, FLOAT, written("f8", 2))
 def frames(ranges, flat_scale, out):
     """Write the frame of each path column to `out`, (path columns, 4)."""
     for j in range(len(ranges)):
@@ -232,7 +233,7 @@ def add_sums(values, at, n, path, k, degree, center, scale, fill, h, unit, terms
     _add_products(weighted, terms, size, p, m, gram, g0, moment, m0)
 
 
-@exact
+@exact(INT64S, ORDER, INT, INT32S, *[VECTOR] * 4, INT, MATRIX, VECTOR, *[written("f8", 1)] * 2)
 def leaf_sums(
     row_start, order, first_row, path_start, grouped, center, scale, fill, degree, grad, hess, gram, moment
 ):  # fmt: skip
@@ -250,7 +251,7 @@ def leaf_sums(
     h = np.ones(BLOCK)
     g0 = m0 = at = np.int64(0)  # a bare 0 is a type of its own, for which what is called would be compiled once more
     for leaf in range(n_leaves):
-        path, begin, end = path_start[leaf], row_start[leaf], row_start[leaf + 1]
+        path, begin, end = np.int64(path_start[leaf]), row_start[leaf], row_start[leaf + 1]
         k = path_start[leaf + 1] - path
         p = 1 + degree * k
         values = grouped[at : at + k * (end - begin)].reshape(k, end - begin)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, exact
+from boostbp.trees.kernels.entry import LEAF, LEAVES, MATRIX, exact, written
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, leaf_at
 
 __all__ = ["term_moments"]
 
 
-@exact
+@exact(LEAVES, LEAF, MATRIX, MATRIX, written("f8", 1))
 def term_moments(leaves, leaf, Z, G, out):
     """Add ``sum over rows of phi(u) g'`` to `out`, in the places of ``leaves.weight``.
 
@@ -15,7 +16,7 @@ def term_moments(leaves, leaf, Z, G, out):
     ----------
     leaves : Leaves
         Of trees that each serve all outputs.
-    leaf : (trees, rows)
+    leaf : leaf numbers of (trees, rows)
     Z : (rows, columns) float64
         A missing value has ``u = 0``; nothing is clipped.
     G : (rows, outputs) float64
@@ -24,7 +25,7 @@ def term_moments(leaves, leaf, Z, G, out):
     for tree in range(len(leaves.tree_degree)):
         degree = leaves.tree_degree[tree]
         for row in range(len(Z)):
-            number = leaves.tree_leaf[tree] + leaf[tree, row]
+            number = leaves.tree_leaf[tree] + leaf_at(leaf, tree, row)
             path, w = leaves.start[number], leaves.weight_start[number]
             k = leaves.start[number + 1] - path
             for output in range(m):

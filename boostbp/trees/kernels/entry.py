@@ -1,0 +1,167 @@
+"""How Python enters the compiled loops: each states the kinds of its arguments, and is compiled for these alone.
+
+numba compiles a loop once more, for seconds, for every new type of an argument: a read-only array, an integer of
+another size, a truth value of another library. Here what a caller passes is brought to the stated kind first. So the
+versions that there are do not depend on what is passed, and compiling one of each loop is a complete warm-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.np.numpy_support import from_dtype
+
+from boostbp.trees import forks
+from boostbp.trees.kernels.cache import KernelCache
+from boostbp.trees.kernels.records import ENTERED, Leaves, Nodes
+
+__all__ = [
+    "BOOL",
+    "FLOAT",
+    "INT",
+    "INT32S",
+    "INT64S",
+    "LEAF",
+    "LEAF_OUT",
+    "LEAVES",
+    "MATRIX",
+    "NODES",
+    "ORDER",
+    "VECTOR",
+    "Kind",
+    "Loop",
+    "exact",
+    "read",
+    "written",
+]
+
+forks.through(global_compiler_lock)  # held by a thread that compiles
+
+
+class Kind(NamedTuple):
+    """What a loop takes in one place.
+
+    type : the type for numba
+    bring : makes it of what callers pass; what cannot be made of it stays, and is compiled for
+    """
+
+    type: Any
+    bring: Callable[[Any], Any]
+
+
+class Loop:
+    """A compiled loop that Python and other compiled loops call.
+
+    Attributes
+    ----------
+    dispatcher : numba.core.dispatcher.Dispatcher
+    kinds : tuple of Kind
+    """
+
+    def __init__(self, function: Callable[..., Any], kinds: tuple[Kind, ...]) -> None:
+        self.dispatcher, self.kinds = njit(**ENTERED)(function), kinds
+        self.dispatcher._cache = KernelCache(function)  # in the place where numba's ``cache=True`` puts its own
+        self.__doc__, self.__name__ = function.__doc__, function.__name__
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What compiled code sees in its place."""
+        return self.dispatcher._numba_type_
+
+    def __call__(self, *args: Any) -> Any:
+        """Call it from Python."""
+        return self.dispatcher(*[kind.bring(arg) for kind, arg in zip(self.kinds, args, strict=True)])
+
+    def compile(self) -> None:
+        """Load or compile the one version of it, if it is not there yet."""
+        self.dispatcher.compile(tuple(kind.type for kind in self.kinds))
+
+
+def exact(*kinds: Kind) -> Callable[[Callable[..., Any]], Loop]:
+    """Compile a loop for arguments of these kinds, in the order of IEEE 754."""
+    return lambda function: Loop(function, kinds)
+
+
+class _Writable:
+    """The memory of a read-only array, as an array that may be written to."""
+
+    def __init__(self, array: Any) -> None:
+        interface = array.__array_interface__
+        self.__array_interface__ = interface | {"data": (interface["data"][0], False)}
+        self.owner = array
+
+
+def _bring(array: Any, dtype: Any) -> Any:
+    """An array that is only read, as numba's plainest type: contiguous, aligned and writable."""
+    if array.dtype == dtype and array.flags.carray:
+        return array
+    if not np.can_cast(array.dtype, dtype):
+        return array
+    array = np.require(array, dtype, ["C", "A"])
+    return array if array.flags.writeable else np.asarray(_Writable(array))
+
+
+def read(dtype: str, axes: int) -> Kind:
+    """An array that the loop only reads."""
+    kind = np.dtype(dtype)
+    return Kind(types.Array(from_dtype(kind), axes, "C"), lambda array: _bring(array, kind))
+
+
+def written(dtype: str, axes: int) -> Kind:
+    """An array that the loop writes to."""
+    return Kind(types.Array(from_dtype(np.dtype(dtype)), axes, "C"), lambda array: array)
+
+
+def _record(record: Any, **fields: Kind) -> Kind:
+    brings = [fields[name].bring for name in record._fields]
+
+    def bring(value: Any) -> Any:
+        found = [bring(field) for bring, field in zip(brings, value, strict=True)]
+        return value if all(map(_is, found, value)) else record(*found)
+
+    return Kind(types.NamedTuple([fields[name].type for name in record._fields], record), bring)
+
+
+def _is(a: Any, b: Any) -> bool:
+    return a is b
+
+
+def _numbers(leaf: Any) -> Any:
+    """Leaf numbers, (trees, rows) of any unsigned type, as their bytes, (trees, rows, size): one version for all."""
+    return leaf.view(np.uint8).reshape(*leaf.shape, leaf.itemsize)
+
+
+_BYTES = types.Array(types.uint8, 3, "C")
+INT, FLOAT, BOOL = Kind(types.int64, int), Kind(types.float64, float), Kind(types.boolean, bool)
+VECTOR, MATRIX = read("f8", 1), read("f8", 2)
+INT32S, INT64S = read("i4", 1), read("i8", 1)
+ORDER = read("u2", 1)
+LEAF = Kind(_BYTES, lambda leaf: _numbers(np.ascontiguousarray(leaf)))
+LEAF_OUT = Kind(_BYTES, _numbers)
+NODES = _record(
+    Nodes,
+    feature=read("i4", 1),
+    threshold=read("f8", 1),
+    left=read("i4", 1),
+    right=read("i4", 1),
+    missing_left=read("?", 1),
+    cat_start=read("i4", 1),
+    cat_words=read("i4", 1),
+    categories=read("u4", 1),
+)
+LEAVES = _record(
+    Leaves,
+    tree_leaf=read("i8", 1),
+    tree_output=read("i8", 2),
+    tree_degree=read("i8", 1),
+    start=read("i8", 1),
+    column=read("i4", 1),
+    frame=read("f8", 2),
+    weight_start=read("i8", 1),
+    weight=read("f8", 1),
+    fallback=read("f8", 1),
+)

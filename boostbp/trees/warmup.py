@@ -1,0 +1,123 @@
+"""Warm-up: every compiled loop, compiled and kept before somebody waits for it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from boostbp.trees import kernels
+from boostbp.trees.kernels import columns, terms
+from boostbp.trees.kernels.entry import Loop
+
+__all__ = ["PARTS", "WarmUp", "compile_loops", "warmup"]
+
+# What is called by others comes first: a loop is compiled once, and part of those that call it.
+PARTS: dict[str, tuple[Loop, ...]] = {
+    "predict": (kernels.route, kernels.evaluate),
+    "jacobian": (kernels.jacobian, kernels.pull_back),
+    "attributions": (kernels.changes,),
+    "fit": (
+        kernels.encode,
+        kernels.paths_of,
+        columns.column_sums,
+        columns.column_squares,
+        columns.add_products,
+        columns.add_moments,
+        terms.term_moments,
+        kernels.frames,
+        kernels.leaf_ranges,
+        kernels.leaf_sums,
+        kernels.solve_leaves,
+        kernels.move_to_frame,
+        kernels.add_values,
+        kernels.group_paths,
+        kernels.group_block,
+        kernels.fit_trees,
+    ),
+    "fit to new targets": (kernels.group_rows, kernels.factor_trees, kernels.refit_trees),
+    "sparse input": (
+        columns.fill,
+        columns.column_sums_sparse,
+        columns.column_squares_sparse,
+        columns.add_products_sparse,
+        columns.add_moments_sparse,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUp:
+    """What a warm-up did.
+
+    Attributes
+    ----------
+    seconds : dict
+        Of each part of the package, such as "predict" or "fit".
+    compiled : int
+        Loops that were compiled now; all others had been before, by this process or another one.
+    folder : str or None
+        Where they are kept for other processes; None if no folder can be written.
+    """
+
+    seconds: dict[str, float]
+    compiled: int
+    folder: str | None
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{part} {seconds:.1f} s" for part, seconds in self.seconds.items())
+        kept_in = f"kept in {self.folder}" if self.folder else "kept nowhere: set NUMBA_CACHE_DIR to a folder"
+        return f"{self.compiled} loops compiled in {sum(self.seconds.values()):.1f} s ({parts}); {kept_in}."
+
+
+def warmup(*, verbose: int = 0) -> WarmUp:
+    """Compile all that fits and predictions use, and keep it for later processes.
+
+    The first call of anything otherwise compiles what it needs, which takes seconds for a prediction and up to half a
+    minute for a fit. Where the compiled code is kept, this is done once on a machine for a release of the package,
+    and loads in a fraction of a second afterwards: in the image of a container, before a service takes requests, or
+    before fits are timed. ``boostbp warm-up`` does it from the command line.
+
+    Parameters
+    ----------
+    verbose : int
+        1: a progress bar.
+
+    Returns
+    -------
+    WarmUp
+        Seconds of each part, how many loops were compiled, and where they are kept.
+
+    Examples
+    --------
+    >>> import boostbp
+    >>> report = boostbp.warmup()
+    >>> report.folder  # doctest: +SKIP
+    '/usr/lib/python3/site-packages/boostbp/trees/kernels/__pycache__'
+    """
+    from tqdm import tqdm
+
+    seconds = {}
+    before = _n_compiled()
+    with tqdm(total=len(_loops()), desc="boostbp", unit="loop", disable=verbose != 1) as bar:
+        for part, loops in PARTS.items():
+            begun = time.perf_counter()
+            for loop in loops:
+                bar.set_postfix_str(f"{part}: {loop.__name__}")
+                loop.compile()
+                bar.update()
+            seconds[part] = time.perf_counter() - begun
+    return WarmUp(seconds, _n_compiled() - before, kernels.route.dispatcher.stats.cache_path)
+
+
+def compile_loops() -> None:
+    """Compile or load all loops, so that no clock that starts now counts it."""
+    for loop in _loops():
+        loop.compile()
+
+
+def _loops() -> list[Loop]:
+    return [loop for loops in PARTS.values() for loop in loops]
+
+
+def _n_compiled() -> int:
+    return sum(sum(loop.dispatcher.stats.cache_misses.values()) for loop in _loops())

@@ -1,0 +1,108 @@
+"""Whatever callers pass, a compiled loop is entered with arguments of one signature, and computes the same."""
+
+import numpy as np
+import pytest
+
+from boostbp.trees import kernels
+from boostbp.trees.kernels import columns
+from boostbp.trees.tree import Tree, starts
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((300, 4))
+TREE = Tree.of([1, 3], [0.1, -0.4], [1, ~0], [~2, ~1], [True, False])
+EXPECTED = np.array([2 if x[1] > 0.1 else 0 if x[3] <= -0.4 else 1 for x in X])
+
+
+def routed(nodes, X, dtype=np.uint8):
+    leaf = np.empty((1, len(X)), dtype)
+    kernels.route(nodes, starts([2]), X, 0, len(X), leaf)
+    return leaf[0]
+
+
+def read_only(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def unaligned(array):
+    memory = np.empty(array.nbytes + 1, np.uint8)
+    found = memory[1:].view(array.dtype).reshape(array.shape)
+    found[:] = array
+    assert not found.flags.aligned
+    return found
+
+
+KINDS = {
+    "plain": np.ascontiguousarray,
+    "read-only": read_only,
+    "by columns": np.asfortranarray,
+    "every other row of more": lambda array: np.repeat(array, 2, axis=0)[::2],
+    "unaligned": unaligned,
+    "other bytes": lambda array: array.astype(array.dtype.newbyteorder()),
+    "repeated": lambda array: np.broadcast_to(array[None], (2, *array.shape))[0],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_input_of_any_kind_takes_the_one_version(kind):
+    np.testing.assert_array_equal(routed(TREE.nodes, KINDS[kind](X)), EXPECTED)
+    np.testing.assert_array_equal(routed(type(TREE.nodes)(*map(read_only, TREE.nodes)), X), EXPECTED)
+    assert len(kernels.route.dispatcher.signatures) == 1
+
+
+def test_a_single_precision_input_is_widened():
+    np.testing.assert_array_equal(routed(TREE.nodes, X.astype(np.float32)), EXPECTED)
+    assert len(kernels.route.dispatcher.signatures) == 1
+
+
+def test_a_read_only_input_is_not_copied():
+    array = read_only(np.arange(6.0).reshape(2, 3))
+    brought = kernels.route.kinds[2].bring(array)
+    assert np.shares_memory(brought, array)
+    assert brought.flags.carray
+    assert not array.flags.writeable
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32, np.int64])
+def test_leaf_numbers_of_any_type_are_written_and_read(dtype):
+    n_splits = min(70_000, np.iinfo(dtype).max)
+    split = np.arange(n_splits)
+    chain = Tree.of(
+        np.zeros(n_splits), split, ~split, np.append(split[1:], ~n_splits), np.zeros(n_splits, bool)
+    )  # row x reaches leaf ceil(x)
+    rows = np.array([0.0, 1.0, 254.5, n_splits - 1.0, np.inf])
+    expected = np.append(np.ceil(rows[:-1]), n_splits)
+    leaf = np.zeros((1, len(rows)), dtype)
+    kernels.route(chain.nodes, starts([n_splits]), rows[:, None], 0, len(rows), leaf)
+    np.testing.assert_array_equal(leaf[0], expected)
+    order = np.empty(len(rows), np.uint16)
+    start = np.empty(n_splits + 2, np.int64)
+    kernels.group_rows(leaf, 0, 0, len(rows), order, start)
+    np.testing.assert_array_equal(np.diff(start).nonzero()[0], np.unique(expected))
+    np.testing.assert_array_equal(leaf[0, order], np.sort(expected))
+    for loop in (kernels.route, kernels.group_rows):
+        assert len(loop.dispatcher.signatures) == 1
+
+
+def test_numbers_of_any_type_take_the_one_version():
+    ranges = np.array([[0.0, 2.0, 3.0, 3.0]])
+    expected, out = np.empty((1, 4)), np.empty((1, 4))
+    kernels.frames(ranges, 0.0, expected)
+    for flat_scale in (0, False, np.float32(0.0), np.int64(0)):
+        kernels.frames(ranges, flat_scale, out)
+        np.testing.assert_array_equal(out, expected)
+    for numbers in ((0, 300), (np.int32(0), np.uint8(200)), (False, np.int64(300))):
+        leaf = np.empty((1, len(X)), np.uint8)
+        kernels.route(TREE.nodes, starts([2]), X, *numbers, leaf)
+        np.testing.assert_array_equal(leaf[0, : numbers[1]], EXPECTED[: numbers[1]])
+    for loop in (kernels.frames, kernels.route):
+        assert len(loop.dispatcher.signatures) == 1
+
+
+def test_an_index_of_another_size_is_widened_but_never_cut():
+    kind = columns.fill.kinds[3]
+    assert kind.bring(np.arange(3, dtype=np.int32)).dtype == np.int64
+    narrow = columns.fill.kinds[0]
+    wide = np.array([0, 1 << 40])
+    assert narrow.bring(wide) is wide  # compiled for as it is
