@@ -11,7 +11,6 @@ from __future__ import annotations
 # its functions make no enums, which takes those of `signal` nearly all of their time
 import _signal  # type: ignore[import-not-found]
 import _thread
-import os
 import signal
 import sys
 import threading
@@ -21,6 +20,8 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar
+
+from boostbp.trees import forks
 
 __all__ = ["Stopped", "check", "held", "result_of", "stoppable"]
 
@@ -35,7 +36,7 @@ _stand_ins: dict[int, _StandIn] = {}  # by signal; those of the last block where
 _came: dict[int, float] = {}  # signals whose handlers have not run, and when they came first
 _depth = 0  # blocks of `held` that the main thread is in
 _reminding = False  # whether a thread looks for handlers that have waited
-_lock = threading.Lock()  # so that none of these runs twice; never taken in a handler
+_lock = forks.through(threading.RLock())  # so that none of these runs twice; never taken in a handler
 _thread_local = threading.local()
 
 
@@ -178,11 +179,10 @@ def _run_handlers() -> None:
 
 def _forget() -> None:
     """In a forked child, which is to end by a signal at once."""
-    global _depth, _reminding, _lock
-    _lock, _depth, _reminding = threading.Lock(), 0, False
+    global _depth, _reminding
+    _depth, _reminding = 0, False
     _came.clear()
     _restore()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+forks.in_child(_forget)
