@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp import spelling
 from boostbp.extras import require
 
 __all__ = ["Columns", "chunks", "column_names", "columns_like", "format_of", "read"]
@@ -34,6 +35,8 @@ class Columns(NamedTuple):
         Columns that are carried along as they stand: text from CSV, the stored type from Parquet.
     drop : collection of str
         Columns that are not read.
+    missing : collection of str
+        Text that means missing, beside empty cells and the likes of NA.
     """
 
     features: tuple[str, ...] | None = None
@@ -41,6 +44,7 @@ class Columns(NamedTuple):
     numeric: Collection[str] = ()
     verbatim: Collection[str] = ()
     drop: Collection[str] = ()
+    missing: Collection[str] = ()
 
     def chosen(self, names: list[str], source: str) -> list[str]:
         """Features among the columns `names` of `source`, in order; ValueError if a named column is not there."""
@@ -82,11 +86,12 @@ def _explained(path: Path) -> Iterator[None]:
     except _arrow().ArrowInvalid as error:
         raise ValueError(
             f"{path.name}: {error}. (Columns are separated by commas, in UTF-8. Types are inferred from the first "
-            f"{_CSV_BLOCK >> 20} MB of a CSV file: name a column of text categorical, or drop it.)"
+            f"{_CSV_BLOCK >> 20} MB of a CSV file: name a column of text categorical, say which text means missing "
+            "(--missing '?'), or drop the column.)"
         ) from error
 
 
-def _schema(path: Path) -> Any:
+def _schema(path: Path, missing: Collection[str] = ()) -> Any:
     """Names and types, from the footer of a Parquet file or the first block of a CSV file."""
     form = format_of(path)
     if not path.is_file():
@@ -95,18 +100,19 @@ def _schema(path: Path) -> Any:
         if form == "parquet":
             schema = _arrow("pyarrow.parquet").read_schema(path)
         else:
-            with _open_csv(path) as reader:
+            with _open_csv(path, missing) as reader:
                 schema = reader.schema
         _ = schema.names  # decoded here, where an error is explained
     return schema
 
 
-def _open_csv(path: Path, **options: Any) -> Any:
+def _open_csv(path: Path, missing: Collection[str], **options: Any) -> Any:
     csv = _arrow("pyarrow.csv")
+    null_values = [*csv.ConvertOptions().null_values, *missing]
     return csv.open_csv(
         path,
         read_options=csv.ReadOptions(block_size=_CSV_BLOCK),
-        convert_options=csv.ConvertOptions(strings_can_be_null=True, **options),
+        convert_options=csv.ConvertOptions(strings_can_be_null=True, null_values=null_values, **options),
     )
 
 
@@ -149,7 +155,7 @@ def _batches(path: Path, columns: Columns) -> Iterator[tuple[Any, Any]]:
 
     A column may be both: an identifier that is a feature as well is more than a float64 can hold.
     """
-    pa, schema, form = _arrow(), _schema(path), format_of(path)
+    pa, schema, form = _arrow(), _schema(path, columns.missing), format_of(path)
     kept = {name: pa.string() if form == "csv" else schema.field(name).type for name in columns.verbatim}
     features = {
         name: _feature_type(schema.field(name), columns, path.name) for name in columns.chosen(schema.names, path.name)
@@ -157,18 +163,27 @@ def _batches(path: Path, columns: Columns) -> Iterator[tuple[Any, Any]]:
     read = list(features | kept)
     with (
         _explained(path),
-        _open_csv(path, **_as_written(schema, features | kept)) if form == "csv" else _open_parquet(path) as file,
+        _open_csv(path, columns.missing, **_as_written(schema, features | kept))
+        if form == "csv"
+        else _open_parquet(path) as file,
     ):
         for batch in file if form == "csv" else file.iter_batches(_PARQUET_ROWS, columns=read):
             table = pa.Table.from_batches([batch])
-            made = {name: _as_feature(table[name], schema.field(name).type, kind) for name, kind in features.items()}
+            made = {
+                name: _as_feature(table[name], schema.field(name).type, kind, columns.missing)
+                for name, kind in features.items()
+            }
             carried = table.select(list(kept))  # of no columns too it knows its rows
             yield pa.table(made), carried.cast(pa.schema(list(kept.items())), safe=False) if kept else carried
 
 
-def _as_feature(column: Any, kind: Any, wanted: Any) -> Any:
+def _as_feature(column: Any, kind: Any, wanted: Any, missing: Collection[str]) -> Any:
     """A column as a feature; one that was read as text, to be kept as it stands, by the type it would have had."""
     pa = _arrow()
+    if missing and _is_text(column.type):
+        compute = _arrow("pyarrow.compute")
+        column = column.cast(pa.string())
+        column = compute.if_else(compute.is_in(column, pa.array(missing, pa.string())), None, column)
     if pa.types.is_boolean(kind) and wanted == pa.float64():
         column = column.cast(pa.bool_())
     return column.cast(wanted, safe=False)
@@ -235,9 +250,10 @@ def read(path: Path, target: str, columns: Columns, *, text: bool | None = None)
     Raises
     ------
     ValueError
-        For a column that does not exist, cannot be read as numbers or categories, or a target with missing values.
+        For a column that does not exist, cannot be read as numbers or categories, is text that spells numbers, or a
+        target with missing values.
     """
-    schema = _schema(path)
+    schema = _schema(path, columns.missing)
     Columns(features=(target,)).chosen(schema.names, path.name)
     names = [name for name in columns.chosen(schema.names, path.name) if name != target]
     if not names:
@@ -250,13 +266,31 @@ def read(path: Path, target: str, columns: Columns, *, text: bool | None = None)
     column = kept[target]
     if column.null_count:
         raise ValueError(f"Target {target!r} is missing in {column.null_count} rows of {path.name}: remove these rows.")
-    return _frame(features, names), _labels(column, schema.field(target).type, target, text)
+    X = _frame(features, names)
+    for name in names:
+        if X[name].dtype.kind != "f" and name not in columns.categorical:
+            _refuse_numbers(X[name], path.name)
+    return X, _labels(column, schema.field(target).type, target, text)
 
 
-def columns_like(X: Any) -> Columns:
+def _refuse_numbers(column: Any, source: str) -> None:
+    """Refuse a column that is text, and that nobody called categorical, if it spells numbers or dates."""
+    counts = np.bincount(column.cat.codes[column.cat.codes >= 0], minlength=len(column.cat.categories))
+    fault = spelling.fault(column.cat.categories.tolist(), counts.tolist())
+    if fault is not None:
+        sentence, others = fault
+        missing = f"say which text means missing (--missing {others[0]!r}), " if others else ""
+        raise ValueError(
+            f"Column {column.name!r} of {source} is text, but {sentence}. As categories they would have no order: "
+            f"{missing}write them as plain numbers, name the column categorical, or drop it."
+        )
+
+
+def columns_like(X: Any, missing: Collection[str] = ()) -> Columns:
     """The columns of a frame that `read` gave, with their types, for another file."""
     of_numbers = [name for name in X.columns if X[name].dtype.kind == "f"]
-    return Columns(tuple(X.columns), [name for name in X.columns if name not in of_numbers], of_numbers)
+    text = [name for name in X.columns if name not in of_numbers]
+    return Columns(tuple(X.columns), text, of_numbers, missing=missing)
 
 
 def chunks(path: Path, columns: Columns) -> Iterator[tuple[Any, Any]]:

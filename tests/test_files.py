@@ -196,3 +196,33 @@ def test_header_that_is_not_utf8_is_explained(tmp_path):
             reading()
     where.write_bytes(where.read_bytes().decode("latin-1").encode("utf-8"))
     assert list(read(where, "y", Columns())[0].columns) == ["größe"]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_text_that_spells_numbers_is_refused_unless_it_is_called_missing_or_categorical(tmp_path, form):
+    where = tmp_path / f"rows.{form}"
+    values = [f"{x / 7:.2f}" for x in range(400)]
+    values[7] = "?"
+    table = pa.table({"x": values, "y": range(400)})
+    (csv.write_csv if form == "csv" else parquet.write_table)(table, where)
+    with pytest.raises(ValueError, match=rf"Column 'x' of rows.{form} is text, .*'\?' does not.*--missing '\?'"):
+        read(where, "y", Columns())
+    X, _ = read(where, "y", Columns(missing=["?"], numeric=["x"]))
+    assert np.flatnonzero(X["x"].isna()).tolist() == [7]
+    [(streamed, _)] = chunks(where, columns_like(X, ["?"])._replace(drop=["y"]))
+    pd.testing.assert_frame_equal(streamed, X)
+    X, _ = read(where, "y", Columns(categorical=["x"]))
+    assert X["x"].cat.categories.size == 400
+
+
+def test_a_number_misspelt_after_the_first_block_is_refused_with_the_cure(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_CSV_BLOCK", 4096)
+    where = tmp_path / "rows.csv"
+    where.write_text("x,y\n" + "1.5,1\n" * 3000 + "?,1\n")
+    with pytest.raises(ValueError, match=r"rows.csv: .*'\?'.*--missing"):
+        read(where, "y", Columns())
+    X, _ = read(where, "y", Columns(missing=["?"]))
+    assert X["x"].isna().sum() == 1
+    where.write_text("x,y\n?,1\n" + "".join(f"{x / 7:.2f},1\n" for x in range(3000)))
+    with pytest.raises(ValueError, match=r"Column 'x' of rows.csv is text"):
+        read(where, "y", Columns())

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from boostbp.cli.compare import compare
-from boostbp.cli.errors import printed_warnings
 from boostbp.cli.fit import fit
 from boostbp.cli.inspect import inspect
 from boostbp.cli.plot import plot
@@ -49,5 +48,4 @@ def _options(
 
 def main() -> None:
     """Run the command line of this process."""
-    printed_warnings()
     app()

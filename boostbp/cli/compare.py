@@ -13,7 +13,7 @@ from rich.text import Text
 
 from boostbp.aside import aside
 from boostbp.cli.errors import console, fail, one_line_errors, output, say
-from boostbp.cli.options import Categorical, Drop, Jobs, Numeric, Seed, Set, Task
+from boostbp.cli.options import Categorical, Drop, Jobs, Missing, Numeric, Seed, Set, Task
 from boostbp.cli.written import check_written
 from boostbp.printable import printable
 
@@ -54,6 +54,7 @@ def compare(
     categorical: Categorical = None,
     numeric: Numeric = None,
     drop: Drop = None,
+    missing: Missing = None,
     seed: Seed = 0,
     n_jobs: Jobs = 1,
     json_out: Annotated[Path | None, typer.Option("--json", help="Write the results here, too.")] = None,
@@ -87,7 +88,7 @@ def compare(
     if html_out is not None:
         check_written("--html", html_out, *read, ("--json", json_out))
         page.check(html_out)
-    columns = Columns(categorical=categorical or (), numeric=numeric or (), drop=drop or ())
+    columns = Columns(categorical=categorical or (), numeric=numeric or (), drop=drop or (), missing=missing or ())
     outcomes: dict[str, list[Result]] = {}
     studies: list[Study] = []
     for source in data or _SHIPPED:

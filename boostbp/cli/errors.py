@@ -1,4 +1,4 @@
-"""Consoles, exit codes, and errors of the user in one line.
+"""Consoles, exit codes, errors and warnings of the user in one line.
 
 0 is success, 1 a failure, 2 a wrong command line, 130 an interrupt.
 """
@@ -16,7 +16,7 @@ from rich.console import Console
 
 from boostbp.printable import printable
 
-__all__ = ["INTERRUPTED", "console", "fail", "one_line_errors", "output", "printed_warnings", "say"]
+__all__ = ["INTERRUPTED", "console", "fail", "one_line_errors", "output", "say"]
 
 INTERRUPTED = 130  # the exit code of shells for Ctrl-C
 _PIPE_WIDTH = 120
@@ -52,12 +52,14 @@ def fail(reason: str, code: int = 1) -> typer.Exit:
 
 
 def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn what a user can put right into one line and exit code 1; a bug keeps its traceback."""
+    """Turn what a user can put right into one line and exit code 1, warnings into lines; bugs keep their traceback."""
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return command(*args, **kwargs)
+            with warnings.catch_warnings():
+                warnings.showwarning = _say_warning
+                return command(*args, **kwargs)
         except (ValueError, ImportError, OSError, MemoryError) as error:
             raise fail(str(error) or type(error).__name__) from error
         except KeyboardInterrupt as interrupt:
@@ -66,11 +68,6 @@ def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def printed_warnings() -> None:
-    """Print warnings of this process, which may name columns, as `say` prints: for a terminal to show."""
-    usual = warnings.formatwarning
-
-    def formatted(*args: Any, **kwargs: Any) -> str:
-        return "".join(printable(line) + "\n" for line in usual(*args, **kwargs).splitlines())
-
-    warnings.formatwarning = formatted
+def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Print a warning to people, without the place in the code."""
+    say(f"warning: {' '.join(str(message).split())}")

@@ -8,7 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from boostbp.cli.errors import INTERRUPTED, fail, one_line_errors, say
-from boostbp.cli.options import Backend, Categorical, Config, Drop, Jobs, Model, Numeric, Quiet, Seed, Set, Task
+from boostbp.cli.options import (
+    Backend,
+    Categorical,
+    Config,
+    Drop,
+    Jobs,
+    Missing,
+    Model,
+    Numeric,
+    Quiet,
+    Seed,
+    Set,
+    Task,
+)
 from boostbp.cli.written import check_written
 
 __all__ = ["fit"]
@@ -29,6 +42,7 @@ def fit(
     categorical: Categorical = None,
     numeric: Numeric = None,
     drop: Drop = None,
+    missing: Missing = None,
     seed: Seed = 0,
     n_jobs: Jobs = 1,
     quiet: Quiet = False,
@@ -43,7 +57,7 @@ def fit(
     from boostbp.report.datasets import task_of
 
     check_written("--model", model, ("DATA", data), ("--valid", valid), ("--config", config))
-    columns = Columns(categorical=categorical or (), numeric=numeric or (), drop=drop or ())
+    columns = Columns(categorical=categorical or (), numeric=numeric or (), drop=drop or (), missing=missing or ())
     X, y = read(data, target, columns)
     kind = task_of(y, task.given)
     estimator_type = BoostBPClassifier if kind == "classification" else BoostBPRegressor
@@ -53,7 +67,7 @@ def fit(
         raise fail(str(error), 2) from error
     estimator = estimator_type(**{"random_state": seed, "n_jobs": n_jobs, **params})
     # typed as the training file: few rows of text may look like numbers
-    as_trained = columns_like(X)
+    as_trained = columns_like(X, missing or ())
     eval_set = None if valid is None else [read(valid, target, as_trained, text=y.dtype.kind == "U")]
     if not quiet:
         say(f"{data.name}: {len(y)} rows, {X.shape[1]} features, {kind} of {target!r}")

@@ -14,6 +14,7 @@ __all__ = [
     "Config",
     "Drop",
     "Jobs",
+    "Missing",
     "Model",
     "Numeric",
     "Out",
@@ -46,6 +47,10 @@ Categorical = Annotated[
 Config = Annotated[Path | None, typer.Option("--config", exists=True, dir_okay=False, help="TOML file of parameters.")]
 Drop = Annotated[list[str] | None, typer.Option("--drop", metavar="COLUMN", help="Column not to use. Repeatable.")]
 Jobs = Annotated[int, typer.Option("--n-jobs", "-j", help="Threads; -1 for all cores.")]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option("--missing", metavar="TEXT", help="Text that means missing, beside empty and NA. Repeatable."),
+]
 Model = Annotated[Path, typer.Option("--model", "-m", help="File of the model.")]
 Numeric = Annotated[
     list[str] | None, typer.Option("--numeric", metavar="COLUMN", help="Column of numbers. Repeatable.")

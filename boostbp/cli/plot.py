@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from boostbp.cli.errors import fail, one_line_errors, say
-from boostbp.cli.options import Quiet
+from boostbp.cli.options import Missing, Quiet
 from boostbp.cli.predict import columns_of
 from boostbp.cli.written import check_written
+from boostbp.files import Columns
 
 __all__ = ["plot"]
 
@@ -50,6 +51,7 @@ def plot(
     layer: Annotated[int, typer.Option(help="Hidden layer of a representation: 0 is next to the input.")] = -1,
     method: Annotated[Method, typer.Option(help="For more than two units.")] = Method.pca,
     rows: Annotated[int, typer.Option(min=2, help="Rows to draw at most, chosen at random.")] = 2000,
+    missing: Missing = None,
     quiet: Quiet = False,
 ) -> None:
     """Draw training curves, layer health, importances, a hidden representation, calibration or residuals."""
@@ -74,7 +76,7 @@ def plot(
         plots.importances(estimator, axes[0])
     else:
         assert data is not None
-        X, y = _sample(estimator, data, target, rows)
+        X, y = _sample(estimator, data, target, rows, columns_of(estimator, missing=missing or ()))
         if kind is Kind.representation:
             plots.representations(estimator, X, y, axes[0], layer=layer, method=method.value)
         elif kind is Kind.residuals:
@@ -105,13 +107,12 @@ def _needs(fits: bool, kind: Kind, what: str, estimator: Any) -> None:
         raise ValueError(f"--kind {kind} needs a {what}, but the model is a {type(estimator).__name__}.")
 
 
-def _sample(estimator: Any, data: Path, target: str | None, most: int) -> tuple[Any, Any]:
+def _sample(estimator: Any, data: Path, target: str | None, most: int, columns: Columns) -> tuple[Any, Any]:
     """Some rows of a file and, if the target is named, their targets."""
     import numpy as np
 
     from boostbp.files import chunks, read
 
-    columns = columns_of(estimator)
     if target is None:
         X, y = next(chunks(data, columns))[0], None
     else:

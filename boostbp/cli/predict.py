@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from boostbp.cli.errors import fail, one_line_errors, say
-from boostbp.cli.options import Model, Out, Quiet
+from boostbp.cli.options import Missing, Model, Out, Quiet
 from boostbp.cli.written import check_written
 from boostbp.files import Columns
 
@@ -38,6 +38,7 @@ def predict(
     proba: Annotated[bool, typer.Option("--proba", help="Add a column of probability for each class.")] = False,
     keep: Keep = None,
     escape: Escape = False,
+    missing: Missing = None,
     n_jobs: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -59,7 +60,7 @@ def predict(
             columns |= {f"probability_{name}": probability[:, k] for k, name in enumerate(estimator.classes_)}
         return columns
 
-    _stream(estimator, data, out, made, keep or [], escape, n_jobs, quiet)
+    _stream(estimator, data, out, made, columns_of(estimator, keep or (), missing or ()), escape, n_jobs, quiet)
 
 
 @one_line_errors
@@ -70,6 +71,7 @@ def transform(
     layer: Annotated[int, typer.Option(help="Hidden layer: 0 is next to the input, -1 next to the output.")] = -1,
     keep: Keep = None,
     escape: Escape = False,
+    missing: Missing = None,
     n_jobs: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -83,7 +85,7 @@ def transform(
     def made(X: Any) -> dict[str, Any]:
         return _numbered("h", estimator.hidden_representation(X, layer))
 
-    _stream(estimator, data, out, made, keep or [], escape, n_jobs, quiet)
+    _stream(estimator, data, out, made, columns_of(estimator, keep or (), missing or ()), escape, n_jobs, quiet)
     words = weight_in_words(estimator.history_.weight())
     if words and not quiet:
         say(f"They are the units of networks with {words}.")
@@ -99,7 +101,7 @@ def _numbered(stem: str, values: Any) -> dict[str, Any]:
     return {f"{stem}{column}": values[:, column] for column in range(values.shape[1])}
 
 
-def columns_of(estimator: Any, keep: Sequence[str] = ()) -> Columns:
+def columns_of(estimator: Any, keep: Sequence[str] = (), missing: Sequence[str] = ()) -> Columns:
     """Columns of the file that the model reads, as what they were in training."""
     schema = estimator.schema_
     if schema.names is None:
@@ -110,6 +112,7 @@ def columns_of(estimator: Any, keep: Sequence[str] = ()) -> Columns:
         categorical=[name for name in schema.names if name in text],
         numeric=[name for name in schema.names if name not in text],
         verbatim=keep,
+        missing=missing,
     )
 
 
@@ -118,7 +121,7 @@ def _stream(
     data: Path,
     out: Path,
     made: Made,
-    keep: list[str],
+    columns: Columns,
     escape: bool,
     n_jobs: int | None,
     quiet: bool,
@@ -131,7 +134,6 @@ def _stream(
     pyarrow = require("pyarrow", extra="frames", what=f"reading {data.name}")
     if n_jobs is not None:
         estimator.set_params(n_jobs=n_jobs)
-    columns = columns_of(estimator, keep)
     rows = 0
     with sink(out) as write:
         for X, table in chunks(data, columns):

@@ -136,7 +136,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Seconds after which no new epoch begins, nor any further rounds of what the network is weighed against, to
         which 60 % of them are left. The clock starts when everything is compiled; see `boostbp.warmup`.
     categorical_features : "from_dtype", sequence or None
-        Columns with categories.
+        Columns with categories. "from_dtype": those of a data frame that are categories or text by their dtype; text
+        that spells numbers or dates is refused until it is converted, or named here. Otherwise names, numbers, or bools
+        for all columns.
     callbacks : sequence of callable or None
         Each is called with a `Progress` after each epoch; returning True stops. See `boostbp.callbacks`.
     checkpoint : str, path or None

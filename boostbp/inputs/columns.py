@@ -13,9 +13,10 @@ from boostbp.inputs.categories import Factors, factorize, is_missing, text_in
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["ArrayColumn", "Column", "FrameColumn"]
+__all__ = ["DECLARED", "ArrayColumn", "Column", "FrameColumn"]
 
-_TEXT = ("Categorical", "Enum", "String")
+DECLARED = ("Categorical", "Enum")  # dtypes that say that a column holds categories; text may hold anything
+_TEXT = (*DECLARED, "String")
 _NO_NUMBER = ("Array", "Binary", "Date", "Datetime", "Duration", "List", "Struct", "Time")
 
 
@@ -132,7 +133,7 @@ class FrameColumn:
         """The column as categories."""
         native = self.series.to_native()
         if self._is_pandas:
-            if self.dtype in ("Categorical", "Enum"):
+            if self.dtype in DECLARED:
                 return Factors(native.cat.codes.to_numpy(), native.cat.categories.tolist(), ordered=True)
             try:
                 place, values = native.factorize()

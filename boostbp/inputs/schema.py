@@ -13,8 +13,9 @@ from sklearn.utils import assert_all_finite, check_array
 
 from boostbp.backends.base import Table
 from boostbp.inputs.categories import Category, categories_of, codes_of
-from boostbp.inputs.columns import ArrayColumn
+from boostbp.inputs.columns import DECLARED, ArrayColumn
 from boostbp.inputs.sources import Source, matrix_of
+from boostbp.inputs.text import check_categories
 from boostbp.trees.sparse import Matrix, Sparse
 
 __all__ = ["Schema"]
@@ -54,14 +55,25 @@ class Schema:
         Raises
         ------
         ValueError
-            If a column that is not categorical holds strings, or `categorical_features` names no column.
+            If a column that is not categorical holds strings, strings that nobody calls categories spell numbers or
+            dates, or `categorical_features` names no column.
+
+        Warns
+        -----
+        UserWarning
+            If nearly all values of a categorical column are distinct.
         """
         columns = source.columns
         n_features = source.held.shape[1]
         chosen = _chosen(source, categorical_features)
         if source.block is None:
             _refuse_text([columns[j] for j in range(n_features) if j not in chosen], categorical_features)
-        categories = {j: categories_of(_column(source, j).factors, _column(source, j).label) for j in chosen}
+        by_name = not isinstance(categorical_features, str)
+        categories: dict[int, tuple[Category, ...]] = {}
+        for j in chosen:
+            column = _column(source, j)
+            categories[j] = categories_of(column.factors, column.label)
+            check_categories(column.factors, column.label, declared=by_name or column.dtype in DECLARED)
         dtypes = tuple(column.dtype for column in columns) or (str(source.block.dtype),) * n_features
         return cls(n_features, source.names, categories, dtypes)
 

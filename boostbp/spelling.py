@@ -1,0 +1,89 @@
+"""What text spells: numbers, dates, truth values; and which columns of text hold no categories."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["fault", "spells_date", "spells_number"]
+
+_SIGN, _CURRENCY = "[-+\u2212\u2013]", "[$\u20ac\u00a3\u00a5]"
+# 1234  1,234.5  1.234,5  1 234  1_234  1'234  .5  ,5
+_DIGITS = r"(?:\d{1,3}(?P<sep>[,.'\u2019\s_])\d{3}(?:(?P=sep)\d{3})*|\d+)(?:[.,]\d*)?|[.,]\d+"
+_NUMBER = re.compile(rf"\(?{_SIGN}?\s*{_CURRENCY}?\s*{_SIGN}?(?:{_DIGITS})(?:[eE]{_SIGN}?\d+)?\s*(?:%|{_CURRENCY})?\)?")
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
+_TO_31 = r"(?:0?[1-9]|[12]\d|3[01])"
+_DAY = (
+    rf"(?:\d{{4}}([-/.]){_TO_31}\1{_TO_31}|{_TO_31}([-/.]){_TO_31}\2(?:\d{{4}}|\d{{2}})"
+    rf"|{_TO_31}[-\s]{_MONTH}[-,\s]+(?:\d{{4}}|\d{{2}})|{_MONTH}\s{_TO_31},?\s\d{{4}})"
+)
+_TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s?[AaPp][Mm])?(?:\s?(?:Z|UTC|GMT|[-+]\d{2}:?\d{2}))?"
+_DATE = re.compile(rf"{_DAY}(?:[T,\s]+{_TIME})?|{_TIME}", re.IGNORECASE)
+_WHOLE = re.compile(r"\d+(?:\.0*)?")
+
+NEARLY_ALL = 0.9  # share of a column's values, or of its rows, above which the others are slips
+FEWEST = 3  # values that must spell something before a column is said to
+FEW = 10  # distinct whole numbers are codes whatever the number of rows,
+EACH = 5  # and any number of them where each comes so many times on average
+
+
+def spells_number(value: Any) -> bool:
+    """Whether a number, or text such as ``"1,234"``, ``"12 %"``, ``"$5"``, ``" 3 "``, ``"1e5"``, ``"0,5"``, is one."""
+    if not isinstance(value, str):
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    text = value.strip()
+    if text.isdecimal() or _NUMBER.fullmatch(text):
+        return True
+    try:
+        float(text)  # inf, nan
+    except ValueError:
+        return False
+    return True
+
+
+def spells_date(value: Any) -> bool:
+    """Whether text is a date, a time of day, or both: ``"2024-01-03"``, ``"03/01/2024 10:00"``, ``"3 Jan 2024"``."""
+    return isinstance(value, str) and _DATE.fullmatch(value.strip()) is not None
+
+
+def fault(values: Sequence[Any], counts: Sequence[int]) -> tuple[str, list[str]] | None:
+    """What keeps a column of text from being categories: it is numbers, or dates, that were written as text.
+
+    Whole numbers may be codes (of stores, say) if nothing else is among them, and they are few or come often.
+
+    Parameters
+    ----------
+    values : sequence
+        Distinct values, none of them missing.
+    counts : sequence of int
+        Rows that hold each.
+
+    Returns
+    -------
+    (str, list of str) or None
+        A sentence, and up to three values that do not spell what the others do. None if they may be categories.
+    """
+    for what, spells in (("dates or times", spells_date), ("numbers", spells_number)):
+        spelt = [spells(value) for value in values]
+        if _nearly_all(spelt, counts) and not (what == "numbers" and _are_codes(values, counts)):
+            others = [str(value) for value, does in zip(values, spelt, strict=True) if not does][:3]
+            first = next(value for value, does in zip(values, spelt, strict=True) if does)
+            rest = f"; {', '.join(map(repr, others))} {'do' if len(others) > 1 else 'does'} not" if others else ""
+            return f"{sum(spelt)} of its {len(values)} distinct values spell {what}, such as {first!r}{rest}", others
+    return None
+
+
+def _nearly_all(spelt: Sequence[bool], counts: Sequence[int]) -> bool:
+    """Whether nearly all values spell something, or nearly all rows do with more values than the others."""
+    number = sum(spelt)
+    if number < FEWEST:
+        return False
+    rows = sum(count for does, count in zip(spelt, counts, strict=True) if does)
+    share = number / len(spelt)
+    return share >= NEARLY_ALL or (share >= 0.5 and rows >= NEARLY_ALL * sum(counts))
+
+
+def _are_codes(values: Sequence[Any], counts: Sequence[int]) -> bool:
+    repeated = len(values) <= max(FEW, sum(counts) / EACH)
+    return repeated and all(_WHOLE.fullmatch(str(value)) for value in values)
