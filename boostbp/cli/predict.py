@@ -106,11 +106,12 @@ def columns_of(estimator: Any, keep: Sequence[str] = (), missing: Sequence[str] 
     schema = estimator.schema_
     if schema.names is None:
         raise ValueError("The model was trained without names of features: train it on a table, or with boostbp fit.")
-    text = {schema.names[j] for j, values in schema.categories.items() if any(isinstance(v, str) for v in values)}
+    # as text: a float64 would not hold large whole numbers, and text that spells a number is that category, too
+    categorical = [schema.names[j] for j in schema.categories]
     return Columns(
         features=schema.names,
-        categorical=[name for name in schema.names if name in text],
-        numeric=[name for name in schema.names if name not in text],
+        categorical=categorical,
+        numeric=[name for name in schema.names if name not in categorical],
         verbatim=keep,
         missing=missing,
     )

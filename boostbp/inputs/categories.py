@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +13,12 @@ from numpy.typing import NDArray
 __all__ = ["Category", "Factors", "categories_of", "codes_of", "factorize", "is_missing", "text_in"]
 
 Category = str | int | float | bool
+
+_PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")  # as files hold numbers; "01" is another text
+_PADDED = re.compile(r"0+(\d+)")
+_TRUTH = {"true": 1, "false": 0}
+ENOUGH_ROWS = 10  # to say that a column is not what it was: a few rows may well hold a new category
+UNKNOWN = 0.9  # share of unseen values at which it is said
 
 
 class Factors(NamedTuple):
@@ -73,17 +81,83 @@ def categories_of(factors: Factors, label: str) -> tuple[Category, ...]:
 def codes_of(factors: Factors, categories: Sequence[Category], label: str) -> NDArray[np.float64]:
     """Code of each row's category; ``len(categories)`` if it is not among them, NaN if missing.
 
+    Labels that are not among the categories as they stand are compared as numbers: 1, 1.0, "1", "1.0" and True are one
+    category, if only one of fit's is, so that a column may be written as text, or as floats for want of a cell.
+
     Raises
     ------
     ValueError
-        If strings were seen at fit and there are only numbers now, or the other way round.
+        If strings were seen at fit and there are only numbers now, or the other way round, and no string spells one.
+
+    Warns
+    -----
+    UserWarning
+        If hardly a value was seen at fit.
     """
-    present = _plain(factors.values, label)
-    _check_kind(present, categories, label)
+    values = [_scalar(value) for value in factors.values]
     code = {value: float(i) for i, value in enumerate(categories)}
+    present = _plain(factors.values, label)
+    if any(value not in code for value in present):
+        _check_kind(present, categories, label)
+        code |= dict(_same_numbers(values, code))
     unseen = float(len(categories))
-    table = [np.nan if is_missing(value) else code.get(_scalar(value), unseen) for value in factors.values]
-    return np.array([*table, np.nan])[factors.place]
+    table = [np.nan if is_missing(value) else code.get(value, unseen) for value in values]
+    codes = np.array([*table, np.nan])[factors.place]
+    new = codes == unseen
+    if new.sum() >= max(ENOUGH_ROWS, UNKNOWN * np.count_nonzero(~np.isnan(codes))):
+        _warn_of_unseen(values[factors.place[np.argmax(new)]], categories, label)
+    return codes
+
+
+def _same_numbers(values: list[Any], code: dict[Any, float]) -> Iterator[tuple[Any, float]]:
+    """Values that are no category as they stand, but the same number as one, and its code."""
+    plain = _by_number((_number(category), at) for category, at in code.items())
+    # a reader that made numbers of text took the zeros before them away
+    padded = _by_number((_padded(category), at) for category, at in code.items())
+    for value in values:
+        if not is_missing(value) and value not in code:
+            number = _number(value)
+            found = plain if isinstance(value, str) else padded | plain
+            if number is not None and found.get(number) is not None:
+                yield value, found[number]
+
+
+def _by_number(pairs: Iterable[tuple[Any, float]]) -> dict[Any, Any]:
+    """Codes by number; None for a number that several categories are."""
+    found: dict[Any, Any] = {}
+    for number, code in pairs:
+        if number is not None:
+            found[number] = None if number in found else code
+    return found
+
+
+def _number(value: Category) -> int | float | None:
+    """The number that a label is, or spells as files do; exactly, if it is a whole one."""
+    if not isinstance(value, str):
+        return value
+    if not _PLAIN.fullmatch(value):
+        return _TRUTH.get(value.lower())
+    number = float(value)
+    if not np.isfinite(number):
+        return None
+    digits, _, fraction = value.partition(".")
+    return int(digits) if not fraction.strip("0") and "e" not in value.lower() else number
+
+
+def _padded(value: Category) -> int | None:
+    """The number after the zeros that a label of digits begins with."""
+    digits = _PADDED.fullmatch(value) if isinstance(value, str) else None
+    return int(digits[1]) if digits and np.isfinite(float(digits[1])) else None
+
+
+def _warn_of_unseen(value: Category, categories: Sequence[Category], label: str) -> None:
+    had = f"fit had {', '.join(map(repr, categories[:3]))}" if categories else "it was empty at fit"
+    warnings.warn(
+        f"{label}: hardly a value was seen at fit, such as {value!r}; {had}. All of them are read as one unknown "
+        "category: pass them as they were written then.",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def _scalar(value: Any) -> Any:
@@ -104,10 +178,13 @@ def _plain(values: list[Any], label: str) -> list[Category]:
 
 
 def _check_kind(present: list[Category], categories: Sequence[Category], label: str) -> None:
+    """Refuse numbers in the place of text, or text in the place of numbers, where no text spells a number."""
     text_now = {isinstance(value, str) for value in present}
     text_then = {isinstance(value, str) for value in categories}
     if text_now and text_then and text_now.isdisjoint(text_then):
-        raise ValueError(
-            f"{label} holds categories such as {present[0]!r}, but held values such as {categories[0]!r} at fit: "
-            "pass it with the type it had then."
-        )
+        texts = categories if True in text_then else present
+        if all(_number(value) is None and _padded(value) is None for value in texts):
+            raise ValueError(
+                f"{label} holds categories such as {present[0]!r}, but held values such as {categories[0]!r} at fit: "
+                "pass it with the type it had then."
+            )

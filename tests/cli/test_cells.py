@@ -7,10 +7,22 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from boostbp import BoostBPRegressor
 from boostbp.cli import app
 from boostbp.interop import storage
 
-QUICK = ["-s", "epochs=1", "-s", "hidden_layer_sizes=3", "-s", "n_estimators=4", "-s", "min_samples_leaf=5"]
+QUICK = [
+    "-s",
+    "deep=true",
+    "-s",
+    "epochs=1",
+    "-s",
+    "hidden_layer_sizes=3",
+    "-s",
+    "n_estimators=8",
+    "-s",
+    "min_samples_leaf=5",
+]
 
 
 def run(*arguments):
@@ -50,3 +62,50 @@ def test_a_warning_is_one_line(tmp_path):
     said = "warning: Column 'key' is read as categories, but has 100 distinct values in 100 rows"
     assert [line for line in result.stderr.splitlines() if line.startswith(said)]
     assert "UserWarning" not in result.stderr
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_missing_cell_that_makes_floats_of_codes_leaves_the_categories(tmp_path, form):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"store": rng.integers(1, 9, 300), "open": rng.random(300) < 0.5, "z": rng.normal(size=300)})
+    table["y"] = rng.permutation(10.0 * np.arange(9))[table["store"]] + table["z"] + 5 * table["open"]
+    holed = table.astype({"store": float, "open": object})
+    holed.loc[0, ["store", "open"]] = np.nan
+
+    def write(frame, name):
+        (frame.to_csv if form == "csv" else frame.to_parquet)(tmp_path / f"{name}.{form}", index=False)
+        return tmp_path / f"{name}.{form}"
+
+    path = write(table, "whole")
+    chosen = ["--categorical", "store", "--categorical", "open"]
+    assert run("fit", path, "-t", "y", "-m", tmp_path / "model", *chosen, *QUICK).exit_code == 0
+    found = {}
+    for name, frame in (("whole", table), ("holed", holed)):
+        done = run("predict", write(frame, name), "-m", tmp_path / "model", "-o", tmp_path / f"{name}-out.csv")
+        assert done.exit_code == 0, done.output
+        found[name] = pd.read_csv(tmp_path / f"{name}-out.csv")["prediction"].to_numpy()
+    np.testing.assert_array_equal(found["holed"][1:], found["whole"][1:])
+    assert storage.load(tmp_path / "model").importance("split")[0] > 0
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_column_of_unseen_categories_is_told(tmp_path):
+    table = pd.DataFrame({"colour": ["red", "blue"] * 50, "z": np.arange(100.0), "y": np.arange(100.0)})
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    assert run("fit", tmp_path / "rows.csv", "-t", "y", "-m", tmp_path / "model", *QUICK).exit_code == 0
+    table.assign(colour=table["colour"].str.upper()).to_csv(tmp_path / "loud.csv", index=False)
+    done = run("predict", tmp_path / "loud.csv", "-m", tmp_path / "model", "-o", tmp_path / "out.csv")
+    assert done.exit_code == 0
+    assert "warning: Column 'colour': hardly a value was seen at fit, such as 'RED'; fit had 'red'" in done.stderr
+
+
+def test_codes_of_a_table_in_memory_are_exact_in_a_file(tmp_path):
+    keys = 2**53 + np.arange(8)
+    frame = pd.DataFrame({"key": np.tile(keys, 20), "z": np.tile([0.0, 1.0], 80)})
+    y = 100.0 * (frame["key"] % 8)
+    model = BoostBPRegressor((2,), n_estimators=20, epochs=1, deep=True, categorical_features=["key"], random_state=0)
+    model.fit(frame, y)
+    storage.save(model, tmp_path / "model")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    assert run("predict", tmp_path / "rows.csv", "-m", tmp_path / "model", "-o", tmp_path / "out.csv").exit_code == 0
+    np.testing.assert_array_equal(pd.read_csv(tmp_path / "out.csv")["prediction"], model.predict(frame))

@@ -71,9 +71,12 @@ def test_what_is_missing_or_new_at_predict_gives_finite_numbers(backend):
     changed = FRAME.copy()
     changed["size"] = np.nan  # never missing in training
     changed["colour"] = "violet"  # never seen
-    assert np.isfinite(model.predict(changed)).all()
-    assert np.isfinite(model.jacobian(changed)).all()
-    assert not model.jacobian(changed)[:, :, 0].any()  # a missing feature has no slope
+    with pytest.warns(UserWarning, match=r"Column 'colour': hardly a value was seen at fit, such as 'violet'"):
+        assert np.isfinite(model.predict(changed)).all()
+    with pytest.warns(UserWarning, match="hardly a value was seen"):
+        slopes = model.jacobian(changed)
+    assert np.isfinite(slopes).all()
+    assert not slopes[:, :, 0].any()  # a missing feature has no slope
 
 
 def test_one_wild_cell_stays_within_bounds():
@@ -113,3 +116,15 @@ def test_several_outputs_and_evaluation_sets(backend):
     error = np.abs(model.predict(FRAME.tail(100)) - both[-100:]).mean()
     assert history[history.best_epoch].metrics["valid_0"] == pytest.approx(error, rel=1e-9)
     assert set(history[0].metrics) == {"valid_0", "valid_1"}
+
+
+@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("later", ["float64", "Int64", "object", "str", "category"])
+def test_codes_are_the_same_categories_when_a_missing_cell_changes_their_type(backend, later):
+    codes = pd.DataFrame({"store": rng.integers(1, 6, ROWS), "z": rng.normal(size=ROWS)})
+    y = np.array([0.0, 5.0, -5.0, 2.0, 9.0, -8.0])[codes["store"]] + codes["z"]
+    model = BoostBPRegressor(**SMALL, backend=backend, categorical_features=["store"]).fit(codes, y)
+    now = codes.astype({"store": later})
+    now.loc[0, "store"] = None
+    assert model.importance("split")[0] > 0
+    np.testing.assert_array_equal(model.predict(now)[1:], model.predict(codes)[1:])

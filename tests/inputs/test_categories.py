@@ -29,6 +29,7 @@ def codes_by_pandas(values):
 
 
 @given(st.one_of(WORDS, INTEGERS))
+@pytest.mark.filterwarnings("ignore:Column .* is read as categories")
 def test_codes_are_those_of_pandas_categoricals_in_every_container(fit, values):
     expected = codes_by_pandas(pd.Series(values, dtype="Int64" if any(isinstance(v, int) for v in values) else object))
     objects = np.empty((len(values), 1), object)
