@@ -41,6 +41,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     Attributes
     ----------
     classes_ : (classes,) ndarray
+        Those of `y`; a class whose rows all have weight 0 is one, with a probability of a millionth or less.
     """
 
     def __init__(
@@ -85,16 +86,17 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         weight = read_weight(sample_weight, len(table.X))
         if self.class_weight is not None:
             weight = weight * _weights_of_classes(self.class_weight, labels)
-        self.classes_ = np.unique(labels[weight > 0])
+            if not weight.any():
+                raise ValueError(
+                    f"class_weight={self.class_weight!r} leaves no row a weight: give a class of y, "
+                    f"{np.unique(labels).tolist()}, a weight above 0."
+                )
+        self.classes_ = np.unique(labels)  # those without weight, too: others count on a column for each
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has one class only, {self.classes_.tolist()[0]!r}: a classifier needs rows (of positive weight) "
-                "of at least two."
+                f"y has one class only, {self.classes_.tolist()[0]!r}: a classifier needs rows of at least two."
             )
         warn_of_numbers(self.classes_)
-        keep = np.isin(labels, self.classes_)
-        if not keep.all():
-            table, labels, weight = table.take(keep), labels[keep], weight[keep]
         target = self._one_hot(labels)
         sets = self._eval_sets(eval_set, eval_names)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
