@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from boostbp import spelling
 from boostbp.extras import require
 
-__all__ = ["Columns", "chunks", "column_names", "columns_like", "format_of", "read"]
+__all__ = ["Columns", "chunks", "column_names", "columns_like", "format_of", "read", "read_beside"]
 
 # Types of a CSV file are inferred from its first block, so the block is larger than pyarrow's.
 _CSV_BLOCK = 8 << 20
@@ -227,7 +227,15 @@ def _labels(column: Any, kind: Any, name: str, text: bool | None) -> NDArray[Any
 
 
 def read(path: Path, target: str, columns: Columns, *, text: bool | None = None) -> tuple[Any, NDArray[Any]]:
-    """Read a whole file as features and target.
+    """Read a whole file as features and target: `read_beside` without the columns that are carried along."""
+    X, y, _ = read_beside(path, target, columns, text=text)
+    return X, y
+
+
+def read_beside(
+    path: Path, target: str, columns: Columns, *, text: bool | None = None
+) -> tuple[Any, NDArray[Any], Any]:
+    """Read a whole file as features, target, and columns as they stand.
 
     Parameters
     ----------
@@ -246,6 +254,8 @@ def read(path: Path, target: str, columns: Columns, *, text: bool | None = None)
         float64 columns with NaN for missing, and categories.
     y : (rows,) array
         Text, int64 if every value is whole, or float64. Truth values are text.
+    beside : pyarrow.Table
+        The verbatim columns of the same rows.
 
     Raises
     ------
@@ -270,7 +280,7 @@ def read(path: Path, target: str, columns: Columns, *, text: bool | None = None)
     for name in names:
         if X[name].dtype.kind != "f" and name not in columns.categorical:
             _refuse_numbers(X[name], path.name)
-    return X, _labels(column, schema.field(target).type, target, text)
+    return X, _labels(column, schema.field(target).type, target, text), kept.select(list(columns.verbatim))
 
 
 def _refuse_numbers(column: Any, source: str) -> None:

@@ -42,6 +42,10 @@ def fit(
     categorical: Categorical = None,
     numeric: Numeric = None,
     drop: Drop = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column, no feature, whose rows of one value are held out together."),
+    ] = None,
     missing: Missing = None,
     seed: Seed = 0,
     n_jobs: Jobs = 1,
@@ -53,12 +57,20 @@ def fit(
     """
     from boostbp.cli.settings import settings
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.files import Columns, columns_like, read
+    from boostbp.files import Columns, columns_like, read, read_beside
     from boostbp.report.datasets import task_of
 
     check_written("--model", model, ("DATA", data), ("--valid", valid), ("--config", config))
-    columns = Columns(categorical=categorical or (), numeric=numeric or (), drop=drop or (), missing=missing or ())
-    X, y = read(data, target, columns)
+    if groups is not None and valid is not None:
+        raise fail("--groups is of rows held out of DATA, and --valid is held out already: leave one of them out.", 2)
+    columns = Columns(
+        categorical=categorical or (),
+        numeric=numeric or (),
+        verbatim=[] if groups is None else [groups],
+        drop=drop or (),
+        missing=missing or (),
+    )
+    X, y, beside = read_beside(data, target, columns)
     kind = task_of(y, task.given)
     estimator_type = BoostBPClassifier if kind == "classification" else BoostBPRegressor
     try:
@@ -75,7 +87,7 @@ def fit(
 
     interrupted = False
     try:
-        estimator.fit(X, y, eval_set=eval_set)
+        estimator.fit(X, y, eval_set=eval_set, groups=None if groups is None else beside[groups].to_pylist())
     except KeyboardInterrupt:
         if not hasattr(estimator, "network_"):  # nothing to save yet
             raise

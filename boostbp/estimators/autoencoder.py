@@ -48,6 +48,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         *,
         eval_set: Any = None,
         eval_names: Sequence[str] | None = None,
+        groups: Any = None,
     ) -> Self:
         """Train.
 
@@ -62,6 +63,8 @@ class BoostBPAutoencoder(BaseBoostBP):
             Inputs to watch; the first one chooses the epoch. An array or data frame is one set.
         eval_names : list of str, optional
             What they are called in the history; "valid_0", "valid_1", ... if left out.
+        groups : array-like, (rows,), optional
+            Group of each row; those of a group are held out together (see `BoostBPRegressor.fit`).
         """
         if self.skip:
             raise ValueError("skip=True: an auto-encoder must see its input through the hidden layer. Use skip=False.")
@@ -74,7 +77,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         target = table.X
         refuse_extreme(target, "X")
         if not sets:
-            table, target, weight, sets = hold_out(self, table, target, weight, None)
+            table, target, weight, sets = hold_out(self, table, target, weight, None, groups=groups, X=X)
         self._shift, self._spread = standard_units(target, weight)
         loss = SquaredError()
         metric = self._metric(loss, sets)

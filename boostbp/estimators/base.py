@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, wraps
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,8 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
     _fewest_hidden = 1
+    # who splits by groups means them for our held-out rows, too
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
     def __init__(
         self,
@@ -110,6 +112,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         eval_metric: Any = None,
         early_stopping: bool | str = "auto",
         validation_fraction: float = 0.1,
+        validation: Any = "random",
         refit: bool = True,
         n_iter_no_change: int | None = 30,
         tol: float = 0.0,
@@ -159,6 +162,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.eval_metric = eval_metric
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
+        self.validation = validation
         self.refit = refit
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol

@@ -65,6 +65,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         *,
         eval_set: Any = None,
         eval_names: Sequence[str] | None = None,
+        groups: Any = None,
     ) -> Self:
         """Train.
 
@@ -80,6 +81,8 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
             The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
         eval_names : list of str, optional
             What the evaluation sets are called in history, log and progress bar; "valid_0", "valid_1", ... if left out.
+        groups : array-like, (rows,), optional
+            Group of each row; those of a group are held out together (see `BoostBPRegressor.fit`).
         """
         table = self._read(X, reset=True)
         labels = read_target(y, len(table.X), labels=True)
@@ -103,7 +106,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         self._check_loss(loss, target.shape[1])
         loss.check(target)
         if not sets:
-            table, target, weight, sets = hold_out(self, table, target, weight, labels)
+            table, target, weight, sets = hold_out(self, table, target, weight, labels, groups=groups, X=X)
         self._loss: Loss = loss
         metric = self._metric(loss, sets)
         return self._train(table, target, weight, loss, sets, metric, loss.link)

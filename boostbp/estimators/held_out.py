@@ -11,59 +11,210 @@ from sklearn.utils import check_random_state
 
 from boostbp import checks
 from boostbp.backends.base import Table
+from boostbp.inputs import distinct_rows, numbered, read_groups
 from boostbp.learning.watch import EvalSet
 
-__all__ = ["hold_out"]
+__all__ = ["check_validation", "hold_out"]
 
 Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
 # Of early_stopping="auto": below so many rows none are given away, and so many at least are given away, or a quarter.
 FEWEST, LEAST_HELD = 36, 50
+WORDS = ("random", "last")
 
 
 def hold_out(
-    estimator: Any, table: Table, y: Floats, weight: Floats, strata: Any
+    estimator: Any, table: Table, y: Floats, weight: Floats, strata: Any, *, groups: Any = None, X: Any = None
 ) -> tuple[Table, Floats, Floats, list[EvalSet]]:
-    """Give some rows away, if the estimator's `early_stopping` wants it and there are enough."""
-    stopping = checks.one_of("early_stopping", estimator.early_stopping, (True, False, "auto"))
-    wanted = len(y) >= FEWEST if stopping == "auto" else stopping
-    if not wanted or estimator.epochs == 0:
-        return table, y, weight, []
-    share = estimator.validation_fraction
-    if stopping == "auto":
-        share = max(share, min(LEAST_HELD / len(y), 0.25))
-    if np.ceil(share * len(y)) >= len(y):
-        raise ValueError(
-            f"validation_fraction={estimator.validation_fraction!r} of {len(y)} rows leaves none to learn from: give a "
-            "smaller share, more rows, or early_stopping=False."
-        )
-    from sklearn.model_selection import train_test_split  # brings a third of the package's time to import
+    """Give some rows away, if the estimator's `early_stopping` wants it and there are enough.
 
-    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
-    rows, lone = _without_lone(strata, len(y))
-    n_held = min(int(np.ceil(share * len(y))), len(rows) - 1)
-    if n_held < 1:
+    Parameters
+    ----------
+    estimator : BaseBoostBP
+        Its `validation` says which rows, `validation_fraction` how many.
+    table, y, weight : Table, (rows, outputs) and (rows,) float64
+        Rows of weight 0 are none: they are neither counted nor given away at random.
+    strata : (rows,) array or None
+        Classes: each keeps its share, and at least one row to learn from.
+    groups : array-like, (rows,), optional
+        Rows of a group stay on one side; without it, rows that are repeated do (`boostbp.inputs.repeats`).
+    X : object
+        The input as the user passed it, for a splitter.
+
+    Returns
+    -------
+    table, y, weight : Table, (rows, outputs) and (rows,) float64
+        The rest.
+    sets : list of EvalSet
+        What was given away; empty if nothing was.
+
+    Raises
+    ------
+    ValueError
+        If `validation` or `groups` cannot be used, or leave no row to learn from.
+    """
+    stopping = checks.one_of("early_stopping", estimator.early_stopping, (True, False, "auto"))
+    validation = check_validation(estimator.validation)
+    names = None if groups is None else read_groups(groups, len(y))
+    if not stopping or estimator.epochs == 0:
         return table, y, weight, []
-    cut = partial(train_test_split, rows, test_size=n_held, random_state=seed)
-    try:
-        train, held = cut(stratify=None if strata is None else strata[rows])
-    except ValueError:  # more classes than held-out rows, say: without strata
-        train, held = cut()
-        lone = np.concatenate([lone, held[~np.isin(strata[held], strata[train])]])
-        held = np.setdiff1d(held, lone)
-    train = np.concatenate([train, lone])
-    if not (weight[held].any() and weight[train].any()):
+    if names is not None and validation != "random" and not _splits(validation):
+        raise ValueError(
+            f"groups with validation={_said(validation)} is not supported: use validation='random', or a splitter that "
+            "takes groups."
+        )
+    fewest = FEWEST if stopping == "auto" else 0
+    if validation == "random":
+        held = _at_random(estimator, table, weight, strata, names, fewest)
+    elif validation == "last":
+        held = _last(estimator, np.flatnonzero(weight > 0), fewest)
+    else:
+        target = y[:, 0] if y.shape[1] == 1 else y
+        train, held = _asked_for(validation, X, target if strata is None else strata, groups, len(y))
+    if not len(held):
         return table, y, weight, []
-    train.sort()
-    held.sort()
+    if isinstance(validation, str):
+        train = np.setdiff1d(np.arange(len(y)), held)
+    _check_sides(validation, train, held, weight, strata)
     held_out = EvalSet("held_out", table.X[held], y[held], weight[held], taken=True)
     return table.take(train), y[train], weight[train], [held_out]
 
 
-def _without_lone(strata: Any, n_rows: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows that may be held out, and those that are the only one of their class, which nothing else would teach."""
-    rows = np.arange(n_rows)
+def check_validation(validation: Any) -> Any:
+    """The parameter `validation`, if it is a word, a splitter, or two sets of rows."""
+    if isinstance(validation, str):
+        return checks.one_of("validation", validation, WORDS)
+    if not _splits(validation) and not (isinstance(validation, (tuple, list)) and len(validation) == 2):
+        raise ValueError(
+            f"validation={validation!r} is not known: use 'random', 'last', a splitter with split(X, y, groups), such "
+            "as GroupShuffleSplit(), or a pair (rows to learn from, rows to hold out)."
+        )
+    return validation
+
+
+def _splits(validation: Any) -> bool:
+    """Whether it is a splitter; text has a method of that name, too."""
+    return hasattr(validation, "split") and not isinstance(validation, str)
+
+
+def _said(validation: Any) -> str:
+    """The parameter in a message, where rows would be too long."""
+    return "(rows, rows)" if isinstance(validation, (tuple, list)) else repr(validation)
+
+
+def _number_held(estimator: Any, count: int, what: str = "rows") -> int:
+    """How many of so many rows, or groups of them, are given away."""
+    share = estimator.validation_fraction
+    if estimator.early_stopping == "auto":
+        share = max(share, min(LEAST_HELD / count, 0.25))
+    if np.ceil(share * count) >= count:
+        raise ValueError(
+            f"validation_fraction={estimator.validation_fraction!r} of {count} {what} leaves none to learn from: give "
+            f"a smaller share, more {what}, or early_stopping=False."
+        )
+    return int(np.ceil(share * count))
+
+
+def _last(estimator: Any, counted: Rows, fewest: int) -> Rows:
+    """The last rows."""
+    return counted[-_number_held(estimator, len(counted)) :] if len(counted) >= fewest else counted[:0]
+
+
+def _at_random(estimator: Any, table: Table, weight: Floats, strata: Any, groups: Any, fewest: int) -> Rows:
+    """Rows of groups drawn at random; a group is one of the user's, or a row and what repeats it.
+
+    All counts are of groups and weights, so that a weight of 2 is a row twice.
+    """
+    counted = np.flatnonzero(weight > 0)
+    if groups is not None:
+        group, what, enough = numbered(groups[counted]), "groups", len(counted) >= fewest
+    else:
+        group, what = distinct_rows(table if len(counted) == len(weight) else table.take(counted)), "distinct rows"
+        enough = group.max() + 1 >= fewest
+    count = int(group.max()) + 1
+    if count == 1 and groups is not None:
+        raise ValueError("groups holds one group only: give at least two, or leave it out.")
+    if not enough:
+        return counted[:0]
+    n_held = _number_held(estimator, count, "rows" if count == len(counted) else what)
+    size: Floats = np.bincount(group, weight[counted]).astype(np.float64)
+    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
     if strata is None:
-        return rows, rows[:0]
-    _, classes, members = np.unique(strata, return_inverse=True, return_counts=True)
-    lone = members[classes] == 1
-    return rows[~lone], rows[lone]
+        held = np.isin(group, _drawn(np.zeros(count), size, n_held, seed))
+        return counted[held]
+    classes = np.unique(strata[counted], return_inverse=True)[1]
+    held = np.isin(group, _drawn(_rarest(classes, group, weight[counted]), size, n_held, seed))
+    lost = np.setdiff1d(classes[held], classes[~held])
+    return counted[held & ~np.isin(group, group[np.isin(classes, lost)])]
+
+
+def _drawn(strata: NDArray[Any], size: Floats, n_held: int, seed: int) -> Rows:
+    """Some groups, by number, of strata in proportion if that can be.
+
+    No more than half of all rows, if there is a choice; and a group that is the only one of its stratum stays, as
+    nothing else would teach its class.
+    """
+    from sklearn.model_selection import train_test_split  # brings a third of the package's time to import
+
+    _, stratum, members = np.unique(strata, return_inverse=True, return_counts=True)
+    groups = np.flatnonzero((members[stratum] > 1) | (len(strata) == 1))
+    n_held = min(n_held, len(groups) - 1)
+    if n_held < 1:
+        return groups[:0]
+    cut = partial(train_test_split, groups, test_size=n_held, random_state=seed)
+    try:
+        held = cut(stratify=stratum[groups] if len(members) > 1 else None)[1]
+    except ValueError:  # more strata than held-out groups, say
+        held = cut()[1]
+    held = held[np.argsort(size[held], kind="stable")]
+    few = np.cumsum(size[held]) <= size.sum() / 2
+    return held[few] if few.any() else groups[[np.argmin(size[groups])]]
+
+
+def _rarest(classes: Rows, group: Rows, weight: Floats) -> Rows:
+    """The rarest class in each group, so that rare classes are on both sides."""
+    order = np.argsort(np.bincount(classes, weight), kind="stable")
+    rank = np.full(group.max() + 1, len(order))
+    np.minimum.at(rank, group, np.argsort(order)[classes])
+    return order[rank]
+
+
+def _asked_for(validation: Any, X: Any, y: Any, groups: Any, n_rows: int) -> tuple[Rows, Rows]:
+    """Rows to learn from and to hold out, by the last split of a splitter, or as they are listed."""
+    splits = list(validation.split(X, y, groups)) if _splits(validation) else [validation]
+    if not splits:
+        raise ValueError(f"validation={validation!r} gives no split.")
+    train, held = (_rows_of(part, n_rows) for part in splits[-1])
+    both = np.intersect1d(train, held)
+    if len(both):
+        raise ValueError(f"validation holds row {both[0]} on both sides: rows to learn from must not be held out.")
+    return train, held
+
+
+def _rows_of(part: Any, n_rows: int) -> Rows:
+    """Rows by their numbers or by a mask, ascending."""
+    rows = np.asarray(part)
+    if rows.dtype == bool and rows.shape == (n_rows,):
+        rows = np.flatnonzero(rows)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows) or rows.min() < 0 or rows.max() >= n_rows:
+        raise ValueError(
+            f"validation holds {part!r}: give numbers of rows, 0 to {n_rows - 1}, at least one, or a mask of {n_rows} "
+            "bools."
+        )
+    return np.unique(rows).astype(np.intp)
+
+
+def _check_sides(validation: Any, train: Rows, held: Rows, weight: Floats, strata: Any) -> None:
+    """Refuse sides that are of no use, which those at random never are."""
+    for rows in (train, held):
+        if not weight[rows].any():
+            raise ValueError(
+                f"validation={_said(validation)}: all rows of one side have weight 0. Give it rows with weight."
+            )
+    if strata is not None:
+        lost = np.setdiff1d(strata[held[weight[held] > 0]], strata[train[weight[train] > 0]])
+        if len(lost):
+            raise ValueError(
+                f"validation={_said(validation)} leaves no row to learn the classes {lost.tolist()!r} from: hold out "
+                "other rows, or pass an eval_set."
+            )

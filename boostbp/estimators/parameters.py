@@ -11,6 +11,7 @@ from sklearn.base import is_classifier
 
 from boostbp import backends, checks
 from boostbp.backends.base import MOST_THREADS, Growth
+from boostbp.estimators.held_out import check_validation
 from boostbp.learning.layers import LayerSettings
 from boostbp.learning.layers import sketch as sketches
 from boostbp.learning.layers.rounds import rate_of
@@ -77,6 +78,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
     checks.seconds("max_time", estimator.max_time)
     for name in ("validation_fraction", "momentum", "step_size"):
         checks.finite(name, getattr(estimator, name))
+    check_validation(estimator.validation)
     if not 0 < estimator.validation_fraction < 1:
         raise ValueError(f"validation_fraction={estimator.validation_fraction!r} is not between 0 and 1: try 0.1.")
     if not 0 <= estimator.momentum < 1:

@@ -124,6 +124,13 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Without `eval_set`, hold out `validation_fraction` of the rows. "auto": from 36 rows on, and 50 rows at least,
         or a quarter of fewer than 200. False: run all epochs.
     validation_fraction : float
+        Of the rows; of the groups, if `fit` is told them; of distinct rows, if some are repeated.
+    validation : {"random", "last"}, splitter or pair
+        Which rows are held out. "random": any, of each class its share; rows of a group (`fit`'s `groups`) stay
+        together, and so do rows that are repeated, in numbers that chance would not repeat. "last": the last ones, of
+        rows in the order of time. Or the last split of a splitter of scikit-learn, such as `TimeSeriesSplit` or
+        `GroupShuffleSplit`, or of one's own with ``split(X, y, groups)``; or a pair, the numbers (or masks) of the rows
+        to learn from and of those to hold out.
     refit : bool
         With ``deep="auto"`` and rows held out here, not in `eval_set`: once the model is chosen, its single layers and
         output layers are grown again, by as many rounds, on all rows. Hidden layers stay.
@@ -198,6 +205,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         *,
         eval_set: Any = None,
         eval_names: Sequence[str] | None = None,
+        groups: Any = None,
     ) -> Self:
         """Train.
 
@@ -215,6 +223,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
             The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
         eval_names : list of str, optional
             What the evaluation sets are called in history, log and progress bar; "valid_0", "valid_1", ... if left out.
+        groups : array-like, (rows,), optional
+            Group of each row, such as the patient, shop or place that it was measured on: rows of a group are held out
+            together, so that what is said of held-out rows is said of new groups. Not looked at with an `eval_set`.
 
         Raises
         ------
@@ -240,7 +251,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
             )
         loss.check(target)
         if not sets:
-            table, target, weight, sets = hold_out(self, table, target, weight, None)
+            table, target, weight, sets = hold_out(self, table, target, weight, None, groups=groups, X=X)
         self._shift, self._spread = units_of(target, weight, loss)
         self._loss = loss
         metric = self._metric(loss, sets, self._spread)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from boostbp.inputs.reader import read_input
+from boostbp.inputs.repeats import distinct_rows, numbered
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import (
     counted,
     in_rows,
+    read_groups,
     read_target,
     read_weight,
     refuse_extreme,
@@ -17,7 +19,10 @@ from boostbp.inputs.targets import (
 __all__ = [
     "Schema",
     "counted",
+    "distinct_rows",
     "in_rows",
+    "numbered",
+    "read_groups",
     "read_input",
     "read_target",
     "read_weight",

@@ -1,4 +1,4 @@
-"""Targets and sample weights."""
+"""Targets, sample weights, and groups of rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,16 @@ from boostbp.inputs.categories import is_missing, text_in
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
 from boostbp.inputs.sources import is_frame, matrix_of, open_source
 
-__all__ = ["counted", "in_rows", "read_target", "read_weight", "refuse_extreme", "refuse_text", "warn_of_numbers"]
+__all__ = [
+    "counted",
+    "in_rows",
+    "read_groups",
+    "read_target",
+    "read_weight",
+    "refuse_extreme",
+    "refuse_text",
+    "warn_of_numbers",
+]
 
 LARGEST = 1e100  # of targets, and its inverse the least: beyond, float64 does not hold weighted squares
 MOST_CLASSES = 50  # that are numbers, and not 0, 1, 2, ...: more are probably an amount
@@ -121,6 +130,37 @@ def read_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
             f"1e-38 and 1e38: divide the weights by {weight.max():.3g}."
         )
     return weight
+
+
+def read_groups(groups: Any, n_rows: int) -> NDArray[np.integer]:
+    """Read the groups that rows belong to.
+
+    Parameters
+    ----------
+    groups : array-like or series, (rows,)
+        Numbers or text.
+    n_rows : int
+
+    Returns
+    -------
+    (rows,) integer
+        A number for each group.
+
+    Raises
+    ------
+    ValueError
+        If a row has no group, or there are not `n_rows`.
+    """
+    if isinstance(groups, str) or np.ndim(groups) == 0:
+        raise ValueError(f"groups={groups!r} is not known: give the group of each row, (rows,), as a column of yours.")
+    values = _one_or_two_axes(groups, "groups")
+    if values.ndim != 1:
+        raise ValueError(f"groups must be a 1D array, (rows,); got shape {values.shape}.")
+    check_consistent_length(range(n_rows), values)
+    factors = ArrayColumn(values.astype(object) if values.dtype.kind in "mMSU" else values, "groups").factors
+    missing = np.array([is_missing(value) for value in factors.values])[factors.place]
+    _refuse_where(missing, values, "groups", "Drop these rows, or give each a group of its own.")
+    return factors.place
 
 
 def counted(

@@ -13,11 +13,12 @@ from boostbp.trees.basis import Constant, Linear, Quadratic
 __all__ = ["check_parameters", "parameters_from", "parameters_of"]
 
 _OF_A_RUN = ("callbacks", "checkpoint")  # belong to the process that trained, not to the model
+_ROWS_OF_A_RUN = "validation"  # and so does this, unless it is a word
 _BASES: dict[str, Any] = {"constant": Constant, "linear": Linear, "quadratic": Quadratic}
 
 
 def parameters_of(estimator: Any) -> dict[str, Any]:
-    """Parameters as plain values; `callbacks` and `checkpoint` are left out.
+    """Parameters as plain values; `callbacks`, `checkpoint` and rows or splitters in `validation` are left out.
 
     Raises
     ------
@@ -26,7 +27,7 @@ def parameters_of(estimator: Any) -> dict[str, Any]:
     """
     found = {}
     for name, value in estimator.get_params(deep=False).items():
-        if name in _OF_A_RUN:
+        if name in _OF_A_RUN or (name == _ROWS_OF_A_RUN and not isinstance(value, str)):
             continue
         try:
             found[name] = _encoded(value)

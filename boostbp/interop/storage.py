@@ -4,7 +4,8 @@ The file is an `boostbp.archive`, kind "model", version 1. Its content is
 
 - ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
 - ``parameters``: those of the constructor (see `boostbp.plain`; ``{"loss": ...}`` and ``{"basis": ...}``
-  for objects of this package), but for `callbacks` and `checkpoint`, which belong to a run;
+  for objects of this package), but for `callbacks`, `checkpoint`, and rows or a splitter as `validation`, which belong
+  to a run;
 - ``network``: for each layer ``n_features``, ``n_outputs``, ``basis`` and ``clip``; its arrays are
   ``layer{i}.NAME`` with the names in `Forest`, `Nodes` and `Leaves`, and ``baseline``;
 - ``schema`` (`Schema.to_dict`), ``feature_names``, ``history``, ``set_output``;
@@ -45,7 +46,8 @@ def save(estimator: BaseBoostBP, path: Path) -> None:
     Parameters
     ----------
     estimator : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
-        Fitted. `callbacks` and `checkpoint` are not kept, nor what `set_fit_request` and its like asked for.
+        Fitted. `callbacks` and `checkpoint` are not kept, nor a splitter or rows in `validation`, nor what
+        `set_fit_request` and its like asked for.
     path : str or path
         Any name; it is overwritten.
 

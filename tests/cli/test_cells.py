@@ -109,3 +109,26 @@ def test_codes_of_a_table_in_memory_are_exact_in_a_file(tmp_path):
     frame.to_csv(tmp_path / "rows.csv", index=False)
     assert run("predict", tmp_path / "rows.csv", "-m", tmp_path / "model", "-o", tmp_path / "out.csv").exit_code == 0
     np.testing.assert_array_equal(pd.read_csv(tmp_path / "out.csv")["prediction"], model.predict(frame))
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_column_of_groups_is_no_feature_and_keeps_its_rows_together(tmp_path, form):
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 5)
+    table = pd.DataFrame(
+        {"patient": [f"p{group}" for group in groups], "x": rng.normal(size=200), "z": rng.normal(size=200)}
+    )
+    table["y"] = rng.normal(size=40)[groups] + table["x"]
+    path = tmp_path / f"rows.{form}"
+    (table.to_csv if form == "csv" else table.to_parquet)(path, index=False)
+    fit = ["fit", path, "-t", "y", "-m", tmp_path / "model", *QUICK]
+    assert run(*fit, "--groups", "patient").exit_code == 0
+    model = storage.load(tmp_path / "model")
+    assert model.schema_.names == ("x", "z")
+    alone = BoostBPRegressor((3,), n_estimators=8, min_samples_leaf=5, epochs=1, deep=True, n_jobs=1, random_state=0)
+    alone.fit(table[["x", "z"]], table["y"], groups=table["patient"])
+    np.testing.assert_array_equal(model.predict(table[["x", "z"]]), alone.predict(table[["x", "z"]]))
+    both = run(*fit, "--groups", "patient", "--valid", path)
+    assert both.exit_code == 2
+    assert "error: --groups is of rows held out of DATA" in both.stderr
+    assert "has no column 'doctor'" in run(*fit, "--groups", "doctor").stderr

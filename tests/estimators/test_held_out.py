@@ -12,10 +12,12 @@ from boostbp import BoostBPClassifier
 from boostbp.backends.base import Table
 from boostbp.estimators.held_out import hold_out
 
+ASKED = {"early_stopping": "auto", "epochs": 1, "validation_fraction": 0.1, "validation": "random", "random_state": 0}
+
 
 def parts(labels, seed=0):
     """Labels that are learned from, and those held out."""
-    asked = SimpleNamespace(early_stopping="auto", epochs=1, validation_fraction=0.1, random_state=seed)
+    asked = SimpleNamespace(**ASKED | {"random_state": seed})
     rows = np.arange(len(labels), dtype=np.float64)[:, None]
     table, y, weight, sets = hold_out(asked, Table(rows), labels[:, None].astype(float), np.ones(len(labels)), labels)
     held = [*(each.X for each in sets), np.empty((0, 1))]
@@ -59,8 +61,10 @@ def test_few_rows_do_not_make_classes_sure_of_themselves():
 def test_early_stopping_may_be_a_bool_of_numpy(given):
     """As a grid over `np.array([True, False])` gives it."""
     labels = np.arange(60) % 2
-    asked = SimpleNamespace(early_stopping=np.bool_(given), epochs=1, validation_fraction=0.1, random_state=0)
-    table, *_, sets = hold_out(asked, Table(np.zeros((60, 1))), labels[:, None].astype(float), np.ones(60), labels)
+    asked = SimpleNamespace(**ASKED | {"early_stopping": np.bool_(given)})
+    table, *_, sets = hold_out(
+        asked, Table(np.arange(60.0)[:, None]), labels[:, None].astype(float), np.ones(60), labels
+    )
     assert (len(table.X), len(sets)) == ((54, 1) if given else (60, 0))
 
 

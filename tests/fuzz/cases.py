@@ -136,12 +136,13 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "moves": (1, 2),
     "best_rounds": (True, False),
     "early_stopping": ("auto", True, False),
+    "validation": ("random", "last"),
     "n_jobs": (1, 2),
 }
 ESTIMATORS_ONLY = {
     *("hidden_layer_sizes", "epochs", "start", "step", "step_size", "momentum", "refit_order", "output", "skip"),
     *("deep", "sketch", "moves", "structure_epochs", "structure_samples", "structure_sampling"),
-    *("best_rounds", "early_stopping"),
+    *("best_rounds", "early_stopping", "validation"),
 }
 LAYER_PARAMETERS = [name for name in PARAMETERS if name not in ESTIMATORS_ONLY]
 LOSSES = ("squared_error", "squared_error", "absolute_error", "huber", "quantile", "poisson")

@@ -1,0 +1,129 @@
+"""Rows of a table that are repeated: which are alike, and whether that can be chance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Table
+from boostbp.trees.sparse import Matrix, Sparse, tiles
+
+__all__ = ["distinct_rows", "numbered"]
+
+Floats = NDArray[np.float64]
+Hashes = NDArray[np.uint64]
+# Constants of splitmix64 (Steele, Lea and Flood 2014), whose last step mixes the bits of a number
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+SAMPLE, COLUMNS = 300, 2000  # distinct rows and columns by which chance is judged
+BEYOND_CHANCE = 100.0  # times as many pairs of equal rows as chance would make
+
+
+def distinct_rows(table: Table) -> NDArray[np.intp]:
+    """Number of each row among the distinct rows, in the order of their first appearance; its own if all are by chance.
+
+    Rows of few values (ages, categories, switches) are equal by chance, and so will rows to come be. Rows that were
+    measured once and written down again are equal in numbers that chance would not repeat: far more often than columns
+    with as many values, and as much correlation, would be. Equal categories alone say nothing: they are to come again.
+
+    Parameters
+    ----------
+    table : Table
+
+    Returns
+    -------
+    (rows,) integer
+    """
+    rows = np.arange(len(table.X))
+    number, first, counts = _distinct(_hashes(table.X))
+    if len(first) in (1, len(rows)):
+        return rows
+    pairs = float(counts @ (counts - 1)) / (len(rows) * (len(rows) - 1))
+    sample = table.take(np.sort(first)[_evenly(len(first), SAMPLE)])
+    return number if pairs > BEYOND_CHANCE * _chance(sample) else rows
+
+
+def numbered(values: NDArray[Any]) -> NDArray[np.intp]:
+    """Number of each value, (rows,), among the distinct ones, in the order of their first appearance."""
+    return _distinct(values)[0]
+
+
+def _distinct(values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Numbers of the values; of the distinct ones, sorted by value, their first rows and how many rows they have."""
+    _, first, place, counts = np.unique(values, return_index=True, return_inverse=True, return_counts=True)
+    return np.argsort(np.argsort(first))[place], first, counts
+
+
+def _hashes(X: Matrix) -> Hashes:
+    """A number for each row, the same for the same values, whether they are held sparse or not."""
+    out = np.zeros(len(X), np.uint64)
+    if isinstance(X, Sparse):
+        indptr, rows, values = X.arrays
+        columns = np.repeat(np.arange(X.shape[1], dtype=np.uint64), np.diff(indptr))
+        for part in tiles(0, len(values), 1):
+            np.add.at(out, rows[part], _mixed(values[part], columns[part]))
+        return out
+    columns = np.arange(X.shape[1], dtype=np.uint64)
+    for part in tiles(0, len(X), X.shape[1]):
+        out[part] = _mixed(X[part], columns).sum(axis=1, dtype=np.uint64)
+    return out
+
+
+def _mixed(values: Floats, columns: NDArray[np.uint64]) -> Hashes:
+    """Hashes of cells, each in its column; 0 for the value 0, which sparse matrices do not hold."""
+    values = np.where(np.isnan(values), np.nan, values)  # one NaN of the many
+    bits = values.view(np.uint64) + (columns + np.uint64(1)) * _STEP
+    bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
+    bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
+    return np.where(values == 0, np.uint64(0), bits ^ (bits >> np.uint64(31)))
+
+
+def _evenly(count: int, most: int) -> NDArray[np.intp]:
+    return np.linspace(0, count - 1, min(count, most)).astype(np.intp)
+
+
+def _chance(distinct: Table) -> float:
+    """Share of the pairs of rows that chance makes equal in all numeric columns, judged by some distinct rows.
+
+    The product of what it does in each column, to the power of the share of the columns that are independent of each
+    other: the participation ratio of the eigenvalues of their rank correlations, (sum of them)^2 / sum of their
+    squares, over the number of columns. Squared correlations are less what they are by chance, 1 / (rows - 1).
+    """
+    numeric = distinct.numeric
+    columns = _evenly(numeric.shape[1], COLUMNS) if numeric.shape[1] else np.arange(0)
+    X = numeric.dense(columns, slice(0, len(numeric))) if isinstance(numeric, Sparse) else numeric[:, columns]
+    X = X[:, [np.any(x != x[0]) for x in X.T]]
+    if not X.shape[1]:
+        return 1.0
+    with np.errstate(divide="ignore"):  # a column that no chance repeats
+        logarithm = np.log([_chance_of(np.sort(x)) for x in X.T]).sum()
+    Z = np.column_stack([np.searchsorted(np.sort(x), x) for x in X.T]).astype(np.float64)
+    Z -= Z.mean(axis=0)
+    Z /= np.sqrt(np.square(Z).sum(axis=0))
+    n_rows, n_columns = Z.shape
+    between = np.square(Z @ Z.T).sum() - n_columns - n_columns * (n_columns - 1) / (n_rows - 1)
+    return float(np.exp(logarithm * n_columns / (n_columns + max(between, 0.0))))
+
+
+def _chance_of(x: Floats) -> float:
+    """How likely two different rows have the same value of a sorted column.
+
+    As often as distinct rows have; but in columns of few steps, such as ages in years, at least as often as steps of
+    equal chance would.
+    """
+    x = np.where(np.isnan(x), np.inf, x)
+    counts = np.diff(np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1], [True]])))
+    return max(float(counts @ (counts - 1)) / (len(x) * (len(x) - 1)), 1.0 / _steps(x[np.isfinite(x)]))
+
+
+def _steps(x: Floats) -> float:
+    """Steps that a sorted column may stand on: infinite if its gaps are no multiples of the smallest."""
+    gaps = np.diff(x)
+    gaps = gaps[gaps > 0]
+    if not len(gaps):
+        return 1.0
+    multiples = gaps / gaps.min()
+    uneven = np.abs(multiples - np.rint(multiples)) > 1e-6 * multiples
+    return np.inf if uneven.any() else float(multiples.sum()) + 1.0
