@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from boostbp import backends, checks
 from boostbp.backends.base import Growth, Table
+from boostbp.floats import usual_floats
 from boostbp.inputs import counted, read_weight, refuse_extreme, refuse_text
 from boostbp.learning import layers
 from boostbp.learning.layers import BoundInput, Layer, LayerSettings, SquaredTo
@@ -23,6 +24,7 @@ Floats = NDArray[np.float64]
 CODES = 1 << 24  # float32, in which XGBoost holds codes, counts so far
 
 
+@usual_floats()
 @interrupts.held()
 @threads.one_in_blas()
 def fit_layer(

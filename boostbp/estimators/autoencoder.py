@@ -12,9 +12,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from boostbp.backends.base import Table
-from boostbp.estimators.base import BaseBoostBP, all_or_nothing, names_of
+from boostbp.estimators.atomic import all_or_nothing
+from boostbp.estimators.base import BaseBoostBP, names_of
+from boostbp.estimators.eval_sets import named_in_errors, tables
 from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.units import standard_units
+from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_weight, refuse_extreme
 from boostbp.learning.backprop import EvalSet
 from boostbp.learning.losses import SquaredError
@@ -24,6 +27,7 @@ __all__ = ["BoostBPAutoencoder"]
 Floats = NDArray[np.float64]
 
 
+@usual_in_methods
 class BoostBPAutoencoder(BaseBoostBP):
     """Multi-layered gradient boosted trees that reconstruct their own input from a hidden layer.
 
@@ -49,6 +53,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         eval_set: Any = None,
         eval_names: Sequence[str] | None = None,
         groups: Any = None,
+        eval_X: Any = None,
     ) -> Self:
         """Train.
 
@@ -65,15 +70,17 @@ class BoostBPAutoencoder(BaseBoostBP):
             What they are called in the history; "valid_0", "valid_1", ... if left out.
         groups : array-like, (rows,), optional
             Group of each row; those of a group are held out together (see `BoostBPRegressor.fit`).
+        eval_X : array-like or tuple of array-like, optional
+            The same as `eval_set`, by the name of other estimators.
         """
         if self.skip:
             raise ValueError("skip=True: an auto-encoder must see its input through the hidden layer. Use skip=False.")
         table = self._read(X, reset=True)
         weight = read_weight(sample_weight, len(table.X))
-        parts = [] if eval_set is None else eval_set if isinstance(eval_set, list | tuple) else [eval_set]
-        held = [self._read(part).X for part in parts]
-        names = names_of(held, eval_names)
-        sets = [EvalSet(name, part, part, np.ones(len(part))) for name, part in zip(names, held, strict=True)]
+        if eval_set is not None and eval_X is not None:
+            raise ValueError("eval_set and eval_X are both given, and say the same: leave one of them out.")
+        parts = tables("eval_set", eval_set) + tables("eval_X", eval_X)
+        sets = [self._eval_set(name, *part) for name, part in zip(names_of(parts, eval_names), parts, strict=True)]
         target = table.X
         refuse_extreme(target, "X")
         if not sets:
@@ -83,6 +90,11 @@ class BoostBPAutoencoder(BaseBoostBP):
         metric = self._metric(loss, sets)
         target = np.ascontiguousarray((target - self._shift) / self._spread)
         return self._train(table, target, weight, loss, sets, metric, self._outcome)
+
+    def _eval_set(self, name: str, source: str, X: Any) -> EvalSet:
+        with named_in_errors(source):
+            X = self._read(X).X
+        return EvalSet(name, X, X, np.ones(len(X)))
 
     def predict(self, X: Any) -> Floats:
         """Reconstruction, (rows, features)."""

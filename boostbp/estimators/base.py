@@ -7,8 +7,8 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial, wraps
-from typing import Any, ClassVar, ParamSpec, Self, TypeVar
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 from boostbp import backends
 from boostbp.backends.base import Table
 from boostbp.estimators import parameters, session
+from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.inspected import Inspected
+from boostbp.floats import usual_in_methods
 from boostbp.inputs import counted, read_input
 from boostbp.inspection import summary_of
 from boostbp.learning import metrics
@@ -28,44 +30,18 @@ from boostbp.learning.backprop import EvalSet, Progress
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
 from boostbp.learning.weighing import selection
-from boostbp.trees import interrupts, threads
+from boostbp.trees import threads
 
-__all__ = ["BaseBoostBP", "all_or_nothing", "names_of"]
+__all__ = ["BaseBoostBP", "names_of"]
 
 Floats = NDArray[np.float64]
 NOT_WEIGHED = (
     "The network was not weighed against single layers, though deep='auto': without evaluation sets and held-out rows "
     "(fewer than 36, early_stopping=False or epochs=0), or after an interrupt, it is the model."
 )
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
-def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
-    """Make a fit that fails leave the estimator as it was: never a network of one fit with the columns of another.
-
-    One that is interrupted when there is a model raises that when the estimator has it. A fit also is the same for any
-    number of BLAS's threads.
-    """
-
-    @wraps(fit)
-    @interrupts.held()
-    @threads.one_in_blas()
-    def whole(*args: P.args, **options: P.kwargs) -> R:
-        estimator = args[0]
-        before = dict(vars(estimator))
-        try:
-            fitted = fit(*args, **options)
-        except BaseException:
-            vars(estimator).clear()
-            vars(estimator).update(before)
-            raise
-        session.raise_interrupt(estimator)
-        return fitted
-
-    return whole
-
-
+@usual_in_methods
 class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 

@@ -12,9 +12,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 
-from boostbp.estimators.base import all_or_nothing
+from boostbp.estimators.atomic import all_or_nothing
+from boostbp.estimators.eval_sets import listed
 from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.supervised import Supervised
+from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight, warn_of_numbers
 from boostbp.learning import losses
 from boostbp.learning.losses import Logistic, Loss, Softmax
@@ -24,6 +26,7 @@ __all__ = ["BoostBPClassifier"]
 Floats = NDArray[np.float64]
 
 
+@usual_in_methods
 class BoostBPClassifier(ClassifierMixin, Supervised):
     """Multi-layered gradient boosted trees for classification, trained by back-propagation.
 
@@ -66,6 +69,9 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         eval_set: Any = None,
         eval_names: Sequence[str] | None = None,
         groups: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
+        eval_sample_weight: Any = None,
     ) -> Self:
         """Train.
 
@@ -77,12 +83,15 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         sample_weight : array-like, (rows,), optional
             A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
             than 1 on average are scaled to 1.
-        eval_set : list of (X, y) or (X, y, sample_weight), optional
+        eval_set : (X, y), (X, y, sample_weight) or a list of these, optional
             The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
         eval_names : list of str, optional
             What the evaluation sets are called in history, log and progress bar; "valid_0", "valid_1", ... if left out.
         groups : array-like, (rows,), optional
             Group of each row; those of a group are held out together (see `BoostBPRegressor.fit`).
+        eval_X, eval_y, eval_sample_weight : optional
+            The same as `eval_set`, each an argument of its own as in LightGBM: one table and its target, or tuples of
+            them. Scikit-learn can route them, and a pipeline with ``transform_input=["eval_X"]`` transform the tables.
         """
         table = self._read(X, reset=True)
         labels = read_target(y, len(table.X), labels=True)
@@ -101,7 +110,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
             )
         warn_of_numbers(self.classes_)
         target = self._one_hot(labels)
-        sets = self._eval_sets(eval_set, eval_names)
+        sets = self._eval_sets(listed(eval_set, eval_X, eval_y, eval_sample_weight), eval_names)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
         self._check_loss(loss, target.shape[1])
         loss.check(target)

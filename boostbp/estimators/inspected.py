@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp import inspection
 from boostbp.backends.base import Table
+from boostbp.floats import usual_in_methods
 from boostbp.inputs import Schema
 from boostbp.inspection import Attributions, Health, Names, Summary
 from boostbp.learning.history import History
@@ -24,6 +25,7 @@ KINDS = ("split", "gain", "jacobian", "attribution")
 METHODS = ("integrated_gradients", "gradient_x_input")
 
 
+@usual_in_methods
 class Inspected:
     """Methods that need the fitted network and no library; an estimator loaded from a file has them too.
 

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
-from boostbp.estimators.base import all_or_nothing
+from boostbp.estimators.atomic import all_or_nothing
+from boostbp.estimators.eval_sets import listed
 from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.supervised import Supervised
 from boostbp.estimators.units import units_of
+from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight
 from boostbp.learning import losses
 from boostbp.learning.backprop import EvalSet
@@ -23,6 +25,7 @@ __all__ = ["BoostBPRegressor"]
 Floats = NDArray[np.float64]
 
 
+@usual_in_methods
 class BoostBPRegressor(RegressorMixin, Supervised):
     """Multi-layered gradient boosted trees for regression, trained by back-propagation.
 
@@ -206,6 +209,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         eval_set: Any = None,
         eval_names: Sequence[str] | None = None,
         groups: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
+        eval_sample_weight: Any = None,
     ) -> Self:
         """Train.
 
@@ -219,13 +225,16 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         sample_weight : array-like, (rows,), optional
             A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
             than 1 on average are scaled to 1.
-        eval_set : list of (X, y) or (X, y, sample_weight), optional
+        eval_set : (X, y), (X, y, sample_weight) or a list of these, optional
             The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
         eval_names : list of str, optional
             What the evaluation sets are called in history, log and progress bar; "valid_0", "valid_1", ... if left out.
         groups : array-like, (rows,), optional
             Group of each row, such as the patient, shop or place that it was measured on: rows of a group are held out
             together, so that what is said of held-out rows is said of new groups. Not looked at with an `eval_set`.
+        eval_X, eval_y, eval_sample_weight : optional
+            The same as `eval_set`, each an argument of its own as in LightGBM: one table and its target, or tuples of
+            them. Scikit-learn can route them, and a pipeline with ``transform_input=["eval_X"]`` transform the tables.
 
         Raises
         ------
@@ -241,7 +250,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         self._one_dimensional = target.ndim == 1
         target = target.reshape(len(target), -1)
         weight = read_weight(sample_weight, len(table.X))
-        sets = self._eval_sets(eval_set, eval_names)
+        sets = self._eval_sets(listed(eval_set, eval_X, eval_y, eval_sample_weight), eval_names)
         _check_outputs(sets, target)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
         if losses.task_of(loss) == "classification":

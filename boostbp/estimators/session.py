@@ -20,6 +20,8 @@ from boostbp.trees.warmup import compile_loops
 
 __all__ = ["Training", "begin", "more", "raise_interrupt"]
 
+_FOREIGN = ("before_iteration", "after_iteration", "on_epoch_end")  # of LightGBM, XGBoost and Keras; ours have none
+
 
 @dataclass(frozen=True, slots=True)
 class Training:
@@ -85,6 +87,13 @@ def _callbacks(estimator: Any) -> list[Callback]:
         raise ValueError(f"callbacks={estimator.callbacks!r} is a single function: give a list, such as [function].")
     callbacks = list(estimator.callbacks or [])
     for number, callback in enumerate(callbacks):
+        own = {*dir(type(callback)), *getattr(callback, "__dict__", ())}
+        if own.intersection(_FOREIGN):
+            raise ValueError(
+                f"callbacks[{number}]={callback!r} is a callback of {type(callback).__module__}, which could not read "
+                "the progress of a training here: use the parameters n_iter_no_change and verbose, or early_stopping, "
+                "log_evaluation and record of boostbp.callbacks."
+            )
         if not callable(callback):
             raise ValueError(f"callbacks[{number}]={callback!r} cannot be called: give functions of the progress.")
     callbacks += [] if estimator.checkpoint is None else [checkpoint(estimator.checkpoint)]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
 from boostbp.extras import require
+from boostbp.floats import usual_in_methods
 from boostbp.interop.torch_bridge import GBDTModule
 from boostbp.trees import forks
 
@@ -96,6 +97,7 @@ def dense(widths: Sequence[int], activation: str, besides: int = 0, *, generator
     return [Dense(a + besides, b, activation, generator=generator) for a, b in pairwise(widths)]
 
 
+@usual_in_methods
 class MixtureNetwork(nn.Module):
     """Hidden layers and an output layer, of which one is a `GBDTModule`.
 

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from boostbp import archive
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
+from boostbp.floats import usual_floats
 from boostbp.interop.fitted import Arrays, fitted_from, fitted_of
 from boostbp.interop.parameters import check_parameters, parameters_from, parameters_of
 
@@ -38,6 +39,7 @@ _CLASSES: dict[str, Any] = {
 Path = str | os.PathLike[str]
 
 
+@usual_floats()
 def save(estimator: BaseBoostBP, path: Path) -> None:
     """Save a fitted estimator to one file: arrays and a JSON header, no pickle.
 
@@ -86,6 +88,7 @@ def save(estimator: BaseBoostBP, path: Path) -> None:
     archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays)
 
 
+@usual_floats()
 def load(path: Path) -> Any:
     """Load an estimator that `save` saved; its predictions are the same to the bit.
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
+from boostbp.floats import usual_in_methods
 from boostbp.learning.layers import Layer, Trace
 from boostbp.trees.sparse import beside
 
@@ -17,6 +18,7 @@ __all__ = ["Network"]
 Floats = NDArray[np.float64]
 
 
+@usual_in_methods
 @dataclass(frozen=True, slots=True)
 class Network:
     """Layers T_0 .. T_{L-1} and the constant that their output starts from.

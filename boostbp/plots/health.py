@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from boostbp.floats import usual_floats
 from boostbp.learning.history import NETWORK, weight_in_words
 from boostbp.plots import axes as panels
 
@@ -22,6 +23,7 @@ PANELS = {
 }
 
 
+@usual_floats()
 def layer_health(model: Any, axes: Any = None, *, label: str = "") -> Any:
     """Draw what the history says of each hidden layer by epoch: one panel for each entry of `PANELS`.
 
@@ -52,6 +54,7 @@ def layer_health(model: Any, axes: Any = None, *, label: str = "") -> Any:
     return axes
 
 
+@usual_floats()
 def panel(model: Any, name: str, ax: Any = None, *, label: str = "") -> Any:
     """Draw one panel of `layer_health`, by its name in `PANELS`; returns the axes."""
     history = getattr(model, "history_", model)

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from boostbp.floats import usual_floats
 from boostbp.plots import axes as panels
 
 __all__ = ["importances"]
 
 
+@usual_floats()
 def importances(
     model: Any, ax: Any = None, *, kind: str = "attribution", layer: int | None = None, X: Any = None, most: int = 20
 ) -> Any:

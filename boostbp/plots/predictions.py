@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boostbp.floats import usual_floats
 from boostbp.plots import axes as panels
 
 __all__ = ["calibration", "residuals"]
@@ -14,6 +15,7 @@ __all__ = ["calibration", "residuals"]
 Floats = NDArray[np.float64]
 
 
+@usual_floats()
 def calibration(
     y: ArrayLike,
     probability: ArrayLike,
@@ -91,6 +93,7 @@ def _reliability(y: NDArray[np.intp], probability: Floats, bins: int) -> tuple[F
     return predicted, observed
 
 
+@usual_floats()
 def residuals(
     y: ArrayLike, predicted: ArrayLike, ax: Any = None, *, label: str = "", color: Any = None, size: float = 8.0
 ) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boostbp.floats import usual_floats
 from boostbp.learning.history import NETWORK, weight_in_words
 from boostbp.plots import axes as panels
 
@@ -20,6 +21,7 @@ Method = Literal["pca", "tsne"]
 _MOST_CLASSES = 20  # more distinct numbers than this are an amount, with a colour scale; more labels have no legend
 
 
+@usual_floats()
 def representation(
     H: ArrayLike, y: Any = None, ax: Any = None, *, method: Method = "pca", random_state: int = 0, size: float = 8.0
 ) -> Any:
@@ -55,6 +57,7 @@ def representation(
     return ax
 
 
+@usual_floats()
 def representations(
     model: Any,
     X: Any,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from boostbp.floats import usual_floats
 from boostbp.learning.history import NETWORK, weight_in_words
 from boostbp.plots import axes as panels
 
 __all__ = ["training_curves"]
 
 
+@usual_floats()
 def training_curves(model: Any, axes: Any = None) -> Any:
     """Draw the training loss and, if there were evaluation sets, their metric by epoch; a dot marks the kept epoch.
 

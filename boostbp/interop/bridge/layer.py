@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from boostbp import checks
 from boostbp.backends.base import Table
 from boostbp.extras import require
+from boostbp.floats import usual_in_methods
 from boostbp.inputs import in_rows
 from boostbp.interop.bridge import arguments
 from boostbp.interop.bridge import state as states
@@ -40,6 +41,7 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64] | None
 
 
+@usual_in_methods
 class GBDTModule(nn.Module):
     """Boosted trees with regressions in their leaves, (rows, features) -> (rows, outputs), as a torch module.
 

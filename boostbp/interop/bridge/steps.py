@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from boostbp import checks
 from boostbp.extras import require
+from boostbp.floats import usual_in_methods
 from boostbp.interop.bridge import training
 from boostbp.interop.bridge.gathered import Moved, check_known, in_order
 from boostbp.interop.bridge.layer import GBDTModule
@@ -27,6 +28,7 @@ else:
 __all__ = ["GBDTStep"]
 
 
+@usual_in_methods
 class GBDTStep:
     """Steps all tree layers of a model, beside the torch optimizer of its other parameters.
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import usual_in_methods
 from boostbp.learning.layers.bound import BoundInput, LayerSettings
 from boostbp.learning.layers.fitting import Rounds
 from boostbp.learning.layers.objective import Objective
@@ -21,6 +22,7 @@ __all__ = ["Fit", "Layer", "Trace", "fit"]
 Floats = NDArray[np.float64]
 
 
+@usual_in_methods
 @dataclass(frozen=True, slots=True)
 class Trace:
     """What a forward pass leaves behind, so that the backward pass routes nothing again.
@@ -52,6 +54,7 @@ class Trace:
         return self.forest.jacobian(self.X, self.leaf, self.n_threads)
 
 
+@usual_in_methods
 @dataclass(frozen=True, slots=True)
 class Layer:
     """A fitted layer: h_{i+1} = T_i(h_i)."""
