@@ -22,7 +22,7 @@ NAMES = [str(path.relative_to(ROOT)) for path in MODULES]
 
 # A room imports from lower floors only: never up, never sideways.
 FLOORS = (
-    {"aside", "checks", "extras", "floats", "plain", "printable", "search", "settings", "spelling"},
+    {"aside", "cautions", "checks", "extras", "floats", "plain", "printable", "search", "settings", "spelling"},
     {"archive", "files"},
     {"trees"},
     {"backends"},

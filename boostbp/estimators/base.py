@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import backends
+from boostbp import backends, cautions
 from boostbp.backends.base import Table
 from boostbp.estimators import parameters, session
 from boostbp.estimators.atomic import all_or_nothing
@@ -180,19 +179,19 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             If no network has weight in the model (``history_.weight()`` is 0).
         """
         check_is_fitted(self)
-        if not self.history_.weight():
-            warnings.warn(
-                "transform: no network has weight in this model (history_.choice). These are the units of the one that "
-                "was asked for, on which no prediction depends. Use deep=True for a model that is the network.",
-                stacklevel=3,  # scikit-learn wraps this method
-            )
         named = _get_output_config("transform", self)["dense"] != "default"
         if named and layer not in (-1, len(self.network_.layers) - 2):
             raise ValueError(
                 f"layer={layer!r} with set_output is not supported: its columns are named for the last hidden layer. "
                 "Use hidden_representation(X, layer) and hidden_names(layer)."
             )
-        return self.hidden_representation(X, layer)
+        units = self.hidden_representation(X, layer)
+        if not self.history_.weight():
+            cautions.warn(
+                "transform: no network has weight in this model (history_.choice). These are the units of the one that "
+                "was asked for, on which no prediction depends. Use deep=True for a model that is the network.",
+            )
+        return units
 
     def jacobian(self, X: Any) -> Floats:
         """Derivative of the raw output in the features: of `decision_function`, or the prediction of a regressor.

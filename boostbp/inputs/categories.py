@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from boostbp import cautions
 
 __all__ = ["Category", "Factors", "categories_of", "codes_of", "factorize", "is_missing", "text_in"]
 
@@ -152,11 +153,10 @@ def _padded(value: Category) -> int | None:
 
 def _warn_of_unseen(value: Category, categories: Sequence[Category], label: str) -> None:
     had = f"fit had {', '.join(map(repr, categories[:3]))}" if categories else "it was empty at fit"
-    warnings.warn(
+    cautions.warn(
         f"{label}: hardly a value was seen at fit, such as {value!r}; {had}. All of them are read as one unknown "
         "category: pass them as they were written then.",
         UserWarning,
-        stacklevel=2,
     )
 
 

@@ -94,6 +94,7 @@ def _chance(distinct: Table) -> float:
     numeric = distinct.numeric
     columns = _evenly(numeric.shape[1], COLUMNS) if numeric.shape[1] else np.arange(0)
     X = numeric.dense(columns, slice(0, len(numeric))) if isinstance(numeric, Sparse) else numeric[:, columns]
+    X = np.where(np.isnan(X), np.inf, X)  # missing is a value like others, and the last
     X = X[:, [np.any(x != x[0]) for x in X.T]]
     if not X.shape[1]:
         return 1.0
@@ -113,17 +114,17 @@ def _chance_of(x: Floats) -> float:
     As often as distinct rows have; but in columns of few steps, such as ages in years, at least as often as steps of
     equal chance would.
     """
-    x = np.where(np.isnan(x), np.inf, x)
     counts = np.diff(np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1], [True]])))
     return max(float(counts @ (counts - 1)) / (len(x) * (len(x) - 1)), 1.0 / _steps(x[np.isfinite(x)]))
 
 
 def _steps(x: Floats) -> float:
     """Steps that a sorted column may stand on: infinite if its gaps are no multiples of the smallest."""
-    gaps = np.diff(x)
+    gaps = np.diff(x / 2)  # of the ends of float64 the difference is none
     gaps = gaps[gaps > 0]
     if not len(gaps):
         return 1.0
-    multiples = gaps / gaps.min()
-    uneven = np.abs(multiples - np.rint(multiples)) > 1e-6 * multiples
-    return np.inf if uneven.any() else float(multiples.sum()) + 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        multiples = gaps / gaps.min()
+        even = np.abs(multiples - np.rint(multiples)) <= 1e-6 * multiples  # not so of infinite ones
+    return float(multiples.sum()) + 1.0 if even.all() else np.inf

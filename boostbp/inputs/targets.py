@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 from typing import Any
 
@@ -13,6 +12,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
+from boostbp import cautions
 from boostbp.backends.base import Table
 from boostbp.inputs.categories import is_missing, text_in
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
@@ -71,11 +71,10 @@ def read_target(y: Any, n_rows: int, *, estimator: Any = None, labels: bool = Fa
         raise ValueError(f"{name} estimator requires y to be passed, but the target y is None.")
     values = _values(y)
     if values.ndim == 2 and values.shape[1] == 1:
-        warnings.warn(
+        cautions.warn(
             "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
             "(n_samples,), for example using ravel().",
             DataConversionWarning,
-            stacklevel=2,
         )
         values = values[:, 0]
     check_consistent_length(range(n_rows), values)
@@ -231,11 +230,10 @@ def warn_of_numbers(classes: NDArray[Any]) -> None:
     """
     numbers = classes.dtype.kind in "fiu" and len(classes) > MOST_CLASSES
     if numbers and not (classes[0] in (0, 1) and classes[-1] - classes[0] == len(classes) - 1):
-        warnings.warn(
+        cautions.warn(
             f"y has {len(classes)} classes, which are numbers from {classes[0]} to {classes[-1]}: a classifier does "
             "not know their order. Use BoostBPRegressor to predict an amount; make the labels text, as by "
             "y.astype(str), if they are names.",
-            stacklevel=3,
         )
 
 
@@ -287,10 +285,9 @@ def _as_floats(values: NDArray[Any], name: str) -> NDArray[np.float64]:
 
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
     if values.dtype.kind == "b" or (values.dtype.kind == "O" and set(map(type, values.ravel())) <= {bool, np.bool_}):
-        warnings.warn(
+        cautions.warn(
             "y holds True and False, which a regressor takes for 1 and 0: use BoostBPClassifier to predict which of "
             "them, or y.astype(float) if a number is meant.",
-            stacklevel=3,
         )
     floats = _as_floats(values, "y")
     _refuse_where(~np.isfinite(floats), floats, "y", "Drop these rows, or fill them in.")

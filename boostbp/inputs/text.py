@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
-from boostbp import spelling
+from boostbp import cautions, spelling
 from boostbp.inputs.categories import Factors, is_missing
 
 __all__ = ["check_categories"]
@@ -49,10 +47,8 @@ def check_categories(factors: Factors, label: str, *, declared: bool) -> None:
             "categories (name it in categorical_features, or .astype('category'))."
         )
     if rows.sum() >= FEWEST_ROWS and len(values) >= DISTINCT * rows.sum():
-        warnings.warn(
+        cautions.warn(
             f"{label} is read as categories, but has {len(values)} distinct values in {rows.sum()} rows, such as "
             f"{values[0]!r}: what hardly comes twice tells nothing of other rows. Drop it, group its values, or, if "
             "they are numbers, pass them as numbers.",
-            UserWarning,
-            stacklevel=2,
         )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from boostbp import cautions
 from boostbp.learning.history import NETWORK, History, Stop, weight_in_words
 
 __all__ = ["Health", "HealthWarning", "LayerHealth", "health_of", "warn_if_ill"]
@@ -141,7 +141,7 @@ def health_of(history: History) -> Health:
     return Health(history.best_epoch, weight, layers, tuple(sentences))
 
 
-def warn_if_ill(history: History, *, stacklevel: int = 2) -> None:
+def warn_if_ill(history: History) -> None:
     """Warn of layers that cannot have been trained: no gradient in any epoch, or a spread of next to nothing."""
     moved = history.epochs[1:]
     health = health_of(history)
@@ -151,9 +151,9 @@ def warn_if_ill(history: History, *, stacklevel: int = 2) -> None:
         if layer.spread_start == 0.0:  # nothing in the features to learn from
             continue
         if all(epoch.dead[layer.layer] >= SURELY_DEAD for epoch in history.epochs):
-            warnings.warn(_dead(layer) + share, HealthWarning, stacklevel=stacklevel)
+            cautions.warn(_dead(layer) + share, HealthWarning)
         elif _has_collapsed(layer):
-            warnings.warn(_collapsed(layer) + share, HealthWarning, stacklevel=stacklevel)
+            cautions.warn(_collapsed(layer) + share, HealthWarning)
 
 
 def _sentences(layer: LayerHealth, *, back_propagated: bool) -> list[str]:

@@ -56,11 +56,11 @@ def test_no_text_is_trained_on_as_numbers(numerals):
     model, text = BoostBPRegressor(**FAST), ".* holds text, such as '"
     with pytest.raises(ValueError, match=f"^y{text}"):
         model.fit(X, numerals)
-    with pytest.raises(ValueError, match=f"^y{text}"):
+    with pytest.raises(ValueError, match=rf"^eval_set\[0\]: y{text}"):
         model.fit(X, Y, eval_set=[(X, numerals)])
     with pytest.raises(ValueError, match=f"^sample_weight{text}"):
         model.fit(X, Y, numerals)
-    with pytest.raises(ValueError, match=f"^sample_weight{text}"):
+    with pytest.raises(ValueError, match=rf"^eval_set\[0\]: sample_weight{text}"):
         model.fit(X, Y, eval_set=[(X, Y, numerals)])
     with pytest.raises(ValueError, match=f"^sample_weight{text}"):
         BoostBPAutoencoder((2,), epochs=1).fit(X, sample_weight=numerals)

@@ -60,7 +60,7 @@ def test_thresholds_are_drawn_where_the_library_can(backend):
         BoostBPAutoencoder(backend=backend, extra_trees=True).fit,
     ):
         with pytest.raises(ValueError, match=rf"extra_trees=True .*backend='{backend}'.*extra_trees=False.*lightgbm"):
-            fit(X, y > 15)
+            fit(X, (y > 15).astype(int))
     with pytest.raises(ValueError, match=rf"extra_trees=True .*backend='{backend}'"):
         fit_layer(X, y, backend=backend, extra_trees=True)
 

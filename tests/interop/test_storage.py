@@ -139,6 +139,7 @@ def skopsed(model, folder):
 PICKLED = [pickled(protocol) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)]
 
 
+@pytest.mark.filterwarnings("ignore:transform. no network has weight")
 @pytest.mark.parametrize("way", [saved_and_loaded, *PICKLED, cloudpickled, copied, joblibbed, skopsed])
 def test_model_comes_back_to_the_bit(fitted, tmp_path, way):
     model, inputs = fitted

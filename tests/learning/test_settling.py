@@ -68,6 +68,8 @@ def test_unpenalised_full_steps_give_a_bounded_classifier(backend):
 class NoNumber(losses.Logistic):
     """A curved loss with a careless logarithm: no number in row `row`, from `begin` calls on."""
 
+    task = "regression"
+
     def __init__(self, what, begin):
         super().__init__()
         object.__setattr__(self, "what", what)

@@ -12,7 +12,6 @@ Known are the names and aliases of both libraries but for ranking, survival, and
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +19,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp import cautions
 from boostbp.learning import losses
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import class_scores, scores
@@ -71,10 +71,9 @@ class Metric:
             value = self.function(prediction, y, weight)
         if not np.isnan(value):
             return value
-        warnings.warn(
+        cautions.warn(
             f"eval_metric={self.name!r} gave NaN, which counts as the worst value there is: return a number where the "
             "metric is not defined, such as 0.",
-            stacklevel=2,
         )
         return worst
 
