@@ -122,6 +122,7 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
     chosen["learning_rate"] = _rates(estimator.learning_rate, chosen["n_estimators"], estimator.output == "boost")
     native = estimator.leaves == "native" and estimator.extra_trees == "auto"
     drawn = not native and backends.draws(estimator.backend, estimator.extra_trees)
+    typed = None if estimator.clip and len(outputs) == 1 else 0.0  # of a single layer on typed columns
     built = []
     for i, size in enumerate(outputs):
         last = i == len(outputs) - 1
@@ -146,7 +147,7 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
             clip=estimator.clip,
             base=estimator.base,
             base_lambda=None if chosen["base_lambda"][i] == "gcv" else chosen["base_lambda"][i],
-            base_least=ALIKE if i > 0 else 0.0,
+            base_least=ALIKE if i > 0 else typed,
             leaves=estimator.leaves,
             sketch=sketches.load(estimator.sketch),
         )

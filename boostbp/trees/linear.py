@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +24,10 @@ __all__ = ["RidgeBase"]
 Floats = NDArray[np.float64]
 MOST = 1000  # rows or columns that are decomposed: work grows with the cube
 STEPS = 50  # of the minimiser; a few dozen bring the loss of a ridge regression to its minimum
+# Least penalties on columns as they were typed; see `RidgeBase.bind`
+MISTYPED = 1e-3  # share of the rows in which a cell is off by as much as its column is wide
+NOT_BEYOND = 0.03  # of the mean sum of squares: no more than this, however far the tails of the columns reach
+SMOOTH = 1e-4  # of the mean sum of squares of smooth functions, of which the rough ones are penalised most
 
 
 class Columns(Protocol):
@@ -95,13 +99,14 @@ class RidgeBase:
 
     @classmethod
     def additive(
-        cls, X: Matrix, features: NDArray[np.integer], weight: Floats, *, degree: int, least: float = 0.0
+        cls, X: Matrix, features: NDArray[np.integer], weight: Floats, *, degree: int, least: float | None = 0.0
     ) -> RidgeBase:
         """Bind a sum of smooth functions of one feature each; see `Smooth.of` and `bind`."""
-        return cls._on(Smooth.of(X, features, weight, degree=degree, most=MOST), weight, least)
+        U = Smooth.of(X, features, weight, degree=degree, most=MOST)
+        return cls._on(U, weight, SMOOTH if least is None else least)
 
     @classmethod
-    def bind(cls, Z: Matrix, columns: NDArray[np.int32], weight: Floats, *, least: float = 0.0) -> RidgeBase:
+    def bind(cls, Z: Matrix, columns: NDArray[np.int32], weight: Floats, *, least: float | None = 0.0) -> RidgeBase:
         """Standardise the columns of the input and decompose it.
 
         Of an input with more than `MOST` rows and columns, only the `MOST` columns of largest variance, in units of
@@ -114,14 +119,20 @@ class RidgeBase:
         columns : (columns,) int32
             The numeric ones.
         weight : (rows,) float64
-        least : float
+        least : float or None
             Least penalty that cross-validation may choose, as a share of the mean sum of squares of the columns:
-            directions with a smaller one than that are held back.
+            directions with a smaller one than that are held back. None: what mistyped cells of rows to come ask for.
+            Columns that say nearly the same get large weights of both signs, and one wrong cell is multiplied by them.
+            Errors of variance s^2 in every cell cost as much as a penalty of s^2 a row (Bishop 1995). A cell that is
+            off by 1, the size of its column, in one of a thousand rows has s^2 = `MISTYPED`.
         """
         U = _Lines.of(Z, weight).take(columns)
         if min(len(Z), len(columns)) > MOST:
             U = U.take(np.sort(np.argsort(-U.variance, kind="stable")[:MOST]))
-        return cls._on(U, weight, least)
+        if least is not None:
+            return cls._on(U, weight, least)
+        base = cls._on(U, weight, NOT_BEYOND)
+        return replace(base, least=min(base.least, MISTYPED * float(weight.sum())))
 
     @classmethod
     def _on(cls, U: Columns, weight: Floats, least: float) -> RidgeBase:

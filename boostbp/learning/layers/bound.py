@@ -43,8 +43,9 @@ class LayerSettings:
         Start from one ridge regression on all numeric inputs, or on smooth functions of them.
     base_lambda : float or None
         Its penalty; None chooses by generalised cross-validation.
-    base_least : float
-        Least penalty that cross-validation may choose, as a share of the sum of squares of a column.
+    base_least : float or None
+        Least penalty that cross-validation may choose, as a share of the sum of squares of a column; None: one that
+        suits typed columns, see `RidgeBase.bind`.
     leaves : {"refit", "native"}
         Leaf regressions by us on phi, or the library's own linear leaves.
     sketch : Sketch or None
@@ -60,7 +61,7 @@ class LayerSettings:
     clip: bool = True
     base: Literal["ridge", "additive"] | None = None
     base_lambda: float | None = None
-    base_least: float = 0.0
+    base_least: float | None = 0.0
     leaves: Literal["refit", "native"] = "refit"
     sketch: Sketch | None = None
 

@@ -109,7 +109,8 @@ class Pool:
 
     def _kinds(self) -> Iterator[tuple[str, LayerSettings]]:
         """What is special about a single layer, and its settings."""
-        smooth, plain = replace(self.smooth, base_least=0.0), self.plain  # features are not alike as hidden units are
+        typed = None if self.smooth.clip else 0.0  # features are not alike as hidden units are
+        smooth, plain = replace(self.smooth, base_least=typed), self.plain
         if not self.fits_leaves:
             yield "", smooth
             return
