@@ -45,7 +45,7 @@ def fit_trees(
     ----------
     trees : Trees
     X : (rows, features), Z : (rows, columns) float64, C-contiguous
-        The input, and the columns that the basis makes of it; or one sparse input for both.
+        The input, and the columns that regressions read of it; or two sparse inputs, of the same columns.
     codes : Codes or None
         Of a dense input.
     grad : (trees, rows) float64, C-contiguous
@@ -117,7 +117,7 @@ def rows_by_leaf(
 
     Parameters
     ----------
-    X : (rows, features), Z : (rows, columns) float64, C-contiguous; or one sparse input for both
+    X : (rows, features), Z : (rows, columns) float64, C-contiguous; or two sparse inputs, of the same columns
     codes : Codes or None
         Of a dense input.
     leaf : (rows,), any integer type
@@ -127,7 +127,7 @@ def rows_by_leaf(
     def group(first: int) -> LeafRows:
         rows = slice(first, min(first + leaf_rows.BLOCK_ROWS, len(X)))
         if codes is None:
-            return _sparse_rows(tree, paths, X, rows, leaf[rows], space)
+            return _sparse_rows(tree, paths, X, Z, rows, leaf[rows], space)
         order, values = LeafRows.lent(rows.stop - first, paths, space)
         start = np.empty(tree.n_leaves + 1, np.int64)
         kernels.group_block(
@@ -140,7 +140,7 @@ def rows_by_leaf(
 
 
 def _sparse_rows(
-    tree: Tree, paths: Paths, X: Sparse, block: slice, leaf: NDArray[np.integer], space: Workspace
+    tree: Tree, paths: Paths, X: Sparse, Z: Sparse, block: slice, leaf: NDArray[np.integer], space: Workspace
 ) -> LeafRows:
     """One block of a sparse input; only the columns that the tree splits on are made dense."""
     features, place = np.unique(tree.feature, return_inverse=True)
@@ -156,7 +156,7 @@ def _sparse_rows(
     kernels.group_rows(leaf[None], 0, 0, len(leaf), order, start)
     at = start[:-1].copy()
     for rows in parts:
-        part = X.dense(features, rows) if len(parts) > 1 else part
+        part = Z.dense(features, rows) if len(parts) > 1 or Z is not X else part
         begin, end = rows.start - block.start, rows.stop - block.start
         kernels.group_paths(order, start, paths.start, column.astype(np.int32), part, begin, end, at, values)
     return LeafRows(block.start, start, order, values)

@@ -13,6 +13,7 @@ from boostbp.backends.base import Backend, Grower, Growth, Table
 from boostbp.learning.layers.sketch import Sketch
 from boostbp.trees import interrupts
 from boostbp.trees.basis import Basis, Elementwise, Quadratic
+from boostbp.trees.bounds import bounded
 from boostbp.trees.codes import Codes
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
@@ -38,7 +39,8 @@ class LayerSettings:
         phi.
     ridge : Ridge
     clip : bool
-        Clip a leaf's inputs to its training range at evaluation; the Jacobian is 0 where clipped.
+        Clip a leaf's inputs to its training range at evaluation, and inputs of all regressions of the layer to the
+        bounds of their columns, in training as well; see `boostbp.trees.bounds`. The Jacobian is 0 where clipped.
     base : {"ridge", "additive", None}
         Start from one ridge regression on all numeric inputs, or on smooth functions of them.
     base_lambda : float or None
@@ -93,6 +95,8 @@ class BoundInput:
                     "base='ridge', or basis='linear' or 'quadratic'."
                 )
             settings.basis.check(table.X, self.Z, [j for j in range(table.X.shape[1]) if j not in table.categorical])
+        if settings.clip:
+            self.Z = bounded(self.Z, self._numeric, weight)
         # no library grows vector leaves on categories: there the structure comes from a projection of the gradients
         self.vector_leaf = bool(getattr(backend, "vector_leaf", False)) and not table.categorical
         with interrupts.held():  # a library may ask Python for the rows, and not survive what is raised there
@@ -115,15 +119,20 @@ class BoundInput:
     def base(self) -> RidgeBase:
         """The ridge regression on all numeric columns, or on smooth functions of them, made on first use."""
         if self._base is None:
-            per_feature, least = self.settings.basis.columns_per_feature, self.settings.base_least
-            columns = np.arange(self.Z.shape[1], dtype=np.int32)
-            numeric = columns[~np.isin(columns // max(per_feature, 1), self.table.categorical)]
+            numeric, least = self._numeric, self.settings.base_least
             if self.settings.base == "additive":
                 degree = self.settings.basis.degree
                 self._base = RidgeBase.additive(self.Z, numeric, self.weight, degree=degree, least=least)
             else:
                 self._base = RidgeBase.bind(self.Z, numeric, self.weight, least=least)
         return self._base
+
+    @property
+    def _numeric(self) -> NDArray[np.int32]:
+        """Columns of `Z` that are no category codes."""
+        columns = np.arange(self.Z.shape[1], dtype=np.int32)
+        per_feature = max(self.settings.basis.columns_per_feature, 1)
+        return columns[~np.isin(columns // per_feature, self.table.categorical)]
 
     @property
     def n_base(self) -> int:
