@@ -154,9 +154,9 @@ def _sparse_rows(
         kernels.route(nodes, split, part, 0, len(part), own)
     start = np.empty(tree.n_leaves + 1, np.int64)
     kernels.group_rows(leaf[None], 0, 0, len(leaf), order, start)
-    at = start[:-1].copy()
+    at, source = start[:-1].copy(), Z if isinstance(Z, Sparse) else X  # a constant basis has no columns of either
     for rows in parts:
-        part = Z.dense(features, rows) if len(parts) > 1 or Z is not X else part
+        part = source.dense(features, rows) if len(parts) > 1 or source is not X else part
         begin, end = rows.start - block.start, rows.stop - block.start
         kernels.group_paths(order, start, paths.start, column.astype(np.int32), part, begin, end, at, values)
     return LeafRows(block.start, start, order, values)
