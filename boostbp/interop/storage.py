@@ -29,6 +29,7 @@ from boostbp.estimators.base import BaseBoostBP
 from boostbp.floats import usual_floats
 from boostbp.interop.fitted import Arrays, fitted_from, fitted_of
 from boostbp.interop.parameters import check_parameters, parameters_from, parameters_of
+from boostbp.trees import interrupts
 
 __all__ = ["load", "save"]
 
@@ -89,6 +90,7 @@ def save(estimator: BaseBoostBP, path: Path) -> None:
 
 
 @usual_floats()
+@interrupts.held()  # what a handler raises is no fault of the file
 def load(path: Path) -> Any:
     """Load an estimator that `save` saved; its predictions are the same to the bit.
 

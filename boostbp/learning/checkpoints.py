@@ -24,6 +24,7 @@ from boostbp.learning.history import History
 from boostbp.learning.network import Network
 from boostbp.learning.state import State
 from boostbp.learning.stored import history_from, history_of, network_from, network_of
+from boostbp.trees import interrupts
 
 __all__ = ["find", "read", "write"]
 
@@ -65,6 +66,7 @@ def write(path: str | os.PathLike[str], state: State) -> None:
     archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays)
 
 
+@interrupts.held()  # what a handler raises is no fault of the file
 def read(path: str | os.PathLike[str]) -> State:
     """Read a state that `write` wrote.
 

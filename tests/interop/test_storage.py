@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import warnings
@@ -430,3 +431,25 @@ def test_why_a_training_stopped_is_kept_by_name(stop):
         assert pickle.loads(data) is stop
     with pytest.raises(ValueError, match="'nothing' is not a valid Stop"):
         Stop("nothing")
+
+
+@pytest.mark.parametrize("kind", [ValueError, TimeoutError])
+def test_what_a_handler_raises_is_no_fault_of_the_file(stored, monkeypatch, kind):
+    """The signal comes while the file is read, where whatever is raised becomes a ValueError about the file."""
+    mine = kind("time is up")
+
+    def rebuilt(*args, **options):
+        signal.raise_signal(signal.SIGINT)
+        return True
+
+    def handler(*_):
+        raise mine
+
+    monkeypatch.setattr(boostbp.interop.storage, "_rebuilt", rebuilt)
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.raises(kind) as caught:
+            boostbp.load(stored)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert caught.value is mine

@@ -13,7 +13,7 @@ from boostbp.trees import interrupts, threads
 
 
 def press():
-    os.kill(os.getpid(), signal.SIGINT)
+    signal.raise_signal(signal.SIGINT)  # os.kill may let another thread take it, a little later
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from boostbp.archive import Arrays, MismatchError, take
 from boostbp.extras import require
 from boostbp.interop.bridge.gathered import LastFit
 from boostbp.learning.layers import Layer
-from boostbp.trees import packed
+from boostbp.trees import interrupts, packed
 from boostbp.trees.basis import Basis, Elementwise
 from boostbp.trees.forest import Forest
 
@@ -70,6 +70,7 @@ def state_of(state: State, module: Any) -> Any:
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
+@interrupts.held()  # what a handler raises is no fault of the state
 def read(state: Any, module: Any) -> State:
     """The state of a module like this one, checked.
 

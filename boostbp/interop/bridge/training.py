@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from boostbp.extras import require
 from boostbp.interop.bridge.gathered import LastFit, Momentum
 from boostbp.interop.bridge.layer import GBDTModule
+from boostbp.trees import interrupts
 
 __all__ = ["state_of", "take_over"]
 
@@ -34,6 +35,7 @@ def state_of(layers: Sequence[GBDTModule], losses: Sequence[float]) -> dict[str,
     return {"format": FORMAT, "version": VERSION, "losses": list(losses), "layers": [_told(each) for each in layers]}
 
 
+@interrupts.held()  # what a handler raises is no fault of the state
 def take_over(layers: Sequence[GBDTModule], state: Mapping[str, Any]) -> list[float]:
     """Let layers go on from a state, and return the losses that it was told.
 
