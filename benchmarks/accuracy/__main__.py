@@ -72,7 +72,9 @@ def _options(argv: list[str] | None) -> tuple[argparse.Namespace, argparse.Argum
     parser.add_argument("--workers", type=int, default=2, help="processes at a time, of one thread each")
     parser.add_argument("--out", type=Path, default=Path("accuracy-results"), help="folder of the results")
     parser.add_argument("--fresh", action="store_true", help="forget the finished cells")
-    parser.add_argument("--recorded", action="store_true", help=f"begin with those behind the README, {RECORDED.name}")
+    parser.add_argument(
+        "--recorded", action="store_true", help=f"begin with those behind docs/results.md, {RECORDED.name}"
+    )
     return parser.parse_args(argv), parser
 
 

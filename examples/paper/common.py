@@ -36,7 +36,7 @@ __all__ = [
     "run",
 ]
 
-RECORDED = Path(__file__).with_name("recorded.jsonl")  # finished cells behind the README's table; see record.py
+RECORDED = Path(__file__).with_name("recorded.jsonl")  # finished cells behind the table of docs/paper.md; see record.py
 PICTURE = {"points", "colours", "tested"}  # what an outcome holds for a picture alone
 
 
