@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import cheaper, modes, overhead, prediction, reference, scaling, shares, startup
 from benchmarks.cases import CASES
+from boostbp.atomic_write import atomic_write
 from boostbp.backends import available
 from boostbp.report.machine import machine
 
@@ -53,9 +54,8 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
         shown = [f"{key}: {_text(value)}" for key, value in list(result.items())[2:] if not isinstance(value, list)]
         print(f"{suite:<11}{label:<20}" + "  ".join(shown), flush=True)
         if options.json is not None:
-            aside = options.json.with_suffix(".aside")
-            aside.write_text(json.dumps(found, indent=2), encoding="utf-8")
-            aside.replace(options.json)
+            with atomic_write(options.json) as part:
+                part.write_text(json.dumps(found, indent=2), encoding="utf-8")
     return found
 
 

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from boostbp.atomic_write import atomic_write
+
 __all__ = ["read"]
 
 
@@ -16,7 +18,6 @@ def read(path: Path) -> list[dict[str, Any]]:
     text = path.read_text(encoding="utf-8")
     whole = text[: text.rfind("\n") + 1]
     if whole != text:
-        aside = path.with_suffix(".aside")
-        aside.write_text(whole, encoding="utf-8")
-        aside.replace(path)
+        with atomic_write(path) as part:
+            part.write_text(whole, encoding="utf-8")
     return [json.loads(line) for line in whole.splitlines()]

@@ -41,7 +41,7 @@ def tasks(data_dir: Path | None) -> list[str]:
 
 
 def peers(task: str, data_dir: Path | None, rows: int) -> dict[str, Any]:
-    """Seconds and validation score (log-loss, or RMSE over the target's spread) of single layers."""
+    """Seconds and validation score (log-loss, or RMSE over the target's standard deviation) of single layers."""
     return {name: dict(each) for name, each in _peers(task, data_dir, rows).items()}
 
 
@@ -55,7 +55,7 @@ def mode(task: str, name: str, data_dir: Path | None, *, rows: int, epochs: int)
 
     The validation rows also choose the rounds of the output layer, as they do for the single layers.
     """
-    metric, split, spread = _split(task, data_dir, rows)
+    metric, split, std = _split(task, data_dir, rows)
     model = BoostBPClassifier if metric == "log_loss" else BoostBPRegressor
     params = {"epochs": epochs, "structure_epochs": 1, "deep": True, "n_iter_no_change": None}
     params |= {"random_state": 0, "eval_metric": metric}
@@ -69,7 +69,7 @@ def mode(task: str, name: str, data_dir: Path | None, *, rows: int, epochs: int)
     history = estimator.history_
     ends = np.cumsum([epoch.seconds for epoch in history.epochs])
     ends += seconds - ends[-1]
-    scores = np.array([next(iter(epoch.metrics.values())) for epoch in history.epochs]) / spread
+    scores = np.array([next(iter(epoch.metrics.values())) for epoch in history.epochs]) / std
     single = _peers(task, data_dir, rows)["LightGBM"]
     reached = np.flatnonzero(scores <= single["score"])
     at = sorted({min(n, len(scores) - 1) for n in (0, 1, 2, 5, 10, 20, 50, 100)})
@@ -85,7 +85,7 @@ def mode(task: str, name: str, data_dir: Path | None, *, rows: int, epochs: int)
 
 @cache
 def _peers(task: str, data_dir: Path | None, rows: int) -> dict[str, dict[str, float]]:
-    metric, split, spread = _split(task, data_dir, rows)
+    metric, split, std = _split(task, data_dir, rows)
     kind = SETS[TASKS[task]].task
     found = {}
     for contender in SINGLE_LAYER:
@@ -94,7 +94,7 @@ def _peers(task: str, data_dir: Path | None, rows: int) -> dict[str, dict[str, f
         seconds = time.perf_counter() - begun
         found[contender.label] = {
             "seconds": seconds,
-            "score": float(score_of(metric, model, split.X_valid, split.y_valid)) / spread,
+            "score": float(score_of(metric, model, split.X_valid, split.y_valid)) / std,
         }
     return found
 
@@ -102,7 +102,7 @@ def _peers(task: str, data_dir: Path | None, rows: int) -> dict[str, dict[str, f
 @cache
 def _split(task: str, data_dir: Path | None, rows: int) -> tuple[Any, Split, float]:
     fold = cut(TASKS[task], 0, data_dir, rows)
-    return ("log_loss" if SETS[TASKS[task]].task == "classification" else "rmse"), fold.split, fold.spread
+    return ("log_loss" if SETS[TASKS[task]].task == "classification" else "rmse"), fold.split, fold.std
 
 
 def _some(split: Split) -> tuple[Any, Any]:

@@ -33,7 +33,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.aside import aside
+from boostbp.atomic_write import atomic_write
 
 __all__ = ["Archive", "Arrays", "MismatchError", "from_bytes", "load", "read", "take", "to_bytes", "write"]
 
@@ -64,7 +64,7 @@ class Archive(NamedTuple):
 def write(
     path: str | os.PathLike[str], *, kind: str, version: int, content: Any, arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write a file aside, in the same folder, and rename it: whoever reads finds the old file or the new one.
+    """Write a file atomically, beside its place and renamed: whoever reads finds the old file or the new one.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def write(
         keeps its permissions, and a pipe or device is refused.
     """
     text = _header(kind, version, content, arrays)
-    with aside(path) as part, open(part, "w+b") as file:
+    with atomic_write(path) as part, open(part, "w+b") as file:
         _write_zip(file, text, arrays)
         file.flush()
         os.fsync(file.fileno())  # the name must not reach the disk before the bytes

@@ -7,7 +7,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-from boostbp.learning.weighing import heads
+from boostbp.learning.ensemble import heads
 
 # No deadlines: the first call of a compiled kernel takes seconds. Derandomised, so that a red test stays red.
 settings.register_profile(

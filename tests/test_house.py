@@ -22,7 +22,7 @@ NAMES = [str(path.relative_to(ROOT)) for path in MODULES]
 
 # A room imports from lower floors only: never up, never sideways.
 FLOORS = (
-    {"aside", "cautions", "checks", "extras", "floats", "plain", "printable", "search", "settings", "spelling"},
+    {"atomic_write", "cautions", "checks", "extras", "floats", "plain", "printable", "search", "settings", "spelling"},
     {"archive", "files"},
     {"trees"},
     {"backends"},
@@ -37,7 +37,7 @@ FLOORS = (
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # The same within back-propagation; "" is Algorithm 1 itself, the files beside these rooms.
-LEARNING = ({"losses"}, {"layers", "metrics"}, {""}, {"weighing"})
+LEARNING = ({"losses"}, {"layers", "metrics"}, {""}, {"ensemble"})
 LEARNING_FLOOR_OF = {room: floor for floor, rooms in enumerate(LEARNING) for room in rooms}
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {"dask", "jinja2", "lightgbm", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "torch", "xgboost"}

@@ -89,12 +89,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Rows to learn from, to choose by, and to report on; `spread` is that of the target, 1 for labels."""
+    """Rows to learn from, to choose by, and to report on; `std` is that of the target, 1 for labels."""
 
     split: Split
     X_test: Any
     y_test: NDArray[Any]
-    spread: float
+    std: float
 
 
 def cut(name: str, fold: int, data_dir: Path | None, rows: int) -> Fold:

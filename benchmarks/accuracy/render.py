@@ -16,16 +16,16 @@ from benchmarks.accuracy.summary import RIVALS, SHALLOW, Line, Scores, differenc
 __all__ = ["markdown", "picture"]
 
 LEGEND = """\
-Scores are of test rows: RMSE over the spread of the target, or log-loss; less is better. After ± the standard error
-over folds. Deep models: `boostbp` and `boostbp-xgboost` are one fit with the default settings on either library,
-`boostbp-tuned` is a search like that of the rivals, but of candidates with a limit of time, as that of `gbdt-nn`.
-Rivals are searched with the number of trials above, the first with their defaults, and for at least the seconds of the
-default deep models on that fold. `average` is a mean of LightGBM models with at least as many trees as the deep model,
-but no more than 20 of them. Controls: `linear-hidden` is the deep model with a ridge regression for a hidden layer,
-`before` the deep model before any back-propagation, both searched. A model is taken as validation chose it, as it was
-trained, without refitting. Differences are to the rival with the best mean of test scores, which is harder than to the
-one that validation would choose, on the folds that all rivals finished. Chance alone wins or loses by more than a
-standard error two times in five over three folds, every other time over two.
+Scores are of test rows: RMSE over the standard deviation of the target, or log-loss; less is better. After ± the
+standard error over folds. Deep models: `boostbp` and `boostbp-xgboost` are one fit with the default settings on either
+library, `boostbp-tuned` is a search like that of the rivals, but of candidates with a limit of time, as that of
+`gbdt-nn`. Rivals are searched with the number of trials above, the first with their defaults, and for at least the
+seconds of the default deep models on that fold. `average` is a mean of LightGBM models with at least as many trees as
+the deep model, but no more than 20 of them. Controls: `linear-hidden` is the deep model with a ridge regression for a
+hidden layer, `before` the deep model before any back-propagation, both searched. A model is taken as validation chose
+it, as it was trained, without refitting. Differences are to the rival with the best mean of test scores, which is
+harder than to the one that validation would choose, on the folds that all rivals finished. Chance alone wins or loses
+by more than a standard error two times in five over three folds, every other time over two.
 """
 
 

@@ -26,14 +26,14 @@ def random_network(seed: int, *, glorot: bool) -> tuple[Floats, Floats]:
 
 
 def additive(seed: int) -> tuple[Floats, Floats]:
-    """Sum of smooth functions of one input each, with noise of a tenth of its spread."""
+    """Sum of smooth functions of one input each, with noise of a tenth of its standard deviation."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(ROWS, 10))
     return X, _noisy(_sines(X, rng, 1)[:, 0], rng)
 
 
 def interactions(seed: int) -> tuple[Floats, Floats]:
-    """Products of pairs of centred inputs and nothing else, with noise of a tenth of its spread."""
+    """Products of pairs of centred inputs and nothing else, with noise of a tenth of its standard deviation."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(ROWS, 10))
     pairs = rng.permutation(10).reshape(5, 2)

@@ -43,10 +43,10 @@ def run(cell: Cell, data_dir: Path | None, min_seconds: float, trees: int) -> di
     Returns
     -------
     dict
-        ``state``, ``reason``; and of a cell that ran ``score`` (RMSE over the spread of the target, or log-loss),
-        ``error`` (of classes), ``valid`` (as `score`, on the rows that chose), ``seconds`` (of all trials),
-        ``fit_seconds`` (of the trial chosen), ``trials``, ``params``, ``length``, ``trees``, ``min_seconds``, and
-        ``date`` and ``source``, the code that ran it.
+        ``state``, ``reason``; and of a cell that ran ``score`` (RMSE over the standard deviation of
+        the target, or log-loss), ``error`` (of classes), ``valid`` (as `score`, on the rows that chose), ``seconds``
+        (of all trials), ``fit_seconds`` (of the trial chosen), ``trials``, ``params``, ``length``, ``trees``,
+        ``min_seconds``, and ``date`` and ``source``, the code that ran it.
     """
     task, seed = SETS[cell.set].task, zlib.crc32(f"{cell.set} {cell.fold}".encode()) % 2**31  # other draws on each
     try:
@@ -59,7 +59,7 @@ def run(cell: Cell, data_dir: Path | None, min_seconds: float, trees: int) -> di
             searched = 0.0 if trials == 1 else min_seconds
             tuned = tune(who, fold.split, task=task, trials=trials, seed=seed, min_seconds=searched)
             metric: Metric = "log_loss" if task == "classification" else "rmse"
-            score = score_of(metric, tuned.model, fold.X_test, fold.y_test) / fold.spread
+            score = score_of(metric, tuned.model, fold.X_test, fold.y_test) / fold.std
             error = score_of("error", tuned.model, fold.X_test, fold.y_test) if task == "classification" else None
     except ImportError as missing:
         return {"state": "skipped", "reason": str(missing)}
@@ -71,7 +71,7 @@ def run(cell: Cell, data_dir: Path | None, min_seconds: float, trees: int) -> di
         "reason": "",
         "score": score,
         "error": error,
-        "valid": tuned.score / fold.spread,
+        "valid": tuned.score / fold.std,
         "seconds": round(tuned.seconds, 3),
         "fit_seconds": round(chosen.seconds, 3),
         "trials": len(tuned.trials),

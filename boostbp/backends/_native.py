@@ -80,7 +80,7 @@ class Natives:
 
     Attributes
     ----------
-    library : str
+    backend : str
         Its name, for people.
     takes : mapping of str to Check
         What the values of parameters may be that pass through.
@@ -92,7 +92,7 @@ class Natives:
         Values of refused parameters that say what holds anyway.
     """
 
-    library: str
+    backend: str
     takes: Mapping[str, Check]
     reasons: Mapping[str, str]
     ours: Mapping[str, str]
@@ -133,13 +133,13 @@ class Natives:
             refuse({name: value}, _of(main, name, self.reasons), _of(main, name, self.ours))
             if name not in known:
                 raise ValueError(
-                    f"{given}={checks.shown(value)}: {self.library} has no parameter {checks.shown(name)}. "
+                    f"{given}={checks.shown(value)}: {self.backend} has no parameter {checks.shown(name)}. "
                     "Check its name."
                 )
             if main not in self.takes:
                 raise ValueError(
                     f"{given}={checks.shown(value)} is not supported: it is not known what this parameter of the "
-                    f"installed {self.library} would do to the method. Leave it out."
+                    f"installed {self.backend} would do to the method. Leave it out."
                 )
             checked[main] = self.takes[main](given, value)
         return checked

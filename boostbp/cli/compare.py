@@ -11,7 +11,7 @@ import typer
 from rich.status import Status
 from rich.text import Text
 
-from boostbp.aside import aside
+from boostbp.atomic_write import atomic_write
 from boostbp.cli.errors import console, fail, one_line_errors, output, say
 from boostbp.cli.options import Categorical, Drop, Jobs, Missing, Numeric, Seed, Set, Task
 from boostbp.cli.written import check_written
@@ -121,7 +121,7 @@ def compare(
         studies.append(page.Study(dataset.name, facts, outcomes[source]))
     if json_out is not None:
         listed = {source: [result.facts() for result in results] for source, results in outcomes.items()}
-        with aside(json_out) as part:
+        with atomic_write(json_out) as part:
             part.write_text(json.dumps({"machine": machine(), "results": listed}, indent=2), encoding="utf-8")
     if html_out is not None:
         told = {

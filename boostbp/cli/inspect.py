@@ -20,8 +20,8 @@ __all__ = ["inspect"]
 _HEALTH = {
     "dead": "no gradient",
     "drift": "movement",
-    "spread_start": "spread at start",
-    "spread": "spread",
+    "std_start": "standard deviation at start",
+    "std": "standard deviation",
     "r2": "R2 of refits",
     "explained": "explains",
     "explained_held": "held out",

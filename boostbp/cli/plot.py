@@ -56,7 +56,7 @@ def plot(
 ) -> None:
     """Draw training curves, layer health, importances, a hidden representation, calibration or residuals."""
     from boostbp import plots
-    from boostbp.aside import aside
+    from boostbp.atomic_write import atomic_write
     from boostbp.interop import storage
     from boostbp.plots.axes import figure
     from boostbp.plots.health import PANELS
@@ -85,7 +85,7 @@ def plot(
         else:
             _needs(hasattr(estimator, "predict_proba"), kind, "classifier", estimator)
             plots.calibration(y, estimator.predict_proba(X), axes[0], classes=estimator.classes_)
-    with aside(out) as part:
+    with atomic_write(out) as part:
         made.savefig(part, format=out.suffix[1:].lower(), dpi=150)
     if not quiet:
         say(f"Drawn to {out}.")

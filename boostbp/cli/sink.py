@@ -1,4 +1,4 @@
-"""CSV and Parquet files written aside, table by table, and renamed when all is well."""
+"""CSV and Parquet files written atomically: table by table beside their place, and renamed when all is well."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from boostbp.aside import aside
+from boostbp.atomic_write import atomic_write
 from boostbp.extras import require
 from boostbp.files import format_of
 
@@ -30,7 +30,7 @@ def sink(path: Path) -> Iterator[Callable[[Any], None]]:
     module = require(f"pyarrow.{form}", extra="frames", what=f"writing {path.name}")
     opened = module.CSVWriter if form == "csv" else module.ParquetWriter
     writers: list[Any] = []
-    with aside(path) as part:
+    with atomic_write(path) as part:
 
         def write(table: Any) -> None:
             if not writers:

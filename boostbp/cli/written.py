@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from boostbp import aside
+from boostbp.atomic_write import check_writable
 from boostbp.cli.errors import fail
 
 __all__ = ["check_written"]
@@ -24,7 +24,7 @@ def check_written(option: str, path: Path, *read: tuple[str, Path | None]) -> No
         The command's other files and what names them; None for one that was not given.
     """
     try:
-        aside.check(path)
+        check_writable(path)
     except OSError as error:
         raise fail(f"{option} {error}", 2) from error
     for name, other in read:

@@ -85,10 +85,10 @@ class BoostBPAutoencoder(BaseBoostBP):
         refuse_extreme(target, "X")
         if not sets:
             table, target, weight, sets = hold_out(self, table, target, weight, None, groups=groups, X=X)
-        self._shift, self._spread = standard_units(target, weight)
+        self._shift, self._scale = standard_units(target, weight)
         loss = SquaredError()
         metric = self._metric(loss, sets)
-        target = np.ascontiguousarray((target - self._shift) / self._spread)
+        target = np.ascontiguousarray((target - self._shift) / self._scale)
         return self._train(table, target, weight, loss, sets, metric, self._outcome)
 
     def _eval_set(self, name: str, source: str, X: Any) -> EvalSet:
@@ -131,10 +131,10 @@ class BoostBPAutoencoder(BaseBoostBP):
         return table
 
     def _outcome(self, raw: Floats) -> Floats:
-        return raw * self._spread + self._shift
+        return raw * self._scale + self._shift
 
     def _output_scale(self) -> Floats:
-        return self._spread
+        return self._scale
 
     def _output_offset(self) -> Floats:
         return self._shift

@@ -26,9 +26,9 @@ from boostbp.inputs import counted, read_input
 from boostbp.inspection import summary_of
 from boostbp.learning import metrics
 from boostbp.learning.backprop import EvalSet, Progress
+from boostbp.learning.ensemble import selection
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
-from boostbp.learning.weighing import selection
 from boostbp.trees import threads
 
 __all__ = ["BaseBoostBP", "names_of"]
@@ -257,11 +257,11 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         check_is_fitted(self)
         return self.network_.predict(self._read(X).X, n_jobs=self._n_threads())
 
-    def _metric(self, loss: Loss, eval_sets: Sequence[EvalSet], spread: Floats | float = 1.0) -> Metric | None:
-        """What evaluation sets are scored by, None where there are none; training divides targets by `spread`."""
+    def _metric(self, loss: Loss, eval_sets: Sequence[EvalSet], scale: Floats | float = 1.0) -> Metric | None:
+        """What evaluation sets are scored by, None where there are none; training divides targets by `scale`."""
         if not eval_sets and self.eval_metric is None:
             return None
-        metric = metrics.load(self.eval_metric, loss, classes=is_classifier(self), spread=spread)
+        metric = metrics.load(self.eval_metric, loss, classes=is_classifier(self), scale=scale)
         return metric if eval_sets else None  # a wrong name is refused even where nothing is scored
 
     def _train(

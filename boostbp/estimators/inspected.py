@@ -52,7 +52,7 @@ class Inspected:
         Parameters
         ----------
         kind : {"attribution", "jacobian", "split", "gain"}
-            Mean absolute attribution (see `attributions`); mean absolute Jacobian times the spread of
+            Mean absolute attribution (see `attributions`); mean absolute Jacobian times the standard deviation of
             the feature, blind to categories and jumps; number of splits; gain of splits as the library states it. Of an
             average of models, splits of all count alike, gains by the squares of the weights.
         layer : int, optional

@@ -35,8 +35,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Units of each hidden layer, from the input up, of each network in the model. None at all, ``()``, is a single
         layer of boosted trees: all rounds are grown, and as many kept as validation likes best.
     loss : str or Loss
-        ``"squared_error"``, ``"absolute_error"``, ``"huber"`` (delta 1, in spreads), ``"quantile"`` (the median),
-        ``"poisson"``, the names of LightGBM and XGBoost for these; ``Quantile(0.9)`` or ``Huber(2.0)`` from
+        ``"squared_error"``, ``"absolute_error"``, ``"huber"`` (delta 1, in standard deviations),
+        ``"quantile"`` (the median), ``"poisson"``, the names of LightGBM and XGBoost for these;
+        ``Quantile(0.9)`` or ``Huber(2.0)`` from
         `boostbp.learning.losses`; or an object of your own (`boostbp.learning.losses.Loss`).
     backend : {"lightgbm", "xgboost", "sklearn"} or Backend
         Who grows the trees.
@@ -92,7 +93,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Hidden variables before the first epoch: random projections of the input, its principal components, copies
         of its first columns, or the paper's noise.
     step : {"normalised", "plain"}
-        Whether `step_size` counts in spreads of the hidden units, or multiplies the gradient as in the paper.
+        Whether `step_size` counts in standard deviations of the hidden units, or multiplies the gradient as in the
+        paper.
     step_size, momentum : float
         alpha and mu of the paper.
     refit_order : {"upward", "downward"}
@@ -264,11 +266,11 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         loss.check(target)
         if not sets:
             table, target, weight, sets = hold_out(self, table, target, weight, None, groups=groups, X=X)
-        self._shift, self._spread = units_of(target, weight, loss)
+        self._shift, self._scale = units_of(target, weight, loss)
         self._loss = loss
-        metric = self._metric(loss, sets, self._spread)
+        metric = self._metric(loss, sets, self._scale)
         return self._train(
-            table, (target - self._shift) / self._spread, weight, loss, sets, metric, self._outcome
+            table, (target - self._shift) / self._scale, weight, loss, sets, metric, self._outcome
         )  # fmt: skip
 
     def predict(self, X: Any) -> Floats:
@@ -277,13 +279,13 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         return prediction.ravel() if self._one_dimensional else prediction
 
     def _outcome(self, raw: Floats) -> Floats:
-        return self._loss.link(raw) * self._spread + self._shift
+        return self._loss.link(raw) * self._scale + self._shift
 
     def _to_target(self, y: Floats) -> Floats:
-        return (y - self._shift) / self._spread
+        return (y - self._shift) / self._scale
 
     def _output_scale(self) -> Floats:
-        return self._spread
+        return self._scale
 
     def _output_offset(self) -> Floats:
         return self._shift

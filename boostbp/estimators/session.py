@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
-from boostbp import aside
+from boostbp.atomic_write import check_writable
 from boostbp.inspection import Summary, warn_if_ill
 from boostbp.learning import checkpoints
 from boostbp.learning.callbacks import Checkpoint, ProgressBar, StopOnInterrupt, checkpoint, log_evaluation
@@ -99,7 +99,7 @@ def _callbacks(estimator: Any) -> list[Callback]:
     callbacks += [] if estimator.checkpoint is None else [checkpoint(estimator.checkpoint)]
     for callback in callbacks:
         if isinstance(callback, Checkpoint):  # known now, and not after the first epoch
-            aside.check(callback.path)
+            check_writable(callback.path)
     return callbacks
 
 

@@ -1,4 +1,4 @@
-"""Units: what brings targets to mean 0 and spread 1, so that step sizes and penalties mean the same for all."""
+"""Units: targets are brought to mean 0 and standard deviation 1, where step sizes and penalties mean the same."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.learning.losses import Loss, location
-from boostbp.learning.steps import spread
+from boostbp.learning.steps import std
 
 __all__ = ["robust_units", "standard_units", "units_of"]
 
 Floats = NDArray[np.float64]
-# Quantiles above the median (those below stand opposite), and what of a Gaussian's spread lies between the two.
+# Quantiles above the median (those below stand opposite), and the distance between the two in a Gaussian's standard
+# deviations.
 _QUARTILES = ((0.75, 1.349), (0.9, 2.563), (0.98, 4.107))
 
 
 def standard_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Weighted mean and spread of each output, (outputs,): what brings a target to mean 0 and spread 1."""
+    """Weighted mean and standard deviation of each output, (outputs,)."""
     shift = weight @ target / weight.sum()
-    unit = np.maximum(spread(target, weight), 1e-12 * np.abs(shift))  # what is less is rounding
+    unit = np.maximum(std(target, weight), 1e-12 * np.abs(shift))  # what is less is rounding
     return shift, np.where(unit > 0, unit, 1.0)
 
 
 def robust_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Weighted median of each output, (outputs,), and its spread by quartiles, or by wider quantiles where these agree.
+    """Weighted median of each output, (outputs,), and its standard deviation as quartiles, or wider quantiles, tell it.
 
     Where most rows have one value it is the standard deviation.
     """
@@ -36,7 +37,7 @@ def robust_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
 
 
 def units_of(target: Floats, weight: Floats, loss: Loss) -> tuple[Floats, Floats]:
-    """Shift and spread that bring a target to mean 0 and spread 1, where the loss allows it.
+    """Shift and standard deviation that bring a target to mean 0 and standard deviation 1, where the loss allows it.
 
     Of losses that a few rows far off do not bend these are the median and the quartiles, which such rows do not either.
     """

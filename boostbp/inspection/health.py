@@ -14,7 +14,7 @@ __all__ = ["Health", "HealthWarning", "LayerHealth", "health_of", "warn_if_ill"]
 
 DEAD = 0.9  # share of rows without gradient from which on a layer hardly learns
 SURELY_DEAD = 0.99  # in all epochs
-COLLAPSED = 1e-3  # spread, as a share of that at the start
+COLLAPSED = 1e-3  # standard deviation, as a share of that at the start
 LOOSE = 0.3  # R^2 of the refits
 MEMORISED = 0.3  # of the target's variance, explained on training rows and not on held-out ones
 LEFT_OUT = (
@@ -39,8 +39,8 @@ class LayerHealth:
         Share of the rows with a loss gradient whose gradient in this layer is exactly zero.
     gradient_norm : float
     drift : float
-        Mean movement in an epoch, as a share of the spread; NaN without an epoch of back-propagation.
-    spread, spread_start : float
+        Mean movement in an epoch, as a share of the standard deviation; NaN without an epoch of back-propagation.
+    std, std_start : float
         Mean standard deviation of the units, now and before back-propagation.
     r2 : float
         Mean R^2 of the refits to the moved targets; NaN without an epoch of back-propagation.
@@ -53,8 +53,8 @@ class LayerHealth:
     dead: float
     gradient_norm: float
     drift: float
-    spread: float
-    spread_start: float
+    std: float
+    std_start: float
     r2: float
     explained: float
     explained_held: float
@@ -100,7 +100,7 @@ class Health:
         return {"epoch": self.epoch, "weight": self.weight, "layers": layers, "warnings": list(self.warnings)}
 
     def __str__(self) -> str:
-        columns = ("dead", "drift", "spread_start", "spread", "r2", "explained", "explained_held", "gap")
+        columns = ("dead", "drift", "std_start", "std", "r2", "explained", "explained_held", "gap")
         rows = [["layer", *columns]]
         rows += [[str(layer.layer), *(f"{getattr(layer, name):.3g}" for name in columns)] for layer in self.layers]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -120,13 +120,13 @@ def health_of(history: History) -> Health:
             best.dead[layer],
             best.gradient_norms[layer],
             _mean([epoch.drift[layer] for epoch in moved]),
-            best.spreads[layer],
-            history[0].spreads[layer],
+            best.stds[layer],
+            history[0].stds[layer],
             _mean([_at(epoch.r2, layer) for epoch in moved]),
             _at(best.explained, layer),
             _at(best.explained_held, layer),
         )
-        for layer in range(len(best.spreads))
+        for layer in range(len(best.stds))
     )
     weight = history.weight(NETWORK)
     sentences = [] if weight else [LEFT_OUT]
@@ -142,13 +142,13 @@ def health_of(history: History) -> Health:
 
 
 def warn_if_ill(history: History) -> None:
-    """Warn of layers that cannot have been trained: no gradient in any epoch, or a spread of next to nothing."""
+    """Warn of layers that cannot have been trained: no gradient in any epoch, or next to no variance."""
     moved = history.epochs[1:]
     health = health_of(history)
     words = weight_in_words(health.weight)
     share = f" The network has {words}." if words else ""
     for layer in health.layers if moved else ():
-        if layer.spread_start == 0.0:  # nothing in the features to learn from
+        if layer.std_start == 0.0:  # nothing in the features to learn from
             continue
         if all(epoch.dead[layer.layer] >= SURELY_DEAD for epoch in history.epochs):
             cautions.warn(_dead(layer) + share, HealthWarning)
@@ -185,13 +185,14 @@ def _dead(layer: LayerHealth) -> str:
 
 
 def _has_collapsed(layer: LayerHealth) -> bool:
-    return layer.spread <= COLLAPSED * layer.spread_start
+    return layer.std <= COLLAPSED * layer.std_start
 
 
 def _collapsed(layer: LayerHealth) -> str:
     return (
-        f"{layer.name} has collapsed: its units spread by {layer.spread:.2g}, and by {layer.spread_start:.2g} at the "
-        "start. Try a larger learning_rate, more n_estimators or a smaller reg_lambda for it, or a smaller step_size."
+        f"{layer.name} has collapsed: its units have a standard deviation of {layer.std:.2g}, and had "
+        f"{layer.std_start:.2g} at the start. Try a larger learning_rate, more n_estimators or a smaller reg_lambda "
+        "for it, or a smaller step_size."
     )
 
 

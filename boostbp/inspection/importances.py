@@ -54,12 +54,12 @@ def importances_over(
 ) -> Floats:
     """Importances by ``"jacobian"`` or ``"attribution"`` over some rows, shares with sum 1.
 
-    Sums over rows and outputs, in units of the network: outputs of a regression count by their spreads.
+    Sums over rows and outputs, in units of the network: outputs of a regression count by their standard deviations.
 
     Parameters
     ----------
     table : Table
-        The rows. The Jacobian is multiplied by the spread of their features.
+        The rows. The Jacobian is multiplied by the standard deviation of their features.
     baseline : (1, features)
         Of the attributions.
     steps : int

@@ -29,7 +29,7 @@ class Summary:
     Attributes
     ----------
     center : weighted mean, or most frequent category; NaN if always missing
-    jacobian : mean absolute Jacobian times spread, as shares with sum 1
+    jacobian : mean absolute Jacobian times standard deviation, as shares with sum 1
     attribution : mean absolute attribution, as shares with sum 1
     """
 

@@ -28,7 +28,7 @@ _LABEL_DTYPES = (
     *(f"{'|' if size == 1 else '<'}{sign}{size}" for sign in "iu" for size in (1, 2, 4, 8)),
 )
 _LABEL_DTYPES += ("<f2", "<f4", "<f8")
-_SCALED = {"shift": "_shift", "spread": "_spread"}
+_SCALED = {"shift": "_shift", "scale": "_scale"}
 
 
 def fitted_of(estimator: Any) -> tuple[dict[str, Any], Arrays]:

@@ -32,7 +32,7 @@ ACTIVATIONS: dict[str, Any] = {"gelu": nn.GELU, "identity": nn.Identity, "relu":
 
 
 class Columns(nn.Module):
-    """The input of neural layers: numbers at mean 0 and spread 1, categories as indicators.
+    """The input of neural layers: numbers at mean 0 and standard deviation 1, categories as indicators.
 
     A missing number counts as the mean; a category that is missing or was not seen has no indicator.
     """
@@ -46,9 +46,9 @@ class Columns(nn.Module):
         present = np.where(np.isnan(X), 0.0, weight[:, None])
         with np.errstate(all="ignore"):
             mean = np.nan_to_num((present * np.nan_to_num(X)).sum(0) / present.sum(0))
-            spread = np.sqrt((present * np.square(np.nan_to_num(X - mean))).sum(0) / present.sum(0))
-            varies = np.isfinite(spread) & (spread > 1e-12 * np.abs(mean))
-            scale = np.where(varies, 1.0 / spread, 0.0)
+            std = np.sqrt((present * np.square(np.nan_to_num(X - mean))).sum(0) / present.sum(0))
+            varies = np.isfinite(std) & (std > 1e-12 * np.abs(mean))
+            scale = np.where(varies, 1.0 / std, 0.0)
         self.mean: Tensor
         self.scale: Tensor
         self.register_buffer("mean", torch.from_numpy(mean))

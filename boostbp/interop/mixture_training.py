@@ -22,7 +22,7 @@ from boostbp.learning.layers import Layer, rounds
 from boostbp.learning.losses import Loss, own_losses
 from boostbp.learning.metrics import Metric
 from boostbp.learning.settings import Settings
-from boostbp.learning.steps import spread
+from boostbp.learning.steps import std
 from boostbp.learning.watch import Callback, EvalSet, Watch
 from boostbp.trees import interrupts
 
@@ -249,14 +249,14 @@ class _Run:
         self._look()
         if self.epoch > 0:
             moved = np.sqrt(self.weight @ np.square(self.h - before) / self.weight.sum())
-            size = spread(before, self.weight)
+            size = std(before, self.weight)
             self.drift = float(np.mean(np.divide(moved, size, out=np.zeros_like(moved), where=size > 0)))
 
     def record(self) -> Epoch:
         """The epoch in numbers; the hidden variable is the one next to the trees."""
         norm = float(np.sqrt(np.mean(np.square(self.g))))
         dead = float(np.mean(~self.g.any(axis=1)))
-        size = float(spread(self.h, self.weight).mean())
+        size = float(std(self.h, self.weight).mean())
         return Epoch(self.epoch, self.loss_now, {}, 0.0, (norm,), (dead,), (self.drift,), (size,), ())
 
     def _move_trees(self) -> None:

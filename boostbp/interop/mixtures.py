@@ -242,8 +242,8 @@ class NNGBDTRegressor(_Regressor):
 
     In each epoch the network takes its gradient steps through the trees as they stand; then the
     trees are fitted again to what it gives, by boosting on the loss or to their moved output (`output`).
-    The network sees numbers at mean 0 and spread 1 and categories as indicators; with `skip` the trees see its
-    units and the features as they are. Needs the extra ``torch``.
+    The network sees numbers at mean 0 and standard deviation 1 and categories as indicators; with `skip`
+    the trees see its units and the features as they are. Needs the extra ``torch``.
 
     Parameters
     ----------

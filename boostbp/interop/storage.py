@@ -10,7 +10,7 @@ The file is an `boostbp.archive`, kind "model", version 1. Its content is
   ``layer{i}.NAME`` with the names in `Forest`, `Nodes` and `Leaves`, and ``baseline``;
 - ``schema`` (`Schema.to_dict`), ``feature_names``, ``history``, ``set_output``;
 - of what the estimator needs beside these: ``loss``, ``classes``, ``one_dimensional``, and the arrays
-  ``shift``, ``spread`` and, of the training rows, ``summary.NAME`` with the names in `Summary`.
+  ``shift``, ``scale`` and, of the training rows, ``summary.NAME`` with the names in `Summary`.
 
 Reading executes nothing from the file, needs no boosting library, and checks all sizes and indices before
 compiled code sees them. A loaded estimator has no path that the file named: `checkpoint` is None.
@@ -44,7 +44,7 @@ Path = str | os.PathLike[str]
 def save(estimator: BaseBoostBP, path: Path) -> None:
     """Save a fitted estimator to one file: arrays and a JSON header, no pickle.
 
-    The file is written aside and renamed, so an earlier file at `path` is whole until the new one is.
+    The file is written atomically, so an earlier file at `path` is whole until the new one is.
 
     Parameters
     ----------

@@ -213,7 +213,7 @@ def checkpoint(path: str | os.PathLike[str], every: int = 1) -> Checkpoint:
     Parameters
     ----------
     path : str or path
-        Written aside and renamed: it holds a whole state at any time. Give each training a file of its own: of two that
+        Written atomically: it holds a whole state at any time. Give each training a file of its own: of two that
         write to one, the last one wins.
     every : int
         Epochs from one writing to the next.

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from boostbp import archive, aside, plain
+from boostbp import archive, plain
 from boostbp.archive import Arrays, take
+from boostbp.atomic_write import remove_partial
 from boostbp.learning.history import History
 from boostbp.learning.network import Network
 from boostbp.learning.state import State
@@ -32,7 +33,7 @@ KIND, VERSION = "checkpoint", 1
 
 
 def write(path: str | os.PathLike[str], state: State) -> None:
-    """Write a state aside and rename the file.
+    """Write a state atomically.
 
     Raises
     ------
@@ -85,7 +86,7 @@ def find(path: Path | None) -> State | None:
     """The state in a file, if there is one; what a killed process left beside it goes."""
     if path is None:
         return None
-    aside.clear(path)
+    remove_partial(path)
     return read(path) if path.exists() else None
 
 

@@ -56,8 +56,8 @@ class Epoch:
     dead : tuple of float
         Share of rows whose gradient is exactly zero, for each hidden layer, among those with a loss gradient.
     drift : tuple of float
-        How far each hidden layer moved in this epoch, as root mean square over its spread.
-    spreads : tuple of float
+        How far each hidden layer moved in this epoch, as root mean square over its standard deviation.
+    stds : tuple of float
         Mean standard deviation of the units of each hidden layer.
     r2 : tuple of float
         R^2 of the refit of each layer to its target; the output layer's is NaN where it is boosted.
@@ -73,7 +73,7 @@ class Epoch:
     gradient_norms: tuple[float, ...]
     dead: tuple[float, ...]
     drift: tuple[float, ...]
-    spreads: tuple[float, ...]
+    stds: tuple[float, ...]
     r2: tuple[float, ...]
     explained: tuple[float, ...] = ()
     explained_held: tuple[float, ...] = ()
@@ -88,7 +88,7 @@ class Candidate:
     name : str
         "constant" for what numbers that hardly follow the model leave of it.
     loss : float
-        Weighted mean loss on the held-out rows, of classes with labels softened as if a quarter of a row more had
+        Weighted mean loss on the held-out rows, of classes with labels smoothed as if a quarter of a row more had
         another class.
     weight : float
         Its share in the model; 0: left out.
@@ -112,7 +112,7 @@ class Choice:
     gain : float
         Held-out loss of the best sum of single layers, minus that of the best sum with deep networks in it.
     error : float
-        Standard error of the gain, from its spread over rows.
+        Standard error of the gain, from its standard deviation over rows.
     hurried : bool
         Whether `max_time` cut candidates short, or left them out.
     metrics : dict

@@ -20,14 +20,14 @@ from boostbp.learning.replay import Replay
 from boostbp.learning.sampling import growing
 from boostbp.learning.settings import Settings
 from boostbp.learning.starts import start_of
-from boostbp.learning.steps import pace_after, spread
+from boostbp.learning.steps import pace_after, std
 from boostbp.learning.watch import EvalSet
 from boostbp.trees.sparse import Sparse
 
 __all__ = ["ExplosionError", "Run", "baseline_of"]
 
 Floats = NDArray[np.float64]
-FAR = 1e8  # a hidden variable this large has exploded: starts have spread 1
+FAR = 1e8  # a hidden variable this large has exploded: starts have standard deviation 1
 WORSE = 100.0  # a training loss so many times that of the best constant has exploded
 
 
@@ -154,7 +154,7 @@ class Run:
             tuple(float(np.sqrt(np.mean(np.square(g)))) for g in hidden),
             tuple(float(np.mean(~g[learning].any(axis=1))) if learning.any() else 0.0 for g in hidden),
             self.drift,
-            tuple(float(spread(h, self.weight).mean()) for h in self.h[1:-1]),
+            tuple(float(std(h, self.weight).mean()) for h in self.h[1:-1]),
             self.r2,
             tuple(training for training, _ in probes),
             tuple(held_out for _, held_out in probes),
@@ -288,5 +288,5 @@ def _r2(target: Floats, fit: Floats, weight: Floats) -> float:
 
 def _drift(old: Floats, new: Floats, weight: Floats) -> float:
     moved = np.sqrt(weight @ np.square(new - old) / weight.sum())
-    before = spread(old, weight)
+    before = std(old, weight)
     return float(np.mean(np.divide(moved, before, out=np.zeros_like(moved), where=before > 0)))

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
-from boostbp.learning.steps import spread
+from boostbp.learning.steps import std
 from boostbp.trees.columns import Standardised
 from boostbp.trees.sparse import Matrix, Sparse
 
@@ -27,7 +27,7 @@ def start_of(how: Start, table: Table, weight: Floats, units: int, rng: np.rando
     Where these leave all units constant, which no step would ever move, indicators of the categories take their place.
     """
     h = how(table.numeric, weight, units, rng)
-    if table.categorical and not spread(h, weight).any():
+    if table.categorical and not std(h, weight).any():
         h = how(_indicators(table), weight, units, rng)
     return h
 
@@ -49,7 +49,7 @@ def noise(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Fl
 
 
 def projection(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
-    """Random projections of the standardised layer below, each unit with spread 1, (rows, units)."""
+    """Random projections of the standardised layer below, each unit with standard deviation 1, (rows, units)."""
     directions = rng.standard_normal((h.shape[1], units))
     return standardised(Standardised.of(h, weight).project(directions), weight)
 
@@ -82,7 +82,7 @@ def principal(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -
 
 
 def standardised(h: Floats, weight: Floats) -> Floats:
-    """Columns with weighted mean 0 and spread 1; missing values count as the mean, constants become 0."""
+    """Columns with weighted mean 0 and standard deviation 1; missing values count as the mean, constants become 0."""
     missing = np.isnan(h)
     present = np.where(missing, 0.0, weight[:, None])
     size = np.maximum(np.abs(np.where(missing, 0.0, h)).max(axis=0, initial=0.0), np.finfo(float).tiny)
@@ -90,7 +90,7 @@ def standardised(h: Floats, weight: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.nan_to_num((present * h).sum(0) / present.sum(0))
     centred = np.where(missing, 0.0, h - mean)
-    deviation = spread(centred, weight)
+    deviation = std(centred, weight)
     return centred / np.where(deviation > 1e-14, deviation, np.inf)
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Normalised", "Plain", "Step", "is_constant", "spread"]
+__all__ = ["Normalised", "Plain", "Step", "is_constant", "std"]
 
 Floats = NDArray[np.float64]
 PATIENCE = 16  # epochs without a new lowest training loss; after fewer, steps die on a plateau that they would cross
@@ -40,7 +40,7 @@ class Step(Protocol):
         g : (rows, units) float64
             dL/dh of each row's own loss, not divided by rows.
         weight : (rows,) float64
-            Row weights, for spreads over rows.
+            Row weights, for standard deviations over rows.
 
         Returns
         -------
@@ -52,7 +52,7 @@ class Step(Protocol):
         ...
 
 
-def spread(h: Floats, weight: Floats) -> Floats:
+def std(h: Floats, weight: Floats) -> Floats:
     """Weighted standard deviation of each unit, (units,)."""
     total = weight.sum()
     mean = weight @ h / total
@@ -97,7 +97,7 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Normalised:
-    """A step in spreads: each unit moves by ``alpha * spread(h) * m / rms(m)``, whatever the scale of the loss.
+    """A step in standard deviations: each unit moves by ``alpha * std(h) * m / rms(m)``, for any scale of the loss.
 
     A unit without gradient stays where it is. Steps of one size do not settle by themselves: `decay` makes them
     shorter whenever the training loss has stopped falling.
@@ -114,4 +114,4 @@ class Normalised:
         scaled = np.divide(m, scale, out=np.zeros_like(m), where=scale > 0)
         size = np.sqrt(weight @ np.square(scaled) / weight.sum())
         direction = np.divide(scaled, size, out=np.zeros_like(m), where=size > 0)
-        return h - self.alpha * spread(h, weight) * direction, m
+        return h - self.alpha * std(h, weight) * direction, m

@@ -138,7 +138,7 @@ def history_from(facts: Any, *, hidden: int | None = None) -> History:
     consecutive = [epoch.epoch for epoch in epochs] == list(range(len(epochs)))
     if not consecutive or type(best) is not int or not 0 <= best < len(epochs):
         raise ValueError("This is not a history: its epochs do not follow one another, or the best is none of them.")
-    n_hidden = len(epochs[0].spreads) if hidden is None else hidden
+    n_hidden = len(epochs[0].stds) if hidden is None else hidden
     names = list(epochs[0].metrics)
     for epoch in epochs:
         if not _fits_layers(epoch, n_hidden) or list(epoch.metrics) != names:
@@ -152,7 +152,7 @@ def history_from(facts: Any, *, hidden: int | None = None) -> History:
 
 def _fits_layers(epoch: Epoch, hidden: int) -> bool:
     """Whether an epoch has a number for each hidden layer; the start of a training moves and refits nothing."""
-    per_layer = (epoch.gradient_norms, epoch.dead, epoch.drift, epoch.spreads, epoch.explained, epoch.explained_held)
+    per_layer = (epoch.gradient_norms, epoch.dead, epoch.drift, epoch.stds, epoch.explained, epoch.explained_held)
     refits = len(epoch.r2) == (0 if epoch.epoch == 0 else hidden + 1)
     return refits and all(len(numbers) == hidden for numbers in per_layer)
 

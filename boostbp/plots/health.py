@@ -16,8 +16,8 @@ __all__ = ["PANELS", "layer_health", "panel"]
 PANELS = {
     "dead": ("Rows without gradient", "share of rows"),
     "gradient_norms": ("Gradient", "root mean square"),
-    "drift": ("Movement in an epoch", "share of the spread"),
-    "spreads": ("Spread of the units", "standard deviation"),
+    "drift": ("Movement in an epoch", "share of the standard deviation"),
+    "stds": ("Standard deviation of the units", "in their unit"),
     "r2": ("Fit of a layer to its target", "R²"),
     "explained": ("Target explained by the layer", "R² of a linear regression"),
 }
@@ -58,7 +58,7 @@ def layer_health(model: Any, axes: Any = None, *, label: str = "") -> Any:
 def panel(model: Any, name: str, ax: Any = None, *, label: str = "") -> Any:
     """Draw one panel of `layer_health`, by its name in `PANELS`; returns the axes."""
     history = getattr(model, "history_", model)
-    hidden = len(history[0].spreads)
+    hidden = len(history[0].stds)
     if hidden == 0:
         raise ValueError("A single layer has no hidden variables: there is no layer health to draw.")
     ax = panels.one(ax)

@@ -64,8 +64,8 @@ def _score(name: str, results: Sequence[Result]) -> Column:
         if name not in result.scores:
             cells.append(Cell(result.state, None))
             continue
-        value, spread = result.scores[name], result.spread(name)
-        text = f"{value:.{score.digits}f}" + ("" if spread is None else f" ± {spread:.{score.digits}f}")
+        value, std = result.scores[name], result.std(name)
+        text = f"{value:.{score.digits}f}" + ("" if std is None else f" ± {std:.{score.digits}f}")
         cells.append(Cell(text, value, value == best))
     return Column(score.heading, score.note, score.greater_is_better, tuple(cells))
 

@@ -158,14 +158,14 @@ class MLPRegressor(RegressorMixin, _MLP):
 
     def predict(self, X: Any) -> Floats:
         """Predicted target, (rows,)."""
-        return self._raw(X)[:, 0] * self._spread + self._shift
+        return self._raw(X)[:, 0] * self._scale + self._shift
 
     def _prepare(self, y: NDArray[Any]) -> int:
-        self._shift, self._spread = float(y.mean()), float(y.std()) or 1.0
+        self._shift, self._scale = float(y.mean()), float(y.std()) or 1.0
         return 1
 
     def _target(self, torch: Any, y: Any) -> Any:
-        return torch.tensor((np.asarray(y)[:, None] - self._shift) / self._spread, dtype=torch.float32)
+        return torch.tensor((np.asarray(y)[:, None] - self._shift) / self._scale, dtype=torch.float32)
 
 
 class MLPClassifier(ClassifierMixin, _MLP):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from boostbp import aside
+from boostbp.atomic_write import atomic_write, check_writable
 from boostbp.extras import require
 from boostbp.report.columns import columns
 from boostbp.report.machine import machine
@@ -48,7 +48,7 @@ def check(path: Path) -> None:
     """
     for package in ("jinja2", "matplotlib"):
         require(package, extra="report", what="an HTML report")
-    aside.check(path)
+    check_writable(path)
 
 
 def write(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> None:
@@ -57,7 +57,7 @@ def write(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> 
     Parameters
     ----------
     path : Path
-        Written aside and renamed.
+        Written atomically.
     studies : sequence of Study
     settings : mapping of str to str
         What the comparison was told, for people.
@@ -76,5 +76,5 @@ def write(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> 
         machine=machine(),
         now=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
     )
-    with aside.aside(path) as part:
+    with atomic_write(path) as part:
         part.write_text(page, encoding="utf-8")

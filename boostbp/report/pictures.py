@@ -74,7 +74,7 @@ def _draw_folds(ran: Mapping[str, Result], colours: Mapping[str, str], name: str
 
 
 def _folds_in_words(ran: Mapping[str, Result], name: str) -> str:
-    each = (f"{model} {result.scores[name]:.4f} ± {result.spread(name):.4f}" for model, result in ran.items())
+    each = (f"{model} {result.scores[name]:.4f} ± {result.std(name):.4f}" for model, result in ran.items())
     return f"{SCORES[name].heading} of each fold. Means: {', '.join(each)}."
 
 

@@ -55,7 +55,7 @@ class Result:
     folds: Sequence[Mapping[str, float]] = ()
     evidence: Evidence | None = field(default=None, repr=False, compare=False)
 
-    def spread(self, score: str) -> float | None:
+    def std(self, score: str) -> float | None:
         """Standard deviation of a score over the folds; None for a single split."""
         return statistics.stdev(fold[score] for fold in self.folds) if self.folds else None
 

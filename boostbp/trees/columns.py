@@ -113,15 +113,15 @@ class Standardised:
         return out
 
     def project(self, directions: Floats) -> Floats:
-        """Project the columns, brought to mean 0 and spread 1, on `directions`, (columns, units): (rows, units)."""
-        return self.times(directions / self._spread[:, None])
+        """Project the standardised columns on `directions`, (columns, units): (rows, units)."""
+        return self.times(directions / self._std[:, None])
 
     def pull(self, G: Floats) -> Floats:
         """The transpose of `project`: (rows, units) -> (columns, units)."""
-        return self.moment(G) / self._spread[:, None]
+        return self.moment(G) / self._std[:, None]
 
     @property
-    def _spread(self) -> Floats:
+    def _std(self) -> Floats:
         """Spread of each column, infinite where it is no more than rounding, (columns,)."""
-        spread = np.sqrt(self.variance)
-        return np.where(spread > 1e-14 * (1.0 + np.abs(self.frame[:, 0]) * self.frame[:, 1]), spread, np.inf)
+        std = np.sqrt(self.variance)
+        return np.where(std > 1e-14 * (1.0 + np.abs(self.frame[:, 0]) * self.frame[:, 1]), std, np.inf)

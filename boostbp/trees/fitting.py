@@ -136,7 +136,7 @@ def rows_by_leaf(
         )  # fmt: skip
         return LeafRows(first, start, order, values)
 
-    return threads.spread(group, range(0, len(X), leaf_rows.BLOCK_ROWS), n_threads)
+    return threads.parallel_map(group, range(0, len(X), leaf_rows.BLOCK_ROWS), n_threads)
 
 
 def _sparse_rows(

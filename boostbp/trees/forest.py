@@ -129,7 +129,7 @@ class Forest:
 
             self._by_tiles(tile, X, n_threads)
             return leaf
-        threads.spread(
+        threads.parallel_map(
             lambda rows: kernels.route(self.nodes, self.tree_split, X, *rows, leaf),
             _parts(len(X), n_threads),
             n_threads,
@@ -147,7 +147,7 @@ class Forest:
             self._by_tiles(tile, X, n_threads)
             return out
         Z = self.basis.expand(X)
-        threads.spread(
+        threads.parallel_map(
             lambda rows: kernels.evaluate(self.leaves, leaf, Z, self.clip, *rows, out),
             _parts(len(X), n_threads),
             n_threads,
@@ -169,7 +169,7 @@ class Forest:
             part = X[first : first + CHUNK]
             out[first : first + CHUNK] = self.evaluate(part, self.route(part))
 
-        threads.spread(chunk, range(0, len(X), CHUNK), n_threads)
+        threads.parallel_map(chunk, range(0, len(X), CHUNK), n_threads)
         return out
 
     def _by_tiles(self, tile: Callable[[Forest, slice, Floats], None], X: Sparse, n_threads: int) -> None:
@@ -184,7 +184,7 @@ class Forest:
             nodes=self.nodes._replace(feature=np.searchsorted(used, self.nodes.feature).astype(np.int32)),
             leaves=self.leaves._replace(column=place.astype(np.int32)),
         )
-        threads.spread(
+        threads.parallel_map(
             lambda rows: tile(narrow, rows, X.dense(used, rows)), tiles(0, len(X), len(used) * per_feature), n_threads
         )
 
@@ -197,7 +197,7 @@ class Forest:
         Z = self.basis.expand(X)
         G = np.ascontiguousarray(G, np.float64)
         out = np.empty_like(Z)
-        threads.spread(
+        threads.parallel_map(
             lambda rows: kernels.pull_back(self.leaves, leaf, Z, self.clip, G, *rows, out),
             _parts(len(X), n_threads),
             n_threads,
@@ -209,7 +209,7 @@ class Forest:
         X = dense(X)
         Z = self.basis.expand(X)
         out = np.zeros((len(X), self.n_outputs, Z.shape[1]))
-        threads.spread(
+        threads.parallel_map(
             lambda rows: kernels.jacobian(self.leaves, leaf, Z, self.clip, *rows, out),
             _parts(len(X), n_threads),
             n_threads,
@@ -237,7 +237,7 @@ class Forest:
         ZA, ZB = self.basis.expand(A), self.basis.expand(B)
         smooth = np.zeros((len(A), self.n_outputs, ZA.shape[1]))
         jump = np.zeros((len(A), self.n_outputs, self.n_features))
-        threads.spread(
+        threads.parallel_map(
             lambda rows: kernels.changes(
                 self.nodes, self.tree_split, self.leaves, self.clip, leaf_a, leaf_b, A, B, ZA, ZB, *rows, smooth, jump
             ),

@@ -59,7 +59,7 @@ class LeafModel:
                 self.weight, out,
             )  # fmt: skip
 
-        threads.spread(add_block, blocks, n_threads)
+        threads.parallel_map(add_block, blocks, n_threads)
 
     def coefficients(self, leaf: int) -> Floats:
         """Weights of one leaf in the user's units, (terms, outputs): constant, columns, squares of columns."""

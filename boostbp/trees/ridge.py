@@ -183,13 +183,13 @@ def fit_rows(
     def ranges_of(rows: LeafRows) -> LeafRanges:
         return LeafRanges.of(rows, paths, hess)
 
-    frame = reduce(add, threads.spread(ranges_of, blocks, n_threads)).frame(flat_scale=ridge.flat_scale)
+    frame = reduce(add, threads.parallel_map(ranges_of, blocks, n_threads)).frame(flat_scale=ridge.flat_scale)
     units = ridge.units(frame)
 
     def sums_of(rows: LeafRows) -> LeafSums:
         return LeafSums.of(rows, paths, grad, hess, *units)
 
-    sums = reduce(add, threads.spread(sums_of, blocks, n_threads))
+    sums = reduce(add, threads.parallel_map(sums_of, blocks, n_threads))
     weight = solve(sums, paths, ridge, learning_rate)
     if not ridge.standardize:
         kernels.move_to_frame(paths.start, paths.degree, sums.n_outputs, frame, weight)

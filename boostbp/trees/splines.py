@@ -78,6 +78,6 @@ def _coefficients(t: Floats, share: Floats, padded: Floats, degree: int) -> Floa
         _, turned = eigh(bent.T @ bent)
         rough = free @ turned
         rough -= mean @ rough
-        spread = np.sqrt(variance) / largest
-        functions.append(spread * rough / np.arange(1, rough.shape[1] + 1) ** ROUGHNESS)
+        std = np.sqrt(variance) / largest
+        functions.append(std * rough / np.arange(1, rough.shape[1] + 1) ** ROUGHNESS)
     return np.concatenate(functions, axis=1)

@@ -14,7 +14,7 @@ from threadpoolctl import OpenBLASController, threadpool_limits
 
 from boostbp.trees import forks, interrupts
 
-__all__ = ["Team", "count", "one_in_blas", "spread"]
+__all__ = ["Team", "count", "one_in_blas", "parallel_map"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -33,14 +33,14 @@ def count(n_jobs: int | None) -> int:
     return int(n_jobs) if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + int(n_jobs))
 
 
-def spread(work: Callable[[T], R], pieces: Iterable[T], n_threads: int) -> list[R]:
+def parallel_map(work: Callable[[T], R], pieces: Iterable[T], n_threads: int) -> list[R]:
     """Do `work` on each piece, `n_threads` at a time."""
     pieces = list(pieces)
     n_threads = min(n_threads, len(pieces))
     if n_threads <= 1:
         return [work(piece) for piece in pieces]
     with interrupts.held(), Team(n_threads) as team:
-        return team.spread(work, pieces)
+        return team.map(work, pieces)
 
 
 class Team:
@@ -50,7 +50,7 @@ class Team:
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
         self._stop = Event()
 
-    def spread(self, work: Callable[[T], R], pieces: Iterable[T]) -> list[R]:
+    def map(self, work: Callable[[T], R], pieces: Iterable[T]) -> list[R]:
         """Do `work` on each piece, as many at a time as there are threads."""
         if self._pool is None:
             return [work(piece) for piece in pieces]

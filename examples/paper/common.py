@@ -16,7 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
-from boostbp.aside import aside
+from boostbp.atomic_write import atomic_write
 from boostbp.report.machine import machine, source
 
 __all__ = [
@@ -211,7 +211,7 @@ def _report(experiment: Experiment, options: Options, found: list[tuple[dict, di
         "rows": [asdict(row) for row in rows],
     }
     target = options.result(experiment.name, "json")
-    with aside(target) as part:
+    with atomic_write(target) as part:
         part.write_text(json.dumps(content, indent=1), encoding="utf-8")
     picture(experiment, found).savefig(options.result(experiment.name, "png"), dpi=110)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from all import EXPERIMENTS
 from common import RECORDED, Options, plain, read
 
-from boostbp.aside import aside
+from boostbp.atomic_write import atomic_write
 
 BACKENDS = ("lightgbm", "xgboost", "sklearn")
 
@@ -28,7 +28,7 @@ def main() -> None:
     each = [Options(backend=backend) for backend in BACKENDS]
     keys = dict.fromkeys(cell.key for of in each for experiment in EXPERIMENTS for cell in experiment.cells(of))
     lines = [json.dumps({"cell": key, "outcome": plain(found[key])}) + "\n" for key in keys if key in found]
-    with aside(RECORDED) as part:
+    with atomic_write(RECORDED) as part:
         part.write_text("".join(lines), encoding="utf-8")
     print(f"{len(lines)} of {len(keys)} cells on record in {RECORDED}")
 

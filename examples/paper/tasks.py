@@ -52,7 +52,7 @@ def curve(rows: int, seed: int) -> NDArray[np.float64]:
 def random_network(rows: int = 6000, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Dense(32, 16), ReLU, Dense(16, 1) on uniform inputs, initialised as torch does.
 
-    The spread of the target depends on the draw, and with it every RMSE. That of seed 0 is 0.0448, where
+    The standard deviation of the target depends on the draw, and with it every RMSE. That of seed 0 is 0.0448, where
     single-layer models land where they do in the paper.
     """
     rng = np.random.default_rng(seed)

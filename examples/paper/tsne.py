@@ -2,7 +2,8 @@
 
 The paper reads a larger margin of GBDT-BP off the pictures. The numbers say whether the classes lie apart:
 the accuracy of the 5 nearest training rows, and the silhouette of the test rows, both in the representation
-itself (units brought to spread 1), not in the picture. A picture of training rows shows how well they were fitted.
+itself (units brought to standard deviation 1), not in the picture. A picture of training rows shows how well they were
+fitted.
 
 python examples/paper/tsne.py --data-dir FOLDER [--quick] [--folds 10] [--jobs 2] [--out paper-results]
 """

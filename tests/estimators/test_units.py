@@ -1,4 +1,4 @@
-"""Units of targets: mean and spread, or median and quartiles where the loss does not mind rows far off."""
+"""Units of targets: mean and standard deviation, or median and quartiles where the loss does not mind rows far off."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_one_bad_row_does_not_spoil_a_robust_loss(loss):
 
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 def test_epochs_are_chosen_by_hubers_loss_in_the_units_of_training(unit):
-    """And so do not depend on the units of the target: `delta` is in spreads."""
+    """And so do not depend on the units of the target: `delta` is in standard deviations."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     y = X[:, 0] * X[:, 1] + rng.standard_t(2, size=300)

@@ -129,7 +129,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "refit_order": ("upward", "downward"),
     "output": ("boost", "move"),
     "skip": (False, True),
-    "deep": (True, "auto"),  # weighing against single layers grows up to thousands of rounds: now and then
+    "deep": (True, "auto"),  # the ensemble with single layers grows up to thousands of rounds: now and then
     "structure_epochs": ("auto", 1, 2),
     "structure_samples": (None, 0.5, 2),
     "structure_sampling": ("uniform", "gradient"),

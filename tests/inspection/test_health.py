@@ -26,9 +26,9 @@ def test_report_is_of_the_epoch_that_the_model_is_of(kind, backend):
     model, _ = fitted(kind, backend)
     health, best = model.health(), model.history_[model.history_.best_epoch]
     assert health.epoch == best.epoch
-    assert len(health.layers) == len(model.history_[0].spreads)
+    assert len(health.layers) == len(model.history_[0].stds)
     for number, layer in enumerate(health.layers):
-        assert (layer.layer, layer.dead, layer.spread) == (number, best.dead[number], best.spreads[number])
+        assert (layer.layer, layer.dead, layer.std) == (number, best.dead[number], best.stds[number])
         assert 0.0 < layer.explained <= 1.0
         assert layer.gap == pytest.approx(best.explained[number] - best.explained_held[number], nan_ok=True)
         assert f"\n{number:>5}" in str(health)
@@ -74,7 +74,7 @@ def test_sentences():
     memorised = "Hidden layer 0 has memorised training rows: a linear regression on it explains 90% of the target there"
     cases = {
         "Back-propagation is dead at hidden layer 1: 95%": {"dead": (0.0, 0.95)},
-        "Hidden layer 0 has collapsed: its units spread by 1e-05, and by 1 at": {"spreads": (1e-5, 1.0)},
+        "Hidden layer 0 has collapsed: its units have a standard deviation of 1e-05, and had 1": {"stds": (1e-5, 1.0)},
         "Hidden layer 1 does not follow its targets": {"r2": (0.9, -5.0, 0.9)},
         f"{memorised}, and 20% on": {"explained": (0.9, 0.9), "explained_held": (0.2, 0.8)},
     }
@@ -88,10 +88,10 @@ def test_sentences():
 
 def test_a_collapse_is_a_warning():
     history = fitted("regressor", "lightgbm")[0].history_
-    gone = [replace(epoch, spreads=(1e-9, 1.0)) for epoch in history.epochs[1:]]
+    gone = [replace(epoch, stds=(1e-9, 1.0)) for epoch in history.epochs[1:]]
     with pytest.warns(HealthWarning, match="Hidden layer 0 has collapsed"):
         warn_if_ill(replace(history, epochs=[history[0], *gone], best_epoch=1))
-    constant = [replace(epoch, spreads=(0.0, 0.0), dead=(1.0, 1.0)) for epoch in history.epochs]
+    constant = [replace(epoch, stds=(0.0, 0.0), dead=(1.0, 1.0)) for epoch in history.epochs]
     with warnings.catch_warnings():  # constant features: there was nothing to learn
         warnings.simplefilter("error")
         warn_if_ill(replace(history, epochs=constant))
@@ -112,16 +112,16 @@ def test_probe_is_a_linear_regression():
     h[:, 2] = h[:, 0]  # repeated columns do no harm
     y = h[:, :2] @ rng.normal(size=(2, 2)) + rng.normal(size=(80, 2))
     line = LinearRegression().fit(h, y, sample_weight=weight)
-    rest, spread = (weight @ np.square(y - centre) for centre in (line.predict(h), np.average(y, 0, weight)))
+    rest, std = (weight @ np.square(y - centre) for centre in (line.predict(h), np.average(y, 0, weight)))
     fresh = rng.normal(size=(50, 3))
     fresh[:, 2] = fresh[:, 0]
     target = rng.normal(size=(50, 2)) + fresh[:, :2]
     agreement = np.array([np.corrcoef(line.predict(fresh)[:, k], target[:, k])[0, 1] for k in range(2)])
     for unit in (3.0, -3.0):
         training, held = explained(h, y, weight, (fresh, 7.0 + unit * target, np.ones(50)))
-        assert training == pytest.approx(1.0 - rest.sum() / spread.sum())
+        assert training == pytest.approx(1.0 - rest.sum() / std.sum())
         squared = np.square(np.maximum(np.sign(unit) * agreement, 0.0))
-        assert held == pytest.approx(spread @ squared / spread.sum())
+        assert held == pytest.approx(std @ squared / std.sum())
     assert math.isnan(explained(h, np.ones((80, 1)), weight)[0])
     assert math.isnan(explained(h, y, weight)[1])
 
@@ -185,7 +185,7 @@ def test_weights_in_words(weight, words):
 
 def test_what_is_said_of_a_network_without_weight_says_so():
     history = fitted("regressor", "lightgbm")[0].history_
-    ill = replace(history, epochs=[history[0], *[replace(e, spreads=(1e-9, 1.0)) for e in history.epochs[1:]]])
+    ill = replace(history, epochs=[history[0], *[replace(e, stds=(1e-9, 1.0)) for e in history.epochs[1:]]])
     ill = replace(ill, best_epoch=1)
     left_out, part = weighed_at(ill, 0.0), weighed_at(ill, 0.25)
     health = health_of(left_out)

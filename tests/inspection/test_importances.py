@@ -15,9 +15,9 @@ from sklearn.datasets import make_friedman1
 import boostbp
 from boostbp import BoostBPRegressor
 from boostbp.inspection import importances
+from boostbp.learning.ensemble.merging import weighted_sum
 from boostbp.learning.layers import Layer
 from boostbp.learning.network import Network
-from boostbp.learning.weighing.merging import weighted_sum
 from boostbp.trees.basis import Linear
 from boostbp.trees.forest import Forest, Member
 from boostbp.trees.leaf_rows import Paths
@@ -99,9 +99,9 @@ def test_means_over_given_rows(backend):
     model, frame = fitted("two outputs", backend)
     rows = frame[:90]
     slopes = np.abs(model.jacobian(rows) / model._output_scale()[:, None]).sum(axis=(0, 1))
-    spread = np.array([0.0, 0.0, *rows[["weight", "noise"]].std(ddof=0)])
-    spread[0] = rows["size"].std(ddof=0)
-    expected = slopes * spread / (slopes * spread).sum()
+    std = np.array([0.0, 0.0, *rows[["weight", "noise"]].std(ddof=0)])
+    std[0] = rows["size"].std(ddof=0)
+    expected = slopes * std / (slopes * std).sum()
     np.testing.assert_allclose(model.importance("jacobian", X=rows), expected)
     values = np.abs(model.attributions(rows).values / model._output_scale()[:, None]).sum(axis=(0, 1))
     np.testing.assert_allclose(model.importance("attribution", X=rows), values / values.sum())

@@ -298,7 +298,7 @@ def replaced(value, *path, by):
         (["history", "stop"], ["EPOCHS"]),
         (["history", "refitted"], 1),
         (["history", "choice"], {"candidates": []}),
-        (["history", "epochs", 0, "spreads"], {"tuple": []}),
+        (["history", "epochs", 0, "stds"], {"tuple": []}),
         (["history", "epochs", 0, "dead"], {"tuple": [0.1, 0.2]}),
         (["history", "epochs", 0, "explained"], {"tuple": ["all"]}),
         (["history", "epochs", 0, "r2"], {"tuple": [0.1, 0.2]}),

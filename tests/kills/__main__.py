@@ -1,4 +1,4 @@
-"""SIGKILL at moments spread over a whole fit, then the same call again: ``python -m tests.kills --moments 20``.
+"""SIGKILL at moments all over a fit, then the same call again: ``python -m tests.kills --moments 20``.
 
 The estimator is the default one, with its checkpoint: the network, its variants and the single layers that it is
 weighed against. Each fit that goes on must end in the model of the fit that nobody killed, bit for bit.

@@ -241,7 +241,7 @@ def test_history_holds_one_number_per_layer():
     X, Y = data()
     model = BoostBPRegressor((5, 4), epochs=2, n_estimators=5, random_state=0, output="move").fit(X, Y.ravel())
     last = model.history_[-1]
-    assert len(last.gradient_norms) == len(last.drift) == len(last.spreads) == len(last.dead) == 2
+    assert len(last.gradient_norms) == len(last.drift) == len(last.stds) == len(last.dead) == 2
     assert len(last.r2) == 3
     assert all(np.isfinite(last.r2))
     assert all(0 <= share <= 1 for share in last.dead)

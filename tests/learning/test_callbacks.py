@@ -140,7 +140,7 @@ def test_network_of_a_callback_predicts():
     seen = []
     model = fit(lambda progress: seen.append(progress.network.predict(X)), best_rounds=False, deep=True)
     best = seen[model.history_.best_epoch]
-    np.testing.assert_array_equal(model.predict(X), (best * model._spread + model._shift).ravel())
+    np.testing.assert_array_equal(model.predict(X), (best * model._scale + model._shift).ravel())
 
 
 def test_verbose_0_is_silent(capsys, caplog):

@@ -361,7 +361,7 @@ def without_hidden_layer(content, arrays):
     content["numbers"][0]["tuple"].pop()
     content["numbers"][1]["tuple"].pop()
     for epoch in content["history"]["epochs"]:
-        for name in ("gradient_norms", "dead", "drift", "spreads", "r2", "explained", "explained_held"):
+        for name in ("gradient_norms", "dead", "drift", "stds", "r2", "explained", "explained_held"):
             epoch[name]["tuple"] = epoch[name]["tuple"][:-1]
 
 

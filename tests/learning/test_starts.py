@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 
 from boostbp.backends.base import Table
 from boostbp.learning.starts import STARTS, identity, noise, principal, projection, standardised, start_of
-from boostbp.learning.steps import spread
+from boostbp.learning.steps import std
 
 seeds = st.integers(0, 2**20)
 
@@ -41,7 +41,7 @@ def test_categories_start_units_that_numbers_leave_constant(name, numbers):
     codes[::7, 1] = np.nan
     table = Table(codes if numbers == "none" else np.column_stack([codes, np.ones(200)]), (0, 1))
     h = start_of(STARTS[name], table, np.ones(200), 4, np.random.default_rng(1))
-    assert (spread(h, np.ones(200)) > 0.5).all()
+    assert (std(h, np.ones(200)) > 0.5).all()
     if name != "noise":  # rows of the same categories start alike
         same = (codes[:, 0] == 1) & (codes[:, 1] == 2)
         assert same.sum() > 1
@@ -68,14 +68,14 @@ def test_units_of_a_projection_have_mean_0_and_spread_1(seed):
     h, weight = make(seed)
     out = projection(h, weight, 5, np.random.default_rng(seed))
     np.testing.assert_allclose(np.average(out, axis=0, weights=weight), 0.0, atol=1e-10)
-    np.testing.assert_allclose(spread(out, weight), 1.0, rtol=1e-10)
+    np.testing.assert_allclose(std(out, weight), 1.0, rtol=1e-10)
 
 
 @given(seed=seeds)
 def test_projection_is_linear_in_the_standardised_input(seed):
     h, weight = make(seed)
     h = np.nan_to_num(h, nan=1.0)
-    U = (h - np.average(h, axis=0, weights=weight)) / spread(h, weight)
+    U = (h - np.average(h, axis=0, weights=weight)) / std(h, weight)
     out = projection(h, weight, 3, np.random.default_rng(seed))
     fitted = U @ np.linalg.lstsq(U, out, rcond=None)[0]
     np.testing.assert_allclose(out, fitted, atol=1e-8)
@@ -89,7 +89,7 @@ def test_projection_ignores_constant_and_missing_columns():
     assert not few[:, [1, 3]].any()
     np.testing.assert_array_equal(few[:, [0, 2]], standardised(h, weight)[:, [0, 2]])
     out = projection(dead, weight, 4, np.random.default_rng(0))
-    np.testing.assert_allclose(spread(out, weight), 1.0, rtol=1e-10)
+    np.testing.assert_allclose(std(out, weight), 1.0, rtol=1e-10)
 
 
 def test_missing_values_count_as_the_mean():
@@ -125,7 +125,7 @@ def test_identity_copies_the_first_columns_and_projects_for_the_rest():
     h, weight = make(3)
     out = identity(h, weight, 6, np.random.default_rng(0))
     np.testing.assert_allclose(out[:, :4], standardised(h, weight), atol=1e-9)
-    np.testing.assert_allclose(spread(out[:, 4:], weight), 1.0, rtol=1e-10)
+    np.testing.assert_allclose(std(out[:, 4:], weight), 1.0, rtol=1e-10)
     np.testing.assert_allclose(identity(h, weight, 2, np.random.default_rng(0)), out[:, :2], atol=1e-12)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.learning.steps import PATIENCE, Normalised, Plain, pace_after, spread
+from boostbp.learning.steps import PATIENCE, Normalised, Plain, pace_after, std
 
 seeds = st.integers(0, 2**20)
 
@@ -25,8 +25,8 @@ def rms(a, weight):
 
 def test_spread_is_the_weighted_standard_deviation():
     h, _, _, weight = make(0)
-    np.testing.assert_allclose(spread(h, np.ones(30)), h.std(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(spread(h, weight), np.sqrt(np.diag(np.cov(h.T, aweights=weight, ddof=0))), rtol=1e-12)
+    np.testing.assert_allclose(std(h, np.ones(30)), h.std(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(std(h, weight), np.sqrt(np.diag(np.cov(h.T, aweights=weight, ddof=0))), rtol=1e-12)
 
 
 @given(seed=seeds, alpha=st.floats(0.01, 2.0), mu=st.floats(0.0, 0.99))
@@ -52,8 +52,8 @@ def test_momentum_is_the_running_mean_of_gradients():
 def test_normalised_step_moves_each_unit_by_alpha_spreads(seed, alpha, mu):
     h, m, g, weight = make(seed)
     target, moved = Normalised(alpha, mu).move(h, m, g, weight)
-    np.testing.assert_allclose(rms(target - h, weight), alpha * spread(h, weight), rtol=1e-10)
-    expected = alpha * spread(h, weight) * moved / rms(moved, weight)
+    np.testing.assert_allclose(rms(target - h, weight), alpha * std(h, weight), rtol=1e-10)
+    expected = alpha * std(h, weight) * moved / rms(moved, weight)
     np.testing.assert_allclose(h - target, expected, rtol=1e-8, atol=1e-9)
 
 

@@ -39,8 +39,8 @@ def test_best_epoch_is_kept_and_training_ends_when_it_is_over():
     losses, best = model.history_.losses, model.history_.best_epoch
     assert len(losses) == best + 5 < 500
     assert losses[best - 1] == min(losses)
-    spread = noisy[100:].std()
-    assert np.mean((model.predict(X[:100]) - noisy[:100]) ** 2) / spread**2 == pytest.approx(min(losses), rel=1e-5)
+    std = noisy[100:].std()
+    assert np.mean((model.predict(X[:100]) - noisy[:100]) ** 2) / std**2 == pytest.approx(min(losses), rel=1e-5)
 
 
 def test_same_seed_same_network_and_the_generator_of_others_is_left_alone():

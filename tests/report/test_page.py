@@ -70,8 +70,8 @@ def test_table_says_what_the_results_say(text):
     rows = Page(text).cells
     assert rows[0] == ["model", "accuracy", "log-loss", "fit s", "predict s", "peak MB", "model MB", "length"]
     assert [row[0] for row in rows[1:5]] == [*MODELS, "GBDT-NN"]
-    spread = np.std([0.0, 0.01, 0.02], ddof=1)
-    assert rows[2][1] == f"0.6100 ± {spread:.4f}"
+    std = np.std([0.0, 0.01, 0.02], ddof=1)
+    assert rows[2][1] == f"0.6100 ± {std:.4f}"
     assert rows[1][2] == "1.9000 ± 0.1000"
     assert rows[1][3:] == ["10.00", "0.0000", "\u2013", "4.50", "9"]
     assert rows[4][1:] == ["skipped", "skipped", "\u2013", "\u2013", "\u2013", "\u2013", "\u2013"]
@@ -133,10 +133,10 @@ def test_folds_are_means_with_a_spread():
     runs = [Result("m", "ran", "", {"r2": v}, s, s, b, n, b) for v, s, b, n in ((0.2, 1.0, 10, 3), (0.4, 2.0, 30, 8))]
     got = joined(runs)
     assert got.scores == {"r2": pytest.approx(0.3)}
-    assert got.spread("r2") == pytest.approx(np.std([0.2, 0.4], ddof=1))
+    assert got.std("r2") == pytest.approx(np.std([0.2, 0.4], ddof=1))
     assert (got.fit_seconds, got.predict_seconds, got.peak_bytes, got.length) == (1.5, 1.5, 30, 6)
     assert got.model_bytes == 20
-    assert runs[0].spread("r2") is None
+    assert runs[0].std("r2") is None
     broken = joined([runs[0], Result("m", "failed", "no luck", {})])
     assert (broken.state, broken.reason, broken.scores) == ("failed", "fold 2: no luck", {})
 

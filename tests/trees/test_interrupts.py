@@ -66,7 +66,7 @@ def test_it_ends_the_work_of_other_threads():
 
     threading.Timer(0.02, press).start()
     with pytest.raises(KeyboardInterrupt):
-        threads.spread(rounds, range(4), 2)
+        threads.parallel_map(rounds, range(4), 2)
 
 
 def test_work_that_fails_ends_that_of_other_threads():
@@ -76,7 +76,7 @@ def test_work_that_fails_ends_that_of_other_threads():
         raise FloatingPointError
 
     with pytest.raises(FloatingPointError):
-        threads.spread(rounds, range(4), 2)
+        threads.parallel_map(rounds, range(4), 2)
 
 
 def test_it_leaves_the_work_of_other_callers_alone():
@@ -87,7 +87,7 @@ def test_it_leaves_the_work_of_other_callers_alone():
         interrupts.check()
         ended.append("by itself")
 
-    other = threading.Thread(target=threads.spread, args=(rounds, range(2), 2))
+    other = threading.Thread(target=threads.parallel_map, args=(rounds, range(2), 2))
     other.start()
     test_it_comes_where_it_is_asked_for(nested=False)
     go_on.set()

@@ -18,12 +18,12 @@ def test_results_come_in_the_order_of_the_pieces(n_threads):
         time.sleep(0.002 * (5 - piece))  # the first piece ends last
         return piece * piece
 
-    assert threads.spread(work, iter(range(5)), n_threads) == [0, 1, 4, 9, 16]
+    assert threads.parallel_map(work, iter(range(5)), n_threads) == [0, 1, 4, 9, 16]
 
 
 def test_pieces_run_side_by_side():
     meeting = threading.Barrier(2, timeout=30)
-    assert len(threads.spread(lambda _: meeting.wait(), range(2), 2)) == 2
+    assert len(threads.parallel_map(lambda _: meeting.wait(), range(2), 2)) == 2
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -33,11 +33,11 @@ def test_error_of_a_piece_reaches_the_caller(n_threads):
             raise ValueError(f"piece {piece}")
 
     with pytest.raises(ValueError, match="piece 3"):
-        threads.spread(work, range(5), n_threads)
+        threads.parallel_map(work, range(5), n_threads)
 
 
 def test_nothing_to_do_is_done():
-    assert threads.spread(lambda piece: piece, [], 4) == []
+    assert threads.parallel_map(lambda piece: piece, [], 4) == []
 
 
 def test_count_reads_n_jobs():
@@ -70,10 +70,10 @@ def test_zero_threads_are_refused():
 def test_a_team_keeps_its_threads_from_round_to_round():
     with threads.Team(2) as team:
         meeting = threading.Barrier(2, timeout=30)
-        rounds = [team.spread(lambda _: (meeting.wait(), threading.get_ident())[1], range(2)) for _ in range(3)]
+        rounds = [team.map(lambda _: (meeting.wait(), threading.get_ident())[1], range(2)) for _ in range(3)]
     assert len({frozenset(idents) for idents in rounds}) == 1
     with threads.Team(1) as alone:
-        assert alone.spread(lambda _: threading.get_ident(), range(2)) == [threading.get_ident()] * 2
+        assert alone.map(lambda _: threading.get_ident(), range(2)) == [threading.get_ident()] * 2
 
 
 def in_blas():

@@ -49,7 +49,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba.core import event
 import boostbp
-from boostbp.learning.weighing import heads
+from boostbp.learning.ensemble import heads
 from boostbp.trees import leaf_rows
 
 warnings.simplefilter("ignore")
@@ -159,7 +159,7 @@ CLOCKS = """
 import numpy as np
 import boostbp
 from boostbp.learning import backprop
-from boostbp.learning.weighing import heads, selection
+from boostbp.learning.ensemble import heads, selection
 from boostbp.trees.warmup import PARTS
 
 heads.MOST = 1

@@ -60,7 +60,7 @@ class GBDTModule(nn.Module):
     start : {"projection", "noise"}
         What the first trees are fitted to: random projections of the first input, or Gaussian noise.
     step : {"normalised", "plain"} or Step
-        Whether `step_size` counts in spreads of each output, or multiplies the gradient as in the paper.
+        Whether `step_size` counts in standard deviations of each output, or multiplies the gradient as in the paper.
     step_size, momentum : float
         alpha and mu of the paper; not looked at if `step` is an object. Long steps throw back a network above.
     reduction : {"mean", "sum"}
@@ -218,7 +218,7 @@ class GBDTModule(nn.Module):
         if pace != 1.0:
             target = rows.h + pace * (target - rows.h)
         stuck = (rows.g.any(axis=0) | (self._last.n_rows == 0)) & is_constant(rows.h) & is_constant(target)
-        if stuck.any():  # the first trees had a few rows, and their outputs have no spread to move in
+        if stuck.any():  # the first trees had a few rows, and their outputs have no standard deviation to move in
             target[:, stuck], m[:, stuck] = self._start(rows.X, weight)[:, stuck], 0.0
         return Moved(rows.X, target, weight, self._gathered.first, rows.marks, Momentum(m, rows.rows))
 

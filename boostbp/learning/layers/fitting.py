@@ -116,7 +116,7 @@ class Rounds:
                 found[k].append(self._round(number, growers[k], groups[k], grad, hess))
 
         if self.objective.separable and not self.objective.curved:
-            threads.spread(alone, range(len(groups)), self.n_threads)
+            threads.parallel_map(alone, range(len(groups)), self.n_threads)
             self.parts += [part for of_round in zip(*found, strict=True) for part in of_round]
             return
         with threads.Team(min(self.n_threads, len(groups))) as team:
@@ -132,7 +132,7 @@ class Rounds:
             def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> Grown:
                 return self._round(number, growers[k], groups[k], grad[:, groups[k]], hess[:, groups[k]])
 
-            of_round = team.spread(part, range(len(groups)))
+            of_round = team.map(part, range(len(groups)))
             share = 1.0
             if curved or number + 1 < n_rounds:
                 share, (loss, grad, hess) = self._settle(before, loss)
@@ -214,7 +214,7 @@ class Rounds:
 
     def native_leaves(self) -> None:
         """All rounds with the library's own linear leaves, output by output."""
-        boosted = threads.spread(self._native, range(self.objective.n_outputs), self.n_threads)
+        boosted = threads.parallel_map(self._native, range(self.objective.n_outputs), self.n_threads)
         number = self.first
         for part, leaf in boosted:
             if len(leaf):

@@ -49,7 +49,9 @@ class Kept:
         self.fits = bool(first == bound.n_base and ends[-1] - self._of_tree[first] <= MOST)
         if self.fits:
             work = [slice(tree, tree + 1) for tree in range(first, self.forest.n_trees)]
-            self.factors = np.concatenate(threads.spread(lambda trees: self._factor(bound, trees), work, n_threads))
+            self.factors = np.concatenate(
+                threads.parallel_map(lambda trees: self._factor(bound, trees), work, n_threads)
+            )
             self._of_tree -= self._of_tree[first]
 
     @staticmethod
@@ -78,7 +80,7 @@ class Kept:
                 trees = slice(begin + outputs.start, begin + outputs.stop)
                 self._refit(bound, trees, np.ascontiguousarray(grad.T), run.running[outputs], weight)
 
-        threads.spread(alone, groups, n_threads)
+        threads.parallel_map(alone, groups, n_threads)
         forest = replace(self.forest, leaves=self.forest.leaves._replace(weight=weight))
         trace = Trace(forest, bound.table.X, self.leaf, n_threads)
         return Fit(Layer(forest), np.ascontiguousarray(run.running.T), trace)

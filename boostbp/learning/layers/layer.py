@@ -93,7 +93,7 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
     bound : BoundInput
     objective : Objective
     n_threads : int
-        Outputs are spread over this many threads, and rows over those left. The result does not depend on it.
+        Outputs are shared among this many threads, and rows over those left. The result does not depend on it.
     seed : int
         Seed of whatever the library draws.
     """

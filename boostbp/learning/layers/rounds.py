@@ -40,7 +40,7 @@ def round_of(forest: Forest) -> NDArray[np.int64]:
 
 
 def rounds_of(forest: Forest) -> int:
-    """How many rounds it has, the base aside."""
+    """How many rounds it has, without the base."""
     return 1 + int(round_of(forest).max(initial=-1))
 
 

@@ -66,7 +66,7 @@ class Loss(Protocol):
     ``robust``
         True: a few rows far off hardly bend the fit. A target that may be scaled then is so by median and quartiles.
     ``soft_labels``
-        True: `value` takes probabilities of classes in the place of 0 and 1. Held-out labels are then softened where
+        True: `value` takes probabilities of classes in the place of 0 and 1. Held-out labels are then smoothed where
         candidates for a model are weighed.
 
     Value and derivatives are apart, because an evaluation needs no derivative. Each round of a curved loss needs

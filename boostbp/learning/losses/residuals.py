@@ -86,8 +86,8 @@ class Huber(_Regression):
     ----------
     delta : float
         Where the loss turns from square to linear, **in units of the target that the loss sees**.
-        Training divides `y` by its spread, as quartiles tell it: that of a Gaussian with the same
-        ones. So 1 is one spread of the target. `baseline` must see the target so divided.
+        Training divides `y` by its standard deviation, as quartiles tell it: that of a Gaussian with the same
+        ones. So 1 is one standard deviation of the target. `baseline` must see the target so divided.
     """
 
     delta: float = 1.0

@@ -131,7 +131,7 @@ def load(
     loss: Loss,
     *,
     classes: bool | None = None,
-    spread: Floats | float = 1.0,
+    scale: Floats | float = 1.0,
 ) -> Metric:
     """Metric by name, or from the user's own function.
 
@@ -149,7 +149,7 @@ def load(
         What the network is trained by. ``"quantile"`` takes its `alpha`, ``"huber"`` its `delta` and its units.
     classes : bool or None
         Whether classes are predicted, and not numbers; None: as the loss says.
-    spread : (outputs,) or float
+    scale : (outputs,) or float
         What targets are divided by before the loss sees them.
 
     Raises
@@ -163,11 +163,11 @@ def load(
     if classes is None:
         classes = losses.task_of(loss) == "classification"
     if metric is None:
-        return default_metric(loss, classes=classes, spread=spread)
+        return default_metric(loss, classes=classes, scale=scale)
     if isinstance(metric, Metric):
         return metric
     if isinstance(metric, str):
-        return _by_name(metric, loss, classes, spread)
+        return _by_name(metric, loss, classes, scale)
     if isinstance(metric, tuple) and len(metric) == 3 and callable(metric[1]):
         name, function, greater_is_better = metric
         if not isinstance(greater_is_better, bool | np.bool_):
@@ -181,11 +181,11 @@ def load(
     )
 
 
-def default_metric(loss: Loss, *, classes: bool = False, spread: Floats | float = 1.0) -> Metric:
+def default_metric(loss: Loss, *, classes: bool = False, scale: Floats | float = 1.0) -> Metric:
     """Return the metric that the loss names, which is the mean of the loss itself; its root for squared error.
 
-    Huber's loss and one's own are those of targets divided by their spread, as training sees them; others are in units
-    of the target.
+    Huber's loss and one's own are those of targets divided by their standard deviation, as training sees them; others
+    are in units of the target.
 
     Raises
     ------
@@ -194,18 +194,18 @@ def default_metric(loss: Loss, *, classes: bool = False, spread: Floats | float 
     """
     name = getattr(loss, "default_metric", "logloss" if classes else None)
     if name is not None:
-        return _by_name(name, loss, classes or losses.task_of(loss) == "classification", spread)
+        return _by_name(name, loss, classes or losses.task_of(loss) == "classification", scale)
     if loss.scale_free:
-        return Metric(loss.name, False, partial(scores.mean_value, loss, spread))
+        return Metric(loss.name, False, partial(scores.mean_value, loss, scale))
     raise ValueError(
         f"eval_metric=None: loss={loss.name!r} has no metric of its own. Pass a name or a function, or let "
         "the loss name one by an attribute default_metric."
     )
 
 
-def _by_name(name: str, loss: Loss, classes: bool, spread: Floats | float) -> Metric:
+def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Metric:
     if name in _OF_LOSS:
-        own, units = (loss, spread) if isinstance(loss, _OF_LOSS[name]) else (_OF_LOSS[name](), 1.0)
+        own, units = (loss, scale) if isinstance(loss, _OF_LOSS[name]) else (_OF_LOSS[name](), 1.0)
         return Metric(name, False, partial(scores.mean_value, own, 1.0 if name == "quantile" else units))
     if name in _REGRESSION:
         return Metric(name, *_REGRESSION[name])

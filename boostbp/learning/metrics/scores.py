@@ -69,9 +69,9 @@ def rmsle(prediction: Floats, y: Floats, weight: Floats) -> float:
     return rmse(np.log1p(prediction), np.log1p(y), weight)
 
 
-def mean_value(loss: Loss, spread: Floats | float, prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Mean of a loss whose link is the identity, of predictions and targets divided by a spread, (outputs,)."""
-    return float(np.average(loss.value(prediction / spread, y / spread), weights=weight) / y.shape[1])
+def mean_value(loss: Loss, scale: Floats | float, prediction: Floats, y: Floats, weight: Floats) -> float:
+    """Mean of a loss whose link is the identity, of predictions and targets divided by `scale`, (outputs,)."""
+    return float(np.average(loss.value(prediction / scale, y / scale), weights=weight) / y.shape[1])
 
 
 def fair(prediction: Floats, y: Floats, weight: Floats) -> float:

@@ -83,7 +83,7 @@ def partition(nodes, first, to, codes, X, top, scratch, leaf, tree, order, row_s
     row_start : (leaves + 1,) int64, written
     """
     n_rows, n_splits = len(order), len(to)
-    sorted_rows, aside = scratch[0, :n_rows], scratch[1, :n_rows]
+    sorted_rows, right_rows = scratch[0, :n_rows], scratch[1, :n_rows]
     for i in range(n_rows):
         sorted_rows[i] = i
     begin_of = np.empty(n_splits + 1, np.int64)
@@ -108,12 +108,12 @@ def partition(nodes, first, to, codes, X, top, scratch, leaf, tree, order, row_s
             if side == ASK:
                 side = np.uint64(goes_left(nodes, first + split, X[top + np.int64(row)]))
             rows[n_left] = row
-            aside[n_right] = row
+            right_rows[n_right] = row
             n_left += side
             n_right += np.uint64(1) - side
         middle = begin + np.int64(n_left)
         for i in range(end - middle):
-            sorted_rows[middle + i] = aside[i]
+            sorted_rows[middle + i] = right_rows[i]
         todo[n_todo, 0] = nodes.right[first + split]
         todo[n_todo, 1] = middle
         todo[n_todo, 2] = end

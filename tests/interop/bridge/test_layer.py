@@ -48,9 +48,9 @@ def test_constant_outputs_without_a_gradient_stay():
     made.fit_moved(Moved(x.numpy(), np.zeros((400, 3)), np.ones(400), first=0))
     (made(x) * torch.tensor([1.0, 1.0, 0.0])).sum().backward()
     made.step()
-    spread = made(x).detach().std(0)
-    assert (spread[:2] > 0.1).all()
-    assert spread[2] == 0
+    std = made(x).detach().std(0)
+    assert (std[:2] > 0.1).all()
+    assert std[2] == 0
 
 
 @pytest.mark.parametrize("start", ["projection", "noise"])

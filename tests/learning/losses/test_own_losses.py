@@ -9,9 +9,9 @@ from scipy.stats import norm
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.units import units_of
 from boostbp.learning import losses
+from boostbp.learning.ensemble.options import smooth_labels
 from boostbp.learning.layers import BoostTo
 from boostbp.learning.losses import own_losses
-from boostbp.learning.weighing.options import softened
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3))
@@ -317,10 +317,10 @@ def test_own_losses_are_refused_by_the_estimator_that_they_are_not_for():
 
 def test_labels_are_softened_only_for_losses_that_take_probabilities():
     target, weight = np.array([[0.0], [1.0]]), np.ones(2)
-    np.testing.assert_array_equal(softened(target, weight, Probit(task="classification")), target)
-    assert 0 < softened(target, weight, losses.Logistic())[0, 0] < 0.1
+    np.testing.assert_array_equal(smooth_labels(target, weight, Probit(task="classification")), target)
+    assert 0 < smooth_labels(target, weight, losses.Logistic())[0, 0] < 0.1
     soft = Probit(task="classification", soft_labels=True)
-    np.testing.assert_array_equal(softened(target, weight, soft), softened(target, weight, losses.Logistic()))
+    np.testing.assert_array_equal(smooth_labels(target, weight, soft), smooth_labels(target, weight, losses.Logistic()))
 
 
 def test_a_target_is_scaled_by_quartiles_for_a_loss_that_says_it_is_robust():

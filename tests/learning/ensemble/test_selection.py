@@ -15,10 +15,17 @@ from sklearn.metrics import log_loss, root_mean_squared_error
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.estimators import base, parameters
 from boostbp.learning import backprop
+from boostbp.learning.ensemble import budget, pool, selection
+from boostbp.learning.ensemble.options import (
+    Option,
+    distinct,
+    ensemble_weights,
+    greedy_selection,
+    smooth_labels,
+    t_statistic,
+)
 from boostbp.learning.history import Candidate, Stop
 from boostbp.learning.losses import AbsoluteError, Logistic, Softmax, SquaredError
-from boostbp.learning.weighing import budget, pool, selection
-from boostbp.learning.weighing.options import Option, distinct, evidence, forward, softened, weighed
 from boostbp.trees.basis import Elementwise
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
@@ -46,11 +53,11 @@ def test_forward_selection_finds_the_mean_that_is_best():
     y = rng.standard_normal((500, 1))
     noise = rng.standard_normal((2, 500, 1))
     options = [option(y + noise[0]), option(y - noise[0] + 0.1 * noise[1]), option(y + 3.0)]
-    weights, raw = forward(options, range(3), squared(y), np.ones(500))
+    weights, raw = greedy_selection(options, range(3), squared(y), np.ones(500))
     assert weights.sum() == pytest.approx(1.0)
     assert [w > 0 for w in weights] == [True, True, False]
     np.testing.assert_allclose(raw, sum(w * o.held for w, o in zip(weights, options, strict=True)), rtol=1e-12)
-    alone, _ = forward(options, [2], squared(y), np.ones(500))
+    alone, _ = greedy_selection(options, [2], squared(y), np.ones(500))
     assert list(alone) == [0, 0, 1]
 
 
@@ -58,39 +65,39 @@ def test_gain_and_its_standard_error_are_those_of_the_paired_rows():
     rng = np.random.default_rng(0)
     y, weight = np.zeros((300, 1)), rng.uniform(0.5, 2.0, 300)
     single, deep = option(rng.standard_normal((300, 1))), option(0.1 * rng.standard_normal((300, 1)), deep=True)
-    weights, gain, error = weighed([single, deep], squared(y), weight, least_gain=1.0, doubt=0.0)
+    weights, gain, error = ensemble_weights([single, deep], squared(y), weight, least_gain=1.0, half_at=0.0)
     difference = (single.held**2 - deep.held**2).ravel()
     assert weights[1] > 0
     assert gain == pytest.approx(np.average(difference, weights=weight), rel=0.1)
     assert error == pytest.approx(difference.std() / np.sqrt(300), rel=0.2)
-    assert list(weighed([single, deep], squared(y), weight, least_gain=1e9, doubt=0.0)[0]) == [1, 0]
+    assert list(ensemble_weights([single, deep], squared(y), weight, least_gain=1e9, half_at=0.0)[0]) == [1, 0]
 
 
 @given(st.integers(0, 2**31), st.floats(0.0, 10.0))
 @settings(max_examples=25, deadline=None)
-def test_doubted_networks_have_half_a_say_at_as_many_standard_errors(seed, doubt):
+def test_doubted_networks_have_half_a_say_at_as_many_standard_errors(seed, half_at):
     rng = np.random.default_rng(seed)
     y, weight = rng.standard_normal((60, 1)), rng.uniform(0.5, 2.0, 60)
     options = [option(y + noise, deep=k > 1) for k, noise in enumerate(rng.standard_normal((4, 60, 1)))]
-    deep, gain, error = weighed(options, squared(y), weight, least_gain=0.0, doubt=0.0)
-    shallow = weighed(options, squared(y), weight, least_gain=np.inf, doubt=0.0)[0]
-    weights, *same = weighed(options, squared(y), weight, least_gain=0.0, doubt=doubt)
+    deep, gain, error = ensemble_weights(options, squared(y), weight, least_gain=0.0, half_at=0.0)
+    shallow = ensemble_weights(options, squared(y), weight, least_gain=np.inf, half_at=0.0)[0]
+    weights, *same = ensemble_weights(options, squared(y), weight, least_gain=0.0, half_at=half_at)
     assert same == [gain, error]
     assert weights.sum() == pytest.approx(1.0)
     t = gain / error if gain > 0 else 0.0
-    trust = t**2 / (t**2 + doubt**2) if t else 0.0
-    np.testing.assert_allclose(weights, trust * deep + (1 - trust) * shallow, atol=1e-12)
+    shrink_weight = t**2 / (t**2 + half_at**2) if t else 0.0
+    np.testing.assert_allclose(weights, shrink_weight * deep + (1 - shrink_weight) * shallow, atol=1e-12)
 
 
 @pytest.mark.parametrize("learnt", ["classes", "numbers"])
 def test_networks_are_doubted_where_classes_are_learnt(monkeypatch, learnt):
-    seen, original = [], selection.weighed
+    seen, original = [], selection.ensemble_weights
 
     def spied(*args, **how):
-        seen.append(how["doubt"])
+        seen.append(how["half_at"])
         return original(*args, **how)
 
-    monkeypatch.setattr(selection, "weighed", spied)
+    monkeypatch.setattr(selection, "ensemble_weights", spied)
     model, target = (BoostBPClassifier, Y > 15) if learnt == "classes" else (BoostBPRegressor, Y)
     held = HELD[0], HELD[1] > 15 if learnt == "classes" else HELD[1]
     model = model((3,), **FAST).fit(X, target, eval_set=[held])
@@ -114,10 +121,10 @@ def test_losses_of_the_candidates_are_those_on_the_held_out_rows(backend):
     names = [", ".join(["single layer", *filter(None, [kind])]) for kind in singles]
     assert [one.name for one in choice.candidates][: len(names) + 1] == [*names, "network"]
     assert sum(one.weight for one in choice.candidates) == pytest.approx(1.0)
-    mse = np.mean(np.square(alone.predict(HELD[0]) - HELD[1])) / model._spread[0] ** 2 / 2
+    mse = np.mean(np.square(alone.predict(HELD[0]) - HELD[1])) / model._scale[0] ** 2 / 2
     assert choice.candidates[len(names)].loss == pytest.approx(mse)
     best = min(one.loss for one in choice.candidates)
-    chosen = np.mean(np.square(model.predict(HELD[0]) - HELD[1])) / model._spread[0] ** 2 / 2
+    chosen = np.mean(np.square(model.predict(HELD[0]) - HELD[1])) / model._scale[0] ** 2 / 2
     assert chosen <= best * (1 + 1e-9) or choice.gain < 0.5 * choice.error
 
 
@@ -150,12 +157,12 @@ def test_classifier_is_chosen_by_its_loss():
 def test_softened_labels_are_those_of_a_quarter_of_a_row_more_of_another_class():
     y = np.array([[0.0], [1.0], [1.0], [0.0]])
     weight = np.array([1.0, 2.0, 0.5, 0.0])  # three rows count
-    np.testing.assert_allclose(softened(y, weight, Logistic()).ravel(), [0.05, 0.95, 0.95, 0.05])
+    np.testing.assert_allclose(smooth_labels(y, weight, Logistic()).ravel(), [0.05, 0.95, 0.95, 0.05])
     one_hot = np.eye(3)
-    several = softened(one_hot, np.ones(3), Softmax())
+    several = smooth_labels(one_hot, np.ones(3), Softmax())
     np.testing.assert_allclose(several, 0.95 * one_hot + 0.025 * (1 - one_hot))
     np.testing.assert_allclose(several.sum(axis=1), 1.0)
-    assert softened(y, weight, SquaredError()) is y
+    assert smooth_labels(y, weight, SquaredError()) is y
     # the two losses agree on what a row of probabilities costs
     h, p = np.array([[1.3], [-40.0]]), np.array([[0.3], [0.9]])
     two = np.hstack([1 - p, p])
@@ -197,7 +204,7 @@ def test_interrupt_in_a_variant_ends_the_fit_and_keeps_what_is_there(monkeypatch
     assert [one.name for one in candidates if one.stack] == [name + kind for name in networks for kind in kinds]
     assert len([one for one in candidates if not one.stack]) > 5
     assert sum(one.weight for one in candidates) == pytest.approx(1.0)
-    mse = np.mean(np.square(model.predict(HELD[0]) - HELD[1])) / model._spread[0] ** 2 / 2
+    mse = np.mean(np.square(model.predict(HELD[0]) - HELD[1])) / model._scale[0] ** 2 / 2
     assert mse <= min(one.loss for one in candidates) * (1 + 1e-9)
 
 
@@ -287,10 +294,10 @@ def test_time_is_shared_out(monkeypatch):
 def test_option_without_a_number_is_never_picked():
     y = np.random.default_rng(0).standard_normal((50, 1))
     options = [option(np.full((50, 1), np.nan)), option(y + 1.0), option(y + 0.5, deep=True)]
-    weights, gain, _ = weighed(options, squared(y), np.ones(50), least_gain=0.5, doubt=0.0)
+    weights, gain, _ = ensemble_weights(options, squared(y), np.ones(50), least_gain=0.5, half_at=0.0)
     assert list(weights) == [0, 0, 1]
     assert gain == pytest.approx(0.75)
-    alone, _ = forward(options, [0], squared(y), np.ones(50))
+    alone, _ = greedy_selection(options, [0], squared(y), np.ones(50))
     assert list(alone) == [1, 0, 0]
 
 
@@ -426,13 +433,13 @@ def test_evidence_is_the_slope_in_its_standard_errors():
     rng = np.random.default_rng(0)
     u, weight, baseline = rng.standard_normal(200), rng.uniform(0.5, 2.0, 200), np.array([3.0])
     y = 0.3 * u + rng.standard_normal(200)
-    got = evidence(u[:, None] + 3.0, y[:, None] + 3.0, baseline, weight, SquaredError())
+    got = t_statistic(u[:, None] + 3.0, y[:, None] + 3.0, baseline, weight, SquaredError())
     slope = np.sum(weight * u * y) / np.sum(weight * u * u)
     error = np.sqrt(np.sum((weight * u * (y - slope * u)) ** 2)) / np.sum(weight * u * u)  # White (1980)
     assert got == pytest.approx(slope / error, rel=1e-12)
-    assert evidence(3.0 - u[:, None], y[:, None] + 3.0, baseline, weight, SquaredError()) == 0.0
+    assert t_statistic(3.0 - u[:, None], y[:, None] + 3.0, baseline, weight, SquaredError()) == 0.0
     for raw, loss in ((u[:, None] + 3.0, AbsoluteError()), (np.full((200, 1), 3.0), SquaredError())):
-        assert evidence(raw, y[:, None] + 3.0, baseline, weight, loss) == np.inf
+        assert t_statistic(raw, y[:, None] + 3.0, baseline, weight, loss) == np.inf
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -11,6 +11,22 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
 from boostbp.learning import backprop
+from boostbp.learning.ensemble.budget import Budget
+from boostbp.learning.ensemble.candidates import as_option, candidates, shared
+from boostbp.learning.ensemble.merging import weighted_sum
+from boostbp.learning.ensemble.options import (
+    HALF_WEIGHT_T,
+    WEAK_SIGNAL_T,
+    Option,
+    ensemble_weights,
+    half_weight_t_of,
+    shrink_weight,
+    smooth_labels,
+    t_statistic,
+)
+from boostbp.learning.ensemble.parallel import lazily, run_parallel
+from boostbp.learning.ensemble.pool import Pool
+from boostbp.learning.ensemble.refit import Refit, joined
 from boostbp.learning.history import NETWORK, Candidate, Choice, History, Stop
 from boostbp.learning.layers.rounds import rounds_of
 from boostbp.learning.losses import Loss
@@ -21,20 +37,13 @@ from boostbp.learning.sampling import growing
 from boostbp.learning.settings import Settings
 from boostbp.learning.state import State
 from boostbp.learning.watch import Callback, EvalSet
-from boostbp.learning.weighing.abreast import abreast, later
-from boostbp.learning.weighing.budget import Budget
-from boostbp.learning.weighing.candidates import as_option, candidates, shared
-from boostbp.learning.weighing.merging import weighted_sum
-from boostbp.learning.weighing.options import DOUBT, FAINT, Option, doubt_of, evidence, softened, trust, weighed
-from boostbp.learning.weighing.pool import Pool
-from boostbp.learning.weighing.refit import Refit, joined
 from boostbp.trees import interrupts
 
 __all__ = ["train"]
 
 Floats = NDArray[np.float64]
 FOR_NETWORK = 0.4  # share of `max_time` by which the network is done
-FAINTEST = 0.5  # standard errors: where held-out rows tell nothing, a little is left
+LEAST_SIGNAL_T = 0.5  # standard errors: where held-out rows tell nothing, a little is left
 ROUNDING = 1e-9  # of weights
 
 
@@ -62,7 +71,7 @@ def train(
     others 2004). Where no sum with a network in it is better than the best without by more than
     `settings.least_gain` standard errors, networks are left out. Where classes are learnt, the model lies between the
     two sums: the same rows chose the networks' epochs, and few rows that are far off decide on their log-loss. So it
-    does where held-out numbers hardly follow the model (`FAINT`), and it then keeps to the constant in part.
+    does where held-out numbers hardly follow the model (`WEAK_SIGNAL_T`), and it then keeps to the constant in part.
     If they are training rows that were held out, the output layers of what is chosen are grown again on all rows; so
     is a single layer that was asked for.
 
@@ -91,7 +100,7 @@ def train(
             every = partial(joined, table, y, weight, held, target)
             layer = _single_on_all_rows(layer, history, every, alone, settings)
         return layer, history
-    unsure = softened(target, held.weight, loss)
+    unsure = smooth_labels(target, held.weight, loss)
     baseline = baseline_of(loss, y, weight, settings)
     pool = Pool(table, y, weight, growing(backend, settings), loss, settings, baseline, held, unsure)
     trained: list[tuple[Network, History]] = []
@@ -199,13 +208,13 @@ def _weights(options: Sequence[Option], pool: Pool, target: Floats) -> tuple[Flo
     doubted as where classes are learnt, and so is all that is not the constant.
     """
     weight = pool.held.weight
-    weigh = partial(weighed, options, pool.row_losses, weight, least_gain=pool.settings.least_gain)
-    weights, gain, error = weigh(doubt=doubt_of(pool.loss))
+    weigh = partial(ensemble_weights, options, pool.row_losses, weight, least_gain=pool.settings.least_gain)
+    weights, gain, error = weigh(half_at=half_weight_t_of(pool.loss))
     raw = sum((w * option.held for w, option in zip(weights, options, strict=True)), np.zeros(1))
-    t = evidence(raw, target, pool.baseline, weight, pool.loss)
-    if t < FAINT:
-        weights, gain, error = weigh(doubt=DOUBT)
-        weights = trust(max(t, FAINTEST), DOUBT) * weights
+    t = t_statistic(raw, target, pool.baseline, weight, pool.loss)
+    if t < WEAK_SIGNAL_T:
+        weights, gain, error = weigh(half_at=HALF_WEIGHT_T)
+        weights = shrink_weight(max(t, LEAST_SIGNAL_T), HALF_WEIGHT_T) * weights
     return weights, gain, error
 
 
@@ -219,9 +228,9 @@ def _on_all_rows(
     def pieces() -> Iterator[Iterator[tuple[str, Network]]]:
         refit = Refit.of(pool, target, budget.over)
         for option in used:
-            yield later(partial(_refitted, refit, option))
+            yield lazily(partial(_refitted, refit, option))
 
-    found, interrupt = abreast(pieces(), n_at_once, budget)
+    found, interrupt = run_parallel(pieces(), n_at_once, budget)
     return list((networks | dict(found)).values()), interrupt
 
 

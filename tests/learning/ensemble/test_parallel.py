@@ -13,11 +13,11 @@ from helpers import BACKENDS, interrupted_fit
 from sklearn.datasets import make_friedman1
 
 from boostbp import BoostBPRegressor
+from boostbp.learning.ensemble import heads, pool, selection
+from boostbp.learning.ensemble import parallel as room
+from boostbp.learning.ensemble.budget import Budget
+from boostbp.learning.ensemble.parallel import at_once, lazily, run_parallel, waves_left
 from boostbp.learning.history import Stop
-from boostbp.learning.weighing import abreast as room
-from boostbp.learning.weighing import heads, pool, selection
-from boostbp.learning.weighing.abreast import abreast, at_once, later, turns_left
-from boostbp.learning.weighing.budget import Budget
 from boostbp.trees import interrupts
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
@@ -53,10 +53,10 @@ def test_all_is_done_in_order_and_some_at_a_time(n_at_once):
 
     meeting = threading.Barrier(1)
     expected = [(k, number) for k in range(5) for number in range(k)]
-    assert abreast(map(piece, range(5)), n_at_once, Budget(None)) == (expected, None)
+    assert run_parallel(map(piece, range(5)), n_at_once, Budget(None)) == (expected, None)
     assert max(most) <= n_at_once
     meeting = threading.Barrier(n_at_once)  # passes only when so many are there
-    found, _ = abreast([piece(1) for _ in range(2 * n_at_once)], n_at_once, Budget(None))
+    found, _ = run_parallel([piece(1) for _ in range(2 * n_at_once)], n_at_once, Budget(None))
     assert found == [(1, 0)] * (2 * n_at_once)
 
 
@@ -76,7 +76,7 @@ def test_an_interrupt_in_a_piece_keeps_what_is_there(n_at_once):
         yield 10 + k
         given.set()
 
-    found, interrupt = abreast(map(piece, range(400)), n_at_once, Budget(None))
+    found, interrupt = run_parallel(map(piece, range(400)), n_at_once, Budget(None))
     assert interrupt is raised[0]
     assert found[:3] == [0, 10, 1]
     assert len(begun) < 400
@@ -85,7 +85,7 @@ def test_an_interrupt_in_a_piece_keeps_what_is_there(n_at_once):
 def _with_handler(handler, pieces, n_at_once):
     before = signal.signal(signal.SIGINT, handler)
     try:
-        return abreast(pieces, n_at_once, Budget(None))
+        return run_parallel(pieces, n_at_once, Budget(None))
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -106,7 +106,7 @@ def test_the_key_ends_pieces_where_they_ask(n_at_once):
 
     if n_at_once == 1:
         given.set()
-    pieces = [later(lambda: -1), *map(piece, range(1, 5))]
+    pieces = [lazily(lambda: -1), *map(piece, range(1, 5))]
     found, interrupt = _with_handler(signal.default_int_handler, pieces, n_at_once)
     assert found == [-1, *range(1, n_at_once + 1)]
     assert type(interrupt) is KeyboardInterrupt
@@ -150,7 +150,7 @@ def test_a_piece_that_fails_ends_the_others():
         yield
 
     with pytest.raises(ValueError, match="no such thing"):
-        abreast([long(), failing()], 2, budget)
+        run_parallel([long(), failing()], 2, budget)
     assert budget.ended
     assert not budget.spent
 
@@ -168,8 +168,8 @@ def test_an_error_is_not_lost_to_the_key():
 
 
 def test_turns_that_are_left():
-    assert [turns_left(5, number, 2) for number in range(5)] == [3, 2, 2, 1, 1]
-    assert [turns_left(3, number, 1) for number in range(3)] == [3, 2, 1]
+    assert [waves_left(5, number, 2) for number in range(5)] == [3, 2, 2, 1, 1]
+    assert [waves_left(3, number, 1) for number in range(3)] == [3, 2, 1]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -248,14 +248,14 @@ def test_the_key_in_a_whole_fit_side_by_side(monkeypatch):
 
 
 @needs_kill
-def test_the_key_while_models_are_weighed_waits_for_the_model(monkeypatch):
-    original = selection.weighed
+def test_the_key_while_weights_are_found_waits_for_the_model(monkeypatch):
+    original = selection.ensemble_weights
 
     def pressed(*args, **options):
         os.kill(os.getpid(), signal.SIGINT)
         return original(*args, **options)
 
-    monkeypatch.setattr(selection, "weighed", pressed)
+    monkeypatch.setattr(selection, "ensemble_weights", pressed)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         model = interrupted_fit(BoostBPRegressor(**FAST), X, Y)

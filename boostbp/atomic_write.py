@@ -1,4 +1,4 @@
-"""Aside: files are written beside their place and renamed, so that nothing half-written ever stands there."""
+"""Atomic writes: files are written beside their place and renamed, so that nothing half-written ever stands there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["aside", "check", "clear"]
+__all__ = ["atomic_write", "check_writable", "remove_partial"]
 
 # What a rename would replace by a file, and a write would not.
 _SPECIAL = {
@@ -27,7 +27,7 @@ _SPECIAL = {
 
 
 @contextmanager
-def aside(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a path to write to, renamed to `path` if all goes well; a failure leaves what was there before.
 
     Links are followed: what they lead to is written. A file that is replaced keeps its permissions. Any number of
@@ -36,9 +36,9 @@ def aside(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises
     ------
     OSError
-        What `check` raises, before anything is written.
+        What `check_writable` raises, before anything is written.
     """
-    check(path)
+    check_writable(path)
     target = _target(path)
     part, lock = _created(target)
     try:
@@ -52,7 +52,7 @@ def aside(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.close(lock)
 
 
-def check(path: str | os.PathLike[str]) -> None:
+def check_writable(path: str | os.PathLike[str]) -> None:
     """Find out before long work whether its result can be written.
 
     Raises
@@ -79,8 +79,8 @@ def check(path: str | os.PathLike[str]) -> None:
         raise PermissionError(f"{name}: no file may be made in {str(folder)!r}: give a name in another folder.")
 
 
-def clear(path: str | os.PathLike[str]) -> None:
-    """Remove what writers of `path` left aside when they were killed; what is being written now stays."""
+def remove_partial(path: str | os.PathLike[str]) -> None:
+    """Remove what writers of `path` left unfinished when they were killed; what is being written now stays."""
     target = _target(path)
     for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with suppress(OSError):  # another process removes it as well

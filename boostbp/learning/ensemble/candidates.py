@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
+from boostbp.learning.ensemble.budget import Budget
+from boostbp.learning.ensemble.options import Option, distinct
+from boostbp.learning.ensemble.parallel import at_once, run_parallel, waves_left
+from boostbp.learning.ensemble.pool import Pool
 from boostbp.learning.history import History, Stop
 from boostbp.learning.layers import LayerSettings
 from boostbp.learning.network import Network
 from boostbp.learning.settings import Settings
-from boostbp.learning.weighing.abreast import abreast, at_once, turns_left
-from boostbp.learning.weighing.budget import Budget
-from boostbp.learning.weighing.options import Option, distinct
-from boostbp.learning.weighing.pool import Pool
 
 __all__ = ["as_option", "candidates", "shared"]
 
@@ -35,7 +35,7 @@ def candidates(
     """
     narrow, n_at_once = shared(pool)
     variants = list(_variants(narrow.settings, additive=pool.bends(pool.table)))
-    left = [turns_left(1 + len(variants), number, n_at_once) for number in range(1 + len(variants))]
+    left = [waves_left(1 + len(variants), number, n_at_once) for number in range(1 + len(variants))]
     singles = narrow.singles(budget, n_at_once)
     trained = (
         _headed(_variant(name, settings, narrow, train, budget, turns), narrow, budget, turns)
@@ -43,12 +43,12 @@ def candidates(
     )
     if n_at_once > 1 and budget.seconds is None:
         network = _headed(asked(narrow), narrow, budget, left[0])
-        found, interrupt = abreast(chain([network], trained, singles), n_at_once, budget)
+        found, interrupt = run_parallel(chain([network], trained, singles), n_at_once, budget)
     else:
-        found, interrupt = abreast([asked(pool)], 1, budget)
+        found, interrupt = run_parallel([asked(pool)], 1, budget)
         if interrupt is None:
             heads = (narrow.headed(option, budget, left[0]) for option in found)
-            others, interrupt = abreast(chain(singles, heads, trained), n_at_once, budget)
+            others, interrupt = run_parallel(chain(singles, heads, trained), n_at_once, budget)
             found = [*found, *others]
     return distinct(sorted(found, key=lambda option: option.stack is not None)), interrupt
 

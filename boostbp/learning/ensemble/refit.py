@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
+from boostbp.learning.ensemble import heads
+from boostbp.learning.ensemble.options import Option
+from boostbp.learning.ensemble.pool import Pool
 from boostbp.learning.network import Network, output_table
 from boostbp.learning.watch import EvalSet
-from boostbp.learning.weighing import heads
-from boostbp.learning.weighing.options import Option
-from boostbp.learning.weighing.pool import Pool
 from boostbp.trees.sparse import below
 
 __all__ = ["Refit", "joined"]

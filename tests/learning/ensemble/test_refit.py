@@ -10,8 +10,8 @@ from helpers import BACKENDS, interrupted_fit
 from sklearn.datasets import load_digits, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, fit_layer, load, save
+from boostbp.learning.ensemble import heads, refit, selection
 from boostbp.learning.history import REFITTED, Stop
-from boostbp.learning.weighing import heads, refit, selection
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(200, n_features=5, random_state=1)
@@ -30,23 +30,23 @@ def choose(monkeypatch):
     """Make the model of options in equal parts, by their names."""
 
     def choose(*names):
-        def weighed(options, *rest, **how):
+        def ensemble_weights(options, *rest, **how):
             weights = np.array([float(one.name in names) for one in options])
             assert weights.sum() == len(names)
             return weights / len(names), 1.0, 0.1
 
-        monkeypatch.setattr(selection, "weighed", weighed)
+        monkeypatch.setattr(selection, "ensemble_weights", ensemble_weights)
 
     return choose
 
 
 def target_of(model):
     """What the output layer of a model is fitted to, on all rows."""
-    return (Y - model._shift[0]) / model._spread[0] - model.network_.baseline[0]
+    return (Y - model._shift[0]) / model._scale[0] - model.network_.baseline[0]
 
 
 def output_of(model):
-    return (model.predict(X) - model._shift[0]) / model._spread[0] - model.network_.baseline[0]
+    return (model.predict(X) - model._shift[0]) / model._scale[0] - model.network_.baseline[0]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -1,4 +1,4 @@
-"""Abreast: candidates trained side by side, and what is there of them after an interrupt."""
+"""Parallel candidates: trained side by side, and what is there of them after an interrupt."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import chain, islice
 from threading import Event, Lock
 from typing import TypeVar
 
-from boostbp.learning.weighing.budget import Budget
+from boostbp.learning.ensemble.budget import Budget
 from boostbp.trees import interrupts
 
-__all__ = ["abreast", "at_once", "later", "turns_left"]
+__all__ = ["at_once", "lazily", "run_parallel", "waves_left"]
 
 T = TypeVar("T")
 # Few rows keep few threads busy, for much of a fit is Python; for the same reason more than three candidates at a time
@@ -24,12 +24,14 @@ def at_once(n_rows: int, n_threads: int) -> int:
     return min(n_threads, MOST_AT_ONCE) if n_rows < MOST_ROWS else 1
 
 
-def turns_left(n_pieces: int, number: int, n_at_once: int) -> int:
+def waves_left(n_pieces: int, number: int, n_at_once: int) -> int:
     """How many turns there are from the piece with this number on, if so many run at a time."""
     return -(-(n_pieces - number) // n_at_once)
 
 
-def abreast(pieces: Iterable[Iterator[T]], n_at_once: int, budget: Budget) -> tuple[list[T], KeyboardInterrupt | None]:
+def run_parallel(
+    pieces: Iterable[Iterator[T]], n_at_once: int, budget: Budget
+) -> tuple[list[T], KeyboardInterrupt | None]:
     """Run iterators to their end, so many at a time; the first one where this is called.
 
     Parameters
@@ -111,6 +113,6 @@ def abreast(pieces: Iterable[Iterator[T]], n_at_once: int, budget: Budget) -> tu
     return [each for number in sorted(found) for each in found[number]], came[0] if came else None
 
 
-def later(work: Callable[[], T]) -> Iterator[T]:
+def lazily(work: Callable[[], T]) -> Iterator[T]:
     """One result, worked out when it is asked for."""
     yield work()

@@ -8,8 +8,8 @@ import pytest
 from boostbp import backends
 from boostbp.backends.base import Growth, Table
 from boostbp.learning import losses
+from boostbp.learning.ensemble import heads
 from boostbp.learning.layers import LayerSettings
-from boostbp.learning.weighing import heads
 from boostbp.trees.basis import Linear
 
 SETTINGS = LayerSettings(growth=Growth(max_depth=3, min_samples_leaf=10), learning_rate=0.1, basis=Linear())

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from boostbp import BoostBPRegressor, callbacks, save
-from boostbp import aside as room
-from boostbp.aside import aside, check, clear
+from boostbp import atomic_write as room
+from boostbp.atomic_write import atomic_write, check_writable, remove_partial
 from boostbp.report import page
 
 X = np.random.default_rng(0).normal(size=(60, 2))
@@ -31,7 +31,7 @@ ALONE = f"import runpy, sys; globals().update(runpy.run_path({str(Path(room.__fi
 
 
 def write(path, text):
-    with aside(path) as part:
+    with atomic_write(path) as part:
         part.write_text(text)
 
 
@@ -41,7 +41,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, text):
     for content in ("old", text):
         write(path, content)
         assert path.read_text() == content
-    with pytest.raises(ZeroDivisionError), aside(path) as part:
+    with pytest.raises(ZeroDivisionError), atomic_write(path) as part:
         part.write_text(str(1 // 0))
     assert path.read_text() == text
     assert os.listdir(tmp_path) == ["file"]
@@ -67,7 +67,7 @@ def test_links_are_written_through(tmp_path, there, relative, n_links):
     assert not target.is_symlink()
     assert all((tmp_path / f"link{number}").is_symlink() for number in range(n_links))
     assert os.listdir(folder) == ["file"]
-    clear(link)
+    remove_partial(link)
 
 
 @needs_posix
@@ -75,13 +75,13 @@ def test_links_that_lead_nowhere_are_refused(tmp_path):
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     with pytest.raises(OSError, match="leads back to itself"):
-        check(tmp_path / "a")
+        check_writable(tmp_path / "a")
     (tmp_path / "c").symlink_to(tmp_path / "none" / "file")
     with pytest.raises(FileNotFoundError, match=r"there is no folder '.*none': make it first"):
-        check(tmp_path / "c")
+        check_writable(tmp_path / "c")
     (tmp_path / "d").symlink_to(tmp_path)
     with pytest.raises(IsADirectoryError, match="give the name of a file in it"):
-        check(tmp_path / "d")
+        check_writable(tmp_path / "d")
 
 
 @needs_posix
@@ -123,9 +123,9 @@ def test_what_may_not_be_written_is_told_before():
         path = folder / "file"
         assert as_somebody_else(lambda: write(path, "new")) == 0
         path.chmod(0o444)
-        assert as_somebody_else(lambda: check(path)) == 77
+        assert as_somebody_else(lambda: check_writable(path)) == 77
         folder.chmod(0o555)
-        assert as_somebody_else(lambda: check(folder / "other")) == 77
+        assert as_somebody_else(lambda: check_writable(folder / "other")) == 77
         folder.chmod(0o777)
 
 
@@ -155,7 +155,7 @@ def special(request, tmp_path):
 
 
 def test_special_files_are_refused(special):
-    for refuse in (check, lambda path: write(path, "new"), page.check):
+    for refuse in (check_writable, lambda path: write(path, "new"), page.check):
         with pytest.raises(OSError, match=r"is a (named pipe|socket|device), which a file would take the place of"):
             refuse(special)
 
@@ -189,28 +189,31 @@ def test_a_checkpoint_in_no_folder_is_told_before_the_work(tmp_path):
 
 def test_a_file_is_cleared_of_what_the_killed_left_but_not_of_what_is_written(tmp_path):
     path = tmp_path / "file"
-    code = ALONE + "with aside(sys.argv[1]) as part: part.write_text('half'); print(part, flush=True); sys.stdin.read()"
+    code = (
+        f"{ALONE}with atomic_write(sys.argv[1]) as part: part.write_text('half'); print(part, flush=True); "
+        "sys.stdin.read()"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         part = other.stdout.readline().strip()
-        with aside(path) as mine:
+        with atomic_write(path) as mine:
             mine.write_text("mine")
-            clear(path)
+            remove_partial(path)
             assert os.path.exists(part)
-        clear(path)
+        remove_partial(path)
         assert os.path.exists(part)
         other.kill()
     assert path.read_text() == "mine"
     assert os.path.exists(part)
-    clear(path)
+    remove_partial(path)
     assert os.listdir(tmp_path) == ["file"]
 
 
 WRITER = f"""{ALONE}
 for number in range(200):
-    clear(sys.argv[1])
-    with aside(sys.argv[1]) as part:
+    remove_partial(sys.argv[1])
+    with atomic_write(sys.argv[1]) as part:
         part.write_text(sys.argv[2] * 1000)
 """
 

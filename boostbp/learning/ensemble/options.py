@@ -8,17 +8,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.learning.ensemble.heads import Head
 from boostbp.learning.losses import Loss, SquaredError, task_of
 from boostbp.learning.network import Network
-from boostbp.learning.weighing.heads import Head
 
-__all__ = ["DOUBT", "FAINT", "Option", "distinct", "doubt_of", "evidence", "forward", "softened", "trust", "weighed"]
+__all__ = [
+    "HALF_WEIGHT_T",
+    "WEAK_SIGNAL_T",
+    "Option",
+    "distinct",
+    "ensemble_weights",
+    "greedy_selection",
+    "half_weight_t_of",
+    "shrink_weight",
+    "smooth_labels",
+    "t_statistic",
+]
 
 Floats = NDArray[np.float64]
 PICKS = 20  # steps of the search for weights
-SOFTENING = 0.25  # rows like each held-out row that have another class, in the eyes of those who weigh
-DOUBT = 2.0  # standard errors of the gain on held-out rows at which networks have half a say where they are doubted
-FAINT = 6.0  # standard errors of the slope of held-out targets on outputs below which numbers are, too
+SMOOTHING = 0.25  # rows like each held-out row that have another class, in the eyes of those who weigh
+HALF_WEIGHT_T = 2.0  # standard errors of the gain on held-out rows at which networks get half of their weight
+WEAK_SIGNAL_T = 6.0  # standard errors of the slope of held-out targets on outputs below which numbers are, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +55,17 @@ class Option:
     head: Head | None = None
 
 
-def doubt_of(loss: Loss) -> float:
+def half_weight_t_of(loss: Loss) -> float:
     """Standard errors of the gain at which networks have half a say in the sum."""
-    return DOUBT if task_of(loss) == "classification" else 0.0
+    return HALF_WEIGHT_T if task_of(loss) == "classification" else 0.0
 
 
-def trust(t: float, doubt: float) -> float:
-    """How much something counts that stands t standard errors above nothing, and half at `doubt`."""
-    return t**2 / (doubt**2 + t**2) if doubt else 1.0
+def shrink_weight(t: float, half_at: float) -> float:
+    """How much something counts that stands t standard errors above nothing, and half at `half_at`."""
+    return t**2 / (half_at**2 + t**2) if half_at else 1.0
 
 
-def evidence(raw: Floats, target: Floats, baseline: Floats, weight: Floats, loss: Loss) -> float:
+def t_statistic(raw: Floats, target: Floats, baseline: Floats, weight: Floats, loss: Loss) -> float:
     """Slope of a target on a raw output, (rows, outputs), both from the baseline on, in its standard errors.
 
     Infinite for losses other than the squared error, of whose targets nothing is known, and for the baseline itself.
@@ -69,7 +80,7 @@ def evidence(raw: Floats, target: Floats, baseline: Floats, weight: Floats, loss
     return max(slope, 0.0) / error if error > 0 else np.inf
 
 
-def softened(target: Floats, weight: Floats, loss: Loss) -> Floats:
+def smooth_labels(target: Floats, weight: Floats, loss: Loss) -> Floats:
     """Targets of held-out rows; of classes, as if a quarter of a row more like each had another class.
 
     Few rows may all be told apart by a model that is sure of them without limit: it would seem to lose nothing, and
@@ -78,7 +89,7 @@ def softened(target: Floats, weight: Floats, loss: Loss) -> Floats:
     """
     if not getattr(loss, "soft_labels", False):
         return target
-    other = SOFTENING / (np.count_nonzero(weight) + 2.0)
+    other = SMOOTHING / (np.count_nonzero(weight) + 2.0)
     if target.shape[1] == 1:
         return target * (1.0 - other) + (1.0 - target) * other
     return target * (1.0 - other) + (1.0 - target) * other / (target.shape[1] - 1)
@@ -95,33 +106,33 @@ def distinct(options: Sequence[Option]) -> list[Option]:
     return list(first.values())
 
 
-def weighed(
+def ensemble_weights(
     options: Sequence[Option],
     row_losses: Callable[[Floats], Floats],
     weight: Floats,
     *,
     least_gain: float,
-    doubt: float,
+    half_at: float,
 ) -> tuple[Floats, float, float]:
     """Weights of the options; what deep ones add to the best sum of shallow ones, and its standard error.
 
-    The gain, t standard errors, counts for t^2 / (doubt^2 + t^2): so much of the model is the sum with deep ones, the
+    The gain, t standard errors, counts for t^2 / (half_at^2 + t^2): so much of the model is the sum with deep ones, the
     rest is the sum without. With no more than `least_gain` standard errors it does not count.
     """
     singles = [k for k, option in enumerate(options) if option.stack is None]
-    shallow, shallow_raw = forward(options, singles, row_losses, weight)
-    deep, raw = forward(options, range(len(options)), row_losses, weight)
+    shallow, shallow_raw = greedy_selection(options, singles, row_losses, weight)
+    deep, raw = greedy_selection(options, range(len(options)), row_losses, weight)
     difference = row_losses(shallow_raw) - row_losses(raw)
     share = weight / weight.sum()
     gain = float(share @ difference)
     error = float(np.sqrt(np.square(share) @ np.square(difference - gain)))
     if not gain > least_gain * error:
         return shallow, gain, error
-    say = trust(gain / error, doubt) if error > 0 else 1.0
-    return say * deep + (1.0 - say) * shallow, gain, error
+    share_of_deep = shrink_weight(gain / error, half_at) if error > 0 else 1.0
+    return share_of_deep * deep + (1.0 - share_of_deep) * shallow, gain, error
 
 
-def forward(
+def greedy_selection(
     options: Sequence[Option], allowed: Sequence[int], row_losses: Callable[[Floats], Floats], weight: Floats
 ) -> tuple[Floats, Floats]:
     """Forward selection with replacement: options picked one by one, each the best for the mean of all picked.

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
+from boostbp.learning.ensemble.budget import Budget
+from boostbp.learning.ensemble.heads import Head, Rows, boost
+from boostbp.learning.ensemble.options import Option
+from boostbp.learning.ensemble.parallel import waves_left
 from boostbp.learning.layers import Layer, LayerSettings
 from boostbp.learning.layers.rounds import rounds_of
 from boostbp.learning.losses import Loss
 from boostbp.learning.network import Network, output_table
 from boostbp.learning.settings import Settings
 from boostbp.learning.watch import EvalSet
-from boostbp.learning.weighing.abreast import turns_left
-from boostbp.learning.weighing.budget import Budget
-from boostbp.learning.weighing.heads import Head, Rows, boost
-from boostbp.learning.weighing.options import Option
 from boostbp.trees.basis import Constant, Linear, Quadratic
 from boostbp.trees.ridge import Ridge
 
@@ -93,7 +93,7 @@ class Pool:
         kinds = [(kind, layer) for kind, layer in self._kinds() if self._can_grow(layer)]
         for number, (kind, layer) in enumerate(kinds):
             name = f"single layer, {kind}" if kind else "single layer"
-            yield self._single(name, layer, budget, turns_left(len(kinds), number, n_at_once), must=number == 0)
+            yield self._single(name, layer, budget, waves_left(len(kinds), number, n_at_once), must=number == 0)
 
     def _can_grow(self, layer: LayerSettings) -> bool:
         """Whether the backend draws features, if the layer needs it: without, it would be another candidate again."""
