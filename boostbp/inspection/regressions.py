@@ -159,11 +159,13 @@ def _path_conditions(
 def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categories: tuple[Any, ...] | None) -> str:
     """What a feature must be to pass its splits."""
     missing = " or missing" if all(tree.missing_left[split] == is_left for split, is_left in steps) else ""
+    if categories is None and any(tree.cat_start[split] >= 0 for split, _ in steps):
+        categories = tuple(range(32 * max(int(tree.cat_words[split]) for split, _ in steps)))
     if categories is not None:
         codes = np.arange(len(categories), dtype=float)
         kept = np.ones(len(codes), bool)
         for split, is_left in steps:
-            kept &= _in_set(tree, split, codes) == is_left
+            kept &= _sent_left(tree, split, codes) == is_left
         return f"{name} in {{{', '.join(str(categories[code]) for code in np.flatnonzero(kept))}}}{missing}"
     upper = min((tree.threshold[split] for split, is_left in steps if is_left), default=np.inf)
     lower = max((tree.threshold[split] for split, is_left in steps if not is_left), default=-np.inf)
@@ -176,9 +178,13 @@ def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categor
     return f"{low}{name}{high}{missing}" if high else f"{name} > {lower:.6g}{missing}"
 
 
-def _in_set(tree: Tree, split: int, codes: Floats) -> NDArray[np.bool_]:
-    """Whether a categorical split sends codes left."""
+def _sent_left(tree: Tree, split: int, codes: Floats) -> NDArray[np.bool_]:
+    """Whether a split sends codes left."""
+    if tree.cat_start[split] < 0:
+        return codes <= tree.threshold[split]
     words = tree.categories[tree.cat_start[split] :][: tree.cat_words[split]]
     bits = np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little").astype(bool)
+    sent = np.zeros(len(codes), bool)
     inside = codes < len(bits)
-    return np.where(inside, bits[np.where(inside, codes, 0).astype(int)], False)
+    sent[inside] = bits[codes[inside].astype(int)]
+    return sent

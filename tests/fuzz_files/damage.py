@@ -39,7 +39,10 @@ class Parts:
 
     def array(self, name: str) -> np.ndarray:
         """An array as numpy reads it."""
-        return np.load(io.BytesIO(self.arrays[name]), allow_pickle=False)
+        try:
+            return np.load(io.BytesIO(self.arrays[name]), allow_pickle=False)
+        except Exception as error:  # an earlier damage to its header: numpy raises whatever its parser does
+            raise ValueError(f"{name} is no array any more") from error
 
     def put(self, name: str, array: np.ndarray) -> None:
         """Write an array in the format's way."""

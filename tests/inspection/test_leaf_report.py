@@ -126,3 +126,33 @@ def test_way_through_a_chain_of_many_splits():
     records = leaf_records(network, X, names, scale=np.ones(1), offset=np.zeros(1))
     paths = [record["path"] for record in records if record["tree"] == 0]
     assert paths == [["a <= 1"], ["7 < a <= 8"], ["a > 300000 or missing"]]
+
+
+@pytest.mark.parametrize(
+    ("start", "words", "ways"),
+    [
+        (0, 1, ["a in {red, blue}", "a in {green}"]),
+        (0, 0, ["a in {}", "a in {red, green, blue}"]),  # only a file has a set without words
+        (-1, 0, ["a in {red, green}", "a in {blue}"]),
+    ],
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_way_through_any_kind_of_split(start, words, ways, named):
+    """Whatever kind of split a file has on a feature with or without categories, the report speaks of it truly."""
+    tree = Tree.of([0], [1.0], [~0], [~1], [False], cat_start=[start], cat_words=[words], categories=[0b101])
+    paths = Paths(np.arange(3, dtype=np.int32), np.zeros(2, np.int32), 1)
+    model = LeafModel(paths, np.ones((2, 4)), np.ones(4), 1, np.full(2, np.nan))
+    forest = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=Linear())
+    colours = {0: ("red", "green", "blue")} if named else {}
+    network, names = Network((Layer(forest),), np.zeros(1)), Names(("a",), ("y",), (), False, colours)
+    X = np.array([[0.0], [1.0], [2.0]])
+    records = leaf_records(network, X, names, scale=np.ones(1), offset=np.zeros(1))
+    for row, record in enumerate(r for r in records if r["tree"] == 0):
+        left = bool(start < 0 and row < 2) or bool(words and row != 1)
+        way = record["path"][0].removesuffix(" or missing")
+        if named:
+            assert way == ways[not left]
+        elif start < 0:
+            assert way == ("a <= 1" if left else "a > 1")
+        else:
+            assert (f"{row}" in re.findall(r"\d+", way)) == (words > 0)

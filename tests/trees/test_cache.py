@@ -240,6 +240,7 @@ FRAMES = """
 from boostbp.trees import kernels
 import numpy as np
 home = os.environ["HOME"]
+kernels.frames.dispatcher.targetctx.refresh()  # numba's own modules may lie where only the administrator reads
 if hasattr(os, "geteuid") and os.geteuid() == 0 and home.endswith("file"):
     os.seteuid(65534)  # no mode of a folder holds the administrator back
 kernels.frames(np.ones((1, 4)), 0.0, np.empty((1, 4)))
