@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 __all__ = [
     "LARGEST_INT",
@@ -16,9 +18,13 @@ __all__ = [
     "NUMBERS",
     "WORDS",
     "at_least",
+    "between",
+    "file",
     "finite",
     "named",
     "one_of",
+    "or_else",
+    "random_state",
     "seconds",
     "share",
     "shown",
@@ -60,6 +66,13 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     return int(value)
 
 
+def between(name: str, value: Any, least: float, most: float) -> float:
+    """The value as a float, if it is a number above `least` and below `most`."""
+    if not (_number(value) and least < value < most):
+        raise ValueError(f"{name}={shown(value)} is not allowed: give a number above {least}, and below {most}.")
+    return float(value)
+
+
 def share(name: str, value: Any) -> float:
     """The value as a float, if it is a number above 0, and at most 1."""
     if not (_number(value) and 0 < value <= 1):
@@ -74,6 +87,25 @@ def seconds(name: str, value: Any) -> float | None:
             f"{name}={shown(value)} is not allowed: give a number of seconds above 0, or None for no limit."
         )
     return value
+
+
+def file(name: str, value: Any) -> str:
+    """The value as text, if it can be the name of a file."""
+    text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
+    if not (isinstance(text, str) and text and "\0" not in text):
+        raise ValueError(f"{name}={shown(value)} is not the name of a file: give a str or a pathlib.Path.")
+    return text
+
+
+def random_state(name: str, value: Any) -> np.random.RandomState:
+    """Random numbers of a seed, as scikit-learn takes one."""
+    try:
+        return check_random_state(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name}={shown(value)} is not allowed: give a whole number from 0 to 2**32 - 1, a "
+            "numpy.random.RandomState, or None."
+        ) from error
 
 
 def named(name: str, value: Any) -> dict[str, Any]:
@@ -115,7 +147,7 @@ def _bound(value: Any, least: float, most: float | None) -> str:
     return f"at most {most}" if most is not None and _number(value) and value > most else f"at least {least}"
 
 
-def _or(other: Any, check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+def or_else(other: Any, check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
     """The check, which lets another value pass."""
     return lambda name, value: (
         value if value is other or (isinstance(value, str) and value == other) else check(name, value)
@@ -127,11 +159,11 @@ NUMBERS: dict[str, Callable[[str, Any], Any]] = {
     "n_estimators": partial(whole, least=0, most=LARGEST_INT),
     "learning_rate": partial(at_least, least=0, most=2),  # beyond it each round is further from a target
     "max_depth": partial(whole, least=-1, most=LARGEST_INT),
-    "max_leaves": _or(None, partial(whole, least=2, most=MOST_LEAVES)),
+    "max_leaves": or_else(None, partial(whole, least=2, most=MOST_LEAVES)),
     "min_samples_leaf": partial(whole, least=1, most=LARGEST_INT),
     "max_bins": partial(whole, least=2, most=LARGEST_INT),
     "reg_lambda": partial(at_least, least=0),
-    "base_lambda": _or("gcv", partial(at_least, least=0)),
+    "base_lambda": or_else("gcv", partial(at_least, least=0)),
 }
 WORDS: dict[str, tuple[Any, ...]] = {
     "multi_strategy": ("one_output_per_tree", "multi_output_tree"),

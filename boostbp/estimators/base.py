@@ -12,11 +12,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_classifier
-from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import backends, cautions
+from boostbp import backends, cautions, checks
 from boostbp.backends.base import Table
 from boostbp.estimators import parameters, session
 from boostbp.estimators.atomic import all_or_nothing
@@ -274,7 +273,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         metric: Metric | None,
         outcome: Callable[[Floats], Floats],
     ) -> Self:
-        random = check_random_state(self.random_state)
+        random = checks.random_state("random_state", self.random_state)
         settings = parameters.settings_of(self, len(table.X), y.shape[1], int(random.randint(2**31 - 1)))
         given = weight.sum()
         table, y, weight = counted(table, y, weight)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from boostbp import checks
 from boostbp.backends.base import Table
@@ -56,7 +55,7 @@ def hold_out(
     stopping = checks.one_of("early_stopping", estimator.early_stopping, (True, False, "auto"))
     validation = check_validation(estimator.validation)
     names = None if groups is None else read_groups(groups, len(y))
-    if not stopping or estimator.epochs == 0:
+    if not stopping or checks.whole("epochs", estimator.epochs, 0) == 0:
         return table, y, weight, []
     if names is not None and validation != "random" and not _splits(validation):
         raise ValueError(
@@ -94,7 +93,7 @@ def check_validation(validation: Any) -> Any:
 
 def _splits(validation: Any) -> bool:
     """Whether it is a splitter; text has a method of that name, too."""
-    return hasattr(validation, "split") and not isinstance(validation, str)
+    return hasattr(validation, "split") and not isinstance(validation, (str, bytes))
 
 
 def _said(validation: Any) -> str:
@@ -104,7 +103,7 @@ def _said(validation: Any) -> str:
 
 def _number_held(estimator: Any, count: int, what: str = "rows") -> int:
     """How many of so many rows, or groups of them, are given away."""
-    share = estimator.validation_fraction
+    share = checks.between("validation_fraction", estimator.validation_fraction, 0, 1)
     if estimator.early_stopping == "auto":
         share = max(share, min(LEAST_HELD / count, 0.25))
     if np.ceil(share * count) >= count:
@@ -138,7 +137,7 @@ def _at_random(estimator: Any, table: Table, weight: Floats, strata: Any, groups
         return counted[:0]
     n_held = _number_held(estimator, count, "rows" if count == len(counted) else what)
     size: Floats = np.bincount(group, weight[counted]).astype(np.float64)
-    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
+    seed = checks.random_state("random_state", estimator.random_state).randint(2**31 - 1)
     if strata is None:
         held = np.isin(group, _drawn(np.zeros(count), size, n_held, seed))
         return counted[held]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -41,6 +42,13 @@ OF_ALL: dict[str, tuple[Any, ...]] = {
     "deep": ("auto", True),
     **dict.fromkeys(("skip", "best_rounds", "refit", "warm_start"), (True, False)),
 }
+COUNTS: dict[str, Callable[[str, Any], Any]] = {
+    "epochs": partial(checks.whole, least=0),
+    "structure_epochs": checks.or_else("auto", partial(checks.whole, least=1)),
+    "moves": partial(checks.whole, least=1, most=1000),
+    "n_iter_no_change": checks.or_else(None, partial(checks.whole, least=1)),
+}
+MOST_UNITS = 2**16  # of a hidden layer: a slip of the keyboard is not a layer
 OUTPUT_RATE = 0.1
 # Trees that an epoch grows for the output layer of a classifier: more learn by heart what hidden layers should learn.
 OUTPUT_TREES = 400
@@ -68,19 +76,14 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
     """
     for name, allowed in (checks.WORDS | OF_ALL).items():
         checks.one_of(name, getattr(estimator, name), allowed)
-    leasts = {"epochs": 0, "structure_epochs": 1, "moves": 1, "n_iter_no_change": 1}
-    besides = {"structure_epochs": "auto", "n_iter_no_change": None}
-    for name, least in leasts.items():
-        value = getattr(estimator, name)
-        if not (name in besides and value == besides[name]):
-            checks.whole(name, value, least)
+    for name, check in COUNTS.items():
+        check(name, getattr(estimator, name))
     checks.at_least("tol", estimator.tol, 0)
     checks.seconds("max_time", estimator.max_time)
-    for name in ("validation_fraction", "momentum", "step_size"):
+    for name in ("momentum", "step_size"):
         checks.finite(name, getattr(estimator, name))
     check_validation(estimator.validation)
-    if not 0 < estimator.validation_fraction < 1:
-        raise ValueError(f"validation_fraction={estimator.validation_fraction!r} is not between 0 and 1: try 0.1.")
+    checks.between("validation_fraction", estimator.validation_fraction, 0, 1)
     if not 0 <= estimator.momentum < 1:
         raise ValueError(f"momentum={estimator.momentum!r} is not in [0, 1): 0 is no momentum, 0.8 a usual value.")
     if not estimator.step_size > 0:
@@ -213,15 +216,15 @@ def _sizes(hidden_layer_sizes: Any, fewest: int) -> tuple[int, ...]:
     sizes = tuple(hidden_layer_sizes) if several else (hidden_layer_sizes,)
     if len(sizes) < fewest or not all(_is_size(size) for size in sizes):
         raise ValueError(
-            f"hidden_layer_sizes={hidden_layer_sizes!r} must hold at least {fewest} hidden layers of at least one "
-            "unit, such as (32,)."
+            f"hidden_layer_sizes={hidden_layer_sizes!r} must hold at least {fewest} hidden layers of 1 to "
+            f"{MOST_UNITS} units, such as (32,)."
         )
     return tuple(int(size) for size in sizes)
 
 
 def _is_size(size: Any) -> bool:
     whole = isinstance(size, Integral) or (isinstance(size, Real) and float(size).is_integer())
-    return whole and not isinstance(size, bool) and size >= 1
+    return whole and not isinstance(size, bool) and 1 <= size <= MOST_UNITS
 
 
 def _defaults(name: str, n_layers: int) -> list[Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
+from boostbp import checks
 from boostbp.atomic_write import check_writable
 from boostbp.inspection import Summary, warn_if_ill
 from boostbp.learning import checkpoints
@@ -85,7 +86,9 @@ def _callbacks(estimator: Any) -> list[Callback]:
     """The user's callbacks; the checkpoint that is a parameter comes last, after the epoch's other work."""
     if callable(estimator.callbacks):
         raise ValueError(f"callbacks={estimator.callbacks!r} is a single function: give a list, such as [function].")
-    callbacks = list(estimator.callbacks or [])
+    if not isinstance(estimator.callbacks, list | tuple | None):
+        raise ValueError(f"callbacks={checks.shown(estimator.callbacks)} is not allowed: give a list of functions.")
+    callbacks = [] if estimator.callbacks is None else list(estimator.callbacks)
     for number, callback in enumerate(callbacks):
         own = {*dir(type(callback)), *getattr(callback, "__dict__", ())}
         if own.intersection(_FOREIGN):
@@ -96,7 +99,7 @@ def _callbacks(estimator: Any) -> list[Callback]:
             )
         if not callable(callback):
             raise ValueError(f"callbacks[{number}]={callback!r} cannot be called: give functions of the progress.")
-    callbacks += [] if estimator.checkpoint is None else [checkpoint(estimator.checkpoint)]
+    callbacks += [] if estimator.checkpoint is None else [checkpoint(checks.file("checkpoint", estimator.checkpoint))]
     for callback in callbacks:
         if isinstance(callback, Checkpoint):  # known now, and not after the first epoch
             check_writable(callback.path)

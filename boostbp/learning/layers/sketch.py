@@ -8,6 +8,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp import checks
+
 __all__ = ["Sketch", "load"]
 
 Floats = NDArray[np.float64]
@@ -82,10 +84,10 @@ def load(sketch: Any) -> Sketch | None:
     """
     if sketch is None or isinstance(sketch, Sketch):
         return sketch
-    kind, columns = (sketch, 1) if isinstance(sketch, str) else tuple(sketch)
-    if kind not in get_args(Kind) or isinstance(columns, bool) or int(columns) != columns or columns < 1:
+    given: Any = (sketch, 1) if isinstance(sketch, str) else sketch
+    if not (isinstance(given, (tuple, list)) and len(given) == 2 and given[0] in get_args(Kind)):
         raise ValueError(
-            f"sketch={sketch!r} is not known: use {', '.join(map(repr, get_args(Kind)))}, or one of them with a "
-            "number of columns, such as ('singular', 4)."
+            f"sketch={checks.shown(sketch)} is not known: use {', '.join(map(repr, get_args(Kind)))}, or one of them "
+            "with a number of columns, such as ('singular', 4)."
         )
-    return Sketch(kind, int(columns))
+    return Sketch(given[0], checks.whole("sketch: its number of columns", given[1], 1))
