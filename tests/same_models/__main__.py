@@ -28,7 +28,6 @@ SETTINGS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "two hidden": ((5, 3), {"deep": True, "epochs": 8}),
     "skip": ((4,), {"deep": True, "skip": True}),
     "shared": ((4,), {"deep": True, "multi_strategy": "multi_output_tree"}),
-    "sketch": ((6,), {"deep": True, "multi_strategy": "multi_output_tree", "sketch": 2}),
     "linear": ((4,), {"deep": True, "basis": "linear", "base": None}),
     "constant": ((4,), {"deep": True, "basis": "constant", "base": None}),
     "additive": ((4,), {"deep": True, "base": "additive"}),
