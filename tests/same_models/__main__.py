@@ -29,7 +29,7 @@ SETTINGS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "skip": ((4,), {"deep": True, "skip": True}),
     "shared": ((4,), {"deep": True, "multi_strategy": "multi_output_tree"}),
     "linear": ((4,), {"deep": True, "basis": "linear", "base": None}),
-    "constant": ((4,), {"deep": True, "basis": "constant", "base": None}),
+    "constant": ((), {"deep": True, "basis": "constant", "base": None}),
     "additive": ((4,), {"deep": True, "base": "additive"}),
     "samples": ((4,), {"deep": True, "structure_samples": 0.5, "structure_epochs": 1}),
     "plain": ((4,), {"deep": True, "step": "plain", "step_size": 0.2, "momentum": 0.0}),
