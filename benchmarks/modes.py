@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.accuracy.data import SETS, cut
+from benchmarks.rivals.tuning import score_of
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.report.contenders import SINGLE_LAYER, Split, train
-from boostbp.report.tuning import score_of
 
 __all__ = ["MODES", "TASKS", "applies", "mode", "peers", "tasks"]
 

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import lines
+from benchmarks.source import source
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends import available
-from boostbp.report.machine import source
 
 __all__ = ["BOUND", "data", "drawn", "main", "outcome", "report"]
 

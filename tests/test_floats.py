@@ -174,7 +174,7 @@ def test_training_that_goes_on_is_the_same(tmp_path):
 def test_mixtures_and_layers_in_torch_are_the_same():
     import torch
 
-    from boostbp.interop.mixtures import GBDTNNClassifier, NNGBDTRegressor
+    from benchmarks.mixtures import GBDTNNClassifier, NNGBDTRegressor
     from boostbp.interop.torch_bridge import GBDTModule, GBDTStep
 
     def mixtures():

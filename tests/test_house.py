@@ -143,7 +143,7 @@ def packages_after(statement: str) -> set[str]:
     return {name.split(".")[0] for name in json.loads(in_fresh_process(code))}
 
 
-@pytest.mark.parametrize("module", ["boostbp", "boostbp.interop.mixtures"])
+@pytest.mark.parametrize("module", ["boostbp", "benchmarks.mixtures"])
 def test_import_loads_no_optional_package(module):
     # scikit-learn itself loads pandas where it is installed, and pandas loads pyarrow.
     theirs = packages_after("import sklearn, sklearn.base, sklearn.utils")

@@ -1,16 +1,13 @@
-"""What a measurement was taken on: versions, machine, and the code itself."""
+"""What a measurement was taken on: versions and machine."""
 
 from __future__ import annotations
 
-import hashlib
 import platform
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 from boostbp.trees import threads
 
-__all__ = ["machine", "source"]
+__all__ = ["machine"]
 
 _PACKAGES = ("boostbp", "lightgbm", "xgboost", "xgboost-cpu", "numba", "numpy", "scikit-learn", "torch")
 
@@ -25,12 +22,3 @@ def machine() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-@cache
-def source() -> str:
-    """A name for the code of this package: another one where a line of it is another."""
-    folder, digest = Path(__file__).parents[1], hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:12]

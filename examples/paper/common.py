@@ -16,8 +16,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
+from benchmarks.source import source
 from boostbp.atomic_write import atomic_write
-from boostbp.report.machine import machine, source
+from boostbp.report.machine import machine
 
 __all__ = [
     "RECORDED",

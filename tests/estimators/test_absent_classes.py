@@ -77,7 +77,7 @@ def test_the_estimator_votes_is_stored_and_is_cross_validated(tmp_path):
 
 @needs_torch
 def test_mixtures_have_the_column_too():
-    from boostbp.interop.mixtures import GBDTNNClassifier, NNGBDTClassifier
+    from benchmarks.mixtures import GBDTNNClassifier, NNGBDTClassifier
 
     for kind in (GBDTNNClassifier, NNGBDTClassifier):
         model = kind((3,), n_estimators=4, epochs=2, random_state=0).fit(X, Y, sample_weight=WEIGHT)

@@ -7,8 +7,8 @@ import pytest
 from helpers import BACKENDS, assert_close, interrupted_fit, needs_torch
 from sklearn.datasets import load_diabetes, load_iris
 
+from benchmarks.mixtures import GBDTNNRegressor
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer, load, save
-from boostbp.interop.mixtures import GBDTNNRegressor
 from boostbp.learning import backprop
 from boostbp.learning.ensemble import selection
 from boostbp.learning.history import REFITTED, Stop

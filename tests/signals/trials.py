@@ -57,7 +57,7 @@ def model_of(spec: dict[str, Any], **params: Any) -> Any:
     """An estimator as a kind of trial asks for it."""
     common = {"backend": spec["backend"], "n_jobs": spec["n_jobs"], "random_state": 0, **params}
     if spec["model"] == "mixture":
-        from boostbp.interop.mixtures import NNGBDTRegressor
+        from benchmarks.mixtures import NNGBDTRegressor
 
         return NNGBDTRegressor((4,), n_estimators=10, **common)
     kind = BoostBPClassifier if spec["model"] == "classifier" else BoostBPRegressor

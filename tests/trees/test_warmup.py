@@ -133,7 +133,7 @@ print(sorted(set(Compiled.names)))
 
 TORCH = """
 import torch
-from boostbp.interop.mixtures import GBDTNNRegressor, NNGBDTRegressor
+from benchmarks.mixtures import GBDTNNRegressor, NNGBDTRegressor
 from boostbp.interop.torch_bridge import GBDTModule, GBDTStep
 for dtype in (torch.float32, torch.float64):
     x, target = torch.tensor(dense, dtype=dtype), torch.tensor(y[:, None], dtype=dtype)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 else:
-    torch = require("torch", extra="torch", what="boostbp.interop.mixtures")
+    torch = require("torch", extra="torch", what="benchmarks.mixtures")
     nn = torch.nn
 
 __all__ = ["ACTIVATIONS", "Columns", "Dense", "MixtureNetwork", "dense", "torch_threads"]

@@ -12,9 +12,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_digits
 from sklearn.model_selection import train_test_split
 
+from benchmarks.mixtures import GBDTNNClassifier, GBDTNNRegressor, NNGBDTClassifier, NNGBDTRegressor
+from benchmarks.rivals.contenders import rival, train
 from boostbp import extras, save
-from boostbp.interop.mixtures import GBDTNNClassifier, GBDTNNRegressor, NNGBDTClassifier, NNGBDTRegressor
 from boostbp.learning.losses import SquaredError
+from boostbp.report.contenders import Split
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
 
@@ -302,24 +304,19 @@ def test_bad_parameters_are_refused_by_name(parameter, value):
         GBDTNNRegressor(**{parameter: value}).fit(*smooth())
 
 
-def test_mixtures_enter_a_comparison_by_name():
-    from boostbp.report.compare import compare
-
+def test_mixtures_are_trained_as_rivals_of_the_deep_models():
     X, y = smooth(200, noise=0.3)  # which ends boosting soon
-    names = ["gbdt-nn", "nn-gbdt"]
-    quick = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3}
-    results = compare(X, y, task="regression", backends=["lightgbm", "sklearn"], params=quick, also=names)
-    found = {result.model: result for result in results}
-    scores = []
-    for name in ("GBDT-NN", "NN-GBDT"):
+    split, scores = Split(X[:150], y[:150], X[150:], y[150:]), []
+    for name in ("gbdt-nn", "nn-gbdt"):
         for backend in ("lightgbm", "sklearn"):
-            result = found[f"{name} ({backend})"]
-            assert (result.state, result.reason) == ("ran", "")
-            assert result.scores["r2"] > 0.5
-            scores.append(result.scores["r2"])
+            quick = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "backend": backend}
+            fitted = train(rival(name, **quick), split, task="regression", n_jobs=1, seed=0)
+            assert fitted.length in (0, 1)
+            scores.append(fitted.model.score(X[150:], y[150:]))
+    assert min(scores) > 0.4
     assert len(set(scores)) == 4  # each by trees of its own
-    with pytest.raises(ValueError, match="also='nn'"):
-        compare(X, y, task="regression", also=["nn"])
+    with pytest.raises(ValueError, match="rival 'nn' is not known"):
+        rival("nn")
 
 
 @both

@@ -63,7 +63,7 @@ class _Mixture(BaseBoostBP):
         outcome: Callable[[Floats], Floats],
     ) -> Self:
         require("torch", extra="torch", what=type(self).__name__)
-        from boostbp.interop.mixture_training import NetworkPlan, train
+        from benchmarks.mixtures.training import NetworkPlan, train
 
         self._check_network()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from boostbp.report.mlp import MLPClassifier, MLPRegressor  # noqa: E402
+from benchmarks.rivals.mlp import MLPClassifier, MLPRegressor  # noqa: E402
 
 SMALL = {"hidden_layer_sizes": (32,), "epochs": 40, "batch_size": 32, "learning_rate": 0.01}
 

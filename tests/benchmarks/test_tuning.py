@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 
-from boostbp.report import tuning
-from boostbp.report.contenders import Contender, Split, deep, train, trees_of
-from boostbp.report.rivals import CONTROLS, RIVALS, average, rival
+from benchmarks.rivals import tuning
+from benchmarks.rivals.contenders import CONTROLS, RIVALS, average, rival, train, trees_of
+from benchmarks.rivals.tuning import score_of, tune
+from boostbp.report.contenders import Contender, Split, deep
 from boostbp.report.trial import Data, Job, measure
-from boostbp.report.tuning import score_of, tune
 
 NEEDS_TORCH = {"mlp", "gbdt-nn", "nn-gbdt"}
 NAMES = [name for name in RIVALS | CONTROLS if name not in NEEDS_TORCH or importlib.util.find_spec("torch")]

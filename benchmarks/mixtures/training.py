@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.mixtures.network import Columns, Dense, MixtureNetwork, dense, torch_threads
 from boostbp.backends.base import Table
 from boostbp.extras import require
 from boostbp.interop.bridge.gathered import Moved
 from boostbp.interop.bridge.layer import GBDTModule
-from boostbp.interop.mixture_network import Columns, Dense, MixtureNetwork, dense, torch_threads
 from boostbp.learning.history import Epoch, History, Stop
 from boostbp.learning.layers import Layer, rounds
 from boostbp.learning.losses import Loss, own_losses
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.autograd.function import once_differentiable
 else:
-    torch = require("torch", extra="torch", what="boostbp.interop.mixtures")
+    torch = require("torch", extra="torch", what="benchmarks.mixtures")
     once_differentiable = torch.autograd.function.once_differentiable
 
 __all__ = ["NetworkPlan", "train"]

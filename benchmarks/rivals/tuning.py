@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, log_loss, root_mean_squared_error
 
-from boostbp.report.contenders import Contender, Fitted, Split, train, trees_of
-from boostbp.search import SPACES, candidates
+from benchmarks.rivals.contenders import train, trees_of
+from benchmarks.rivals.spaces import SPACES
+from boostbp.report.contenders import Contender, Fitted, Split
+from boostbp.search import Space, parameters, sample
 
-__all__ = ["Metric", "Trial", "Tuned", "score_of", "tune"]
+__all__ = ["Metric", "Trial", "Tuned", "candidates", "score_of", "tune"]
 
 Metric = Literal["rmse", "log_loss", "error"]
 
@@ -135,6 +137,15 @@ def tune(
         raise RuntimeError(f"{contender.label} could not be trained: {done[0].reason or 'its scores are not finite'}")
     chosen = min(done, key=lambda trial: trial.score)
     return Tuned(best.model, best.length, chosen.params, chosen.score, trees_of(best.model), tuple(done), spent)
+
+
+def candidates(
+    rng: np.random.Generator, space: Space, given: Mapping[str, Any] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Candidates of a random search without end, the first of which takes what is given alone."""
+    yield parameters(given or {})
+    while True:
+        yield sample(rng, space, given)
 
 
 def score_of(metric: Metric, model: Any, X: Any, y: NDArray[Any]) -> float:

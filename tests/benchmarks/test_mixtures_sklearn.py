@@ -6,7 +6,7 @@ import pytest
 from helpers import keeps_convention
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from boostbp.interop.mixtures import GBDTNNRegressor, NNGBDTClassifier
+from benchmarks.mixtures import GBDTNNRegressor, NNGBDTClassifier
 
 pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
 

@@ -87,7 +87,7 @@ class _MLP(BaseEstimator):
             Chooses the epoch. Without it, all `epochs` are trained.
         """
         torch = require("torch", extra="torch", what=type(self).__name__)
-        from boostbp.interop.mixture_network import Columns, torch_threads
+        from benchmarks.mixtures.network import Columns, torch_threads
 
         table = read_input(self, X, reset=True, categorical_features="from_dtype")
         n_outputs = self._prepare(np.asarray(y))
@@ -134,7 +134,7 @@ class _MLP(BaseEstimator):
 
     def _through(self, layers: Any, X: Any) -> Floats:
         torch = require("torch", extra="torch", what=type(self).__name__)
-        from boostbp.interop.mixture_network import torch_threads
+        from benchmarks.mixtures.network import torch_threads
 
         with torch.no_grad(), torch_threads(self.n_jobs):
             found: Floats = layers(self._columns(torch.from_numpy(self._read(X)))).double().numpy()
