@@ -7,16 +7,19 @@ from boostbp.settings import paper_settings
 from boostbp.single import fit_layer
 from boostbp.trees.basis import Elementwise
 from boostbp.trees.warmup import warmup
+from boostbp.versions import __version__, show_versions
 
 __all__ = [
     "BoostBPAutoencoder",
     "BoostBPClassifier",
     "BoostBPRegressor",
     "Elementwise",
+    "__version__",
     "callbacks",
     "fit_layer",
     "load",
     "paper_settings",
     "save",
+    "show_versions",
     "warmup",
 ]

@@ -159,7 +159,9 @@ def test_public_names_are_sorted_and_complete():
     assert list(boostbp.__all__) == sorted(boostbp.__all__)
     tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     bound = {alias.asname or alias.name for node in tree.body if is_import(node) for alias in node.names}
-    assert {name for name in bound if not name.startswith("_")} - {"annotations"} == set(boostbp.__all__)
+    assert {name for name in bound if not name.startswith("_") or name == "__version__"} - {"annotations"} == set(
+        boostbp.__all__
+    )
     for name in boostbp.__all__:
         assert getattr(boostbp, name).__doc__, name
 

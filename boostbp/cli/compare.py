@@ -66,7 +66,7 @@ def compare(
     from boostbp.report import compare as comparison
     from boostbp.report import page
     from boostbp.report.datasets import NAMES, load
-    from boostbp.report.machine import machine
+    from boostbp.versions import versions
 
     if not 0.0 < test_size < 1.0:
         raise fail(f"--test-size {test_size} is not between 0 and 1.", 2)
@@ -108,7 +108,7 @@ def compare(
     if json_out is not None:
         listed = {source: [result.facts() for result in results] for source, results in outcomes.items()}
         with atomic_write(json_out) as part:
-            part.write_text(json.dumps({"machine": machine(), "results": listed}, indent=2), encoding="utf-8")
+            part.write_text(json.dumps({"machine": versions(), "results": listed}, indent=2), encoding="utf-8")
     if html_out is not None:
         told = {
             "seed": seed,

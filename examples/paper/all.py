@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 
-from boostbp.report.machine import machine
+from boostbp.versions import versions
 from examples.paper import circle, classification, curve, depth, fragile, mixtures, random_network, tsne
 from examples.paper.common import Experiment, Options, complaints, made, markdown, parser, run
 
@@ -22,7 +22,7 @@ EXPERIMENTS: list[Experiment] = [
 
 def table(parts: list[str], options: Options, found: list[tuple[dict, dict]]) -> str:
     """The page: tables with dates, versions and how to get them again."""
-    versions = ", ".join(f"{name} {value}" for name, value in machine().items())
+    used = ", ".join(f"{name} {value}" for name, value in versions().items())
     again = f"python -m examples.paper.all --data-dir FOLDER --backend {options.backend}"
     for name in ("folds", "seeds"):
         again += f" --{name} {getattr(options, name)}" if getattr(options, name) else ""
@@ -32,7 +32,7 @@ def table(parts: list[str], options: Options, found: list[tuple[dict, dict]]) ->
     head = [
         "# The experiments of the paper",
         f"Backend {options.backend}; cells of {days}, by {len(of['source'])} versions of the code; table of "
-        f"{dt.date.today().isoformat()}: {versions}. Mean ± standard deviation (number of folds or seeds), seconds of "
+        f"{dt.date.today().isoformat()}: {used}. Mean ± standard deviation (number of folds or seeds), seconds of "
         f"one thread for each. Again: `{again}`.",
     ]
     return "\n\n".join([*head, *parts]) + "\n"

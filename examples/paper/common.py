@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from benchmarks.source import source
 from boostbp.atomic_write import atomic_write
-from boostbp.report.machine import machine
+from boostbp.versions import versions
 
 __all__ = [
     "RECORDED",
@@ -207,7 +207,7 @@ def _report(experiment: Experiment, options: Options, found: list[tuple[dict, di
         "experiment": experiment.title,
         "backend": options.backend,
         "made": made(found),
-        "machine": machine(),
+        "machine": versions(),
         "quick": options.quick,
         "rows": [asdict(row) for row in rows],
     }

@@ -309,11 +309,11 @@ def test_mixtures_are_trained_as_rivals_of_the_deep_models():
     split, scores = Split(X[:150], y[:150], X[150:], y[150:]), []
     for name in ("gbdt-nn", "nn-gbdt"):
         for backend in ("lightgbm", "sklearn"):
-            quick = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "backend": backend}
+            quick = {"epochs": 8, "hidden_layer_sizes": (4,), "n_estimators": 10, "backend": backend}
             fitted = train(rival(name, **quick), split, task="regression", n_jobs=1, seed=0)
-            assert fitted.length in (0, 1)
+            assert fitted.length == fitted.model.history_.best_epoch
             scores.append(fitted.model.score(X[150:], y[150:]))
-    assert min(scores) > 0.4
+    assert min(scores) > 0.5
     assert len(set(scores)) == 4  # each by trees of its own
     with pytest.raises(ValueError, match="rival 'nn' is not known"):
         rival("nn")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from itertools import count
+from itertools import count, islice
 
 import numpy as np
 import pytest
@@ -11,9 +11,11 @@ from sklearn.datasets import load_diabetes, load_iris
 
 from benchmarks.rivals import tuning
 from benchmarks.rivals.contenders import CONTROLS, RIVALS, average, rival, train, trees_of
+from benchmarks.rivals.spaces import SPACES
 from benchmarks.rivals.tuning import score_of, tune
 from boostbp.report.contenders import Contender, Split, deep
 from boostbp.report.trial import Data, Job, measure
+from boostbp.search import sample
 
 NEEDS_TORCH = {"mlp", "gbdt-nn", "nn-gbdt"}
 NAMES = [name for name in RIVALS | CONTROLS if name not in NEEDS_TORCH or importlib.util.find_spec("torch")]
@@ -140,7 +142,7 @@ def test_library_that_is_not_there_is_no_failed_candidate(monkeypatch):
 
 def test_comparison_measures_what_a_search_finds():
     found = tune(rival("linear_tree"), NUMBERS, task="regression", trials=3, seed=0)
-    job = Job(rival("linear_tree"), "regression", 1, 0, candidates=3)
+    job = Job(rival("linear_tree"), "regression", 1, 0)
     outcome = measure(job, Data(NUMBERS, NUMBERS.X_valid, NUMBERS.y_valid, 0))
     assert outcome["scores"]["rmse"] == pytest.approx(found.score)
     assert outcome["length"] == found.length
@@ -181,3 +183,11 @@ def test_one_hidden_layer_may_be_a_number():
         deep("lightgbm", {**TINY, "hidden_layer_sizes": 2}), NUMBERS, task="regression", n_jobs=1, seed=0
     ).model
     assert model.transform(NUMBERS.X).shape[0] == len(NUMBERS.X)
+
+
+def test_a_search_begins_with_the_model_as_it_is():
+    given = {"hidden_layer_sizes": (4, 4), "hidden_n_estimators": 0, "basis": "linear"}
+    first, *drawn = islice(tuning.candidates(np.random.default_rng(0), SPACES["deep"], given), 5)
+    assert first == {"hidden_layer_sizes": (4, 4), "n_estimators": [0, 0, None], "basis": "linear"}
+    rng = np.random.default_rng(0)
+    assert drawn == [sample(rng, SPACES["deep"], given) for _ in range(4)]
