@@ -25,7 +25,7 @@ FLOORS = (
     {"atomic_write", "cautions", "checks", "extras", "floats", "plain", "printable", "search", "settings", "spelling"},
     {"archive", "files"},
     {"trees"},
-    {"backends"},
+    {"backends", "versions"},
     {"inputs", "learning"},
     {"inspection"},
     {"estimators", "single"},
