@@ -21,7 +21,11 @@ sys.path.append(str(Path(__file__).parents[1]))  # benchmarks and examples; the 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-@pytest.fixture
-def few_rounds(monkeypatch):
-    """Single layers and final output layers of 150 rounds at most, for tests in which the model need not be good."""
-    monkeypatch.setattr(heads, "MOST", 6)
+@pytest.fixture(autouse=True)
+def few_rounds(request, monkeypatch):
+    """Single layers and final output layers of 150 rounds at most, where the model need not be good.
+
+    Tests of what the default model is worth are marked ``full_length``.
+    """
+    if request.node.get_closest_marker("full_length") is None:
+        monkeypatch.setattr(heads, "MOST", 6)

@@ -155,7 +155,7 @@ FEW = "constant leaves, few features per tree"
 @pytest.mark.parametrize("structure_samples", [None, 300])
 @pytest.mark.parametrize("extra_trees", [False, True])
 @pytest.mark.parametrize("says", [{}, {"colsample_bytree": False}], ids=["lies", "says so"])
-def test_a_backend_that_draws_no_features_gives_no_candidate_twice(few_rounds, says, extra_trees, structure_samples):
+def test_a_backend_that_draws_no_features_gives_no_candidate_twice(says, extra_trees, structure_samples):
     def fitted(backend, **changes):
         model = BoostBPRegressor((2,), backend=backend, structure_samples=structure_samples, **(FAST | changes))
         return [one.name for one in model.fit(X, y).history_.choice.candidates]
@@ -179,7 +179,7 @@ class BestThresholds(AllFeatures):
         return super().bind(table, replace(growth, extra_trees=False))
 
 
-def test_a_backend_that_draws_no_thresholds_gives_no_candidate_twice(few_rounds):
+def test_a_backend_that_draws_no_thresholds_gives_no_candidate_twice():
     model = BoostBPRegressor((2,), backend=BestThresholds(extra_trees=True), **FAST).fit(X, y)
     names = [one.name for one in model.history_.choice.candidates]
     assert "single layer" in names

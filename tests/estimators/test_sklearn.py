@@ -31,6 +31,7 @@ def test_scikit_learn_check(estimator, check):
     keeps_convention(estimator, check)
 
 
+@pytest.mark.full_length
 @pytest.mark.parametrize("backend", LIBRARIES)
 @pytest.mark.parametrize("kind", [BoostBPRegressor, BoostBPClassifier])
 def test_default_parameters_but_fewer_epochs_pass_the_learning_checks(kind, backend):

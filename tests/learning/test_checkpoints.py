@@ -22,8 +22,6 @@ from boostbp.learning.losses import SquaredError
 from boostbp.learning.stored import network_of
 from tests.helpers import BACKENDS
 
-pytestmark = pytest.mark.usefixtures("few_rounds")
-
 X, Y = load_diabetes(return_X_y=True)
 X, Y = X[:220], Y[:220]
 TINY = {"hidden_layer_sizes": (2, 3), "n_estimators": 2, "epochs": 5, "random_state": 0, "early_stopping": False}

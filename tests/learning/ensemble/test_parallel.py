@@ -29,11 +29,6 @@ needs_kill = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(autouse=True)
-def quick(few_rounds):
-    """Models need not be good."""
-
-
 def test_few_rows_share_the_threads_and_many_do_not():
     assert [at_once(1000, threads) for threads in (1, 2, 3, 8)] == [1, 2, 3, 3]
     assert at_once(room.MOST_ROWS, 8) == 1

@@ -33,13 +33,6 @@ HELD = make_friedman1(200, n_features=5, random_state=1)
 FAST = {"n_estimators": 5, "epochs": 2, "random_state": 0}
 
 
-@pytest.fixture(autouse=True)
-def quick(request):
-    """All but one test weigh models that need not be good."""
-    if "without_limit" not in request.node.name:
-        request.getfixturevalue("few_rounds")
-
-
 def squared(y):
     return lambda raw: np.square(raw - y).sum(axis=1)
 
@@ -169,6 +162,7 @@ def test_softened_labels_are_those_of_a_quarter_of_a_row_more_of_another_class()
     np.testing.assert_allclose(Logistic().value(h, p), Softmax().value(np.hstack([np.zeros_like(h), h]), two))
 
 
+@pytest.mark.full_length
 def test_classifier_that_tells_few_rows_apart_is_not_sure_without_limit():
     X, y = load_breast_cancer(return_X_y=True)
     order = np.random.default_rng(6).permutation(len(y))

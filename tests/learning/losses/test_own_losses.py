@@ -169,7 +169,7 @@ def test_shapes_are_those_of_several_outputs():
     ],
     ids=str,
 )
-def test_a_loss_is_looked_at_however_it_is_trained_with(few_rounds, changes):
+def test_a_loss_is_looked_at_however_it_is_trained_with(changes):
     with pytest.raises(ValueError, match=r"its gradient has shape \(\d+,\), not \(\d+, 1\)"):
         fit(Own(gradient=lambda h, y: (h - y)[:, 0]), **changes)
 
