@@ -180,7 +180,7 @@ def test_rows_to_stop_by_or_a_length():
 
 def test_one_hidden_layer_may_be_a_number():
     model = train(
-        deep("lightgbm", {**TINY, "hidden_layer_sizes": 2}), NUMBERS, task="regression", n_jobs=1, seed=0
+        deep("lightgbm", {**TINY, "hidden_layer_sizes": 2, "deep": True}), NUMBERS, task="regression", n_jobs=1, seed=0
     ).model
     assert model.transform(NUMBERS.X).shape[0] == len(NUMBERS.X)
 

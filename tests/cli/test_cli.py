@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,6 +12,7 @@ from pyarrow import csv, parquet
 from sklearn.datasets import load_diabetes, load_iris
 from typer.testing import CliRunner
 
+import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor, files
 from boostbp.cli import app
 from boostbp.cli.settings import settings
@@ -343,8 +342,7 @@ def test_help_and_version():
     result = run("--help")
     assert result.exit_code == 0
     assert all(command in result.output for command in ("fit", "predict", "transform", "compare"))
-    project = Path(__file__).parents[2] / "pyproject.toml"
-    assert run("--version").output.split() == ["boostbp", tomllib.loads(project.read_text())["project"]["version"]]
+    assert run("--version").output.split() == ["boostbp", boostbp.__version__]
 
 
 @pytest.mark.parametrize(
