@@ -258,7 +258,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         sets = self._eval_sets(listed(eval_set, eval_X, eval_y, eval_sample_weight), eval_names)
         _check_outputs(sets, target)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
-        if losses.task_of(loss) == "classification":
+        if losses.traits_of(loss).task == "classification":
             raise ValueError(
                 f"loss={self.loss!r} is one of classes, and a regressor predicts numbers: use BoostBPClassifier, or a "
                 "loss of numbers, such as loss='squared_error'."

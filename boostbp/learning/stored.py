@@ -4,32 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 from boostbp import plain
 from boostbp.archive import Arrays, take
-from boostbp.learning import losses
 from boostbp.learning.history import Candidate, Choice, Epoch, History, Stop
 from boostbp.learning.layers import Layer
-from boostbp.learning.losses import Loss
+from boostbp.learning.losses import LOSSES, Loss
 from boostbp.learning.network import Network
 from boostbp.trees import packed
 
 __all__ = ["history_from", "history_of", "loss_from", "loss_of", "network_from", "network_of"]
-
-_LOSSES: dict[str, Any] = {
-    loss.name: loss
-    for loss in (
-        losses.AbsoluteError,
-        losses.Huber,
-        losses.Logistic,
-        losses.Poisson,
-        losses.Quantile,
-        losses.Softmax,
-        losses.SquaredError,
-    )
-}
 
 
 def network_of(network: Network) -> tuple[Any, Arrays]:
@@ -193,16 +179,18 @@ def _require_keys(facts: Any, keys: set[str], what: str) -> None:
 
 
 def loss_of(loss: Loss) -> Any:
-    """Name and parameters of one of the package's losses.
+    """Name and parameters of a loss that is known by name.
 
     Raises
     ------
     TypeError
         If it is an object of the user's own.
     """
-    if type(loss) not in _LOSSES.values():
+    if type(loss) not in LOSSES.values():
         raise TypeError(f"{loss!r} is a loss of your own: its functions are code, which a file of data does not hold")
-    return {"name": loss.name, "parameters": plain.encode(asdict(loss))}  # type: ignore[call-overload]
+    if not is_dataclass(loss):
+        raise TypeError(f"{loss!r} is no dataclass, whose fields would be its parameters")
+    return {"name": loss.name, "parameters": plain.encode(asdict(loss))}
 
 
 def loss_from(facts: Any) -> Loss:
@@ -214,11 +202,11 @@ def loss_from(facts: Any) -> Loss:
         If there is none with such a name and parameters.
     """
     _require_keys(facts, {"name", "parameters"}, "a loss")
-    if not isinstance(facts["name"], str) or facts["name"] not in _LOSSES:
+    if not isinstance(facts["name"], str) or facts["name"] not in LOSSES:
         raise ValueError(f"This is not a loss: {facts['name']!r:.99}.")
     parameters = plain.decode(facts["parameters"])
     try:
-        loss: Loss = _LOSSES[facts["name"]](**parameters)
+        loss: Loss = LOSSES[facts["name"]](**parameters)
     except TypeError as error:
         raise ValueError(f"This is not a loss: {facts['name']!r} with {parameters!r:.99}.") from error
     return loss

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import kind_of_target
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -15,6 +16,7 @@ from scipy.special import expit, softmax
 from sklearn import metrics
 
 from boostbp.learning.losses import (
+    LOSSES,
     AbsoluteError,
     Huber,
     Logistic,
@@ -23,13 +25,15 @@ from boostbp.learning.losses import (
     Softmax,
     SquaredError,
     load,
+    traits_of,
 )
 
 RESIDUALS = [SquaredError(), AbsoluteError(), Huber(delta=0.7), Quantile(alpha=0.3)]
-LOSSES = [*RESIDUALS, Poisson(), Logistic(), Softmax()]
+# A new loss is tested by what it says about itself, and so is a known one with other parameters.
+ALL = [*RESIDUALS, *(loss() for name, loss in LOSSES.items() if name not in {one.name for one in RESIDUALS})]
 SIZES = [1e3, 1e6, 1e100]
 
-every_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+every_loss = pytest.mark.parametrize("loss", ALL, ids=lambda loss: loss.name)
 every_residual = pytest.mark.parametrize("loss", RESIDUALS, ids=lambda loss: loss.name)
 
 
@@ -41,15 +45,14 @@ def floats(low: float, high: float, rows: int, outputs: int) -> st.SearchStrateg
 def raw_and_target(draw: st.DrawFn, loss: object, size: float = 6.0) -> tuple[np.ndarray, np.ndarray]:
     """`h` within `size` and a target that the loss takes, both (rows, outputs)."""
     rows = draw(st.integers(1, 6))
-    outputs = 1 if isinstance(loss, Logistic) else draw(st.integers(2, 4))
-    h = draw(floats(-size, size, rows, outputs))
-    if isinstance(loss, Softmax):
+    outputs = 1 if traits_of(loss).max_outputs == 1 else draw(st.integers(2, 4))
+    h, kind = draw(floats(-size, size, rows, outputs)), kind_of_target(loss)
+    if kind == "classes" and outputs > 1:
         return h, np.eye(outputs)[draw(arrays(np.int64, rows, elements=st.integers(0, outputs - 1)))]
-    if isinstance(loss, Logistic):
-        return h, draw(arrays(np.int64, (rows, 1), elements=st.integers(0, 1))).astype(float)
-    if isinstance(loss, Poisson):
-        return h, draw(arrays(np.int64, (rows, outputs), elements=st.integers(0, 50))).astype(float)
-    return h, draw(floats(-size, size, rows, outputs))
+    least, most = {"counts": (0, 50), "positive": (1, 50), "classes": (0, 1)}.get(kind, (None, None))
+    if least is None:
+        return h, draw(floats(-size, size, rows, outputs))
+    return h, draw(arrays(np.int64, (rows, outputs), elements=st.integers(least, most))).astype(float)
 
 
 def weights(rows: int) -> st.SearchStrategy:
@@ -284,7 +287,7 @@ def test_baseline_is_the_constant_that_minimisation_finds(loss):
 def test_baseline_does_not_see_rows_of_weight_zero(loss, data):
     _, y = data.draw(raw_and_target(loss))
     weight = np.arange(1.0, len(y) + 1)
-    other = np.roll(y, 1, axis=1) if y.shape[1] > 1 else 1 - y
+    other = np.roll(y, 1, axis=1) if y.shape[1] > 1 else np.abs(1 - y)
     both, weights_of_both = np.vstack((y, other)), np.concatenate((weight, np.zeros(len(y))))
     expected = loss.baseline(y, weight)
     np.testing.assert_allclose(loss.baseline(both, weights_of_both), expected, rtol=1e-9, atol=1e-9)
@@ -293,9 +296,9 @@ def test_baseline_does_not_see_rows_of_weight_zero(loss, data):
 @every_loss
 @pytest.mark.parametrize("size", [1e-300, 4e307])
 def test_baseline_depends_on_ratios_of_weights_only(loss, size):
-    y = np.eye(3)[[0, 0, 1, 2, 2]]
-    if isinstance(loss, Logistic):
-        y = y[:, :1]
+    y = np.eye(3)[[0, 0, 1, 2, 2]][:, : traits_of(loss).max_outputs]
+    if kind_of_target(loss) == "positive":
+        y += 1
     weight = np.array([1.0, 2.0, 4.0, 1.0, 1.0])
     np.testing.assert_allclose(loss.baseline(y, size * weight), loss.baseline(y, weight), rtol=1e-9, atol=1e-12)
 
@@ -441,7 +444,7 @@ def test_losses_are_values(loss):
 @pytest.mark.parametrize(
     ("name", "n_outputs", "message"),
     [
-        ("square", 1, "loss='square' is unknown.*log_loss, squared_error, .*poisson"),
+        ("square", 1, "loss='square' is unknown: use one of squared_error, .*poisson, .*log_loss"),
         ("binary", 3, "takes 1 output, y has 3.*log_loss"),
         ("multiclass", 1, "2 outputs or more, y has 1.*log_loss"),
     ],
