@@ -326,3 +326,14 @@ def kind_of_target(loss: Loss) -> str:
             continue
         return kind
     raise AssertionError(f"{loss} takes no targets")
+
+
+def derivative(function: object, h: np.ndarray, step: float) -> np.ndarray:
+    """Central differences of a (rows,) or (rows, outputs) function by each column of `h`, (rows, outputs)."""
+    columns = []
+    for output in range(h.shape[1]):
+        move = np.zeros_like(h)
+        move[:, output] = step
+        change = (function(h + move) - function(h - move)) / (2 * step)
+        columns.append(change if change.ndim == 1 else change[:, output])
+    return np.stack(columns, axis=1)

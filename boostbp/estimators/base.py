@@ -195,7 +195,8 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def jacobian(self, X: Any) -> Floats:
         """Derivative of the raw output in the features: of `decision_function`, or the prediction of a regressor.
 
-        Of ``loss="poisson"`` the raw output is the logarithm of the prediction, of one's own loss what its `link` gets.
+        With ``loss="poisson"``, ``"gamma"`` or ``"tweedie"`` the raw output is the logarithm of the prediction; with
+        one's own loss it is what its `link` gets.
 
         Returns
         -------

@@ -24,7 +24,7 @@ from sklearn.exceptions import NotFittedError
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise, archive
 from boostbp.learning.history import Stop
-from boostbp.learning.losses import Huber
+from boostbp.learning.losses import Huber, Tweedie
 from boostbp.trees.basis import Linear
 from tests.helpers import BACKENDS
 
@@ -64,6 +64,8 @@ MODELS = {
     "two outputs": (lambda: regressor(np.c_[Y, -Y], hidden_layer_sizes=[4, 2], n_estimators=(2, 3, 4)), X),
     "column": (lambda: regressor(Y[:, None].repeat(2, 1)), X),
     "poisson": (lambda: regressor(loss="poisson"), X),
+    "gamma": (lambda: regressor(1.0 + Y**2, loss="gamma"), X),
+    "tweedie": (lambda: regressor(Y**2, loss=Tweedie(power=1.3)), X),
     "huber": (lambda: regressor(loss=Huber(delta=0.7), basis=Linear(), clip=False), X),
     "shared trees": (lambda: regressor(multi_strategy="multi_output_tree", backend="xgboost"), X),
     "native leaves": (lambda: regressor(leaves="native", basis="linear"), X),

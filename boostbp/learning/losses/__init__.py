@@ -9,12 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from boostbp.learning.losses.base import Loss, Task, Traits, traits_of
+from boostbp.learning.losses.gamma import Gamma
 from boostbp.learning.losses.likelihoods import Logistic, Poisson, Softmax
 from boostbp.learning.losses.residuals import AbsoluteError, Huber, Quantile, SquaredError
+from boostbp.learning.losses.tweedie import Tweedie
 
 __all__ = [
     "LOSSES",
     "AbsoluteError",
+    "Gamma",
     "Huber",
     "Logistic",
     "Loss",
@@ -24,13 +27,15 @@ __all__ = [
     "SquaredError",
     "Task",
     "Traits",
+    "Tweedie",
     "load",
     "traits_of",
 ]
 
 # By their own names; each is made without arguments, or by the parameters that a file of a model holds.
 LOSSES: dict[str, type[Any]] = {
-    loss.name: loss for loss in (SquaredError, AbsoluteError, Huber, Quantile, Poisson, Logistic, Softmax)
+    loss.name: loss
+    for loss in (SquaredError, AbsoluteError, Huber, Quantile, Poisson, Gamma, Tweedie, Logistic, Softmax)
 }
 _TASKS = (None, "regression", "classification")  # None: it does not say
 _MEMBERS = ("name", "scale_free", "value", "gradient", "hessian", "link", "baseline", "check")

@@ -99,7 +99,6 @@ _REGRESSION = {
     **_called("poisson-nloglik", False, scores.poisson_nloglik),
     **_called("gamma gamma-nloglik", False, scores.gamma),
     **_called("gamma_deviance gamma-deviance", False, scores.gamma_deviance),
-    **_called("tweedie", False, partial(scores.tweedie, 1.5)),
 }
 _CLASSES = {
     **_called(
@@ -143,7 +142,7 @@ def load(
         the name say otherwise (``accuracy``, ``brier_score``).
     loss : Loss
         What the network is trained by. A metric of its name takes its parameters: ``"quantile"`` its `alpha`,
-        ``"huber"`` its `delta` and its units.
+        ``"tweedie"`` its `power`, ``"huber"`` its `delta` and its units.
     classes : bool or None
         Whether classes are predicted, and not numbers; None: as the loss says.
     scale : (outputs,) or float
