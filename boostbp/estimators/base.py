@@ -28,6 +28,7 @@ from boostbp.learning.backprop import EvalSet, Progress
 from boostbp.learning.ensemble import selection
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
+from boostbp.learning.steps import Step
 from boostbp.trees import threads
 
 __all__ = ["BaseBoostBP", "names_of"]
@@ -71,7 +72,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         base_lambda: float | str | Sequence[float | str] | None = None,
         epochs: int = 300,
         start: str = "projection",
-        step: str = "normalised",
+        step: str | Step = "normalised",
         step_size: float = 0.4,
         momentum: float = 0.8,
         refit_order: str = "upward",

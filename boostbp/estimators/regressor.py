@@ -93,11 +93,11 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     start : {"projection", "principal", "identity", "noise"}
         Hidden variables before the first epoch: random projections of the input, its principal components, copies
         of its first columns, or the paper's noise.
-    step : {"normalised", "plain"}
+    step : {"normalised", "plain"} or Step
         Whether `step_size` counts in standard deviations of the hidden units, or multiplies the gradient as in the
-        paper.
+        paper; or an object with its own size and momentum, of `boostbp.learning.steps` or your own.
     step_size, momentum : float
-        alpha and mu of the paper.
+        alpha and mu of the paper; not looked at if `step` is an object.
     refit_order : {"upward", "downward"}
         Layers are fitted again from the input to the output, each on the new output of the one below;
         or as in the paper, from the output to the input, each on its old input.
