@@ -15,6 +15,7 @@ from boostbp import backends
 from boostbp.backends.base import Growth, NativeGrower, Table
 from boostbp.learning import layers
 from boostbp.learning.layers import BoundInput, Fit, LayerSettings, SquaredTo
+from boostbp.learning.losses import Loss
 from boostbp.trees import kernels
 from boostbp.trees.basis import Elementwise, Linear, Quadratic
 from boostbp.trees.leaf_rows import Paths
@@ -305,3 +306,34 @@ def keeps_convention(estimator, check):
         if type(error).__name__ == "SkipTest":
             pytest.skip(str(error))
         raise
+
+
+# Targets of two outputs, from the widest kind to the narrowest.
+KINDS_OF_TARGET = {
+    "numbers": np.array([[-1.5, 2.0]]),
+    "counts": np.array([[0.0, 2.0]]),
+    "positive": np.array([[0.5, 2.0]]),
+    "classes": np.array([[0.0, 1.0]]),
+}
+
+
+def kind_of_target(loss: Loss) -> str:
+    """The widest kind of targets that a loss does not refuse."""
+    for kind, y in KINDS_OF_TARGET.items():
+        try:
+            loss.check(y)
+        except ValueError:
+            continue
+        return kind
+    raise AssertionError(f"{loss} takes no targets")
+
+
+def derivative(function: object, h: np.ndarray, step: float) -> np.ndarray:
+    """Central differences of a (rows,) or (rows, outputs) function by each column of `h`, (rows, outputs)."""
+    columns = []
+    for output in range(h.shape[1]):
+        move = np.zeros_like(h)
+        move[:, output] = step
+        change = (function(h + move) - function(h - move)) / (2 * step)
+        columns.append(change if change.ndim == 1 else change[:, output])
+    return np.stack(columns, axis=1)

@@ -28,6 +28,7 @@ from boostbp.learning.backprop import EvalSet, Progress
 from boostbp.learning.ensemble import selection
 from boostbp.learning.losses import Loss
 from boostbp.learning.metrics import Metric
+from boostbp.learning.steps import Step
 from boostbp.trees import threads
 
 __all__ = ["BaseBoostBP", "names_of"]
@@ -71,7 +72,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         base_lambda: float | str | Sequence[float | str] | None = None,
         epochs: int = 300,
         start: str = "projection",
-        step: str = "normalised",
+        step: str | Step = "normalised",
         step_size: float = 0.4,
         momentum: float = 0.8,
         refit_order: str = "upward",
@@ -195,7 +196,8 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def jacobian(self, X: Any) -> Floats:
         """Derivative of the raw output in the features: of `decision_function`, or the prediction of a regressor.
 
-        Of ``loss="poisson"`` the raw output is the logarithm of the prediction, of one's own loss what its `link` gets.
+        With ``loss="poisson"``, ``"gamma"`` or ``"tweedie"`` the raw output is the logarithm of the prediction; with
+        one's own loss it is what its `link` gets.
 
         Returns
         -------

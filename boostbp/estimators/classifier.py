@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
@@ -19,7 +18,7 @@ from boostbp.estimators.supervised import Supervised
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight, warn_of_numbers
 from boostbp.learning import losses
-from boostbp.learning.losses import Logistic, Loss, Softmax
+from boostbp.learning.losses import Loss
 
 __all__ = ["BoostBPClassifier"]
 
@@ -122,12 +121,13 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
 
     def _check_loss(self, loss: Loss, n_outputs: int) -> None:
         """Refuse losses whose link gives no probabilities that sum to 1."""
-        if losses.task_of(loss) == "regression":
+        traits = losses.traits_of(loss)
+        if traits.task == "regression":
             raise ValueError(
                 f"loss={self.loss!r} is one of numbers, and its output no probability: use loss='log_loss', or a "
                 "regressor."
             )
-        if isinstance(loss, Softmax if n_outputs == 1 else Logistic):
+        if not traits.takes(n_outputs):
             raise ValueError(f"loss={self.loss!r} is not for {max(n_outputs, 2)} classes: use loss='log_loss'.")
 
     def decision_function(self, X: Any) -> Floats:
@@ -138,19 +138,24 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     def predict_proba(self, X: Any) -> Floats:
         """Probability of each class, (rows, classes)."""
         raw = self._raw(X)
-        if raw.shape[1] == 1 and isinstance(self._loss, Logistic):
-            return np.column_stack([expit(-raw), expit(raw)])  # 1 - expit(raw) would round small ones away
-        p = self._loss.link(raw)
+        link = self._loss.link
+        if raw.shape[1] == 1 and self._link_name == "logit":
+            return np.column_stack([link(-raw), link(raw)])  # 1 - link(raw) would round small ones away
+        p = link(raw)
         return p if p.shape[1] > 1 else np.column_stack([1.0 - p, p])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class, (rows,)."""
         raw = self._raw(X)
         if raw.shape[1] > 1:
-            of_classes = raw if isinstance(self._loss, Softmax) else self._loss.link(raw)
+            of_classes = raw if self._link_name == "softmax" else self._loss.link(raw)
             return self.classes_[of_classes.argmax(axis=1)]
-        of_second = raw > 0 if isinstance(self._loss, Logistic) else self._loss.link(raw) > 0.5
+        of_second = raw > 0 if self._link_name == "logit" else self._loss.link(raw) > 0.5
         return self.classes_[of_second[:, 0].astype(int)]
+
+    @property
+    def _link_name(self) -> str | None:
+        return losses.traits_of(self._loss).link_name
 
     def _one_hot(self, labels: NDArray[Any]) -> Floats:
         one_hot = (labels[:, None] == self.classes_).astype(np.float64)

@@ -112,8 +112,8 @@ class Inspected:
         -------
         Attributions
             ``values``, (rows, outputs, features), and ``base_values``, in units of the raw output: those of the
-            target, log-odds of a classifier, logarithms of ``loss="poisson"``; ``error`` is the largest distance
-            between an output and its sum.
+            target, log-odds of a classifier, logarithms of ``loss="poisson"``, ``"gamma"`` and ``"tweedie"``; ``error``
+            is the largest distance between an output and its sum.
 
         Raises
         ------

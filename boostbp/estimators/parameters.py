@@ -13,12 +13,12 @@ from sklearn.base import is_classifier
 from boostbp import backends, checks
 from boostbp.backends.base import MOST_THREADS, Growth
 from boostbp.estimators.held_out import check_validation
+from boostbp.learning import steps
 from boostbp.learning.layers import LayerSettings
 from boostbp.learning.layers import sketch as sketches
 from boostbp.learning.layers.rounds import rate_of
 from boostbp.learning.settings import Settings
 from boostbp.learning.starts import STARTS
-from boostbp.learning.steps import Normalised, Plain, Step
 from boostbp.trees import basis as bases
 from boostbp.trees import forks, threads
 from boostbp.trees.ridge import Ridge
@@ -36,7 +36,6 @@ DEFAULTS: dict[str, tuple[Any, Any]] = {
 OF_ALL: dict[str, tuple[Any, ...]] = {
     "structure_sampling": ("uniform", "gradient"),
     "start": tuple(STARTS),
-    "step": ("normalised", "plain"),
     "refit_order": ("upward", "downward"),
     "output": ("boost", "move"),
     "deep": ("auto", True),
@@ -80,22 +79,14 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         check(name, getattr(estimator, name))
     checks.at_least("tol", estimator.tol, 0)
     checks.seconds("max_time", estimator.max_time)
-    for name in ("momentum", "step_size"):
-        checks.finite(name, getattr(estimator, name))
     check_validation(estimator.validation)
     checks.between("validation_fraction", estimator.validation_fraction, 0, 1)
-    if not 0 <= estimator.momentum < 1:
-        raise ValueError(f"momentum={estimator.momentum!r} is not in [0, 1): 0 is no momentum, 0.8 a usual value.")
-    if not estimator.step_size > 0:
-        raise ValueError(f"step_size={estimator.step_size!r} is not a positive number: try 0.5.")
     units = _sizes(estimator.hidden_layer_sizes, estimator._fewest_hidden)
-    rule = Normalised if estimator.step == "normalised" else Plain
-    step: Step = rule(estimator.step_size, estimator.momentum)
     return Settings(
         layers=_layers(estimator, (*units, n_outputs), n_rows, seed),
         units=units,
         epochs=int(estimator.epochs) if units else 0,
-        step=step,
+        step=steps.load(estimator.step, estimator.step_size, estimator.momentum),
         start=STARTS[estimator.start],
         refit_order=estimator.refit_order,
         output=estimator.output,

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from boostbp.estimators.atomic import all_or_nothing
-from boostbp.estimators.eval_sets import listed
+from boostbp.estimators.eval_sets import listed, named_in_errors
 from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.supervised import Supervised
 from boostbp.estimators.units import units_of
@@ -35,10 +35,11 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Units of each hidden layer, from the input up, of each network in the model. None at all, ``()``, is a single
         layer of boosted trees: all rounds are grown, and as many kept as validation likes best.
     loss : str or Loss
-        ``"squared_error"``, ``"absolute_error"``, ``"huber"`` (delta 1, in standard deviations),
-        ``"quantile"`` (the median), ``"poisson"``, the names of LightGBM and XGBoost for these;
-        ``Quantile(0.9)`` or ``Huber(2.0)`` from
-        `boostbp.learning.losses`; or an object of your own (`boostbp.learning.losses.Loss`).
+        ``"squared_error"``, ``"absolute_error"``, ``"huber"`` (delta 1, in standard deviations), ``"quantile"`` (the
+        median), ``"poisson"`` (counts), ``"gamma"`` (amounts above 0), ``"tweedie"`` (amounts of which many are 0), the
+        names of LightGBM and XGBoost for these; ``Quantile(0.9)``, ``Huber(2.0)`` or ``Tweedie(power=1.7)`` from
+        `boostbp.learning.losses`; or an object of your own (`boostbp.learning.losses.Loss`). Predictions of
+        ``"poisson"``, ``"gamma"`` and ``"tweedie"`` are above 0: their link is logarithmic.
     backend : {"lightgbm", "xgboost", "sklearn"} or Backend
         Who grows the trees.
     n_estimators : int, sequence of int or None
@@ -92,11 +93,11 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     start : {"projection", "principal", "identity", "noise"}
         Hidden variables before the first epoch: random projections of the input, its principal components, copies
         of its first columns, or the paper's noise.
-    step : {"normalised", "plain"}
+    step : {"normalised", "plain"} or Step
         Whether `step_size` counts in standard deviations of the hidden units, or multiplies the gradient as in the
-        paper.
+        paper; or an object with its own size and momentum, of `boostbp.learning.steps` or your own.
     step_size, momentum : float
-        alpha and mu of the paper.
+        alpha and mu of the paper; not looked at if `step` is an object.
     refit_order : {"upward", "downward"}
         Layers are fitted again from the input to the output, each on the new output of the one below;
         or as in the paper, from the output to the input, each on its old input.
@@ -255,15 +256,19 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         self._one_dimensional = target.ndim == 1
         target = target.reshape(len(target), -1)
         weight = read_weight(sample_weight, len(table.X))
-        sets = self._eval_sets(listed(eval_set, eval_X, eval_y, eval_sample_weight), eval_names)
+        parts = listed(eval_set, eval_X, eval_y, eval_sample_weight)
+        sets = self._eval_sets(parts, eval_names)
         _check_outputs(sets, target)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
-        if losses.task_of(loss) == "classification":
+        if losses.traits_of(loss).task == "classification":
             raise ValueError(
                 f"loss={self.loss!r} is one of classes, and a regressor predicts numbers: use BoostBPClassifier, or a "
                 "loss of numbers, such as loss='squared_error'."
             )
         loss.check(target)
+        for part, one in zip(parts, sets, strict=True):
+            with named_in_errors(part.source):
+                loss.check(one.y)
         if not sets:
             table, target, weight, sets = hold_out(self, table, target, weight, None, groups=groups, X=X)
         self._shift, self._scale = units_of(target, weight, loss)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.learning.losses import Loss, location
+from boostbp.learning.losses import Loss, location, traits_of
 from boostbp.learning.steps import std
 
 __all__ = ["robust_units", "standard_units", "units_of"]
@@ -44,6 +44,6 @@ def units_of(target: Floats, weight: Floats, loss: Loss) -> tuple[Floats, Floats
     n_outputs = target.shape[1]
     if not loss.scale_free:
         return np.zeros(n_outputs), np.ones(n_outputs)
-    if getattr(loss, "robust", False):
+    if traits_of(loss).robust:
         return robust_units(target, weight)
     return standard_units(target, weight)

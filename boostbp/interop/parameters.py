@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from boostbp import plain
 from boostbp.estimators.parameters import settings_of
-from boostbp.learning.losses import Loss
-from boostbp.learning.stored import loss_from, loss_of
+from boostbp.learning.stored import loss_from, loss_of, step_from, step_of
 from boostbp.trees.basis import Constant, Linear, Quadratic
 
 __all__ = ["check_parameters", "parameters_from", "parameters_of"]
@@ -30,7 +30,7 @@ def parameters_of(estimator: Any) -> dict[str, Any]:
         if name in _OF_A_RUN or (name == _ROWS_OF_A_RUN and not isinstance(value, str)):
             continue
         try:
-            found[name] = _encoded(value)
+            found[name] = _encoded(name, value)
         except TypeError as error:
             raise ValueError(
                 f"{name} cannot be stored: {error}. Set a name instead where there is one, "
@@ -50,7 +50,7 @@ def parameters_from(facts: dict[str, Any]) -> dict[str, Any]:
     of_a_run = sorted(set(facts) & set(_OF_A_RUN))
     if of_a_run:
         raise ValueError(f"it holds the parameters {', '.join(of_a_run)}, which are never stored")
-    return {name: _decoded(value) for name, value in facts.items()}
+    return {name: _decoded(name, value) for name, value in facts.items()}
 
 
 def check_parameters(estimator: Any) -> None:
@@ -64,20 +64,36 @@ def check_parameters(estimator: Any) -> None:
     settings_of(estimator, 1, len(estimator.network_.baseline), 0)
 
 
-def _encoded(value: Any) -> Any:
-    for name, basis in _BASES.items():
-        if type(value) is basis:
-            return {"basis": name}
-    # what says like a loss how it bends is a loss
-    if hasattr(value, "hessian") and hasattr(value, "gradient") and not isinstance(value, type):
-        loss: Loss = value
-        return {"loss": loss_of(loss)}
+def _basis_of(basis: Any) -> str:
+    for name, known in _BASES.items():
+        if type(basis) is known:
+            return name
+    raise TypeError(f"{basis!r} has functions of your own, which are code: a file of data does not hold them")
+
+
+def _basis_from(name: Any) -> Any:
+    if not isinstance(name, str) or name not in _BASES:
+        raise ValueError(f"This is not a basis: {name!r:.99}.")
+    return _BASES[name]()
+
+
+# Parameters that may be objects, how these are told in plain values, and made from them.
+_OBJECTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "basis": (_basis_of, _basis_from),
+    "loss": (loss_of, loss_from),
+    "step": (step_of, step_from),
+}
+
+
+def _encoded(name: str, value: Any) -> Any:
+    if name in _OBJECTS and not isinstance(value, str):
+        told, _ = _OBJECTS[name]
+        return {name: told(value)}
     return plain.encode(value)
 
 
-def _decoded(value: Any) -> Any:
-    if isinstance(value, dict) and set(value) == {"basis"} and value["basis"] in _BASES:
-        return _BASES[value["basis"]]()
-    if isinstance(value, dict) and set(value) == {"loss"}:
-        return loss_from(value["loss"])
+def _decoded(name: str, value: Any) -> Any:
+    if name in _OBJECTS and isinstance(value, dict) and set(value) == {name}:
+        _, made = _OBJECTS[name]
+        return made(value[name])
     return plain.decode(value)

@@ -3,9 +3,9 @@
 The file is an `boostbp.archive`, kind "model", version 1. Its content is
 
 - ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
-- ``parameters``: those of the constructor (see `boostbp.plain`; ``{"loss": ...}`` and ``{"basis": ...}``
-  for objects of this package), but for `callbacks`, `checkpoint`, and rows or a splitter as `validation`, which belong
-  to a run;
+- ``parameters``: those of the constructor (see `boostbp.plain`; ``{"loss": ...}``, ``{"step": ...}`` and
+  ``{"basis": ...}`` for objects that are known by name), but for `callbacks`, `checkpoint`, and rows or a splitter as
+  `validation`, which belong to a run;
 - ``network``: for each layer ``n_features``, ``n_outputs``, ``basis`` and ``clip``; its arrays are
   ``layer{i}.NAME`` with the names in `Forest`, `Nodes` and `Leaves`, and ``baseline``;
 - ``schema`` (`Schema.to_dict`), ``feature_names``, ``history``, ``set_output``;

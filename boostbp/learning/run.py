@@ -20,7 +20,7 @@ from boostbp.learning.replay import Replay
 from boostbp.learning.sampling import growing
 from boostbp.learning.settings import Settings
 from boostbp.learning.starts import start_of
-from boostbp.learning.steps import pace_after, std
+from boostbp.learning.steps import moved, pace_after, std
 from boostbp.learning.watch import EvalSet
 from boostbp.trees.sparse import Sparse
 
@@ -208,7 +208,7 @@ class Run:
             if i == self.L and self.settings.output == "boost":
                 targets.append(self.h[i])
                 continue
-            target, self.m[i] = self.settings.step.move(self.h[i], self.m[i], self.g[i], self.weight)
+            target, self.m[i] = moved(self.settings.step, self.h[i], self.m[i], self.g[i], self.weight)
             targets.append(self.h[i] + pace * (target - self.h[i]))
         if not all(np.abs(target).max(initial=0.0) < FAR for target in targets[1:-1]):
             raise ExplosionError

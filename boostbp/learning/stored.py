@@ -1,35 +1,31 @@
-"""Stored: networks, histories and losses as plain values and arrays, and back, checked."""
+"""Stored: networks, histories, losses and step rules as plain values and arrays, and back, checked."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 from boostbp import plain
 from boostbp.archive import Arrays, take
-from boostbp.learning import losses
 from boostbp.learning.history import Candidate, Choice, Epoch, History, Stop
 from boostbp.learning.layers import Layer
-from boostbp.learning.losses import Loss
+from boostbp.learning.losses import LOSSES, Loss
 from boostbp.learning.network import Network
+from boostbp.learning.steps import STEPS, Step
 from boostbp.trees import packed
 
-__all__ = ["history_from", "history_of", "loss_from", "loss_of", "network_from", "network_of"]
-
-_LOSSES: dict[str, Any] = {
-    loss.name: loss
-    for loss in (
-        losses.AbsoluteError,
-        losses.Huber,
-        losses.Logistic,
-        losses.Poisson,
-        losses.Quantile,
-        losses.Softmax,
-        losses.SquaredError,
-    )
-}
+__all__ = [
+    "history_from",
+    "history_of",
+    "loss_from",
+    "loss_of",
+    "network_from",
+    "network_of",
+    "step_from",
+    "step_of",
+]
 
 
 def network_of(network: Network) -> tuple[Any, Arrays]:
@@ -193,32 +189,44 @@ def _require_keys(facts: Any, keys: set[str], what: str) -> None:
 
 
 def loss_of(loss: Loss) -> Any:
-    """Name and parameters of one of the package's losses.
-
-    Raises
-    ------
-    TypeError
-        If it is an object of the user's own.
-    """
-    if type(loss) not in _LOSSES.values():
-        raise TypeError(f"{loss!r} is a loss of your own: its functions are code, which a file of data does not hold")
-    return {"name": loss.name, "parameters": plain.encode(asdict(loss))}  # type: ignore[call-overload]
+    """Name and parameters of a loss that is known by name; TypeError of any other."""
+    return _known(loss, LOSSES, "loss")
 
 
 def loss_from(facts: Any) -> Loss:
-    """The loss that `loss_of` described.
+    """The loss that `loss_of` described; ValueError if there is none with such a name and parameters."""
+    loss: Loss = _made(facts, LOSSES, "loss")
+    return loss
 
-    Raises
-    ------
-    ValueError
-        If there is none with such a name and parameters.
-    """
-    _require_keys(facts, {"name", "parameters"}, "a loss")
-    if not isinstance(facts["name"], str) or facts["name"] not in _LOSSES:
-        raise ValueError(f"This is not a loss: {facts['name']!r:.99}.")
+
+def step_of(step: Step) -> Any:
+    """Name and parameters of a step rule that is known by name; TypeError of any other."""
+    return _known(step, STEPS, "step")
+
+
+def step_from(facts: Any) -> Step:
+    """The step rule that `step_of` described; ValueError if there is none with such a name and parameters."""
+    step: Step = _made(facts, STEPS, "step")
+    return step
+
+
+def _known(value: Any, known: Mapping[str, type[Any]], what: str) -> Any:
+    name = next((name for name, one in known.items() if one is type(value)), None)
+    if name is None:
+        raise TypeError(
+            f"{value!r} is a {what} of your own: its functions are code, which a file of data does not hold"
+        )
+    if not is_dataclass(value) or isinstance(value, type):
+        raise TypeError(f"{value!r} is no dataclass, whose fields would be its parameters")
+    return {"name": name, "parameters": plain.encode(asdict(value))}
+
+
+def _made(facts: Any, known: Mapping[str, type[Any]], what: str) -> Any:
+    _require_keys(facts, {"name", "parameters"}, f"a {what}")
+    if not isinstance(facts["name"], str) or facts["name"] not in known:
+        raise ValueError(f"This is not a {what}: {facts['name']!r:.99}.")
     parameters = plain.decode(facts["parameters"])
     try:
-        loss: Loss = _LOSSES[facts["name"]](**parameters)
+        return known[facts["name"]](**parameters)
     except TypeError as error:
-        raise ValueError(f"This is not a loss: {facts['name']!r} with {parameters!r:.99}.") from error
-    return loss
+        raise ValueError(f"This is not a {what}: {facts['name']!r} with {parameters!r:.99}.") from error

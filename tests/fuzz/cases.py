@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from boostbp.backends import available
+from boostbp.learning import losses
 
 BACKENDS = tuple(name for name in ("lightgbm", "xgboost") if name in available())
 KINDS = ("regressor", "classifier", "autoencoder", "layer")
@@ -145,7 +146,7 @@ ESTIMATORS_ONLY = {
     *("best_rounds", "early_stopping", "validation"),
 }
 LAYER_PARAMETERS = [name for name in PARAMETERS if name not in ESTIMATORS_ONLY]
-LOSSES = ("squared_error", "squared_error", "absolute_error", "huber", "quantile", "poisson")
+LOSSES = ("squared_error", *(name for name, loss in losses.LOSSES.items() if loss.task == "regression"))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from sklearn.exceptions import NotFittedError
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise, archive
 from boostbp.learning.history import Stop
-from boostbp.learning.losses import Huber
+from boostbp.learning.losses import Huber, Tweedie
+from boostbp.learning.steps import Plain
 from boostbp.trees.basis import Linear
 from tests.helpers import BACKENDS
 
@@ -40,6 +41,10 @@ class Shifted(BoostBPRegressor):
 
 class OwnLoss(Huber):
     """A loss that the format does not know."""
+
+
+class OwnStep(Plain):
+    """A rule that the format does not know."""
 
 
 def table(rows=120):
@@ -64,7 +69,10 @@ MODELS = {
     "two outputs": (lambda: regressor(np.c_[Y, -Y], hidden_layer_sizes=[4, 2], n_estimators=(2, 3, 4)), X),
     "column": (lambda: regressor(Y[:, None].repeat(2, 1)), X),
     "poisson": (lambda: regressor(loss="poisson"), X),
+    "gamma": (lambda: regressor(1.0 + Y**2, loss="gamma"), X),
+    "tweedie": (lambda: regressor(Y**2, loss=Tweedie(power=1.3)), X),
     "huber": (lambda: regressor(loss=Huber(delta=0.7), basis=Linear(), clip=False), X),
+    "step": (lambda: regressor(step=Plain(0.1, 0.7, decay=0.5)), X),
     "shared trees": (lambda: regressor(multi_strategy="multi_output_tree", backend="xgboost"), X),
     "native leaves": (lambda: regressor(leaves="native", basis="linear"), X),
     "table": (lambda: regressor(inputs=table(), max_depth=3), table()),
@@ -202,6 +210,7 @@ def test_arrays_are_those_of_the_model(stored):
     [
         ({"basis": Elementwise([np.sin], [np.cos])}, r"^basis=Elementwise"),
         ({"loss": OwnLoss()}, "^loss cannot be stored: OwnLoss"),
+        ({"step": OwnStep()}, "^step cannot be stored: OwnStep.* is a step of your own"),
         ({"eval_metric": lambda y, p: 0.0}, "^eval_metric cannot be stored"),
         ({"random_state": np.random.RandomState(0)}, "^random_state cannot be stored"),
     ],
@@ -255,6 +264,10 @@ def replaced(value, *path, by):
         (["parameters", "no_such"], 1),
         (["parameters", "loss"], {"loss": {"name": "os.system", "parameters": {"dict": []}}}),
         (["parameters", "loss"], {"loss": {"name": "huber", "parameters": {"dict": [["x", 1]]}}}),
+        (["parameters", "step"], {"step": {"name": "os.system", "parameters": {"dict": []}}}),
+        (["parameters", "step"], {"step": {"name": "plain", "parameters": {"dict": [["alpha", "x"]]}}}),
+        (["parameters", "step"], {"step": {"name": "plain", "parameters": {"dict": [["alpha", -1.0]]}}}),
+        (["parameters", "basis"], {"basis": ["linear"]}),
         (["parameters", "basis"], {"call": "print"}),
         (["parameters"], 3),
         (["network", "layers"], None),

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.learning.steps import PATIENCE, Normalised, Plain, pace_after, std
+from boostbp import BoostBPRegressor
+from boostbp.learning.steps import PATIENCE, STEPS, Normalised, Plain, load, moved, pace_after, std
 
 seeds = st.integers(0, 2**20)
 
@@ -131,3 +132,92 @@ def test_plateau_shorter_than_patience_is_crossed_at_full_length():
     assert pace_after([*falling, *plateau], 0.5) == 1.0
     assert pace_after([*falling, *plateau, 5.0, *plateau], 0.5) == 1.0
     assert pace_after([*falling, *plateau, 6.5], 0.5) == 0.5
+
+
+# ---------------------------------------------------------------------------- by name, or the user's own
+
+
+class Signs:
+    """A rule of one's own: each entry moves by one size against the sign of its gradient."""
+
+    alpha, decay = 0.05, 1.0
+
+    def move(self, h, m, g, weight):
+        return h - self.alpha * np.sign(g), m
+
+
+class Returning(Signs):
+    """One that returns what it is told to."""
+
+    def __init__(self, of_move):
+        self.of_move = of_move
+
+    def move(self, h, m, g, weight):
+        return self.of_move(h, m, g, weight)
+
+
+def fitted(**changes):
+    X, y = np.random.default_rng(0).normal(size=(80, 3)), np.random.default_rng(1).normal(size=80)
+    how = {"n_estimators": 3, "epochs": 3, "deep": True, "early_stopping": False, "random_state": 0, "max_depth": 2}
+    return BoostBPRegressor((3,), **(how | changes)).fit(X, y).predict(X)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_name_and_its_numbers_are_the_rule_of_that_name(name):
+    rule = STEPS[name](0.3, 0.6)
+    assert load(name, 0.3, 0.6) == rule
+    assert load(rule, 0.1, 0.1) is rule
+    expected = fitted(step=name, step_size=0.3, momentum=0.6)
+    np.testing.assert_array_equal(fitted(step=rule, step_size=0.1, momentum=0.1), expected)
+
+
+def test_a_rule_of_ones_own_moves_hidden_variables(monkeypatch):
+    own = fitted(step=Signs())
+    assert not np.array_equal(own, fitted())
+    monkeypatch.setitem(STEPS, "signs", lambda alpha, mu: Signs())
+    np.testing.assert_array_equal(fitted(step="signs"), own)
+
+
+@pytest.mark.parametrize(
+    ("step", "numbers", "message"),
+    [
+        ("leap", (0.1, 0.1), "step='leap' is not known: use one of 'normalised', 'plain'"),
+        (3, (0.1, 0.1), "step=3 lacks alpha, decay, move"),
+        (object, (0.1, 0.1), r"step=object is a class: pass an object of it, object\(\)"),
+        ("plain", (0.0, 0.1), "step_size=0.0 is not a positive number"),
+        ("plain", (np.inf, 0.1), "step_size=inf"),
+        ("plain", (0.1, 1.0), r"momentum=1.0 is not in \[0, 1\)"),
+        ("plain", (0.1, True), "momentum=True"),
+    ],
+)
+def test_what_is_no_rule_is_refused_with_the_cure(step, numbers, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        load(step, *numbers)
+
+
+@pytest.mark.parametrize("rule", [Plain, Normalised])
+@pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"alpha": np.nan}, {"mu": 1.0}, {"decay": 0.0}, {"decay": 1.5}])
+def test_numbers_out_of_bounds_are_refused_by_name(rule, wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        rule(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("of_move", "message"),
+    [
+        (
+            lambda h, m, g, weight: (h[:, 0], m),
+            r"the target that its move\(\) returns is an array of float64 \(30,\): .* shape of h, \(30, 3\)",
+        ),
+        (lambda h, m, g, weight: (h, 0.0), r"the momentum that its move\(\) returns is 0.0"),
+        (
+            lambda h, m, g, weight: (h.astype(str), m),
+            r"the target that its move\(\) returns is an array of <U\d+ \(30, 3\)",
+        ),
+        (lambda h, m, g, weight: (np.subtract(h, g, out=h), m), "writes into h, m, g or weight.*use copies"),
+        (lambda h, m, g, weight: h, r"its move\(\) returns a ndarray: return \(target, momentum\)"),
+    ],
+)
+def test_a_rule_that_does_not_return_what_it_must_is_refused(of_move, message):
+    with pytest.raises(ValueError, match=message):
+        moved(Returning(of_move), *make(8))

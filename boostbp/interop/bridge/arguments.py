@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import checks
 from boostbp.inputs import read_weight
 from boostbp.interop.bridge.passes import as_floats, is_tensor
-from boostbp.learning.steps import Normalised, Plain, Step
 
-__all__ = ["columns", "complete", "refuse_lost", "rule_of", "size", "weights"]
+__all__ = ["columns", "complete", "refuse_lost", "size", "weights"]
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.bool_] | None
@@ -38,28 +36,6 @@ def columns(categorical: Any, in_features: int | None) -> tuple[int, ...]:
         most = "from 0 on" if in_features is None else f"0 to {in_features - 1}"
         raise ValueError(f"categorical={found!r}: {wrong[0]} is no column, which are {most}.")
     return tuple(map(int, found))
-
-
-def rule_of(step: Any, step_size: float, momentum: float) -> Step:
-    """The rule by which outputs move, by name or as it is given."""
-    rules: dict[str, Any] = {"normalised": Normalised, "plain": Plain}
-    if not isinstance(step, str):
-        rule: Step = step
-        if isinstance(step, type) or not (callable(getattr(step, "move", None)) and hasattr(step, "alpha")):
-            raise TypeError(
-                f"step={step!r} does not move anything: use 'normalised', 'plain' or an object of "
-                "boostbp.learning.steps, such as Normalised(alpha=0.2)."
-            )
-        return rule
-    if step not in rules:
-        raise ValueError(
-            f"step={step!r} is not known: use 'normalised', 'plain' or an object of boostbp.learning.steps."
-        )
-    checks.at_least("step_size", step_size, 0)
-    checks.at_least("momentum", momentum, 0)
-    if not (step_size > 0 and momentum < 1):
-        raise ValueError(f"step_size={step_size!r}, momentum={momentum!r}: give a size above 0, a momentum in [0, 1).")
-    return rules[step](step_size, momentum)
 
 
 def weights(sample_weight: Any, n_rows: int) -> Floats:

@@ -19,12 +19,12 @@ from boostbp.interop.bridge import state as states
 from boostbp.interop.bridge.gathered import Gathered, LastFit, Momentum, Moved, Rows, check_known
 from boostbp.interop.bridge.passes import Trees, as_input, as_targets, as_tensor, drawn_seed, has_tangent
 from boostbp.interop.bridge.refits import Refits, start_in
-from boostbp.learning import losses
+from boostbp.learning import losses, steps
 from boostbp.learning.layers import Layer
 from boostbp.learning.layers.rounds import rate_of
 from boostbp.learning.losses import Loss
 from boostbp.learning.starts import STARTS
-from boostbp.learning.steps import Step, is_constant
+from boostbp.learning.steps import Step, is_constant, moved
 from boostbp.single import layer_settings
 from boostbp.trees import threads
 
@@ -136,7 +136,7 @@ class GBDTModule(nn.Module):
             base_lambda=base_lambda, leaves=leaves, multi_strategy=multi_strategy, random_state=seed,
             backend_params=backend_params,
         )  # fmt: skip
-        self.start, self.reduction, self.rule = start, reduction, arguments.rule_of(step, step_size, momentum)
+        self.start, self.reduction, self.rule = start, reduction, steps.load(step, step_size, momentum)
         self.n_threads = threads.count(n_jobs)
         self.layer: Layer | None = None
         self.baseline: Floats = np.zeros(out_features)
@@ -214,7 +214,7 @@ class GBDTModule(nn.Module):
         rows = self._rows()
         weight = in_rows(arguments.weights(sample_weight, len(rows.X)))
         m = np.zeros_like(rows.h) if self._momentum is None else self._momentum.of(rows)
-        target, m = self.rule.move(rows.h, m, rows.g, weight)
+        target, m = moved(self.rule, rows.h, m, rows.g, weight)
         if pace != 1.0:
             target = rows.h + pace * (target - rows.h)
         stuck = (rows.g.any(axis=0) | (self._last.n_rows == 0)) & is_constant(rows.h) & is_constant(target)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.learning.ensemble.heads import Head
-from boostbp.learning.losses import Loss, SquaredError, task_of
+from boostbp.learning.losses import Loss, traits_of
 from boostbp.learning.network import Network
 
 __all__ = [
@@ -57,7 +57,7 @@ class Option:
 
 def half_weight_t_of(loss: Loss) -> float:
     """Standard errors of the gain at which networks have half a say in the sum."""
-    return HALF_WEIGHT_T if task_of(loss) == "classification" else 0.0
+    return HALF_WEIGHT_T if traits_of(loss).task == "classification" else 0.0
 
 
 def shrink_weight(t: float, half_at: float) -> float:
@@ -68,11 +68,11 @@ def shrink_weight(t: float, half_at: float) -> float:
 def t_statistic(raw: Floats, target: Floats, baseline: Floats, weight: Floats, loss: Loss) -> float:
     """Slope of a target on a raw output, (rows, outputs), both from the baseline on, in its standard errors.
 
-    Infinite for losses other than the squared error, of whose targets nothing is known, and for the baseline itself.
+    Infinite for losses that are no squared residuals, of whose targets nothing is known, and for the baseline itself.
     """
     u, y = raw - baseline, target - baseline
     size = float(weight @ np.square(u).sum(1))
-    if not isinstance(loss, SquaredError) or not size > 0:
+    if not traits_of(loss).least_squares or not size > 0:
         return np.inf
     slope = float(weight @ (u * y).sum(1)) / size
     pull = weight * (u * (y - slope * u)).sum(1)
@@ -87,7 +87,7 @@ def smooth_labels(target: Floats, weight: Floats, loss: Loss) -> Floats:
     lose without limit where it errs. The idea is Platt's (1999), with all held-out rows in place of those of a class,
     and a quarter of his row: models that tell few rows apart may well be right.
     """
-    if not getattr(loss, "soft_labels", False):
+    if not traits_of(loss).soft_labels:
         return target
     other = SMOOTHING / (np.count_nonzero(weight) + 2.0)
     if target.shape[1] == 1:

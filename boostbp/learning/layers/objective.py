@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.learning.losses import Loss, own_losses
+from boostbp.learning.losses import Loss, own_losses, traits_of
 
 __all__ = ["BoostTo", "Objective", "SquaredTo"]
 
@@ -97,13 +97,13 @@ class BoostTo:
 
     @property
     def separable(self) -> bool:
-        """Whether the outputs can be boosted one by one: a single one, or a loss with ``separable = True``."""
-        return self.n_outputs == 1 or bool(getattr(self.loss, "separable", False))
+        """Whether the outputs can be boosted one by one: a single one, or a loss that is a sum over outputs."""
+        return self.n_outputs == 1 or traits_of(self.loss).separable
 
     @property
     def curved(self) -> bool:
-        """Whether the loss says so, by ``curved = True``."""
-        return bool(getattr(self.loss, "curved", False))
+        """Whether the loss says that its hessian varies."""
+        return traits_of(self.loss).curved
 
     def derivatives(self, fit: Floats) -> tuple[float, Floats, Floats]:
         """Weighted sum of the loss, its gradient and hessian."""

@@ -22,60 +22,35 @@ their trees fit the plain negative gradient.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.learning.losses.likelihoods import Logistic, Poisson, Softmax
-from boostbp.learning.losses.residuals import AbsoluteError, Huber, Quantile, SquaredError
-from boostbp.learning.losses.targets import Task
-
-__all__ = [
-    "AbsoluteError",
-    "Huber",
-    "Logistic",
-    "Loss",
-    "Poisson",
-    "Quantile",
-    "Softmax",
-    "SquaredError",
-    "load",
-    "task_of",
-]
+__all__ = ["LEAST_HESSIAN", "LinkName", "Loss", "Task", "Traits", "refuse", "traits_of"]
 
 Floats = NDArray[np.float64]
+Task = Literal["classification", "regression"]
+LinkName = Literal["identity", "log", "logit", "softmax"]
+LEAST_HESSIAN = 1e-6
 
 
 class Loss(Protocol):
     """What training needs to know of a loss: these, or an object of the user's own.
 
-    A loss that is a sum over outputs may say so by an attribute ``separable = True``: its outputs are
-    then boosted side by side. Without it they are boosted together, round by round. One whose hessian varies
-    may say ``curved = True``: the ridge regression under its layer then minimises the loss itself, where one
-    Newton step from a constant would go too far.
-
-    A loss says what it is for by an attribute ``task``, "regression" or "classification": an estimator of the other
-    kind refuses it. One without it is taken by both, as a loss of what the estimator predicts; a regressor refuses
-    metrics of classes whatever its loss says. These may be said, too:
-
-    ``default_metric``
-        Name of the metric of evaluation sets where ``eval_metric`` is None. Without it that is the mean of a loss that
-        is `scale_free`, the log-loss of a classifier, and has to be given for any other.
-    ``robust``
-        True: a few rows far off hardly bend the fit. A target that may be scaled then is so by median and quartiles.
-    ``soft_labels``
-        True: `value` takes probabilities of classes in the place of 0 and 1. Held-out labels are then smoothed where
-        candidates for a model are weighed.
+    What else may be said of a loss, by attributes of the names in `Traits`, has a default there: its task, its other
+    names, its default metric, whether its outputs can be boosted side by side, and so on.
 
     Value and derivatives are apart, because an evaluation needs no derivative. Each round of a curved loss needs
     all: where there is a method ``derivatives(h, y) -> (value, gradient, hessian)``, it is asked for them at once.
+    A method ``inverse_link(prediction) -> h`` lets the mean of a loss be the metric of predictions.
 
     Shapes are those above, also of a single output: LightGBM and XGBoost take a gradient of (rows,), which is
     ``gradient[:, None]`` here. Other shapes are refused, and so is a loss that writes into `h` or `y`.
 
-    >>> loss = load("log_loss", n_outputs=1)
+    >>> from boostbp.learning import losses
+    >>> loss = losses.load("log_loss", n_outputs=1)
     >>> y = np.array([[0.0], [1.0], [1.0]])
     >>> loss.check(y)
     >>> h = np.tile(loss.baseline(y, np.ones(3)), (3, 1))
@@ -120,74 +95,82 @@ class Loss(Protocol):
         ...
 
 
-_BY_NAME: dict[str, Callable[[], Loss]] = {
-    **dict.fromkeys(
-        ("squared_error", "l2", "mse", "mean_squared_error", "regression", "reg:squarederror"), SquaredError
-    ),
-    **dict.fromkeys(
-        ("absolute_error", "l1", "mae", "mean_absolute_error", "regression_l1", "reg:absoluteerror"), AbsoluteError
-    ),
-    "huber": Huber,
-    **dict.fromkeys(("quantile", "reg:quantileerror"), Quantile),
-    **dict.fromkeys(("poisson", "count:poisson"), Poisson),
-    **dict.fromkeys(("logistic", "binary", "binary:logistic"), Logistic),
-    **dict.fromkeys(("softmax", "multiclass", "multi:softprob", "multi:softmax"), Softmax),
-}
-_TASKS = (None, "regression", "classification")  # None: it does not say
-_MEMBERS = ("name", "scale_free", "value", "gradient", "hessian", "link", "baseline", "check")
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a loss says about itself by attributes, and what is taken for true where it says nothing.
+
+    Attributes
+    ----------
+    task : {"regression", "classification", None}
+        What it is for: an estimator of the other kind refuses it. None: both take it, as a loss of what they predict;
+        a regressor refuses metrics of classes whatever its loss says.
+    aliases : tuple of str
+        What else it is called, by LightGBM, XGBoost or scikit-learn. Two losses may share an alias if no number of
+        outputs suits both.
+    link_name : {"identity", "log", "logit", "softmax", None}
+        What `link` undoes. The labels of a classifier are read from the raw output itself if it is log-odds, by a logit
+        or softmax link, and the probability of the other one of two classes is ``link(-h)``: nothing is rounded away.
+    min_outputs, max_outputs : int, int or None
+        Columns of the targets that it takes; None: any number.
+    default_metric : str or None
+        Name of the metric of evaluation sets where ``eval_metric`` is None. None: the log-loss of a classifier, and
+        the mean of the loss itself of a regressor. That needs predictions to tell the raw output: by the identity, if
+        the loss is `scale_free`, or by a method ``inverse_link(prediction) -> h``.
+    homogeneous : bool
+        ``value(a h, a y) = a value(h, y)`` for a > 0: its mean is then told in units of the target, and not in
+        those of the standardised target that training sees.
+    separable : bool
+        It is a sum over outputs, which are then boosted side by side. Otherwise they are boosted together, round by
+        round.
+    curved : bool
+        Its hessian varies: the ridge regression under its layer then minimises the loss itself, where one Newton step
+        from a constant would go too far, and rounds that raise the loss are shortened.
+    robust : bool
+        A few rows far off hardly bend the fit. A target that may be scaled then is so by median and quartiles.
+    least_squares : bool
+        It is half the squared residual. The slope of held-out targets on the model then has a standard error, by which
+        models are shrunk that hardly follow them.
+    soft_labels : bool
+        `value` takes probabilities of classes in the place of 0 and 1. Held-out labels are then smoothed where
+        candidates for a model are compared.
+    """
+
+    task: Task | None = None
+    aliases: tuple[str, ...] = ()
+    link_name: LinkName | None = None
+    min_outputs: int = 1
+    max_outputs: int | None = None
+    default_metric: str | None = None
+    homogeneous: bool = False
+    separable: bool = False
+    curved: bool = False
+    robust: bool = False
+    least_squares: bool = False
+    soft_labels: bool = False
+
+    def takes(self, n_outputs: int) -> bool:
+        """Whether targets may have so many columns."""
+        return self.min_outputs <= n_outputs and (self.max_outputs is None or n_outputs <= self.max_outputs)
 
 
-def load(loss: str | Loss, *, n_outputs: int) -> Loss:
-    """Loss by name, or the user's own object if it has all that a `Loss` needs.
+_TRAITS = tuple(field.name for field in fields(Traits))
+
+
+def traits_of(loss: Loss | type[Any]) -> Traits:
+    """Return what a loss, or the class of one, says about itself."""
+    return Traits(**{name: getattr(loss, name) for name in _TRAITS if hasattr(loss, name)})
+
+
+def refuse(y: Floats, wrong: NDArray[np.bool_], cure: str) -> None:
+    """Raise ValueError if any target is wrong.
 
     Parameters
     ----------
-    loss : str or Loss
-        A name of scikit-learn, LightGBM or XGBoost. ``"log_loss"`` is `Logistic` for one output
-        and `Softmax` for several.
-    n_outputs : int
-        Columns of the target.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or is that of a classification loss for another number of outputs; if the object is for
-        no known task.
-    TypeError
-        If the object lacks a member of `Loss`.
+    y : (rows, outputs) float64
+    wrong : (rows, outputs) bool
+    cure : str
+        What the loss takes and what to do; follows the first wrong value and its place.
     """
-    if isinstance(loss, str):
-        return _by_name(loss, n_outputs)
-    if isinstance(loss, type):
-        raise TypeError(f"loss={loss.__name__} is a class: pass an object of it, {loss.__name__}().")
-    if str(getattr(loss, "__module__", "")).startswith("torch."):
-        raise TypeError(
-            f"loss={loss!r} is a loss of torch, which knows no hessian of each row: give a name or an object like "
-            "boostbp.learning.losses.Loss, or train by it in a loop of your own (boostbp.interop.torch_bridge)."
-        )
-    missing = [member for member in _MEMBERS if not hasattr(loss, member)]
-    if missing:
-        raise TypeError(f"loss={loss!r} lacks {', '.join(missing)}: add them (see boostbp.learning.losses.Loss).")
-    if task_of(loss) not in _TASKS:
-        raise ValueError(f"loss={loss!r} has task={task_of(loss)!r}: let it be 'regression' or 'classification'.")
-    return loss
-
-
-def task_of(loss: Loss) -> Task | None:
-    """What a loss says that it is for; None if it is the user's own and does not say."""
-    return getattr(loss, "task", None)
-
-
-def _by_name(name: str, n_outputs: int) -> Loss:
-    if name == "log_loss":
-        return Logistic() if n_outputs == 1 else Softmax()
-    if name not in _BY_NAME:
-        raise ValueError(
-            f"loss={name!r} is unknown: use one of {', '.join(['log_loss', *_BY_NAME])}, or an own object."
-        )
-    loss = _BY_NAME[name]()
-    if isinstance(loss, Logistic) and n_outputs != 1:
-        raise ValueError(f"loss={name!r} takes 1 output, y has {n_outputs}: use loss='log_loss'.")
-    if isinstance(loss, Softmax) and n_outputs < 2:
-        raise ValueError(f"loss={name!r} takes 2 outputs or more, y has {n_outputs}: use loss='log_loss'.")
-    return loss
+    if wrong.any():
+        row, output = np.argwhere(wrong)[0]
+        raise ValueError(f"y={y[row, output]:g} in row {row}, output {output}: {cure}")

@@ -10,17 +10,16 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from boostbp.learning.losses import location
-from boostbp.learning.losses.targets import Task, refuse
+from boostbp.learning.losses.base import LEAST_HESSIAN, LinkName, Task, refuse
+from boostbp.learning.losses.log_link import LogLink
 
 __all__ = ["Logistic", "Poisson", "Softmax"]
 
 Floats = NDArray[np.float64]
 
-_LEAST_HESSIAN = 1e-6
-
 
 @dataclass(frozen=True, slots=True)
-class Poisson:
+class Poisson(LogLink):
     """``exp(h) - y h``, for counts and rates ``y >= 0``; baseline: log of the weighted mean.
 
     Above ``h = 50`` the exponential goes on as its tangent, in the value, and `link` stays at
@@ -36,11 +35,9 @@ class Poisson:
 
     max_delta_step: float = 0.7
     name: ClassVar[str] = "poisson"
-    task: ClassVar[Task] = "regression"
+    aliases: ClassVar[tuple[str, ...]] = ("count:poisson",)
     default_metric: ClassVar[str] = "poisson"
-    scale_free: ClassVar[bool] = False
-    curved: ClassVar[bool] = True
-    separable: ClassVar[bool] = True
+    lowest: ClassVar[float] = -np.inf  # nothing overflows there
     highest: ClassVar[float] = 50.0
 
     def __post_init__(self) -> None:
@@ -61,15 +58,7 @@ class Poisson:
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
         """Predicted mean, enlarged by `max_delta_step`."""
-        return np.maximum(self.link(h) * np.exp(self.max_delta_step), _LEAST_HESSIAN)
-
-    def link(self, h: Floats) -> Floats:
-        """Exponential."""
-        return np.exp(np.minimum(h, self.highest))
-
-    def baseline(self, y: Floats, weight: Floats) -> Floats:
-        """Log of the weighted mean; ``log(1e-6)`` for an output that is always 0."""
-        return location.log_mean(y, weight)
+        return np.maximum(self.link(h) * np.exp(self.max_delta_step), LEAST_HESSIAN)
 
     def check(self, y: Floats) -> None:
         """Refuse negative targets, and those that ``exp(50)`` does not reach."""
@@ -88,7 +77,10 @@ class Logistic:
     """``log(1 + exp(h)) - y h`` for ``y`` 0 or 1; baseline: weighted log-odds, +-13.8 if one class is absent."""
 
     name: ClassVar[str] = "logistic"
+    aliases: ClassVar[tuple[str, ...]] = ("log_loss", "binary", "binary:logistic")
     task: ClassVar[Task] = "classification"
+    link_name: ClassVar[LinkName] = "logit"
+    max_outputs: ClassVar[int] = 1
     default_metric: ClassVar[str] = "logloss"
     soft_labels: ClassVar[bool] = True
     scale_free: ClassVar[bool] = False
@@ -129,7 +121,7 @@ class Logistic:
 
     @staticmethod
     def _hessian(one: Floats, zero: Floats) -> Floats:
-        return np.maximum(one * zero, _LEAST_HESSIAN)
+        return np.maximum(one * zero, LEAST_HESSIAN)
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Weighted log-odds."""
@@ -161,7 +153,10 @@ class Softmax:
     """
 
     name: ClassVar[str] = "softmax"
+    aliases: ClassVar[tuple[str, ...]] = ("log_loss", "multiclass", "multi:softprob", "multi:softmax")
     task: ClassVar[Task] = "classification"
+    link_name: ClassVar[LinkName] = "softmax"
+    min_outputs: ClassVar[int] = 2
     default_metric: ClassVar[str] = "logloss"
     soft_labels: ClassVar[bool] = True
     scale_free: ClassVar[bool] = False
@@ -199,7 +194,7 @@ class Softmax:
     @staticmethod
     def _hessian(p: Floats) -> Floats:
         n_classes = p.shape[1]
-        return np.maximum(n_classes / (n_classes - 1) * p * (1.0 - p), _LEAST_HESSIAN)
+        return np.maximum(n_classes / (n_classes - 1) * p * (1.0 - p), LEAST_HESSIAN)
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Log of the weighted class shares; ``log(1e-6)`` for a class that is absent."""

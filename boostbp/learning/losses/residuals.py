@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.learning.losses import location
-from boostbp.learning.losses.targets import Task, refuse
+from boostbp.learning.losses.base import LinkName, Task, refuse
 
 __all__ = ["AbsoluteError", "Huber", "Quantile", "SquaredError"]
 
@@ -21,6 +21,7 @@ class _Regression:
     """What the losses of a residual ``h - y`` share."""
 
     task: ClassVar[Task] = "regression"
+    link_name: ClassVar[LinkName] = "identity"
     scale_free: ClassVar[bool] = True
     separable: ClassVar[bool] = True
 
@@ -42,7 +43,9 @@ class SquaredError(_Regression):
     """``(h - y)^2 / 2``; baseline: weighted mean."""
 
     name: ClassVar[str] = "squared_error"
+    aliases: ClassVar[tuple[str, ...]] = ("l2", "mse", "mean_squared_error", "regression", "reg:squarederror")
     default_metric: ClassVar[str] = "rmse"
+    least_squares: ClassVar[bool] = True
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Half the squared residual."""
@@ -62,8 +65,10 @@ class AbsoluteError(_Regression):
     """``|h - y|``, gradient 0 where they are equal; baseline: weighted median."""
 
     name: ClassVar[str] = "absolute_error"
+    aliases: ClassVar[tuple[str, ...]] = ("l1", "mae", "mean_absolute_error", "regression_l1", "reg:absoluteerror")
     default_metric: ClassVar[str] = "mae"
     robust: ClassVar[bool] = True
+    homogeneous: ClassVar[bool] = True
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Size of the residual."""
@@ -92,7 +97,6 @@ class Huber(_Regression):
 
     delta: float = 1.0
     name: ClassVar[str] = "huber"
-    default_metric: ClassVar[str] = "huber"
     robust: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -127,8 +131,9 @@ class Quantile(_Regression):
 
     alpha: float = 0.5
     name: ClassVar[str] = "quantile"
-    default_metric: ClassVar[str] = "quantile"
+    aliases: ClassVar[tuple[str, ...]] = ("reg:quantileerror",)
     robust: ClassVar[bool] = True
+    homogeneous: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse a level outside (0, 1)."""

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import cautions
-from boostbp.learning import losses
-from boostbp.learning.losses import Loss
+from boostbp.learning.losses import LOSSES, Loss, traits_of
 from boostbp.learning.metrics import class_scores, scores
 from boostbp.learning.metrics.own_metrics import adapt, is_maximised, name_of
 
@@ -99,7 +99,6 @@ _REGRESSION = {
     **_called("poisson-nloglik", False, scores.poisson_nloglik),
     **_called("gamma gamma-nloglik", False, scores.gamma),
     **_called("gamma_deviance gamma-deviance", False, scores.gamma_deviance),
-    **_called("tweedie", False, partial(scores.tweedie, 1.5)),
 }
 _CLASSES = {
     **_called(
@@ -114,10 +113,6 @@ _CLASSES = {
     **_called("auc_mu", True, class_scores.auc_mu),
     **_called("aucpr", True, class_scores.aucpr),
     **_called("average_precision", True, class_scores.average_precision),
-}
-_OF_LOSS: dict[str, type[losses.Huber] | type[losses.Quantile]] = {  # delta and alpha come from the loss
-    "huber": losses.Huber,
-    "quantile": losses.Quantile,
 }
 _AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
     "tweedie-nloglik": (scores.tweedie, lambda power: 1 < power < 2, "rho, 1 < rho < 2"),
@@ -146,7 +141,8 @@ def load(
         maximised, as in scikit-learn, any other minimised: give a tuple to say otherwise, and where the words of
         the name say otherwise (``accuracy``, ``brier_score``).
     loss : Loss
-        What the network is trained by. ``"quantile"`` takes its `alpha`, ``"huber"`` its `delta` and its units.
+        What the network is trained by. A metric of its name takes its parameters: ``"quantile"`` its `alpha`,
+        ``"tweedie"`` its `power`, ``"huber"`` its `delta` and its units.
     classes : bool or None
         Whether classes are predicted, and not numbers; None: as the loss says.
     scale : (outputs,) or float
@@ -161,7 +157,7 @@ def load(
         If `metric` is none of these.
     """
     if classes is None:
-        classes = losses.task_of(loss) == "classification"
+        classes = traits_of(loss).task == "classification"
     if metric is None:
         return default_metric(loss, classes=classes, scale=scale)
     if isinstance(metric, Metric):
@@ -182,31 +178,43 @@ def load(
 
 
 def default_metric(loss: Loss, *, classes: bool = False, scale: Floats | float = 1.0) -> Metric:
-    """Return the metric that the loss names, which is the mean of the loss itself; its root for squared error.
-
-    Huber's loss and one's own are those of targets divided by their standard deviation, as training sees them; others
-    are in units of the target.
+    """Return the metric that the loss names, or the mean of the loss itself.
 
     Raises
     ------
     ValueError
-        For the user's own loss of numbers with a link, which predictions do not undo, if it names none.
+        For the user's own loss of numbers with a link that nothing undoes, if it names none.
     """
-    name = getattr(loss, "default_metric", "logloss" if classes else None)
+    traits = traits_of(loss)
+    name = traits.default_metric or ("logloss" if classes else None)
     if name is not None:
-        return _by_name(name, loss, classes or losses.task_of(loss) == "classification", scale)
-    if loss.scale_free:
-        return Metric(loss.name, False, partial(scores.mean_value, loss, scale))
+        return _by_name(name, loss, classes or traits.task == "classification", scale)
+    if _told_by_predictions(loss):
+        return _mean_of(loss, scale)
     raise ValueError(
         f"eval_metric=None: loss={loss.name!r} has no metric of its own. Pass a name or a function, or let "
-        "the loss name one by an attribute default_metric."
+        "the loss name one by an attribute default_metric, or undo its link by a method inverse_link."
     )
 
 
+def _told_by_predictions(loss: Loss | type[Any]) -> bool:
+    """Whether predictions tell the raw output, and with it the loss."""
+    return bool(loss.scale_free) or hasattr(loss, "inverse_link")
+
+
+def _mean_of(loss: Loss, scale: Floats | float) -> Metric:
+    """Mean of a loss, in units of the target where the loss has such; otherwise of targets as training sees them."""
+    return Metric(loss.name, False, partial(scores.mean_value, loss, 1.0 if traits_of(loss).homogeneous else scale))
+
+
+def _of_losses() -> list[str]:
+    """Names of the losses whose metric is their own mean."""
+    return [name for name, loss in LOSSES.items() if not traits_of(loss).default_metric and _told_by_predictions(loss)]
+
+
 def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Metric:
-    if name in _OF_LOSS:
-        own, units = (loss, scale) if isinstance(loss, _OF_LOSS[name]) else (_OF_LOSS[name](), 1.0)
-        return Metric(name, False, partial(scores.mean_value, own, 1.0 if name == "quantile" else units))
+    if name in _of_losses():
+        return _mean_of(loss, scale) if isinstance(loss, LOSSES[name]) else _mean_of(LOSSES[name](), 1.0)
     if name in _REGRESSION:
         return Metric(name, *_REGRESSION[name])
     stem, at, parameter = name.partition("@")
@@ -214,7 +222,7 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
         names = ", ".join(
             [
                 *_REGRESSION,
-                *_OF_LOSS,
+                *_of_losses(),
                 *_CLASSES,
                 *(f"{stem}@{says.partition(',')[0]}" for stem, (*_, says) in _AT.items()),
             ]
@@ -231,7 +239,7 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
 def _at(name: str, stem: str, parameter: str, loss: Loss) -> Metric:
     """Metric whose name holds a number, as in XGBoost."""
     function, is_valid, says = _AT[stem]
-    if stem == "error" and isinstance(loss, losses.Softmax):
+    if stem == "error" and not traits_of(loss).takes(1):  # two classes are one column
         raise ValueError(f"eval_metric={name!r} is for two classes: use 'multi_error', or 'multi_error@2'.")
     try:
         number = float(parameter)

@@ -70,8 +70,15 @@ def rmsle(prediction: Floats, y: Floats, weight: Floats) -> float:
 
 
 def mean_value(loss: Loss, scale: Floats | float, prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Mean of a loss whose link is the identity, of predictions and targets divided by `scale`, (outputs,)."""
-    return float(np.average(loss.value(prediction / scale, y / scale), weights=weight) / y.shape[1])
+    """Mean of a loss over rows and outputs, of predictions and targets divided by `scale`, (outputs,).
+
+    Predictions are the raw output of a loss without `inverse_link`.
+    """
+    h = prediction / scale
+    inverse_link = getattr(loss, "inverse_link", None)
+    if inverse_link is not None:
+        h = inverse_link(h)
+    return float(np.average(loss.value(h, y / scale), weights=weight) / y.shape[1])
 
 
 def fair(prediction: Floats, y: Floats, weight: Floats) -> float:

@@ -97,7 +97,7 @@ def test_repr_says_what_there_is():
         ({"momentum": None}, "momentum=None"),
         ({"momentum": 1.0}, "momentum=1.0"),
         ({"step": 3}, "step=3"),
-        ({"step": Normalised}, "step=<class"),
+        ({"step": Normalised}, "step=Normalised is a class: .* Normalised()"),
         ({"categorical": 3}, "categorical=3"),
         ({"categorical": ("a",)}, "categorical=.'a'"),
         ({"categorical": (1.0,)}, "categorical=.1.0"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers import kind_of_target
 from scipy.stats import norm
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
@@ -17,15 +18,6 @@ rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3))
 Y = np.stack([X[:, 0] * X[:, 1], X[:, 2], X[:, 0]], axis=1)
 FAST = {"n_estimators": 2, "epochs": 1, "min_samples_leaf": 5, "deep": True, "early_stopping": False, "random_state": 0}
-BUILT_IN = [
-    losses.SquaredError(),
-    losses.AbsoluteError(),
-    losses.Huber(),
-    losses.Quantile(),
-    losses.Poisson(),
-    losses.Logistic(),
-    losses.Softmax(),
-]
 IN_ROWS = r", not \(60, 1\), which is \(rows, outputs\): "
 
 
@@ -228,14 +220,12 @@ def test_what_has_the_shape_may_be_no_float64():
     np.testing.assert_array_equal(fit(matrices).predict(X), fit(Own()).predict(X))
 
 
-@pytest.mark.parametrize("loss", BUILT_IN, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("loss", [loss() for loss in losses.LOSSES.values()], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("n_rows", [1, 2, 60])
 def test_built_in_losses_are_as_promised(loss, n_rows):
-    y, weight = np.abs(Y[:n_rows]), np.ones(n_rows)
-    if isinstance(loss, losses.Logistic):
-        y = (y[:, :1] > 0.3).astype(float)
-    elif isinstance(loss, losses.Softmax):
-        y = np.eye(3)[y.argmax(axis=1)]
+    y, weight = np.abs(Y[:n_rows, : losses.traits_of(loss).max_outputs]), np.ones(n_rows)
+    if kind_of_target(loss) == "classes":
+        y = (y == y.max(axis=1)[:, None]).astype(float) if y.shape[1] > 1 else (y > 0.3).astype(float)
     for start in (own_losses.baseline(loss, y, weight), np.zeros(y.shape[1])):
         own_losses.check(loss, start, y)
 
