@@ -12,7 +12,6 @@ from benchmarks.timing import alternate, ratio
 from boostbp import backends
 from boostbp.backends.base import Growth, Table
 from boostbp.learning import layers
-from boostbp.learning.layers.kept import Kept
 from boostbp.learning.layers.sketch import Sketch
 from boostbp.learning.replay import Replay
 from boostbp.learning.sampling import Sampled
@@ -21,27 +20,14 @@ __all__ = ["kept", "sampled", "shared"]
 
 
 def kept(case: Case, backend: str, *, repeats: int) -> dict[str, Any]:
-    """An epoch on kept structures, as a share of one that grows them, one core.
-
-    Of a first layer, whose input stays; and of a layer above it, whose leaves are fitted in full on a new input.
-    """
+    """A fit of a layer on kept structures, as a share of one that grows them, one core."""
     X, Y = data(case)
     inputs, goal = bound(case, X, backend), objective(Y)
     first = layers.fit(inputs, goal)
-    held = Kept(inputs, first, 1)
     replay = Replay.of(first.layer.forest, shared=False, vector_leaf=False, seed=0)
     again = layers.BoundInput(replay, Table(X), inputs.settings, np.ones(case.rows))
-    works = {
-        "full": lambda: layers.fit(inputs, goal),
-        "first layer": lambda: held.fit(inputs, goal, 1),
-        "deeper layer": lambda: layers.fit(again, goal),
-        "factors": lambda: Kept(inputs, first, 1),
-    }
-    times = alternate(works, repeats)
-    return {f"{name}: share of full": ratio(times[name], times["full"]) for name in works if name != "full"} | {
-        "full seconds": float(np.median(times["full"])),
-        "megabytes of factors": held.factors.nbytes / 1e6,
-    }
+    times = alternate({"full": lambda: layers.fit(inputs, goal), "kept": lambda: layers.fit(again, goal)}, repeats)
+    return {"share of full": ratio(times["kept"], times["full"]), "full seconds": float(np.median(times["full"]))}
 
 
 def shared(case: Case, backend: str, *, repeats: int) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from boostbp.backends.base import Backend, Table
 from boostbp.learning import layers
 from boostbp.learning.history import Epoch
 from boostbp.learning.layers import BoostTo, BoundInput, Objective, SquaredTo
-from boostbp.learning.layers.kept import Kept
 from boostbp.learning.losses import Loss, own_losses
 from boostbp.learning.network import Network, seen
 from boostbp.learning.probe import evenly, explained
@@ -62,7 +61,6 @@ class Run:
         self.losses: list[float] = []  # of training, by epoch
         self.T: list[layers.Fit] = []
         self.before: list[layers.Fit] = []
-        self.kept: Kept | None = None  # T_0 between two epochs that grow its trees
         self.drift: tuple[float, ...] = ()
         self.r2: tuple[float, ...] = ()
 
@@ -230,15 +228,7 @@ class Run:
         else:
             objective = SquaredTo(target - self.baseline if last else target, self.weight)
         seed = int(self.rng.integers(2**30))
-        keep = keep or self._keeps(i)
-        if i == 0 and not keep:
-            self.kept = None
-        elif i == 0 and isinstance(objective, SquaredTo) and Kept.allows(self._bind(0, h)):
-            # the input of T_0 is constant: with kept structures only the target differs
-            self.kept = self.kept or Kept(self._bind(0, h), self.before[0], settings.n_threads)
-            if self.kept.fits:
-                return self.kept.fit(self._bind(0, h), objective, settings.n_threads)
-        bound = self._bind_kept(i, h, seed) if keep else self._bind(i, h)
+        bound = self._bind_kept(i, h, seed) if keep or self._keeps(i) else self._bind(i, h)
         return layers.fit(bound, objective, n_threads=settings.n_threads, seed=seed)
 
     def _keeps(self, i: int) -> bool:

@@ -65,7 +65,7 @@ def test_growth_is_the_slope_of_the_logarithms():
 def test_suites_of_cheaper_modes_run(tiny, backend):
     found = suites.main(["kept", "shared", "sampled", "--backend", backend, "--case", "small", "--repeats", "1"])
     kept, shared, sampled = found["results"]
-    assert kept["megabytes of factors"] > 0
+    assert kept["share of full"] > 0
     assert set(shared["training MSE"]) >= {"each", "projection 1", "singular 1", "outputs 1"}
     assert set(sampled["MSE on fresh rows"]) == {"all", "uniform", "gradient"}
 
