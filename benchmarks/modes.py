@@ -27,8 +27,7 @@ MODES: dict[str, dict[str, Any]] = {
     "xgboost": {"backend": "xgboost"},
     "xgboost, vector leaves": {"backend": "xgboost", **SHARED},
     "xgboost, singular 4": {"backend": "xgboost", **SHARED, "sketch": ("singular", 4)},
-    "structures on a third, uniform": {"structure_samples": 1 / 3},
-    "structures on a third, by gradient": {"structure_samples": 1 / 3, "structure_sampling": "gradient"},
+    "structures on a third": {"structure_samples": 1 / 3},
     "shared and kept": {**SHARED, "structure_epochs": 4},
     "shared, kept and on a third": {**SHARED, "structure_epochs": 4, "structure_samples": 1 / 3},
 }

@@ -212,7 +212,7 @@ class GBDTNNRegressor(_Regressor):
         As in `BoostBPRegressor`. Parameters per layer count the neural layers, which do not look at
         theirs. `checkpoint`, `warm_start`, `structure_epochs`, `structure_samples` and `moves` are refused, as
         there is nothing of theirs here. There are no single layers beside a mixture, and held-out rows stay held out:
-        `deep`, `refit`, `refit_order`, `structure_sampling` and `output` are not looked at.
+        `deep`, `refit`, `refit_order` and `output` are not looked at.
 
     Attributes
     ----------

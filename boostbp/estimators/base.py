@@ -81,7 +81,6 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         moves: int = 1,
         structure_epochs: int | str = "auto",
         structure_samples: int | float | None = None,
-        structure_sampling: str = "uniform",
         best_rounds: bool = True,
         eval_metric: Any = None,
         early_stopping: bool | str = "auto",
@@ -131,7 +130,6 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.moves = moves
         self.structure_epochs = structure_epochs
         self.structure_samples = structure_samples
-        self.structure_sampling = structure_sampling
         self.best_rounds = best_rounds
         self.eval_metric = eval_metric
         self.early_stopping = early_stopping

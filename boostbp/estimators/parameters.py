@@ -34,7 +34,6 @@ DEFAULTS: dict[str, tuple[Any, Any]] = {
     "max_leaves": (None, None),
 }
 OF_ALL: dict[str, tuple[Any, ...]] = {
-    "structure_sampling": ("uniform", "gradient"),
     "start": tuple(STARTS),
     "step": ("normalised", "plain"),
     "refit_order": ("upward", "downward"),
@@ -105,7 +104,6 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         moves=_moves(estimator),
         structure_epochs=_structure_epochs(estimator),
         structure_samples=_samples(estimator, n_rows),
-        structure_sampling=estimator.structure_sampling,
         best_rounds=estimator.best_rounds,
         n_iter_no_change=estimator.n_iter_no_change if estimator.early_stopping else None,
         tol=estimator.tol,

@@ -116,10 +116,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Epochs for which tree structures are kept while their leaves are fitted again; 1: grown every epoch.
         "auto": 4, or 1 with ``leaves="native"``.
     structure_samples : int, float or None
-        Rows (a number, or a share of them) that tree structures are grown on; leaves are fitted on all rows.
-        Not with ``leaves="native"``.
-    structure_sampling : {"uniform", "gradient"}
-        How these rows are drawn: once, uniformly; or for each layer fit, half of them those with the largest gradients.
+        Rows (a number, or a share of them) that tree structures are grown on, drawn once; leaves are fitted on all
+        rows. Not with ``leaves="native"``.
     best_rounds : bool
         Keep as many rounds of the output layer as the first evaluation set likes best.
     eval_metric : str, callable, tuple or None

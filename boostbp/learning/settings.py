@@ -50,9 +50,7 @@ class Settings:
     structure_epochs : int
         Epochs for which tree structures are kept, while leaves are fitted again every epoch; 1: grown every epoch.
     structure_samples : int or None
-        Grow tree structures on so many rows, and fit leaves on all; None: on all rows.
-    structure_sampling : {"uniform", "gradient"}
-        How these rows are drawn: once, or for each fit by the size of their gradients; see `Sampled`.
+        Grow tree structures on so many rows, drawn once, and fit leaves on all; None: on all rows.
     max_time : float or None
         Seconds after which no new epoch begins.
     n_threads : int
@@ -76,7 +74,6 @@ class Settings:
     moves: int = 1
     structure_epochs: int = 1
     structure_samples: int | None = None
-    structure_sampling: Literal["uniform", "gradient"] = "uniform"
     max_time: float | None = None
     n_threads: int = 1
     seed: int = 0

@@ -99,7 +99,7 @@ for params in (
     {"base": "additive"}, {"base": None}, {"output": "move"}, {"structure_epochs": 1, "epochs": 3},
     {"structure_epochs": 3, "epochs": 4, "standardize": False}, {"moves": 2}, {"start": "noise"},
     {"max_leaves": 300, "max_depth": -1, "min_samples_leaf": 1}, {"units": (3, 2)}, {"loss": "huber"},
-    {"structure_samples": 0.5, "structure_sampling": "gradient"}, {"extra_trees": False},
+    {"structure_samples": 0.5}, {"extra_trees": False},
 ):
     fit(dense, y, **params)
 fit(S, y)

@@ -84,15 +84,6 @@ class Rounds:
         self.parts.append(base)
         return base
 
-    def _grower(self) -> Grower:
-        """The bound grower, on the rows that it draws by the gradients of the first round."""
-        grower = self.bound.grower
-        draw = getattr(grower, "draw", None)
-        if draw is None:
-            return grower
-        drawn: Grower = draw(*self.objective.gradient(self.running.T, slice(0, self.objective.n_outputs)), self.seed)
-        return drawn
-
     def one_tree_per_output(self) -> None:
         """All rounds with one tree per output.
 
@@ -101,7 +92,7 @@ class Rounds:
         settled.
         """
         n_outputs, n_rounds = self.objective.n_outputs, self.bound.settings.n_estimators
-        grower = self._grower()
+        grower = self.bound.grower
         n_groups = forks_of(grower, n_outputs)
         if getattr(grower, "pure", False):
             least = 1 if len(self.bound.Z) > FEW_ROWS else TOGETHER
@@ -178,7 +169,7 @@ class Rounds:
         A smaller one would be a longer step than Newton's for some output.
         """
         settings, curved = self.bound.settings, self.objective.curved
-        grower = self._grower().fork(self.seed)
+        grower = self.bound.grower.fork(self.seed)
         rng = np.random.default_rng(self.seed)
         sketch = settings.sketch or (None if self.bound.vector_leaf else Sketch())
         if sketch is not None and sketch.columns > 1 and not self.bound.vector_leaf:
