@@ -78,7 +78,6 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         output: str = "boost",
         deep: str | bool = "auto",
         skip: bool = False,
-        moves: int = 1,
         structure_epochs: int | str = "auto",
         structure_samples: int | float | None = None,
         best_rounds: bool = True,
@@ -127,7 +126,6 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.output = output
         self.deep = deep
         self.skip = skip
-        self.moves = moves
         self.structure_epochs = structure_epochs
         self.structure_samples = structure_samples
         self.best_rounds = best_rounds

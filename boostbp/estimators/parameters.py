@@ -44,7 +44,6 @@ OF_ALL: dict[str, tuple[Any, ...]] = {
 COUNTS: dict[str, Callable[[str, Any], Any]] = {
     "epochs": partial(checks.whole, least=0),
     "structure_epochs": checks.or_else("auto", partial(checks.whole, least=1)),
-    "moves": partial(checks.whole, least=1, most=1000),
     "n_iter_no_change": checks.or_else(None, partial(checks.whole, least=1)),
 }
 MOST_UNITS = 2**16  # of a hidden layer: a slip of the keyboard is not a layer
@@ -101,7 +100,6 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         refit=bool(estimator.refit),
         deep=estimator.deep if estimator._fewest_hidden == 0 else True,  # a single layer must be able to stand in
         skip=bool(estimator.skip),
-        moves=_moves(estimator),
         structure_epochs=_structure_epochs(estimator),
         structure_samples=_samples(estimator, n_rows),
         best_rounds=estimator.best_rounds,
@@ -166,31 +164,15 @@ def _basis(estimator: Any, hidden: int) -> bases.Basis:
     return basis
 
 
-def _moves(estimator: Any) -> int:
-    if estimator.moves > 1 and (estimator.output, estimator.refit_order) != ("boost", "upward"):
-        raise ValueError(
-            f"moves={estimator.moves!r} is not supported with output={estimator.output!r} and "
-            f"refit_order={estimator.refit_order!r}: use output='boost' and refit_order='upward', or moves=1."
-        )
-    _not_native(estimator, "moves")
-    return int(estimator.moves)
-
-
 def _structure_epochs(estimator: Any) -> int:
     if estimator.structure_epochs == "auto":
         return 1 if estimator.leaves == "native" else STRUCTURE_EPOCHS
-    _not_native(estimator, "structure_epochs")
-    return int(estimator.structure_epochs)
-
-
-def _not_native(estimator: Any, name: str) -> None:
-    """Refuse to keep structures under the library's own leaves, which it fits as it grows."""
-    value = getattr(estimator, name)
-    if estimator.leaves == "native" and value > 1:
+    if estimator.leaves == "native" and estimator.structure_epochs > 1:
         raise ValueError(
-            f"{name}={value!r} is not supported with leaves='native': the library fits its leaves only to trees that "
-            f"it grows. Use leaves='refit', or {name}=1."
+            f"structure_epochs={estimator.structure_epochs!r} is not supported with leaves='native': the library fits "
+            "its leaves only to trees that it grows. Use leaves='refit', or structure_epochs=1."
         )
+    return int(estimator.structure_epochs)
 
 
 def _samples(estimator: Any, n_rows: int) -> int | None:

@@ -110,8 +110,6 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Needs an evaluation set, or rows to hold out. True: just the network, exactly as the parameters say.
     skip : bool
         Layers above the first see the features beside the hidden layer below them.
-    moves : int
-        Moves of the hidden variables in each epoch; before all but the last, the output layer is not fitted again.
     structure_epochs : int or "auto"
         Epochs for which tree structures are kept while their leaves are fitted again; 1: grown every epoch.
         "auto": 4, or 1 with ``leaves="native"``.

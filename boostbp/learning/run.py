@@ -102,8 +102,6 @@ class Run:
             self.losses.append(self._loss(self.h[-1]))
             return
         old = self.h
-        for _ in range(self.settings.moves - 1):
-            self._glide()
         self.before, self.T = self.T, list(self.T)
         targets = self._move()
         if self.settings.refit_order == "downward":
@@ -122,18 +120,6 @@ class Run:
         self.drift = tuple(_drift(old[i], self.h[i], self.weight) for i in range(1, self.L))
         self._backward()
         self.losses.append(self._loss(self.h[-1]))
-
-    def _glide(self) -> None:
-        """Move the hidden variables under an output layer that stays as it is; hidden layers keep their structures."""
-        self.before, top = self.T, self.T[-1]
-        targets = self._move()
-        self.h, self.T = [self.h[0]], []
-        for i in range(1, self.L):
-            self._append(i - 1, targets[i], keep=True)
-        output, trace = top.layer.forward(seen(self.h, skip=self.settings.skip), n_jobs=self.settings.n_threads)
-        self.T.append(top._replace(output=output, trace=trace))
-        self.h.append(output + self.baseline)
-        self._backward()
 
     def _loss(self, output: Floats) -> float:
         """Weighted mean training loss."""
@@ -212,13 +198,13 @@ class Run:
             raise ExplosionError
         return targets
 
-    def _append(self, i: int, target: Floats, *, keep: bool = False) -> None:
+    def _append(self, i: int, target: Floats) -> None:
         """Fit T_i on the h_i of now and go forward through it."""
-        fitted = self._fit(i, seen(self.h, skip=self.settings.skip), target, keep=keep)
+        fitted = self._fit(i, seen(self.h, skip=self.settings.skip), target)
         self.T.append(fitted)
         self.h.append(fitted.output + self.baseline if i == self.L - 1 else fitted.output)
 
-    def _fit(self, i: int, h: Floats, target: Floats, *, keep: bool = False) -> layers.Fit:
+    def _fit(self, i: int, h: Floats, target: Floats) -> layers.Fit:
         """Fit T_i from scratch: h -> target, by squared error, or by boosting if it is the output layer."""
         settings = self.settings
         last = i == self.L - 1
@@ -228,7 +214,7 @@ class Run:
         else:
             objective = SquaredTo(target - self.baseline if last else target, self.weight)
         seed = int(self.rng.integers(2**30))
-        bound = self._bind_kept(i, h, seed) if keep or self._keeps(i) else self._bind(i, h)
+        bound = self._bind_kept(i, h, seed) if self._keeps(i) else self._bind(i, h)
         return layers.fit(bound, objective, n_threads=settings.n_threads, seed=seed)
 
     def _keeps(self, i: int) -> bool:

@@ -45,8 +45,6 @@ class Settings:
         Layers above the first see the input beside the hidden layer below them.
     best_rounds : bool
         Keep as many rounds of a boosted output layer as the first evaluation set likes best.
-    moves : int
-        Moves of the hidden variables in each epoch; before all but the last one the output layer is not fitted again.
     structure_epochs : int
         Epochs for which tree structures are kept, while leaves are fitted again every epoch; 1: grown every epoch.
     structure_samples : int or None
@@ -71,7 +69,6 @@ class Settings:
     refit: bool = True
     skip: bool = False
     best_rounds: bool = True
-    moves: int = 1
     structure_epochs: int = 1
     structure_samples: int | None = None
     max_time: float | None = None

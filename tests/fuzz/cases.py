@@ -132,7 +132,6 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "deep": (True, "auto"),  # the ensemble with single layers grows up to thousands of rounds: now and then
     "structure_epochs": ("auto", 1, 2),
     "structure_samples": (None, 0.5, 2),
-    "moves": (1, 2),
     "best_rounds": (True, False),
     "early_stopping": ("auto", True, False),
     "validation": ("random", "last"),
@@ -140,7 +139,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
 }
 ESTIMATORS_ONLY = {
     *("hidden_layer_sizes", "epochs", "start", "step", "step_size", "momentum", "refit_order", "output", "skip"),
-    *("deep", "sketch", "moves", "structure_epochs", "structure_samples"),
+    *("deep", "sketch", "structure_epochs", "structure_samples"),
     *("best_rounds", "early_stopping", "validation"),
 }
 LAYER_PARAMETERS = [name for name in PARAMETERS if name not in ESTIMATORS_ONLY]
