@@ -60,7 +60,6 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         max_bins: int = 255,
         extra_trees: bool | str = "auto",
         multi_strategy: str = "one_output_per_tree",
-        sketch: Any = None,
         leaves: str = "refit",
         basis: Any = "quadratic",
         reg_lambda: float | Sequence[float] | None = None,
@@ -108,7 +107,6 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.max_bins = max_bins
         self.extra_trees = extra_trees
         self.multi_strategy = multi_strategy
-        self.sketch = sketch
         self.leaves = leaves
         self.basis = basis
         self.reg_lambda = reg_lambda

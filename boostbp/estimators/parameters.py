@@ -14,7 +14,6 @@ from boostbp import backends, checks
 from boostbp.backends.base import MOST_THREADS, Growth
 from boostbp.estimators.held_out import check_validation
 from boostbp.learning.layers import LayerSettings
-from boostbp.learning.layers import sketch as sketches
 from boostbp.learning.layers.rounds import rate_of
 from boostbp.learning.settings import Settings
 from boostbp.learning.starts import STARTS
@@ -148,7 +147,6 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
             base_lambda=None if chosen["base_lambda"][i] == "gcv" else chosen["base_lambda"][i],
             base_least=ALIKE if i > 0 else typed,
             leaves=estimator.leaves,
-            sketch=sketches.load(estimator.sketch),
         )
         built.append(settings)
     return tuple(built)

@@ -61,11 +61,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         but not with ``leaves="native"``.
     multi_strategy : {"one_output_per_tree", "multi_output_tree"}
         Whether each unit of a hidden layer has trees of its own, or all units share the structure of
-        each tree (vector leaves of XGBoost; otherwise grown on a projection of the gradients).
-    sketch : {"projection", "singular", "outputs"}, tuple of it and a number of columns, or None
-        With ``"multi_output_tree"``, what a tree is grown on in place of the gradients of all units: random
-        directions, leading singular directions, or units drawn by the size of their gradients. More than one column
-        needs XGBoost. None: all gradients with XGBoost, one projection otherwise.
+        each tree (vector leaves of XGBoost; otherwise grown on a random projection of
+        the gradients, drawn anew each round).
     leaves : {"refit", "native"}
         Leaf regressions on `basis`, or the library's own linear leaves (LightGBM).
     basis : {"constant", "linear", "quadratic"} or Elementwise

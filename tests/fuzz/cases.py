@@ -113,7 +113,6 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "learning_rate": (None, 0.0, 0.5, 1.0),
     "multi_strategy": ("one_output_per_tree", "multi_output_tree"),
     "leaves": ("refit", "refit", "native"),
-    "sketch": (None, "projection", "singular", ("outputs", 2)),
     "basis": ("quadratic", "linear", "constant"),
     "reg_lambda": (None, 0.0, 1e-12, 1e12),
     "penalize_constant": (True, False),
@@ -139,7 +138,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
 }
 ESTIMATORS_ONLY = {
     *("hidden_layer_sizes", "epochs", "start", "step", "step_size", "momentum", "refit_order", "output", "skip"),
-    *("deep", "sketch", "structure_epochs", "structure_samples"),
+    *("deep", "structure_epochs", "structure_samples"),
     *("best_rounds", "early_stopping", "validation"),
 }
 LAYER_PARAMETERS = [name for name in PARAMETERS if name not in ESTIMATORS_ONLY]

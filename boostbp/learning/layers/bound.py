@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, Growth, Table
-from boostbp.learning.layers.sketch import Sketch
 from boostbp.trees import interrupts
 from boostbp.trees.basis import Basis, Elementwise, Quadratic
 from boostbp.trees.bounds import bounded
@@ -50,9 +49,6 @@ class LayerSettings:
         suits typed columns, see `RidgeBase.bind`.
     leaves : {"refit", "native"}
         Leaf regressions by us on phi, or the library's own linear leaves.
-    sketch : Sketch or None
-        What one tree for all outputs is grown on. None: all gradients where the library has vector leaves, one
-        random projection where not.
     """
 
     n_estimators: int = 100
@@ -65,7 +61,6 @@ class LayerSettings:
     base_lambda: float | None = None
     base_least: float | None = 0.0
     leaves: Literal["refit", "native"] = "refit"
-    sketch: Sketch | None = None
 
 
 class BoundInput:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, NativeGrower, forks_of
 from boostbp.learning.layers.bound import BoundInput
 from boostbp.learning.layers.objective import Objective
-from boostbp.learning.layers.sketch import Sketch
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.fitting import fit_trees, rows_by_leaf
 from boostbp.trees.forest import Forest, Grown, Member
@@ -22,7 +21,7 @@ from boostbp.trees.ridge import LeafRanges, fit_rows
 from boostbp.trees.tree import Tree, Trees
 from boostbp.trees.workspace import Workspace
 
-__all__ = ["Rounds", "groups_of"]
+__all__ = ["Rounds", "projected"]
 
 Floats = NDArray[np.float64]
 LEAST_SHARE = 1e-6  # of a round: smaller steps than these are none
@@ -166,17 +165,12 @@ class Rounds:
     def multi_output_trees(self) -> None:
         """All rounds with one tree for all outputs, whose leaves weigh a row by its largest hessian.
 
-        A smaller one would be a longer step than Newton's for some output.
+        A smaller one would be a longer step than Newton's for some output. The tree is grown on all gradients where
+        the library has vector leaves, and on a random projection of them where not.
         """
         settings, curved = self.bound.settings, self.objective.curved
         grower = self.bound.grower.fork(self.seed)
         rng = np.random.default_rng(self.seed)
-        sketch = settings.sketch or (None if self.bound.vector_leaf else Sketch())
-        if sketch is not None and sketch.columns > 1 and not self.bound.vector_leaf:
-            raise ValueError(
-                f"sketch={(sketch.kind, sketch.columns)!r} needs a library that grows one tree on several columns, "
-                f"such as backend='xgboost' on numeric features: use sketch={sketch.kind!r}, one column."
-            )
         end = self.first + settings.n_estimators
         loss, grad, hess = self._derivatives()
         for number in range(self.first, end):
@@ -184,11 +178,10 @@ class Rounds:
             before = self.running.copy() if curved else self.running
             grad, hess = np.ascontiguousarray(grad), np.ascontiguousarray(hess)
             weight = hess.max(axis=1)
-            if sketch is None:
+            if self.bound.vector_leaf:
                 grown = grower.grow(grad, hess)
             else:
-                columns = sketch.of(grad, rng)
-                grown = grower.grow(columns, np.repeat(weight[:, None], columns.shape[1], axis=1))
+                grown = grower.grow(projected(grad, rng), weight[:, None])
             trees = self._read(grown, 1)
             [tree] = trees
             paths, n_threads = Paths.of(tree, settings.basis), self.n_threads
@@ -284,6 +277,17 @@ def groups_of(n_outputs: int, n_groups: int) -> list[slice]:
     """Outputs in so many groups of nearly one size."""
     ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
     return [slice(*ends[k : k + 2]) for k in range(n_groups) if ends[k] < ends[k + 1]]
+
+
+def projected(grad: Floats, rng: np.random.Generator) -> Floats:
+    """Gradients of all outputs, (rows, outputs), along one random direction, (rows, 1): N(0, 1 / outputs) in each.
+
+    Inner products of two rows stay as they are on average (Johnson and Lindenstrauss).
+    """
+    n_outputs = grad.shape[1]
+    direction = rng.standard_normal((n_outputs, 1)) / np.sqrt(n_outputs)
+    product: Floats = np.einsum("ni,ij->nj", grad, direction)  # not BLAS, whose sums may depend on its threads
+    return product
 
 
 def _by_output(columns: Floats) -> Floats:
