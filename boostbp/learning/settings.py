@@ -37,8 +37,6 @@ class Settings:
         Improvements up to this do not count.
     deep : {"auto", True}
         Weigh the network against single layers on the first evaluation set, or keep it as it is.
-    least_gain : float
-        Standard errors by which depth must lower the held-out loss to stay in the model.
     refit : bool
         Grow the output layers of the weighed model again on all rows, where those that chose it were training rows.
     skip : bool
@@ -65,7 +63,6 @@ class Settings:
     n_iter_no_change: int | None = None
     tol: float = 0.0
     deep: Literal["auto", True] = True
-    least_gain: float = 0.5
     refit: bool = True
     skip: bool = False
     best_rounds: bool = True
