@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from boostbp.backends import _xgboost_ubj
-from boostbp.backends._nodes import Numbering
 from boostbp.backends.base import Table
+from boostbp.backends.nodes import Numbering
 from boostbp.trees.tree import Tree
 
 LARGEST = float(np.finfo(np.float32).max)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -214,7 +214,7 @@ class Run:
         else:
             objective = SquaredTo(target - self.baseline if last else target, self.weight)
         seed = int(self.rng.integers(2**30))
-        bound = self._bind_kept(i, h, seed) if self._keeps(i) else self._bind(i, h)
+        bound = self._bind_kept(i, h) if self._keeps(i) else self._bind(i, h)
         return layers.fit(bound, objective, n_threads=settings.n_threads, seed=seed)
 
     def _keeps(self, i: int) -> bool:
@@ -224,20 +224,14 @@ class Run:
         """
         return i < len(self.before) and (self.epoch - 1) % self.settings.structure_epochs != 0
 
-    def _bind_kept(self, i: int, h: Floats, seed: int) -> BoundInput:
-        """The input of T_i with the tree structures that T_i had; nothing is binned for them."""
+    def _bind_kept(self, i: int, h: Floats) -> BoundInput:
+        """The input of T_i with the tree structures that T_i had; nothing is binned or drawn for them."""
         layer = self.settings.layers[i]
-        replay = Replay.of(
-            self.before[i].layer.forest,
-            shared=layer.growth.shared,
-            vector_leaf=self._bind(0, h).vector_leaf,
-            seed=seed,
-        )
-        if i > 0:
-            return BoundInput(replay, self._table(i, h), layer, self.weight)
-        kept = copy.copy(self._bind(0, h))
-        kept.grower = replay
-        return kept
+        growth = replace(layer.growth, extra_trees=False, colsample_bytree=1.0, params={})
+        replay = Replay.of(self.before[i].layer.forest, shared=growth.shared)
+        if i == 0:
+            return self._bind(0, h).grown_by(replay, growth)
+        return BoundInput(replay, self._table(i, h), replace(layer, growth=growth), self.weight)
 
     def _bind(self, i: int, h: Floats) -> BoundInput:
         if i > 0:

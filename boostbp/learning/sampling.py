@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Grower, Growth, Table, forks_of
+from boostbp.backends.base import Backend, Grower, Growth, Table
+from boostbp.backends.capabilities import Capabilities, capabilities_of
 from boostbp.learning.settings import Settings
 from boostbp.trees.tree import Tree
 
@@ -42,19 +43,14 @@ class Sampled:
     samples: int
 
     @property
-    def vector_leaf(self) -> bool:
-        """Whether one tree can be grown on several columns of a gradient."""
-        return bool(getattr(self.backend, "vector_leaf", False))
+    def capabilities(self) -> Capabilities:
+        """Those of the other on the rows of the sample; leaves of its own would be fitted on these alone."""
+        able = capabilities_of(self.backend)
 
-    @property
-    def sparse(self) -> bool:
-        """Whether a table may be sparse."""
-        return bool(getattr(self.backend, "sparse", False))
+        def streams(n_rows: int, n_outputs: int, growth: Growth) -> int:
+            return able.streams(min(n_rows, self.samples), n_outputs, growth)
 
-    @property
-    def colsample_bytree(self) -> bool:
-        """Whether each tree can be given its share of the features."""
-        return bool(getattr(self.backend, "colsample_bytree", True))
+        return replace(able, native_leaves=False, streams=streams)
 
     def bind(self, table: Table, growth: Growth) -> Grower:
         """Draw the rows and bin them; the seed is that of `growth`."""
@@ -72,19 +68,10 @@ class _SampledGrower:
     grower: Grower
     rows: NDArray[np.intp]
 
-    @property
-    def pure(self) -> bool:
-        """Whether outputs may be grown together: the sample is the same for all."""
-        return bool(getattr(self.grower, "pure", False))
-
-    def forks(self, n_outputs: int) -> int:
-        """How many forks so many outputs best share."""
-        return forks_of(self.grower, n_outputs)
-
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow a round on the gradients of the sample."""
         return self.grower.grow(np.ascontiguousarray(grad[self.rows]), np.ascontiguousarray(hess[self.rows]))
 
-    def fork(self, seed: int) -> _SampledGrower:
+    def fork(self, outputs: slice, seed: int) -> _SampledGrower:
         """A sibling on the same rows and bins."""
-        return _SampledGrower(self.grower.fork(seed), self.rows)
+        return _SampledGrower(self.grower.fork(outputs, seed), self.rows)

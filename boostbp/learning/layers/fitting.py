@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, NativeGrower, forks_of
+from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, NativeGrower
 from boostbp.learning.layers.bound import BoundInput
 from boostbp.learning.layers.objective import Objective
 from boostbp.trees import interrupts, kernels, threads
@@ -90,14 +90,8 @@ class Rounds:
         together does not depend on the threads. Those of a curved loss wait for each other after each round, to be
         settled.
         """
-        n_outputs, n_rounds = self.objective.n_outputs, self.bound.settings.n_estimators
-        grower = self.bound.grower
-        n_groups = forks_of(grower, n_outputs)
-        if getattr(grower, "pure", False):
-            least = 1 if len(self.bound.Z) > FEW_ROWS else TOGETHER
-            n_groups = min(self.n_threads, -(-n_outputs // least))
-        groups = groups_of(n_outputs, n_groups)
-        growers = [grower.fork(self.seed + outputs.start) for outputs in groups]
+        n_rounds, groups = self.bound.settings.n_estimators, self._groups()
+        growers = [self._fork(outputs) for outputs in groups]
         found: list[list[Grown]] = [[] for _ in groups]
 
         def alone(k: int) -> None:
@@ -111,6 +105,21 @@ class Rounds:
             return
         with threads.Team(min(self.n_threads, len(groups))) as team:
             self._in_step(team, growers, groups)
+
+    def _groups(self) -> list[slice]:
+        """Outputs that go together."""
+        n_rows, n_outputs = len(self.bound.Z), self.objective.n_outputs
+        able, growth = self.bound.capabilities, self.bound.settings.growth
+        if able.draws(growth):
+            n_groups = able.streams(n_rows, n_outputs, growth)
+        else:
+            n_groups = min(self.n_threads, -(-n_outputs // (1 if n_rows > FEW_ROWS else TOGETHER)))
+        ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
+        return [slice(*ends[k : k + 2]) for k in range(n_groups) if ends[k] < ends[k + 1]]
+
+    def _fork(self, outputs: slice) -> Grower:
+        """A grower of some outputs, which draws from a stream of its own."""
+        return self.bound.grower.fork(outputs, self.seed + outputs.start)
 
     def _in_step(self, team: threads.Team, growers: list[Grower], groups: list[slice]) -> None:
         """All rounds with one tree per output, where the gradient of an output depends on the others."""
@@ -169,7 +178,7 @@ class Rounds:
         the library has vector leaves, and on a random projection of them where not.
         """
         settings, curved = self.bound.settings, self.objective.curved
-        grower = self.bound.grower.fork(self.seed)
+        grower = self._fork(slice(0, self.objective.n_outputs))
         rng = np.random.default_rng(self.seed)
         end = self.first + settings.n_estimators
         loss, grad, hess = self._derivatives()
@@ -208,12 +217,8 @@ class Rounds:
 
     def _native(self, output: int) -> tuple[Grown, NDArray[Any]]:
         settings, bound = self.bound.settings, self.bound
-        grower = bound.grower.fork(self.seed + output)
-        if not isinstance(grower, NativeGrower):
-            raise ValueError(
-                "leaves='native' is not supported: this backend has no linear leaves of its own. Use leaves='refit'."
-            )
         outputs = slice(output, output + 1)
+        grower = cast("NativeGrower", self._fork(outputs))
         start = self.running[outputs].T.copy()
 
         def gradient(score: Floats) -> tuple[Floats, Floats]:
@@ -271,12 +276,6 @@ class Rounds:
                 f"the backend grew a tree of {most} leaves, but max_depth and max_leaves allow "
                 f"{self.bound.settings.growth.leaves}: a backend must keep to `Growth.leaves`."
             )
-
-
-def groups_of(n_outputs: int, n_groups: int) -> list[slice]:
-    """Outputs in so many groups of nearly one size."""
-    ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
-    return [slice(*ends[k : k + 2]) for k in range(n_groups) if ends[k] < ends[k + 1]]
 
 
 def projected(grad: Floats, rng: np.random.Generator) -> Floats:
