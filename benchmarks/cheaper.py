@@ -23,7 +23,7 @@ def kept(case: Case, backend: str, *, repeats: int) -> dict[str, Any]:
     X, Y = data(case)
     inputs, goal = bound(case, X, backend), objective(Y)
     first = layers.fit(inputs, goal)
-    replay = Replay.of(first.layer.forest, shared=False, vector_leaf=False, seed=0)
+    replay = Replay.of(first.layer.forest, shared=False)
     again = layers.BoundInput(replay, Table(X), inputs.settings, np.ones(case.rows))
     times = alternate({"full": lambda: layers.fit(inputs, goal), "kept": lambda: layers.fit(again, goal)}, repeats)
     return {"share of full": ratio(times["kept"], times["full"]), "full seconds": float(np.median(times["full"]))}

@@ -16,7 +16,7 @@ y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
 
 
 def grow(backend, X, grad, **growth):
-    [tree] = backend.bind(Table(X), Growth(max_depth=4, **growth)).fork(0).grow(grad, np.ones_like(grad))
+    [tree] = backend.bind(Table(X), Growth(max_depth=4, **growth)).fork(slice(0, 1), 0).grow(grad, np.ones_like(grad))
     return tree
 
 
@@ -50,7 +50,7 @@ def test_all_trees_of_a_model_grow_on_the_sample(deep):
     backend, bound = load("lightgbm"), []
 
     class Watched:
-        sparse = True
+        capabilities = backend.capabilities
 
         def bind(self, table, growth):
             bound.append(len(table.X))

@@ -47,14 +47,15 @@ def check_backend(backend: str | Backend, *, leaf_of: LeafOf | None = None) -> N
     >>> import boostbp
     >>> boostbp.check_backend("sklearn")
     """
+    who = f"backend {backend if isinstance(backend, str) else type(backend).__name__}"
     for name, duty in duties_of(backend, leaf_of=leaf_of).items():
         try:
             duty()
         except ConformanceError as error:
-            raise ConformanceError(f"backend={backend!r}, {name}: {error}") from error
+            raise ConformanceError(f"{who}, {name}: {error}") from error
         except Exception as error:
             raise ConformanceError(
-                f"backend={backend!r}, {name}: it raised {type(error).__name__}: {error} Every backend must bear what "
+                f"{who}, {name}: it raised {type(error).__name__}: {error} Every backend must bear what "
                 "is tried here; see the traceback."
             ) from error
 

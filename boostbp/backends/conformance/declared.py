@@ -102,10 +102,7 @@ def extra_trees(trial: Trial) -> None:
     rng = np.random.default_rng(5)
     table = mixed(rng, 500, numeric=8, missing=False)
     grad = gradient(rng, table)
-    growth = Growth(max_depth=3, extra_trees=True)
-    trees = _rounds(trial, table, grad, growth, 5)
-    roots = {(int(tree.feature[0]), float(tree.threshold[0])) for tree in trees if tree.n_leaves > 1}
-    _demand_draws("extra_trees", len(roots) > 3, trees, _rounds(trial, table, grad, growth, 6))
+    _draws(trial, "extra_trees", table, grad, Growth(max_depth=3, extra_trees=True))
 
 
 def colsample_bytree(trial: Trial) -> None:
@@ -115,9 +112,7 @@ def colsample_bytree(trial: Trial) -> None:
     grad = -(table.X @ np.r_[10.0, np.linspace(1.0, 2.0, 9)] + 0.1 * rng.normal(size=500))[:, None]
     grad -= grad.mean()
     growth = Growth(max_depth=4, min_samples_leaf=5, colsample_bytree=0.2)
-    trees = _rounds(trial, table, grad, growth, 5)
-    roots = {int(tree.feature[0]) for tree in trees if tree.n_leaves > 1}
-    _demand_draws("colsample_bytree", len(roots) > 1, trees, _rounds(trial, table, grad, growth, 6))
+    trees = _draws(trial, "colsample_bytree", table, grad, growth)
     most = max(len(np.unique(tree.feature)) for tree in trees)
     demand(
         trial.able.colsample_bytree != "tree" or most <= 2,
@@ -180,22 +175,29 @@ def streams(trial: Trial) -> None:
         )
 
 
-def _rounds(trial: Trial, table: Table, grad: Floats, growth: Growth, seed: int) -> list[Tree]:
-    fork = trial.fork(table, growth, seed=seed)
-    return [fork.grow(grad, np.ones_like(grad))[0] for _ in range(ROUNDS)]
+def _draws(trial: Trial, word: str, table: Table, grad: Floats, growth: Growth) -> list[Tree]:
+    """Trees of one gradient, by rounds and then beside each other, demanded to be drawn anew and by the seed."""
 
+    def rounds(seed: int) -> list[Tree]:
+        fork = trial.fork(table, growth, seed=seed)
+        return [fork.grow(grad, np.ones_like(grad))[0] for _ in range(ROUNDS)]
 
-def _demand_draws(word: str, drawn: bool, trees: list[Tree], others: list[Tree]) -> None:
+    together = np.repeat(grad, ROUNDS, axis=1)
+    beside = list(trial.fork(table, growth, ROUNDS, seed=5).grow(together, np.ones_like(together)))
+    trees = rounds(5)
+    for some, what in ((trees, "rounds of one gradient"), (beside, "equal columns in one round")):
+        roots = {(int(tree.feature[0]), float(tree.threshold[0])) for tree in some if tree.n_leaves > 1}
+        demand(
+            len(roots) > 1,
+            f"its capabilities say {word!r}, but {ROUNDS} {what} gave trees with the same root.",
+            "Draw anew for each tree; a library that begins with the same seed at each call needs another each time.",
+        )
     demand(
-        drawn,
-        f"its capabilities say {word!r}, but {ROUNDS} rounds of one gradient gave trees with the same roots.",
-        "Draw anew for each tree; a library that begins with the same seed at each call needs another one each time.",
-    )
-    demand(
-        not all(map(same, trees, others)),
+        not all(map(same, trees, rounds(6))),
         f"its capabilities say {word!r}, but forks with other seeds grew the same trees.",
         "Let the seed of fork(outputs, seed) decide what is drawn.",
     )
+    return trees
 
 
 def _values(leaves: LinearLeaves, X: Floats) -> Floats:

@@ -35,7 +35,7 @@ def grows_a_tree_for_each_column(trial: Trial) -> None:
 def keeps_to_the_sizes(trial: Trial) -> None:
     """Depth, leaves and rows per leaf are those that `Growth` asks for, on any number of rows."""
     rng = np.random.default_rng(1)
-    sizes = product((1, 2, 60, 300), (-1, 0, 1, 4), (None, 2, 9), (1, 7, 40))
+    sizes = product((1, 2, 300), (-1, 0, 4), (None, 2, 9), (1, 7, 40))
     for rows, depth, leaves, least in sizes:
         table = mixed(rng, rows, missing=trial.able.missing)
         trial.grow(table, gradient(rng, table), max_depth=depth, max_leaves=leaves, min_samples_leaf=least)
@@ -43,7 +43,7 @@ def keeps_to_the_sizes(trial: Trial) -> None:
 
 def counts_rows_and_not_hessians(trial: Trial) -> None:
     """A leaf of exactly `min_samples_leaf` rows is allowed, however small or large their hessians are."""
-    for least, hessian in product((3, 20), (1.0, 0.3, 1e-3, 123.4)):
+    for least, hessian in product((3, 7, 20, 49), (1.0, 0.1, 0.3, 0.7, 1e-3, 123.456)):
         X = np.repeat([0.0, 1.0], [least, 3 * least])[:, None]
         grad = np.where(X < 0.5, -hessian, hessian)
         [tree] = trial.grow(Table(X), grad, np.full_like(grad, hessian), max_depth=1, min_samples_leaf=least)
@@ -77,45 +77,25 @@ def follows_the_gradient(trial: Trial) -> None:
 
 def tells_neighbours_apart(trial: Trial) -> None:
     """A split between two values sends each to its own side; values too close to be told apart may stay together."""
-    near = [
-        (value, float(np.nextafter(np.float32(value), np.float32(np.inf)))) for value in (1.0, -1.0, 1e-3, 1e6, 1e30)
-    ]
-    for low, high in [(0.0, 1.0), (-1.0, 0.0), (-0.0, 5.0), (-1e300, 1e300), *near]:
-        X = np.repeat([low, high], 20)[:, None]
-        grad = np.repeat([-1.0, 1.0], 20)[:, None]
+    far = [(0.0, 1.0), (-1.0, 0.0), (-0.0, 5.0), (-1e300, 1e300)]
+    near = [(value, float(np.nextafter(np.float32(value), np.float32(np.inf)))) for value in (1.0, -1.0, 1e-3, 1e6)]
+    for (low, high), rows in product([*far, *near, (1e-310, 2e-310)], (1, 20)):
+        X = np.repeat([low, high], rows)[:, None]
+        grad = np.repeat([-1.0, 1.0], rows)[:, None]
         [tree] = trial.grow(Table(X), grad, min_samples_leaf=1)
-        leaf = tree.leaf_of(X)
+        sides = [set(tree.leaf_of(X)[part].tolist()) for part in (slice(rows), slice(rows, None))]
         demand(
-            len(set(leaf[:20])) == len(set(leaf[20:])) == 1 and (tree.n_leaves == 1 or leaf[0] != leaf[-1]),
+            tree.n_leaves == 1 or not sides[0] & sides[1],
             f"a tree that was grown on {low!r} and {high!r} splits them at {tree.threshold.tolist()}, where "
             "Tree.leaf_of does not part them.",
             "x <= threshold goes left, in float64. For a library that compares float32(x) < t or float32(x) <= t, take "
             "boostbp.backends.float32.largest_below(t) or largest_not_above(t).",
         )
         demand(
-            tree.n_leaves == 2 or high - low < 0.5,
-            f"{low!r} and {high!r} were not told apart.",
-            "Read the input as it is.",
+            tree.n_leaves == 2 or (low, high) not in far,
+            f"{rows} rows of {low!r} and as many of {high!r} were not told apart with min_samples_leaf=1.",
+            "Read the input as it is: boostbp.backends.float32.representable brings it to float32.",
         )
-
-
-def leaves_its_input_alone(trial: Trial) -> None:
-    """Arrays of any memory layout are read, and none is written to."""
-    rng = np.random.default_rng(3)
-    table = mixed(rng, 300, missing=trial.able.missing)
-    grad, hess = gradient(rng, table, 3), np.ones((300, 3))
-    before = [array.copy() for array in (table.X, grad, hess)]
-    trees = trial.grow(table, grad, hess, max_depth=4)
-    for array, copy, name in zip((table.X, grad, hess), before, ("X", "grad", "hess"), strict=True):
-        demand(np.array_equal(array, copy, equal_nan=True), f"grow() wrote to {name}.", "Work on a copy.")
-    for array in (table.X, grad, hess):
-        array.flags.writeable = False
-    other = trial.grow(table, np.asfortranarray(grad), np.broadcast_to(1.0, grad.shape), max_depth=4)
-    demand(
-        all(map(same, trees, other)),
-        "gradients of another memory layout (Fortran order, a broadcast hessian) gave other trees.",
-        "Read them by np.ascontiguousarray where the library wants one.",
-    )
 
 
 def repeats_itself(trial: Trial) -> None:
@@ -130,15 +110,31 @@ def repeats_itself(trial: Trial) -> None:
         )
 
 
+def reads_any_memory_layout(trial: Trial) -> None:
+    """Arrays in Fortran order, broadcast or read-only give the same trees."""
+    rng = np.random.default_rng(4)
+    table = mixed(rng, 300, missing=trial.able.missing)
+    grad = gradient(rng, table, 3)
+    trees = trial.grow(table, grad, max_depth=4)
+    for array in (table.X, grad):
+        array.flags.writeable = False
+    other = trial.grow(table, np.asfortranarray(grad), np.broadcast_to(1.0, grad.shape), max_depth=4)
+    demand(
+        all(map(same, trees, other)),
+        "gradients of another memory layout (Fortran order, a broadcast hessian) gave other trees.",
+        "Read them by np.ascontiguousarray where the library wants one.",
+    )
+
+
 def serves_threads(trial: Trial) -> None:
     """Forks in threads grow the trees that they grow one after the other, on any number of native threads."""
     rng = np.random.default_rng(5)
-    table = mixed(rng, 1000, missing=trial.able.missing)
+    table = mixed(rng, 500, missing=trial.able.missing)
     grad = gradient(rng, table, 4)
 
     def rounds(grower: Grower, column: int) -> list[Tree]:
         fork, g = grower.fork(slice(column, column + 1), column), grad[:, [column]]
-        return [fork.grow(g * (1 + number % 3), np.ones_like(g))[0] for number in range(6)]
+        return [fork.grow(g * (1 + number % 3), np.ones_like(g))[0] for number in range(4)]
 
     for how in _ways(trial):
         growth = Growth(max_depth=4, **how)
@@ -206,8 +202,8 @@ DUTIES = (
     counts_rows_and_not_hessians,
     follows_the_gradient,
     tells_neighbours_apart,
-    leaves_its_input_alone,
     repeats_itself,
+    reads_any_memory_layout,
     serves_threads,
     takes_one_column_for_all,
     bears_nothing_to_split,

@@ -50,7 +50,11 @@ class Trial:
         """
         settings = Growth(**growth)
         hess = np.ones_like(grad) if hess is None else hess
+        arrays = {"X": table.X, "grad": grad, "hess": hess}
+        before = {name: array.copy() for name, array in arrays.items() if isinstance(array, np.ndarray)}
         trees = self.fork(table, settings, grad.shape[1], seed).grow(grad, hess)
+        for name, copy in before.items():
+            demand(np.array_equal(arrays[name], copy, equal_nan=True), f"{name} was written to.", "Work on a copy.")
         count = 1 if settings.shared else grad.shape[1]
         demand(
             isinstance(trees, Sequence) and len(trees) == count,
