@@ -101,7 +101,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, Callable[[], dict
             for task in modes.tasks(options.data_dir):
                 jobs.append((suite, f"{task}: single layers", partial(modes.peers, task, options.data_dir, size)))
                 for name in modes.MODES:
-                    if modes.MODES[name].get("backend", "lightgbm") in names and modes.applies(task, name):
+                    if modes.MODES[name].get("backend", "lightgbm") in names:
                         work = partial(modes.mode, task, name, options.data_dir, rows=size, epochs=epochs)
                         jobs.append((suite, f"{task}: {name}", work))
         else:

@@ -82,7 +82,6 @@ def drawn(number: int) -> Drawn:
         "output": output,
         "deep": one(True, True, True, True, True, True, True, True, True, "auto"),
         "skip": one(False, False, True),
-        "moves": one(1, 1, 2, 5) if (output, order, leaves) == ("boost", "upward", "refit") else 1,
         "structure_epochs": 1 if leaves == "native" else one(1, 1, 3),
         "structure_samples": None if leaves == "native" else one(None, None, 0.5),
         "best_rounds": one(True, False),

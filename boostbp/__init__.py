@@ -1,5 +1,6 @@
 """Multi-layered gradient boosted trees, trained by back-propagation on the trees of LightGBM or XGBoost."""
 
+from boostbp.backends import check_backend
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.interop import load, save
 from boostbp.learning import callbacks
@@ -16,6 +17,7 @@ __all__ = [
     "Elementwise",
     "__version__",
     "callbacks",
+    "check_backend",
     "fit_layer",
     "load",
     "paper_settings",

@@ -12,7 +12,7 @@ import pytest
 from known_leaves import fit_leaves
 
 from boostbp import backends
-from boostbp.backends.base import Growth, NativeGrower, Table
+from boostbp.backends.base import Growth, Table
 from boostbp.learning import layers
 from boostbp.learning.layers import BoundInput, Fit, LayerSettings, SquaredTo
 from boostbp.learning.losses import Loss
@@ -58,20 +58,9 @@ class Case:
         return "-".join([self.backend, self.basis, *flags, *(["native"] if self.leaves == "native" else [])])
 
 
-def accepts_categories(name):
-    try:
-        backends.load(name).bind(Table(np.zeros((4, 1)), (0,)), Growth(max_depth=1))
-    except ValueError:
-        return False
-    return True
-
-
-def has_native_leaves(name):
-    return isinstance(backends.load(name).bind(Table(np.zeros((4, 1))), Growth(max_depth=1)), NativeGrower)
-
-
-WITH_CATEGORIES = [name for name in BACKENDS if accepts_categories(name)]
-WITH_NATIVE_LEAVES = [name for name in BACKENDS if has_native_leaves(name)]
+ABLE = {name: backends.capabilities_of(backends.load(name)) for name in BACKENDS}
+WITH_CATEGORIES = [name for name in BACKENDS if ABLE[name].categories]
+WITH_NATIVE_LEAVES = [name for name in BACKENDS if ABLE[name].native_leaves]
 
 flags = (False, True)
 REFIT = [Case(*row) for row in product(BACKENDS, BASES, flags, flags, flags)]

@@ -31,7 +31,6 @@ _OF_TREES_ALONE = {
     "warm_start": False,
     "structure_epochs": "auto",
     "structure_samples": None,
-    "moves": 1,
 }
 _ACTIVATIONS = ("gelu", "identity", "relu", "tanh")
 _OPTIMIZERS = ("adam", "adamw", "rmsprop", "sgd")
@@ -210,9 +209,9 @@ class GBDTNNRegressor(_Regressor):
         Of the trees' outputs. The network follows them, so they need smaller steps than trees do.
     loss, n_estimators, momentum, epochs, early_stopping, ... :
         As in `BoostBPRegressor`. Parameters per layer count the neural layers, which do not look at
-        theirs. `checkpoint`, `warm_start`, `structure_epochs`, `structure_samples` and `moves` are refused, as
+        theirs. `checkpoint`, `warm_start`, `structure_epochs` and `structure_samples` are refused, as
         there is nothing of theirs here. There are no single layers beside a mixture, and held-out rows stay held out:
-        `deep`, `refit`, `refit_order`, `structure_sampling` and `output` are not looked at.
+        `deep`, `refit`, `refit_order` and `output` are not looked at.
 
     Attributes
     ----------

@@ -61,7 +61,6 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         max_bins: int = 255,
         extra_trees: bool | str = "auto",
         multi_strategy: str = "one_output_per_tree",
-        sketch: Any = None,
         leaves: str = "refit",
         basis: Any = "quadratic",
         reg_lambda: float | Sequence[float] | None = None,
@@ -79,10 +78,8 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         output: str = "boost",
         deep: str | bool = "auto",
         skip: bool = False,
-        moves: int = 1,
         structure_epochs: int | str = "auto",
         structure_samples: int | float | None = None,
-        structure_sampling: str = "uniform",
         best_rounds: bool = True,
         eval_metric: Any = None,
         early_stopping: bool | str = "auto",
@@ -111,7 +108,6 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.max_bins = max_bins
         self.extra_trees = extra_trees
         self.multi_strategy = multi_strategy
-        self.sketch = sketch
         self.leaves = leaves
         self.basis = basis
         self.reg_lambda = reg_lambda
@@ -129,10 +125,8 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.output = output
         self.deep = deep
         self.skip = skip
-        self.moves = moves
         self.structure_epochs = structure_epochs
         self.structure_samples = structure_samples
-        self.structure_sampling = structure_sampling
         self.best_rounds = best_rounds
         self.eval_metric = eval_metric
         self.early_stopping = early_stopping

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Growth, Table
+from boostbp.backends.capabilities import Capabilities
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import Tree, Trees
 
@@ -19,64 +21,52 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The trees of a fitted layer, by the first output they serve, in the order of the rounds.
-
-    It is a `Backend` and a `Grower` at once: there is nothing to bin, and growing looks at no gradient.
+    """The trees of a fitted layer: there is nothing to bin, and growing looks at no gradient.
 
     Attributes
     ----------
     trees : Trees
     numbers : tuple of tuple of int
-        For each output the numbers of its trees; a single entry if the trees serve all outputs.
-    vector_leaf : bool
-    seed : int
-        The seed that the fit is called with: `fork` tells outputs apart by what is added to it.
-    pure : bool
-        Nothing is drawn: outputs may go together.
+        For each output the numbers of its trees, in the order of the rounds; a single entry if the trees serve all
+        outputs.
     """
 
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        missing=True, categories=True, sparse=True, vector_leaf=True, deterministic=True
+    )
     trees: Trees
     numbers: tuple[tuple[int, ...], ...]
-    vector_leaf: bool
-    seed: int
-    pure: bool = True
 
     @classmethod
-    def of(cls, forest: Forest, *, shared: bool, vector_leaf: bool, seed: int) -> Replay:
+    def of(cls, forest: Forest, *, shared: bool) -> Replay:
         """Take the trees of a forest but for its base."""
         by_output: list[list[int]] = [[] for _ in range(1 if shared else forest.n_outputs)]
         for number, output in enumerate(forest.leaves.tree_output[forest.n_base :, 0].tolist(), forest.n_base):
             by_output[output].append(number)
-        return cls(forest.trees, tuple(map(tuple, by_output)), vector_leaf, seed)
+        return cls(forest.trees, tuple(map(tuple, by_output)))
 
-    def bind(self, table: Table, growth: Growth) -> Replay:
-        """Nothing to bin."""
-        return self
-
-    def fork(self, seed: int) -> _Replaying:
-        """The trees of an output and those behind it, from the first round on."""
-        return _Replaying(self.trees, self.numbers[seed - self.seed :])
-
-    def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
-        """Never called: rounds are grown by forks."""
-        raise NotImplementedError
+    def bind(self, table: Table, growth: Growth) -> Structures:
+        """The trees of all outputs, from the first round on."""
+        return Structures(self.trees, self.numbers)
 
 
 @dataclass
-class _Replaying:
+class Structures:
+    """Trees that were grown, given again round by round."""
+
     trees: Trees
     numbers: Sequence[Sequence[int]]
-    round: int = field(default=0)
+    round: int = 0
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
-        """The trees of the next round, one for each column, or one that serves all."""
+        """The trees of the next round."""
+        numbers = [of_output[self.round] for of_output in self.numbers]
         self.round += 1
-        numbers = [its[self.round - 1] for its in self.numbers[: grad.shape[1]]]
         first, count = numbers[0], len(numbers)
         if numbers == list(range(first, first + count)):
             return self.trees[first : first + count]
         return [self.trees[number] for number in numbers]
 
-    def fork(self, seed: int) -> _Replaying:
-        """The same trees again."""
-        return _Replaying(self.trees, self.numbers)
+    def fork(self, outputs: slice, seed: int) -> Structures:
+        """The trees of some outputs, from the first round on."""
+        return Structures(self.trees, self.numbers[outputs])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from boostbp.backends.base import Backend, Table
 from boostbp.learning import layers
 from boostbp.learning.history import Epoch
 from boostbp.learning.layers import BoostTo, BoundInput, Objective, SquaredTo
-from boostbp.learning.layers.kept import Kept
 from boostbp.learning.losses import Loss, own_losses
 from boostbp.learning.network import Network, seen
 from boostbp.learning.probe import evenly, explained
@@ -62,7 +61,6 @@ class Run:
         self.losses: list[float] = []  # of training, by epoch
         self.T: list[layers.Fit] = []
         self.before: list[layers.Fit] = []
-        self.kept: Kept | None = None  # T_0 between two epochs that grow its trees
         self.drift: tuple[float, ...] = ()
         self.r2: tuple[float, ...] = ()
 
@@ -104,8 +102,6 @@ class Run:
             self.losses.append(self._loss(self.h[-1]))
             return
         old = self.h
-        for _ in range(self.settings.moves - 1):
-            self._glide()
         self.before, self.T = self.T, list(self.T)
         targets = self._move()
         if self.settings.refit_order == "downward":
@@ -124,18 +120,6 @@ class Run:
         self.drift = tuple(_drift(old[i], self.h[i], self.weight) for i in range(1, self.L))
         self._backward()
         self.losses.append(self._loss(self.h[-1]))
-
-    def _glide(self) -> None:
-        """Move the hidden variables under an output layer that stays as it is; hidden layers keep their structures."""
-        self.before, top = self.T, self.T[-1]
-        targets = self._move()
-        self.h, self.T = [self.h[0]], []
-        for i in range(1, self.L):
-            self._append(i - 1, targets[i], keep=True)
-        output, trace = top.layer.forward(seen(self.h, skip=self.settings.skip), n_jobs=self.settings.n_threads)
-        self.T.append(top._replace(output=output, trace=trace))
-        self.h.append(output + self.baseline)
-        self._backward()
 
     def _loss(self, output: Floats) -> float:
         """Weighted mean training loss."""
@@ -214,13 +198,13 @@ class Run:
             raise ExplosionError
         return targets
 
-    def _append(self, i: int, target: Floats, *, keep: bool = False) -> None:
+    def _append(self, i: int, target: Floats) -> None:
         """Fit T_i on the h_i of now and go forward through it."""
-        fitted = self._fit(i, seen(self.h, skip=self.settings.skip), target, keep=keep)
+        fitted = self._fit(i, seen(self.h, skip=self.settings.skip), target)
         self.T.append(fitted)
         self.h.append(fitted.output + self.baseline if i == self.L - 1 else fitted.output)
 
-    def _fit(self, i: int, h: Floats, target: Floats, *, keep: bool = False) -> layers.Fit:
+    def _fit(self, i: int, h: Floats, target: Floats) -> layers.Fit:
         """Fit T_i from scratch: h -> target, by squared error, or by boosting if it is the output layer."""
         settings = self.settings
         last = i == self.L - 1
@@ -230,15 +214,7 @@ class Run:
         else:
             objective = SquaredTo(target - self.baseline if last else target, self.weight)
         seed = int(self.rng.integers(2**30))
-        keep = keep or self._keeps(i)
-        if i == 0 and not keep:
-            self.kept = None
-        elif i == 0 and isinstance(objective, SquaredTo) and Kept.allows(self._bind(0, h)):
-            # the input of T_0 is constant: with kept structures only the target differs
-            self.kept = self.kept or Kept(self._bind(0, h), self.before[0], settings.n_threads)
-            if self.kept.fits:
-                return self.kept.fit(self._bind(0, h), objective, settings.n_threads)
-        bound = self._bind_kept(i, h, seed) if keep else self._bind(i, h)
+        bound = self._bind_kept(i, h) if self._keeps(i) else self._bind(i, h)
         return layers.fit(bound, objective, n_threads=settings.n_threads, seed=seed)
 
     def _keeps(self, i: int) -> bool:
@@ -248,20 +224,14 @@ class Run:
         """
         return i < len(self.before) and (self.epoch - 1) % self.settings.structure_epochs != 0
 
-    def _bind_kept(self, i: int, h: Floats, seed: int) -> BoundInput:
-        """The input of T_i with the tree structures that T_i had; nothing is binned for them."""
+    def _bind_kept(self, i: int, h: Floats) -> BoundInput:
+        """The input of T_i with the tree structures that T_i had; nothing is binned or drawn for them."""
         layer = self.settings.layers[i]
-        replay = Replay.of(
-            self.before[i].layer.forest,
-            shared=layer.growth.shared,
-            vector_leaf=self._bind(0, h).vector_leaf,
-            seed=seed,
-        )
-        if i > 0:
-            return BoundInput(replay, self._table(i, h), layer, self.weight)
-        kept = copy.copy(self._bind(0, h))
-        kept.grower = replay
-        return kept
+        growth = replace(layer.growth, extra_trees=False, colsample_bytree=1.0, params={})
+        replay = Replay.of(self.before[i].layer.forest, shared=growth.shared)
+        if i == 0:
+            return self._bind(0, h).grown_by(replay, growth)
+        return BoundInput(replay, self._table(i, h), replace(layer, growth=growth), self.weight)
 
     def _bind(self, i: int, h: Floats) -> BoundInput:
         if i > 0:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Grower, Growth, Table, forks_of
+from boostbp.backends.base import Backend, Grower, Growth, Table
+from boostbp.backends.capabilities import Capabilities, capabilities_of
 from boostbp.learning.settings import Settings
 from boostbp.trees.tree import Tree
 
@@ -22,7 +22,7 @@ def growing(backend: Backend, settings: Settings) -> Backend:
     """The backend that grows the trees of all layers: on a sample, if the settings ask for one."""
     if settings.structure_samples is None:
         return backend
-    return Sampled(backend, settings.structure_samples, settings.structure_sampling)
+    return Sampled(backend, settings.structure_samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +36,21 @@ class Sampled:
     ----------
     backend : Backend
     samples : int
-        Rows to grow on; a table with no more rows is used whole.
-    by : {"uniform", "gradient"}
-        Uniformly, once for all fits on an input; or drawn for each fit: half of the sample are the rows with the
-        largest gradients of the first round, and the others stand for all that are left (as in GOSS of LightGBM,
-        Ke et al. 2017).
+        Rows to grow on, drawn once for all fits on an input; a table with no more rows is used whole.
     """
 
     backend: Backend
     samples: int
-    by: Literal["uniform", "gradient"] = "uniform"
 
     @property
-    def vector_leaf(self) -> bool:
-        """Whether one tree can be grown on several columns of a gradient."""
-        return bool(getattr(self.backend, "vector_leaf", False))
+    def capabilities(self) -> Capabilities:
+        """Those of the other on the rows of the sample; leaves of its own would be fitted on these alone."""
+        able = capabilities_of(self.backend)
 
-    @property
-    def sparse(self) -> bool:
-        """Whether a table may be sparse."""
-        return bool(getattr(self.backend, "sparse", False))
+        def streams(n_rows: int, n_outputs: int, growth: Growth) -> int:
+            return able.streams(min(n_rows, self.samples), n_outputs, growth)
 
-    @property
-    def colsample_bytree(self) -> bool:
-        """Whether each tree can be given its share of the features."""
-        return bool(getattr(self.backend, "colsample_bytree", True))
+        return replace(able, native_leaves=False, streams=streams)
 
     def bind(self, table: Table, growth: Growth) -> Grower:
         """Draw the rows and bin them; the seed is that of `growth`."""
@@ -69,69 +59,19 @@ class Sampled:
             return self.backend.bind(table, growth)
         smallest = max(1, round(growth.min_samples_leaf * self.samples / n_rows))
         growth = replace(growth, min_samples_leaf=smallest)
-        if self.by == "gradient":
-            return _DrawingGrower(self, table, growth)
         rows = np.sort(np.random.default_rng(growth.random_state).permutation(n_rows)[: self.samples])
-        return self.on(table, growth, rows)
-
-    def on(self, table: Table, growth: Growth, rows: NDArray[np.intp], factor: Floats | None = None) -> _SampledGrower:
-        """Bin some of the rows; each stands for `factor` rows."""
-        part = table.take(rows)
-        return _SampledGrower(self.backend.bind(part, growth), rows, factor)
+        return _SampledGrower(self.backend.bind(table.take(rows), growth), rows)
 
 
 @dataclass
 class _SampledGrower:
     grower: Grower
     rows: NDArray[np.intp]
-    factor: Floats | None = None
-
-    @property
-    def pure(self) -> bool:
-        """Whether outputs may be grown together: the sample is the same for all."""
-        return bool(getattr(self.grower, "pure", False))
-
-    def forks(self, n_outputs: int) -> int:
-        """How many forks so many outputs best share."""
-        return forks_of(self.grower, n_outputs)
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow a round on the gradients of the sample."""
-        grad, hess = np.ascontiguousarray(grad[self.rows]), np.ascontiguousarray(hess[self.rows])
-        return (
-            self.grower.grow(grad, hess)
-            if self.factor is None
-            else self.grower.grow(grad * self.factor, hess * self.factor)
-        )
+        return self.grower.grow(np.ascontiguousarray(grad[self.rows]), np.ascontiguousarray(hess[self.rows]))
 
-    def fork(self, seed: int) -> _SampledGrower:
+    def fork(self, outputs: slice, seed: int) -> _SampledGrower:
         """A sibling on the same rows and bins."""
-        return _SampledGrower(self.grower.fork(seed), self.rows, self.factor)
-
-
-@dataclass(frozen=True, slots=True)
-class _DrawingGrower:
-    sampled: Sampled
-    table: Table
-    growth: Growth
-
-    def draw(self, grad: Floats, hess: Floats, seed: int) -> _SampledGrower:
-        """Bin the rows that the gradients of a first round, (rows, outputs), call for."""
-        n_rows, samples = len(grad), self.sampled.samples
-        with np.errstate(divide="ignore", invalid="ignore"):
-            size = np.where(hess > 0, np.square(grad) / hess, 0.0).sum(axis=1)
-        largest = np.argpartition(-size, samples // 2)[: samples // 2]
-        others = np.delete(np.arange(n_rows), largest)
-        drawn = np.random.default_rng(seed).permutation(others)[: samples - len(largest)]
-        rows = np.concatenate([largest, drawn])
-        factor = np.repeat([1.0, len(others) / len(drawn)], [len(largest), len(drawn)])
-        order = np.argsort(rows)
-        return self.sampled.on(self.table, self.growth, rows[order], factor[order, None])
-
-    def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
-        """Never called: `draw` comes first."""
-        raise NotImplementedError
-
-    def fork(self, seed: int) -> Grower:
-        """Never called: `draw` comes first."""
-        raise NotImplementedError
+        return _SampledGrower(self.grower.fork(outputs, seed), self.rows)

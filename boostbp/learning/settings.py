@@ -37,22 +37,16 @@ class Settings:
         Improvements up to this do not count.
     deep : {"auto", True}
         Weigh the network against single layers on the first evaluation set, or keep it as it is.
-    least_gain : float
-        Standard errors by which depth must lower the held-out loss to stay in the model.
     refit : bool
         Grow the output layers of the weighed model again on all rows, where those that chose it were training rows.
     skip : bool
         Layers above the first see the input beside the hidden layer below them.
     best_rounds : bool
         Keep as many rounds of a boosted output layer as the first evaluation set likes best.
-    moves : int
-        Moves of the hidden variables in each epoch; before all but the last one the output layer is not fitted again.
     structure_epochs : int
         Epochs for which tree structures are kept, while leaves are fitted again every epoch; 1: grown every epoch.
     structure_samples : int or None
-        Grow tree structures on so many rows, and fit leaves on all; None: on all rows.
-    structure_sampling : {"uniform", "gradient"}
-        How these rows are drawn: once, or for each fit by the size of their gradients; see `Sampled`.
+        Grow tree structures on so many rows, drawn once, and fit leaves on all; None: on all rows.
     max_time : float or None
         Seconds after which no new epoch begins.
     n_threads : int
@@ -69,14 +63,11 @@ class Settings:
     n_iter_no_change: int | None = None
     tol: float = 0.0
     deep: Literal["auto", True] = True
-    least_gain: float = 0.5
     refit: bool = True
     skip: bool = False
     best_rounds: bool = True
-    moves: int = 1
     structure_epochs: int = 1
     structure_samples: int | None = None
-    structure_sampling: Literal["uniform", "gradient"] = "uniform"
     max_time: float | None = None
     n_threads: int = 1
     seed: int = 0

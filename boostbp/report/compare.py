@@ -23,6 +23,8 @@ from boostbp.trees.threads import count
 
 __all__ = ["Result", "compare"]
 
+VALID_SIZE = 0.2  # share of the rows that are no test rows, by which every model chooses its length
+
 
 def compare(
     X: Any,
@@ -32,7 +34,6 @@ def compare(
     backends: Sequence[str] = ("lightgbm", "xgboost"),
     params: Mapping[str, Any] | None = None,
     test_size: float = 0.25,
-    valid_size: float = 0.2,
     folds: int | None = None,
     n_jobs: int = 1,
     seed: int = 0,
@@ -53,8 +54,6 @@ def compare(
         Parameters of the deep model over its defaults.
     test_size : float
         Share of the rows that are kept for the report and used for nothing else.
-    valid_size : float
-        Share of the other rows by which every model chooses its length.
     folds : int, optional
         Cross-validation: each row is a test row in one of so many folds, and `test_size` has no meaning.
     n_jobs : int
@@ -77,7 +76,7 @@ def compare(
         If the rows cannot be split.
     """
     contenders = [*(deep(backend, params or {}) for backend in dict.fromkeys(backends)), *SINGLE_LAYER]
-    parts = splits(X, np.asarray(y), task, test_size=test_size, valid_size=valid_size, folds=folds, seed=seed)
+    parts = splits(X, np.asarray(y), task, test_size=test_size, valid_size=VALID_SIZE, folds=folds, seed=seed)
     runs: dict[str, list[Result]] = {contender.label: [] for contender in contenders}
     with TemporaryDirectory(prefix="boostbp-") as name:
         folder = Path(name)

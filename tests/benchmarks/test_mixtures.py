@@ -296,7 +296,6 @@ def test_callbacks_see_epochs_and_may_stop():
         ("start", "zeros"),
         ("warm_start", True),
         ("structure_epochs", 3),
-        ("moves", 2),
     ],
 )
 def test_bad_parameters_are_refused_by_name(parameter, value):

@@ -48,7 +48,7 @@ def test_kept_structures_give_the_same_trees_as_the_fit_they_come_from():
     weight = np.ones(len(X))
     objective = SquaredTo(np.column_stack([y, y**2]), weight)
     first = layers.fit(layers.BoundInput(load("lightgbm"), Table(X), settings, weight), objective, seed=3)
-    replay = Replay.of(first.layer.forest, shared=False, vector_leaf=False, seed=9)
+    replay = Replay.of(first.layer.forest, shared=False)
     again = layers.fit(layers.BoundInput(replay, Table(X), settings, weight), objective, seed=9)
     np.testing.assert_array_equal(first.output, again.output)
     np.testing.assert_array_equal(first.trace.leaf, again.trace.leaf)
@@ -66,7 +66,7 @@ def test_kept_category_sets_are_there_once():
     settings = layers.LayerSettings(n_estimators=5, growth=Growth(max_depth=3, min_samples_leaf=5))
     objective = SquaredTo(np.sin(table.X[:, :1]) + [[0.0, 1.0]] * table.X[:, 1:], np.ones(900))
     forest = layers.fit(layers.BoundInput(load("lightgbm"), table, settings, np.ones(900)), objective).layer.forest
-    replay = Replay.of(forest, shared=False, vector_leaf=False, seed=0)
+    replay = Replay.of(forest, shared=False)
     again = layers.fit(layers.BoundInput(replay, table, settings, np.ones(900)), objective).layer.forest
     assert len(forest.nodes.categories) > 5
     for one, other in zip(forest.nodes, again.nodes, strict=True):

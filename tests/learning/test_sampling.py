@@ -16,7 +16,7 @@ y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
 
 
 def grow(backend, X, grad, **growth):
-    [tree] = backend.bind(Table(X), Growth(max_depth=4, **growth)).fork(0).grow(grad, np.ones_like(grad))
+    [tree] = backend.bind(Table(X), Growth(max_depth=4, **growth)).fork(slice(0, 1), 0).grow(grad, np.ones_like(grad))
     return tree
 
 
@@ -50,7 +50,7 @@ def test_all_trees_of_a_model_grow_on_the_sample(deep):
     backend, bound = load("lightgbm"), []
 
     class Watched:
-        sparse = True
+        capabilities = backend.capabilities
 
         def bind(self, table, growth):
             bound.append(len(table.X))
@@ -70,41 +70,3 @@ def test_leaves_see_all_rows():
     seen = leaves.frame[:, 0] + leaves.frame[:, 3] / leaves.frame[:, 1]
     for feature in np.unique(leaves.column):
         assert seen[leaves.column == feature].max() == pytest.approx(X[:, feature].max(), abs=1e-9)
-
-
-@pytest.mark.parametrize("name", available())
-def test_rows_with_large_gradients_are_always_drawn(name):
-    """Of 600 rows 60 are drawn: the 30 with the largest gradients, and 30 that stand for 19 each."""
-    grad, seen = -y[:, None].copy(), []
-    grad[::20] *= 100.0
-
-    class Watched:
-        def bind(self, table, growth):
-            seen.append(table.X)
-            return self
-
-        def fork(self, seed):
-            return self
-
-        def grow(self, grad, hess):
-            seen.append(hess)
-            return []
-
-    grower = Sampled(Watched(), 60, "gradient").bind(Table(X), Growth()).draw(grad, np.ones_like(grad), 3)
-    grower.fork(0).grow(grad, np.ones_like(grad))
-    rows, hess = seen
-    assert len(rows) == 60
-    assert {tuple(row) for row in X[::20]} <= {tuple(row) for row in rows}
-    np.testing.assert_allclose(np.sort(hess[:, 0]), [1.0] * 30 + [19.0] * 30)
-    model = {
-        "backend": name,
-        "hidden_layer_sizes": (3,),
-        "epochs": 1,
-        "n_estimators": 5,
-        "deep": True,
-        "random_state": 0,
-    }
-    drawn = {"structure_samples": 0.5, "structure_sampling": "gradient"}
-    one, two = (BoostBPRegressor(**model, **drawn, n_jobs=n).fit(X, y).predict(X) for n in (1, 2))
-    np.testing.assert_array_equal(one, two)
-    assert not np.array_equal(one, BoostBPRegressor(**model, structure_samples=0.5).fit(X, y).predict(X))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -69,8 +68,7 @@ class Rows:
             yield fitted.layer
             fit = fit + fitted.output
             if number == 0:
-                bound = copy.copy(bound)
-                bound.settings = replace(bound.settings, base=None)
+                bound = bound.without_base()
 
 
 def boost(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
+from boostbp.backends.capabilities import capabilities_of
 from boostbp.learning.ensemble.budget import Budget
 from boostbp.learning.ensemble.heads import Head, Rows, boost
 from boostbp.learning.ensemble.options import Option
@@ -97,7 +98,7 @@ class Pool:
 
     def _can_grow(self, layer: LayerSettings) -> bool:
         """Whether the backend draws features, if the layer needs it: without, it would be another candidate again."""
-        return layer.growth.colsample_bytree == 1.0 or getattr(self.backend, "colsample_bytree", True)
+        return layer.growth.colsample_bytree == 1.0 or bool(capabilities_of(self.backend).colsample_bytree)
 
     def _single(
         self, name: str, layer: LayerSettings, budget: Budget, left: int, *, must: bool = False

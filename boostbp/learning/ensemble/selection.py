@@ -43,6 +43,7 @@ __all__ = ["train"]
 
 Floats = NDArray[np.float64]
 FOR_NETWORK = 0.4  # share of `max_time` by which the network is done
+LEAST_GAIN_T = 0.5  # standard errors by which depth must lower the held-out loss to stay in the model
 LEAST_SIGNAL_T = 0.5  # standard errors: where held-out rows tell nothing, a little is left
 ROUNDING = 1e-9  # of weights
 
@@ -69,7 +70,7 @@ def train(
     all data), and each of these with an output layer boosted anew to the end.
     Weights are those that the first evaluation set likes best (forward selection with replacement: Caruana and
     others 2004). Where no sum with a network in it is better than the best without by more than
-    `settings.least_gain` standard errors, networks are left out. Where classes are learnt, the model lies between the
+    `LEAST_GAIN_T` standard errors, networks are left out. Where classes are learnt, the model lies between the
     two sums: the same rows chose the networks' epochs, and few rows that are far off decide on their log-loss. So it
     does where held-out numbers hardly follow the model (`WEAK_SIGNAL_T`), and it then keeps to the constant in part.
     If they are training rows that were held out, the output layers of what is chosen are grown again on all rows; so
@@ -208,7 +209,7 @@ def _weights(options: Sequence[Option], pool: Pool, target: Floats) -> tuple[Flo
     doubted as where classes are learnt, and so is all that is not the constant.
     """
     weight = pool.held.weight
-    weigh = partial(ensemble_weights, options, pool.row_losses, weight, least_gain=pool.settings.least_gain)
+    weigh = partial(ensemble_weights, options, pool.row_losses, weight, least_gain=LEAST_GAIN_T)
     weights, gain, error = weigh(half_at=half_weight_t_of(pool.loss))
     raw = sum((w * option.held for w, option in zip(weights, options, strict=True)), np.zeros(1))
     t = t_statistic(raw, target, pool.baseline, weight, pool.loss)

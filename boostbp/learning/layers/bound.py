@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import copy
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, Growth, Table
-from boostbp.learning.layers.sketch import Sketch
+from boostbp.backends.capabilities import capabilities_of, check_supported
 from boostbp.trees import interrupts
 from boostbp.trees.basis import Basis, Elementwise, Quadratic
 from boostbp.trees.bounds import bounded
@@ -50,9 +51,6 @@ class LayerSettings:
         suits typed columns, see `RidgeBase.bind`.
     leaves : {"refit", "native"}
         Leaf regressions by us on phi, or the library's own linear leaves.
-    sketch : Sketch or None
-        What one tree for all outputs is grown on. None: all gradients where the library has vector leaves, one
-        random projection where not.
     """
 
     n_estimators: int = 100
@@ -65,7 +63,6 @@ class LayerSettings:
     base_lambda: float | None = None
     base_least: float | None = 0.0
     leaves: Literal["refit", "native"] = "refit"
-    sketch: Sketch | None = None
 
 
 class BoundInput:
@@ -85,8 +82,9 @@ class BoundInput:
         self.table = table
         self.weight = weight
         self.settings = settings
+        check_supported(backend, table, settings.growth)
         if isinstance(table.X, Sparse):
-            _check_sparse(backend, settings)
+            _check_sparse(settings)
         self.Z = settings.basis.expand(table.X)
         if isinstance(settings.basis, Elementwise):
             if settings.base == "additive":
@@ -97,13 +95,33 @@ class BoundInput:
             settings.basis.check(table.X, self.Z, [j for j in range(table.X.shape[1]) if j not in table.categorical])
         if settings.clip:
             self.Z = bounded(self.Z, self._numeric, weight)
-        # no library grows vector leaves on categories: there the structure comes from a projection of the gradients
-        self.vector_leaf = bool(getattr(backend, "vector_leaf", False)) and not table.categorical
-        with interrupts.held():  # a library may ask Python for the rows, and not survive what is raised there
-            self.grower: Grower = backend.bind(table, settings.growth)
+        self._bind(backend)
         self._base: RidgeBase | None = None
         self._codes: Codes | None = None
         self._lock = Lock()
+
+    def _bind(self, backend: Backend) -> None:
+        self.capabilities = capabilities_of(backend)
+        with interrupts.held():  # a library may ask Python for the rows, and not survive what is raised there
+            self.grower: Grower = backend.bind(self.table, self.settings.growth)
+
+    def grown_by(self, backend: Backend, growth: Growth) -> BoundInput:
+        """The same input, with all that was made of it, under another backend."""
+        other = copy.copy(self)
+        other.settings = replace(self.settings, growth=growth)
+        other._bind(backend)
+        return other
+
+    def without_base(self) -> BoundInput:
+        """The same bound input for layers that start from 0."""
+        other = copy.copy(self)
+        other.settings = replace(self.settings, base=None)
+        return other
+
+    @property
+    def vector_leaf(self) -> bool:
+        """Whether one tree is grown on the gradients of all outputs: no library does so on categories."""
+        return self.capabilities.vector_leaf and not self.table.categorical
 
     @property
     def codes(self) -> Codes | None:
@@ -140,13 +158,11 @@ class BoundInput:
         return 0 if self.settings.base is None else self.base.U.n_trees
 
 
-def _check_sparse(backend: Backend, settings: LayerSettings) -> None:
+def _check_sparse(settings: LayerSettings) -> None:
     why = ""
     if isinstance(settings.basis, Elementwise):
         why = f"with basis={settings.basis!r}: its functions need not be 0 at 0. Use 'linear' or 'quadratic'"
     elif settings.leaves == "native":
         why = "with leaves='native': the library would hold all numbers once more, dense. Use leaves='refit'"
-    elif not getattr(backend, "sparse", False):
-        why = f"by {backend!r}, which has no attribute sparse = True. Use another backend"
     if why:
         raise ValueError(f"X is sparse, which is not supported {why}, or pass X.toarray().")

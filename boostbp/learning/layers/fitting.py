@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, NativeGrower, forks_of
+from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, NativeGrower
 from boostbp.learning.layers.bound import BoundInput
 from boostbp.learning.layers.objective import Objective
-from boostbp.learning.layers.sketch import Sketch
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.fitting import fit_trees, rows_by_leaf
 from boostbp.trees.forest import Forest, Grown, Member
@@ -22,7 +21,7 @@ from boostbp.trees.ridge import LeafRanges, fit_rows
 from boostbp.trees.tree import Tree, Trees
 from boostbp.trees.workspace import Workspace
 
-__all__ = ["Rounds", "groups_of"]
+__all__ = ["Rounds", "projected"]
 
 Floats = NDArray[np.float64]
 LEAST_SHARE = 1e-6  # of a round: smaller steps than these are none
@@ -84,15 +83,6 @@ class Rounds:
         self.parts.append(base)
         return base
 
-    def _grower(self) -> Grower:
-        """The bound grower, on the rows that it draws by the gradients of the first round."""
-        grower = self.bound.grower
-        draw = getattr(grower, "draw", None)
-        if draw is None:
-            return grower
-        drawn: Grower = draw(*self.objective.gradient(self.running.T, slice(0, self.objective.n_outputs)), self.seed)
-        return drawn
-
     def one_tree_per_output(self) -> None:
         """All rounds with one tree per output.
 
@@ -100,14 +90,8 @@ class Rounds:
         together does not depend on the threads. Those of a curved loss wait for each other after each round, to be
         settled.
         """
-        n_outputs, n_rounds = self.objective.n_outputs, self.bound.settings.n_estimators
-        grower = self._grower()
-        n_groups = forks_of(grower, n_outputs)
-        if getattr(grower, "pure", False):
-            least = 1 if len(self.bound.Z) > FEW_ROWS else TOGETHER
-            n_groups = min(self.n_threads, -(-n_outputs // least))
-        groups = groups_of(n_outputs, n_groups)
-        growers = [grower.fork(self.seed + outputs.start) for outputs in groups]
+        n_rounds, groups = self.bound.settings.n_estimators, self._groups()
+        growers = [self._fork(outputs) for outputs in groups]
         found: list[list[Grown]] = [[] for _ in groups]
 
         def alone(k: int) -> None:
@@ -121,6 +105,21 @@ class Rounds:
             return
         with threads.Team(min(self.n_threads, len(groups))) as team:
             self._in_step(team, growers, groups)
+
+    def _groups(self) -> list[slice]:
+        """Outputs that go together."""
+        n_rows, n_outputs = len(self.bound.Z), self.objective.n_outputs
+        able, growth = self.bound.capabilities, self.bound.settings.growth
+        if able.draws(growth):
+            n_groups = able.streams(n_rows, n_outputs, growth)
+        else:
+            n_groups = min(self.n_threads, -(-n_outputs // (1 if n_rows > FEW_ROWS else TOGETHER)))
+        ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
+        return [slice(*ends[k : k + 2]) for k in range(n_groups) if ends[k] < ends[k + 1]]
+
+    def _fork(self, outputs: slice) -> Grower:
+        """A grower of some outputs, which draws from a stream of its own."""
+        return self.bound.grower.fork(outputs, self.seed + outputs.start)
 
     def _in_step(self, team: threads.Team, growers: list[Grower], groups: list[slice]) -> None:
         """All rounds with one tree per output, where the gradient of an output depends on the others."""
@@ -175,17 +174,12 @@ class Rounds:
     def multi_output_trees(self) -> None:
         """All rounds with one tree for all outputs, whose leaves weigh a row by its largest hessian.
 
-        A smaller one would be a longer step than Newton's for some output.
+        A smaller one would be a longer step than Newton's for some output. The tree is grown on all gradients where
+        the library has vector leaves, and on a random projection of them where not.
         """
         settings, curved = self.bound.settings, self.objective.curved
-        grower = self._grower().fork(self.seed)
+        grower = self._fork(slice(0, self.objective.n_outputs))
         rng = np.random.default_rng(self.seed)
-        sketch = settings.sketch or (None if self.bound.vector_leaf else Sketch())
-        if sketch is not None and sketch.columns > 1 and not self.bound.vector_leaf:
-            raise ValueError(
-                f"sketch={(sketch.kind, sketch.columns)!r} needs a library that grows one tree on several columns, "
-                f"such as backend='xgboost' on numeric features: use sketch={sketch.kind!r}, one column."
-            )
         end = self.first + settings.n_estimators
         loss, grad, hess = self._derivatives()
         for number in range(self.first, end):
@@ -193,11 +187,10 @@ class Rounds:
             before = self.running.copy() if curved else self.running
             grad, hess = np.ascontiguousarray(grad), np.ascontiguousarray(hess)
             weight = hess.max(axis=1)
-            if sketch is None:
+            if self.bound.vector_leaf:
                 grown = grower.grow(grad, hess)
             else:
-                columns = sketch.of(grad, rng)
-                grown = grower.grow(columns, np.repeat(weight[:, None], columns.shape[1], axis=1))
+                grown = grower.grow(projected(grad, rng), weight[:, None])
             trees = self._read(grown, 1)
             [tree] = trees
             paths, n_threads = Paths.of(tree, settings.basis), self.n_threads
@@ -224,12 +217,8 @@ class Rounds:
 
     def _native(self, output: int) -> tuple[Grown, NDArray[Any]]:
         settings, bound = self.bound.settings, self.bound
-        grower = bound.grower.fork(self.seed + output)
-        if not isinstance(grower, NativeGrower):
-            raise ValueError(
-                "leaves='native' is not supported: this backend has no linear leaves of its own. Use leaves='refit'."
-            )
         outputs = slice(output, output + 1)
+        grower = cast("NativeGrower", self._fork(outputs))
         start = self.running[outputs].T.copy()
 
         def gradient(score: Floats) -> tuple[Floats, Floats]:
@@ -289,10 +278,15 @@ class Rounds:
             )
 
 
-def groups_of(n_outputs: int, n_groups: int) -> list[slice]:
-    """Outputs in so many groups of nearly one size."""
-    ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
-    return [slice(*ends[k : k + 2]) for k in range(n_groups) if ends[k] < ends[k + 1]]
+def projected(grad: Floats, rng: np.random.Generator) -> Floats:
+    """Gradients of all outputs, (rows, outputs), along one random direction, (rows, 1): N(0, 1 / outputs) in each.
+
+    Inner products of two rows stay as they are on average (Johnson and Lindenstrauss).
+    """
+    n_outputs = grad.shape[1]
+    direction = rng.standard_normal((n_outputs, 1)) / np.sqrt(n_outputs)
+    product: Floats = np.einsum("ni,ij->nj", grad, direction)  # not BLAS, whose sums may depend on its threads
+    return product
 
 
 def _by_output(columns: Floats) -> Floats:

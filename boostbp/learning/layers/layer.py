@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.floats import usual_in_methods
-from boostbp.learning.layers.bound import BoundInput, LayerSettings
+from boostbp.learning.layers.bound import BoundInput
 from boostbp.learning.layers.fitting import Rounds
 from boostbp.learning.layers.objective import Objective
 from boostbp.trees import interrupts
@@ -99,7 +99,7 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
     """
     settings = bound.settings
     if settings.leaves == "native":
-        _check_native(settings, objective)
+        _check_native(bound, objective)
     run = Rounds.of(bound, objective, n_threads, seed)
     if settings.base is not None:
         run.fit_base()
@@ -121,9 +121,11 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
     return Fit(Layer(forest), np.ascontiguousarray(run.running.T), trace)
 
 
-def _check_native(settings: LayerSettings, objective: Objective) -> None:
-    why = ""
-    if settings.growth.shared:
+def _check_native(bound: BoundInput, objective: Objective) -> None:
+    settings, why = bound.settings, ""
+    if not bound.capabilities.native_leaves:
+        why = "by this backend, whose capabilities do not say 'native_leaves'"
+    elif settings.growth.shared:
         why = "with one tree for all outputs: the library fits linear leaves for one output"
     elif isinstance(settings.basis, Elementwise):
         why = f"with basis={settings.basis!r}: the library fits leaves on [1, x] only"

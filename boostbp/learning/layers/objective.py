@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +57,8 @@ class SquaredTo:
 
     target: Floats
     weight: Floats
-    separable: bool = True
-    curved: bool = False
+    separable: ClassVar[bool] = True
+    curved: ClassVar[bool] = False
 
     @property
     def n_outputs(self) -> int:

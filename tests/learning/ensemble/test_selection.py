@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.metrics import log_loss, root_mean_squared_error
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
-from boostbp.estimators import base, parameters
+from boostbp.estimators import base
 from boostbp.learning import backprop
 from boostbp.learning.ensemble import budget, pool, selection
 from boostbp.learning.ensemble.options import (
@@ -362,8 +362,7 @@ def test_final_output_layers_start_from_what_was_asked_for_where_they_cannot(mon
 
 
 def test_networks_that_add_too_little_are_left_out_and_still_transform(monkeypatch):
-    original = parameters.settings_of
-    monkeypatch.setattr(parameters, "settings_of", lambda *args: replace(original(*args), least_gain=1e9))
+    monkeypatch.setattr(selection, "LEAST_GAIN_T", 1e9)
     model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
     assert not any(one.weight for one in model.history_.choice.candidates if one.stack)
     assert "no network is part of it" in model.summary()

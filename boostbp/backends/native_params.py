@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from boostbp import checks
-from boostbp.backends.base import Growth, refuse
+from boostbp.backends.base import Growth
 
 __all__ = [
     "AMOUNT",
@@ -125,28 +125,28 @@ class Natives:
         checked: dict[str, Any] = {}
         for name, value in params.items():
             main = known.get(name, name)
-            given = f"backend_params[{checks.shown(name)}]"
+            param = f"backend_params[{checks.shown(name)}]"
+            given = f"{param}={checks.shown(value)}"
             if main in checked:
-                raise ValueError(f"{given}={checks.shown(value)} says {main!r} a second time: keep one of the two.")
+                raise ValueError(f"{given} says {main!r} a second time: keep one of the two.")
             if _among(value, self.harmless.get(main, ())):
                 continue
-            refuse({name: value}, _of(main, name, self.reasons), _of(main, name, self.ours))
-            if name not in known:
+            if main in self.reasons:
+                raise ValueError(f"{given} is not supported: {self.reasons[main]}")
+            if main in self.ours:
+                ours = self.ours[main]
                 raise ValueError(
-                    f"{given}={checks.shown(value)}: {self.backend} has no parameter {checks.shown(name)}. "
-                    "Check its name."
+                    f"{given} clashes with {ours}: set {ours} instead, and leave {name!r} out of backend_params."
                 )
+            if name not in known:
+                raise ValueError(f"{given}: {self.backend} has no parameter {checks.shown(name)}. Check its name.")
             if main not in self.takes:
                 raise ValueError(
-                    f"{given}={checks.shown(value)} is not supported: it is not known what this parameter of the "
-                    f"installed {self.backend} would do to the method. Leave it out."
+                    f"{given} is not supported: it is not known what this parameter of the installed {self.backend} "
+                    "would do to the method. Leave it out."
                 )
-            checked[main] = self.takes[main](given, value)
+            checked[main] = self.takes[main](param, value)
         return checked
-
-
-def _of(main: str, name: str, texts: Mapping[str, str]) -> dict[str, str]:
-    return {name: texts[main]} if main in texts else {}
 
 
 def _among(value: Any, allowed: tuple[Any, ...]) -> bool:
