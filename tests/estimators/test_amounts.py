@@ -44,7 +44,6 @@ def deviance(loss, y, prediction):
 @pytest.mark.parametrize(
     ("backend", "kind"), [pair for pair in product(BACKENDS, MODELS) if pair != ("sklearn", "ensemble")]
 )
-@pytest.mark.usefixtures("few_rounds")
 def test_models_follow_the_means_of_amounts(loss, backend, kind):
     X, y, mean = drawn(loss, 800, seed=0)
     model = BoostBPRegressor(loss=loss, backend=backend, **(FAST | MODELS[kind])).fit(X[:600], y[:600])
