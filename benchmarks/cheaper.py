@@ -9,11 +9,10 @@ import numpy as np
 
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate, ratio
-from boostbp import backends
+from boostbp import backends, layers
 from boostbp.backends.base import Growth, Table
-from boostbp.learning import layers
-from boostbp.learning.replay import Replay
-from boostbp.learning.sampling import Sampled
+from boostbp.layers.fixed_structure import FixedStructure
+from boostbp.layers.row_sampling import RowSampling
 
 __all__ = ["kept", "sampled", "shared"]
 
@@ -23,7 +22,7 @@ def kept(case: Case, backend: str, *, repeats: int) -> dict[str, Any]:
     X, Y = data(case)
     inputs, goal = bound(case, X, backend), objective(Y)
     first = layers.fit(inputs, goal)
-    replay = Replay.of(first.layer.forest, shared=False)
+    replay = FixedStructure.of(first.layer.forest, shared=False)
     again = layers.BoundInput(replay, Table(X), inputs.settings, np.ones(case.rows))
     times = alternate({"full": lambda: layers.fit(inputs, goal), "kept": lambda: layers.fit(again, goal)}, repeats)
     return {"share of full": ratio(times["kept"], times["full"]), "full seconds": float(np.median(times["full"]))}
@@ -54,7 +53,7 @@ def sampled(case: Case, backend: str, *, repeats: int, share: float = 0.1) -> di
     own = backends.load(backend)
     growers = {
         "all": own,
-        "a tenth": Sampled(own, samples),
+        "a tenth": RowSampling(own, samples),
     }
 
     def fit(grower: Any) -> layers.Layer:

@@ -2,10 +2,10 @@
 
 from boostbp.backends import check_backend
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
-from boostbp.interop import load, save
-from boostbp.learning import callbacks
+from boostbp.network import callbacks
 from boostbp.settings import paper_settings
 from boostbp.single import fit_layer
+from boostbp.storage import load, save
 from boostbp.trees.basis import Elementwise
 from boostbp.trees.warmup import warmup
 from boostbp.versions import __version__, show_versions

@@ -18,7 +18,7 @@ def own_loop(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarra
     """Neural, tree, neural: torch's own loss and optimizer, and one step of the trees in each epoch."""
     import torch
 
-    from boostbp.interop.torch_bridge import GBDTModule, GBDTStep
+    from boostbp.torch import GBDTModule, GBDTStep
 
     torch.manual_seed(0)
     x, target = torch.tensor(X, dtype=torch.float32), torch.tensor(y)

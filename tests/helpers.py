@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from known_leaves import fit_leaves
 
-from boostbp import backends
+from boostbp import backends, layers
 from boostbp.backends.base import Growth, Table
-from boostbp.learning import layers
-from boostbp.learning.layers import BoundInput, Fit, LayerSettings, SquaredTo
-from boostbp.learning.losses import Loss
+from boostbp.layers import BoundInput, Fit, LayerSettings, SquaredObjective
+from boostbp.losses import Loss
 from boostbp.trees import kernels
 from boostbp.trees.basis import Elementwise, Linear, Quadratic
-from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
 
@@ -131,7 +130,7 @@ def categories_of(case):
 def fit_case(case, *, n_threads=1, **changes) -> Fit:
     X, Y, weight = training_rows(case)
     bound = BoundInput(backends.load(case.backend), Table(X, categories_of(case)), settings_of(case, **changes), weight)
-    return layers.fit(bound, SquaredTo(Y, weight), n_threads=n_threads, seed=3)
+    return layers.fit(bound, SquaredObjective(Y, weight), n_threads=n_threads, seed=3)
 
 
 @cache
@@ -270,7 +269,7 @@ def values(model, leaf, Z, clip=False):
 
 def one_leaf(Z, y, settings, *, h=None, degree=1, learning_rate=1.0):
     """A regression on all columns of `Z` in a single leaf."""
-    paths = replace(Paths.everywhere(np.arange(Z.shape[1], dtype=np.int32)), degree=degree)
+    paths = replace(LeafColumns.everywhere(np.arange(Z.shape[1], dtype=np.int32)), degree=degree)
     h = np.ones(len(Z)) if h is None else h
     y = y.reshape(len(Z), -1)
     leaf = np.zeros(len(Z), np.int32)

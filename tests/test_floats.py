@@ -175,7 +175,7 @@ def test_mixtures_and_layers_in_torch_are_the_same():
     import torch
 
     from benchmarks.mixtures import GBDTNNClassifier, NNGBDTRegressor
-    from boostbp.interop.torch_bridge import GBDTModule, GBDTStep
+    from boostbp.torch import GBDTModule, GBDTStep
 
     def mixtures():
         how = {"n_estimators": 4, "epochs": 2, "random_state": 0}

@@ -26,19 +26,18 @@ FLOORS = (
     {"archive", "files"},
     {"trees"},
     {"backends", "versions"},
-    {"inputs", "learning"},
-    {"inspection"},
+    {"inputs", "losses"},
+    {"layers", "metrics"},
+    {"network"},
+    {"ensemble", "inspection"},
     {"estimators", "single"},
-    {"interop"},
+    {"storage", "torch"},
     {"plots"},
     {"report"},
     {"cli"},
     {"__init__"},
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
-# The same within back-propagation; "" is Algorithm 1 itself, the files beside these rooms.
-LEARNING = ({"losses"}, {"layers", "metrics"}, {""}, {"ensemble"})
-LEARNING_FLOOR_OF = {room: floor for floor, rooms in enumerate(LEARNING) for room in rooms}
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {"dask", "jinja2", "lightgbm", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "torch", "xgboost"}
 
@@ -74,18 +73,6 @@ def test_imports_point_down(path):
         if parts[0] != "boostbp" or parts[1] == room:
             continue
         assert FLOOR_OF.get(parts[1], len(FLOORS)) < FLOOR_OF[room], f"{room} imports {name}"
-
-
-@pytest.mark.parametrize("path", sorted((PACKAGE / "learning").rglob("*.py")), ids=lambda path: path.stem)
-def test_imports_point_down_within_learning(path):
-    def inner(name: str) -> str:
-        room = name.removeprefix("boostbp.learning.").split(".")[0]
-        return room if room in LEARNING_FLOOR_OF else ""
-
-    room = inner(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    for name in imported(ast.parse(path.read_text(encoding="utf-8"))):
-        if name.startswith("boostbp.learning.") and inner(name) != room:
-            assert LEARNING_FLOOR_OF[inner(name)] < LEARNING_FLOOR_OF[room], f"{room or 'learning'} imports {name}"
 
 
 def test_python_calls_no_loop_that_only_compiled_code_can_enter():

@@ -1,6 +1,6 @@
 """The paper's mixtures of trees and neural networks, as estimators; they need torch.
 
-Whoever builds a mixture of their own puts layers of trees into a torch model: `boostbp.interop.torch_bridge`.
+Whoever builds a mixture of their own puts layers of trees into a torch model: `boostbp.torch`.
 """
 
 from benchmarks.mixtures.estimators import GBDTNNClassifier, GBDTNNRegressor, NNGBDTClassifier, NNGBDTRegressor

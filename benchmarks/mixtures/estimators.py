@@ -17,10 +17,10 @@ from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, session
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.parameters import settings_of
 from boostbp.extras import require
-from boostbp.inputs import counted
-from boostbp.learning.losses import Loss
-from boostbp.learning.metrics import Metric
-from boostbp.learning.watch import EvalSet
+from boostbp.inputs import drop_zero_weight
+from boostbp.losses import Loss
+from boostbp.metrics import Metric
+from boostbp.network.monitor import EvalSet
 from boostbp.trees.sparse import dense
 
 __all__ = ["GBDTNNClassifier", "GBDTNNRegressor", "NNGBDTClassifier", "NNGBDTRegressor"]
@@ -67,7 +67,7 @@ class _Mixture(BaseBoostBP):
         self._check_network()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         settings = settings_of(self, len(table.X), y.shape[1], seed)
-        table, y, weight = counted(table, y, weight)
+        table, y, weight = drop_zero_weight(table, y, weight)
         plan = NetworkPlan(
             self._trees,
             self.activation,

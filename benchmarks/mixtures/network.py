@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Table
 from boostbp.extras import require
 from boostbp.floats import usual_in_methods
-from boostbp.interop.torch_bridge import GBDTModule
+from boostbp.torch import GBDTModule
 from boostbp.trees import forks
 
 if TYPE_CHECKING:

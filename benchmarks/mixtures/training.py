@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from benchmarks.mixtures.network import Columns, Dense, MixtureNetwork, dense, torch_threads
 from boostbp.backends.base import Table
 from boostbp.extras import require
-from boostbp.interop.bridge.gathered import Moved
-from boostbp.interop.bridge.layer import GBDTModule
-from boostbp.learning.history import Epoch, History, Stop
-from boostbp.learning.layers import Layer, rounds
-from boostbp.learning.losses import Loss, own_losses
-from boostbp.learning.metrics import Metric
-from boostbp.learning.settings import Settings
-from boostbp.learning.steps import std
-from boostbp.learning.watch import Callback, EvalSet, Watch
+from boostbp.layers import Layer, rounds
+from boostbp.losses import Loss, own_losses
+from boostbp.metrics import Metric
+from boostbp.network.history import Epoch, History, Stop
+from boostbp.network.monitor import Callback, EvalSet, Monitor
+from boostbp.network.settings import Settings
+from boostbp.network.steps import std
+from boostbp.torch.gathered import Moved
+from boostbp.torch.module import GBDTModule
 from boostbp.trees import interrupts
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def train(
     callbacks: Sequence[Callback],
     resume: Any = None,
 ) -> tuple[MixtureNetwork, History]:
-    """Train a mixture: as `boostbp.learning.backprop.train`, with a plan of the network.
+    """Train a mixture: as `boostbp.network.backprop.train`, with a plan of the network.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def train(
     own_losses.check(loss, own_losses.baseline(loss, y, weight), y)
     history = History(metric=metric.name if metric and eval_sets else "")
     # the watcher cuts networks of trees only; a mixture is cut here
-    watch = Watch(history, eval_sets, metric, outcome, callbacks, replace(settings, best_rounds=False))
+    watch = Monitor(history, eval_sets, metric, outcome, callbacks, replace(settings, best_rounds=False))
     watch.state = _no_state
     cuts = plan.trees == "last" and settings.output == "boost" and settings.best_rounds and eval_sets
     with torch_threads(settings.n_threads), torch.inference_mode(False), torch.enable_grad():
@@ -111,7 +111,7 @@ def train(
             table, y, weight, loss, settings, plan, _network(table, y, weight, loss, settings, plan, backend, start)
         )
         try:
-            with interrupts.held():
+            with interrupts.deferred():
                 stop = None
                 while stop is None and run.epoch < settings.epochs:
                     interrupts.check()
@@ -129,7 +129,7 @@ def train(
                 raise
             history.interrupted(interrupt)
     if history.stop is Stop.NOT_FINITE:
-        watch.retreat()
+        watch.restore_lowest_loss()
     best: Any = watch.best
     if best is None:
         raise FloatingPointError(

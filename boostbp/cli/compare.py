@@ -14,7 +14,7 @@ from rich.text import Text
 from boostbp.atomic_write import atomic_write
 from boostbp.cli.errors import console, fail, one_line_errors, output, say
 from boostbp.cli.options import Categorical, Drop, Jobs, Missing, Numeric, Seed, Set, Task
-from boostbp.cli.written import check_written
+from boostbp.cli.output_files import check_written
 from boostbp.printable import printable
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from sklearn.base import is_classifier
 from boostbp import backends, checks
 from boostbp.backends.base import MOST_THREADS, Growth
 from boostbp.estimators.held_out import check_validation
-from boostbp.learning import steps
-from boostbp.learning.layers import LayerSettings
-from boostbp.learning.layers.rounds import rate_of
-from boostbp.learning.settings import Settings
-from boostbp.learning.starts import STARTS
+from boostbp.layers import LayerSettings
+from boostbp.layers.rounds import rate_of
+from boostbp.network import steps
+from boostbp.network.settings import Settings
+from boostbp.network.starts import STARTS
 from boostbp.trees import basis as bases
 from boostbp.trees import forks, threads
 from boostbp.trees.ridge import Ridge
@@ -136,7 +136,7 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
             clip=estimator.clip,
             base=estimator.base,
             base_lambda=None if chosen["base_lambda"][i] == "gcv" else chosen["base_lambda"][i],
-            base_least=ALIKE if i > 0 else typed,
+            min_base_lambda=ALIKE if i > 0 else typed,
             leaves=estimator.leaves,
         )
         built.append(settings)

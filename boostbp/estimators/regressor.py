@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
+from boostbp import losses
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.eval_sets import listed, named_in_errors
 from boostbp.estimators.held_out import hold_out
@@ -17,8 +18,7 @@ from boostbp.estimators.supervised import Supervised
 from boostbp.estimators.units import units_of
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight
-from boostbp.learning import losses
-from boostbp.learning.backprop import EvalSet
+from boostbp.network.backprop import EvalSet
 
 __all__ = ["BoostBPRegressor"]
 
@@ -38,7 +38,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         ``"squared_error"``, ``"absolute_error"``, ``"huber"`` (delta 1, in standard deviations), ``"quantile"`` (the
         median), ``"poisson"`` (counts), ``"gamma"`` (amounts above 0), ``"tweedie"`` (amounts of which many are 0), the
         names of LightGBM and XGBoost for these; ``Quantile(0.9)``, ``Huber(2.0)`` or ``Tweedie(power=1.7)`` from
-        `boostbp.learning.losses`; or an object of your own (`boostbp.learning.losses.Loss`). Predictions of
+        `boostbp.losses`; or an object of your own (`boostbp.losses.Loss`). Predictions of
         ``"poisson"``, ``"gamma"`` and ``"tweedie"`` are above 0: their link is logarithmic.
     backend : {"lightgbm", "xgboost", "sklearn"} or Backend
         Who grows the trees.
@@ -92,7 +92,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         of its first columns, or the paper's noise.
     step : {"normalised", "plain"} or Step
         Whether `step_size` counts in standard deviations of the hidden units, or multiplies the gradient as in the
-        paper; or an object with its own size and momentum, of `boostbp.learning.steps` or your own.
+        paper; or an object with its own size and momentum, of `boostbp.network.steps` or your own.
     step_size, momentum : float
         alpha and mu of the paper; not looked at if `step` is an object.
     refit_order : {"upward", "downward"}

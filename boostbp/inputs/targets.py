@@ -19,7 +19,7 @@ from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
 from boostbp.inputs.sources import is_frame, matrix_of, open_source
 
 __all__ = [
-    "counted",
+    "drop_zero_weight",
     "in_rows",
     "read_groups",
     "read_target",
@@ -159,7 +159,7 @@ def read_groups(groups: Any, n_rows: int) -> NDArray[np.integer]:
     return factors.place
 
 
-def counted(
+def drop_zero_weight(
     table: Table, y: NDArray[np.float64], weight: NDArray[np.float64]
 ) -> tuple[Table, NDArray[np.float64], NDArray[np.float64]]:
     """Leave out the rows without weight: they are no rows, and must not count in `min_samples_leaf` either.

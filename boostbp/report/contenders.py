@@ -133,7 +133,7 @@ def train(
 
 def _deep(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.learning.layers.rounds import rounds_of
+    from boostbp.layers.rounds import rounds_of
 
     params = {"n_jobs": n_jobs, "random_state": seed, **contender.params}
     single = np.size(contender.params.get("hidden_layer_sizes", 1)) == 0

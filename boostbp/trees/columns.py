@@ -43,7 +43,7 @@ class Standardised:
     variance: Floats
 
     @classmethod
-    @interrupts.held()
+    @interrupts.deferred()
     def of(cls, Z: Matrix, weight: Floats) -> Self:
         """All columns, with row weights."""
         n_columns = Z.shape[1]

@@ -51,7 +51,7 @@ def rows(found: list[tuple[dict, dict]]) -> list[Row]:
     for name in CURVE:
         ran = [outcome for about, outcome in found if about["settings"] == name and "error" in outcome]
         exploded = sum(outcome["stop"] == "NOT_FINITE" for outcome in ran)
-        note = f"{exploded} of {len(ran)} exploded, calmest epoch kept" if exploded else ""
+        note = f"{exploded} of {len(ran)} exploded, lowest_loss epoch kept" if exploded else ""
         made.append(
             Row("Curve", f"MSE / variance, {name}", [outcome["error"] for outcome in ran], "a picture", note=note)
         )

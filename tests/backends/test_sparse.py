@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from boostbp.backends import available, capabilities_of, load
 from boostbp.backends.base import Growth, Table
-from boostbp.learning.sampling import Sampled
+from boostbp.layers.row_sampling import RowSampling
 from boostbp.trees import sparse
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree
@@ -53,7 +53,7 @@ def assert_same(a, b):
 def test_trees_are_those_of_the_dense_table(name, missing, categorical, samples, monkeypatch):
     monkeypatch.setattr(sparse, "CELLS", 1000)
     dense, held, grad = tables(missing, categorical)
-    backend = load(name) if samples is None else Sampled(load(name), samples)
+    backend = load(name) if samples is None else RowSampling(load(name), samples)
     growers = [backend.bind(table, Growth(max_depth=4)) for table in (dense, held)]
     for _ in range(2):
         for a, b in zip(*(grower.grow(grad, np.ones_like(grad)) for grower in growers), strict=True):

@@ -13,12 +13,11 @@ from sklearn.datasets import load_diabetes, load_iris
 from typer.testing import CliRunner
 
 import boostbp
-from boostbp import BoostBPClassifier, BoostBPRegressor, files
+from boostbp import BoostBPClassifier, BoostBPRegressor, files, storage
 from boostbp.cli import app
 from boostbp.cli.settings import settings
 from boostbp.cli.sink import sink
-from boostbp.interop import storage
-from boostbp.learning.run import Run
+from boostbp.network.trainer import Run
 
 QUICK = ["-s", "epochs=1", "-s", "hidden_layer_sizes=3", "-s", "n_estimators=4", "-s", "min_samples_leaf=5"]
 

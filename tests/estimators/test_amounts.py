@@ -11,7 +11,7 @@ from helpers import BACKENDS
 from sklearn.metrics import mean_tweedie_deviance
 
 from boostbp import BoostBPRegressor, load, save
-from boostbp.learning.losses import Gamma, Tweedie
+from boostbp.losses import Gamma, Tweedie
 
 POWERS = {"gamma": 2.0, "tweedie": 1.5}
 MODELS = {

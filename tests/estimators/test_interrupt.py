@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 
 from boostbp import BoostBPRegressor, callbacks, load, save
 from boostbp.backends import available
-from boostbp.learning import run
-from boostbp.learning.history import Stop
+from boostbp.network import trainer as run
+from boostbp.network.history import Stop
 
 LIBRARIES = [name for name in available() if name != "sklearn"]
 X, Y = load_diabetes(return_X_y=True)

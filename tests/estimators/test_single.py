@@ -9,10 +9,10 @@ from sklearn.datasets import load_diabetes, load_iris
 
 from benchmarks.mixtures import GBDTNNRegressor
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer, load, save
-from boostbp.learning import backprop
-from boostbp.learning.ensemble import selection
-from boostbp.learning.history import REFITTED, Stop
-from boostbp.learning.layers.rounds import rounds_of
+from boostbp.ensemble import selection
+from boostbp.layers.rounds import rounds_of
+from boostbp.network import backprop
+from boostbp.network.history import REFITTED, Stop
 from boostbp.trees.basis import Constant, Linear
 
 X, Y = load_diabetes(return_X_y=True)

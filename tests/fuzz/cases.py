@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse
 
+from boostbp import losses
 from boostbp.backends import available
-from boostbp.learning import losses
 
 BACKENDS = tuple(name for name in ("lightgbm", "xgboost") if name in available())
 KINDS = ("regressor", "classifier", "autoencoder", "layer")

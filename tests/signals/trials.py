@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, callbacks, load, save
-from boostbp.learning.history import Stop
+from boostbp.network.history import Stop
 
 LATEST = 30.0  # seconds that a signal may take to be heard: others may use the machine
 RNG = np.random.default_rng(0)

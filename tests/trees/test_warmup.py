@@ -49,7 +49,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba.core import event
 import boostbp
-from boostbp.learning.ensemble import heads
+from boostbp.ensemble import output_layers
 from boostbp.trees import leaf_rows
 
 warnings.simplefilter("ignore")
@@ -134,7 +134,7 @@ print(sorted(set(Compiled.names)))
 TORCH = """
 import torch
 from benchmarks.mixtures import GBDTNNRegressor, NNGBDTRegressor
-from boostbp.interop.torch_bridge import GBDTModule, GBDTStep
+from boostbp.torch import GBDTModule, GBDTStep
 for dtype in (torch.float32, torch.float64):
     x, target = torch.tensor(dense, dtype=dtype), torch.tensor(y[:, None], dtype=dtype)
     model = torch.nn.Sequential(GBDTModule(4, 3), torch.nn.Linear(3, 1, dtype=dtype))
@@ -158,8 +158,8 @@ def test_nothing_is_compiled_after_a_warm_up(tmp_path):
 CLOCKS = """
 import numpy as np
 import boostbp
-from boostbp.learning import backprop
-from boostbp.learning.ensemble import heads, selection
+from boostbp.network import backprop
+from boostbp.ensemble import output_layers, selection
 from boostbp.trees.warmup import PARTS
 
 heads.MOST = 1
@@ -172,7 +172,7 @@ def watched(clock):
             super().__init__(*args, **params)
     return Watched
 
-selection.Budget, backprop.Watch = watched(selection.Budget), watched(backprop.Watch)
+selection.Budget, backprop.Monitor = watched(selection.Budget), watched(backprop.Monitor)
 X = np.random.default_rng(0).standard_normal((100, 3))
 small = {"epochs": 1, "n_estimators": 2, "random_state": 0}
 model = boostbp.BoostBPRegressor((2,), **small, **PARAMS).fit(X, X[:, 0])
