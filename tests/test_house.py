@@ -38,6 +38,8 @@ FLOORS = (
     {"__init__"},
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+# Words that the field has others for: standard deviation, atomic write, parallel, ensemble, smoothed, divergence, ...
+DIALECT = r"spread|aside|abreast|weighing|softened|calmest|explosion|doubt|faint|frames? of a leaf"
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {"dask", "jinja2", "lightgbm", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "torch", "xgboost"}
 
@@ -187,4 +189,10 @@ def test_no_path_of_a_machine_in_the_sources():
     files += [path for path in ROOT.iterdir() if path.is_file() and path.suffix in suffixes]
     assert len(files) > len(MODULES)
     found = [f"{path}: {match[0]}" for path in files for match in machine.finditer(path.read_text(encoding="utf-8"))]
+    assert not found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=NAMES)
+def test_the_words_are_those_of_the_field(path):
+    found = re.findall(rf"\b(?:{DIALECT})\b", path.read_text(encoding="utf-8"), flags=re.IGNORECASE)
     assert not found

@@ -145,7 +145,7 @@ class Monitor:
             self.best, self.best_score, self.history.best_epoch = network, score, epoch.epoch
 
     def restore_lowest_loss(self) -> None:
-        """After an explosion, if no metric chose the best epoch: back to that of the least training loss."""
+        """After the numbers diverged, if no metric chose the best epoch: back to that of the least training loss."""
         if np.isfinite(self.lowest_loss[0]):
             _, self.best, self.history.best_epoch = self.lowest_loss
 
