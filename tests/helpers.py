@@ -17,7 +17,7 @@ from boostbp.learning import layers
 from boostbp.learning.layers import BoundInput, Fit, LayerSettings, SquaredTo
 from boostbp.learning.losses import Loss
 from boostbp.trees import kernels
-from boostbp.trees.basis import Elementwise, Linear, Quadratic
+from boostbp.trees.basis import Elementwise, Polynomial
 from boostbp.trees.leaf_rows import Paths
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
@@ -32,8 +32,8 @@ def softlog_slope(x):
 
 
 BASES = {
-    "linear": Linear(),
-    "quadratic": Quadratic(),
+    "linear": Polynomial(1),
+    "quadratic": Polynomial(2),
     "own": Elementwise([np.sin, softlog], [np.cos, softlog_slope]),
 }
 BACKENDS = backends.available()

@@ -40,7 +40,7 @@ class Kept:
     def __init__(self, bound: BoundInput, fitted: Fit, n_threads: int) -> None:
         self.forest, self.leaf = fitted.layer.forest, fitted.trace.leaf
         leaves, settings = self.forest.leaves, bound.settings
-        terms = 1 + settings.basis.degree * np.diff(leaves.start)
+        terms = 1 + settings.basis.powers * np.diff(leaves.start)
         ends = np.concatenate([[0], np.cumsum(terms * terms)])
         self._of_tree = ends[leaves.tree_leaf]  # first number of each tree among the factors
         self.hess, self.factors = without_ones(bound.weight), np.empty(0)
@@ -104,7 +104,7 @@ class Kept:
     def _factor(self, bound: BoundInput, trees: slice) -> Floats:
         paths, columns = self._paths(trees)
         settings = bound.settings
-        ridge, degree = settings.ridge, settings.basis.degree
+        ridge, degree = settings.ridge, settings.basis.powers
         paths, Z = self._dense(bound.Z, paths)
         factors = np.zeros(self._of_tree[trees.stop] - self._of_tree[trees.start])
         kernels.factor_trees(
@@ -120,6 +120,6 @@ class Kept:
         first, last = leaves.weight_start[leaves.tree_leaf[[trees.start, trees.stop]]]
         paths, Z = self._dense(bound.Z, paths)
         kernels.refit_trees(
-            *paths, Z, settings.basis.degree, grad, leaves.frame[columns], factors, settings.ridge.standardize,
+            *paths, Z, settings.basis.powers, grad, leaves.frame[columns], factors, settings.ridge.standardize,
             settings.learning_rate, weight[first:last], out,
         )  # fmt: skip

@@ -13,7 +13,6 @@ from boostbp.learning.layers.bound import BoundInput, LayerSettings
 from boostbp.learning.layers.fitting import Rounds
 from boostbp.learning.layers.objective import Objective
 from boostbp.trees import interrupts
-from boostbp.trees.basis import Elementwise
 from boostbp.trees.forest import Forest
 from boostbp.trees.sparse import Matrix, Sparse
 
@@ -125,7 +124,7 @@ def _check_native(settings: LayerSettings, objective: Objective) -> None:
     why = ""
     if settings.growth.shared:
         why = "with one tree for all outputs: the library fits linear leaves for one output"
-    elif isinstance(settings.basis, Elementwise):
+    elif settings.basis.has_functions:
         why = f"with basis={settings.basis!r}: the library fits leaves on [1, x] only"
     elif not objective.separable:
         why = "with a loss whose outputs depend on each other"

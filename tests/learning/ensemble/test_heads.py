@@ -10,9 +10,9 @@ from boostbp.backends.base import Growth, Table
 from boostbp.learning import losses
 from boostbp.learning.ensemble import heads
 from boostbp.learning.layers import LayerSettings
-from boostbp.trees.basis import Linear
+from boostbp.trees.basis import Polynomial
 
-SETTINGS = LayerSettings(growth=Growth(max_depth=3, min_samples_leaf=10), learning_rate=0.1, basis=Linear())
+SETTINGS = LayerSettings(growth=Growth(max_depth=3, min_samples_leaf=10), learning_rate=0.1, basis=Polynomial(1))
 
 
 def counts(rows, seed):
