@@ -201,12 +201,13 @@ def expand(basis: Basis, X: Floats) -> Floats:
     """Columns of a basis, (rows, features times `columns_per_feature`); ValueError if it makes others."""
     if not basis.has_functions:
         return basis.expand(X)
-    return _of_shape(basis, "expand", basis.expand(X), (len(X), X.shape[1] * basis.columns_per_feature))
+    Z = _call(basis.expand, f"basis={basis!r}", X)
+    return _of_shape(basis, "expand", Z, (len(X), X.shape[1] * basis.columns_per_feature))
 
 
 def vjp(basis: Basis, X: Floats, G: Floats) -> Floats:
     """A gradient in the columns of a basis as one in the features; ValueError if it makes another shape of it."""
-    return _of_shape(basis, "vjp", basis.vjp(X, G), (*G.shape[:-1], X.shape[1]))
+    return _of_shape(basis, "vjp", basis.vjp(np.broadcast_to(X, X.shape), G), (*G.shape[:-1], X.shape[1]))
 
 
 def _of_shape(basis: Basis, what: str, found: Floats, shape: tuple[int, ...]) -> Floats:

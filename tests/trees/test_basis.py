@@ -185,14 +185,18 @@ def test_kernels_take_powers_of_its_columns(powers):
 
 def returning(**members):
     """A basis of which some members return something else."""
-    kind = type("Returning", (Reciprocals,), {name: lambda self, *_, f=f: f(*_) for name, f in members.items()})
-    return kind()
+    basis = Reciprocals()
+    for name, function in members.items():
+        function.__name__ = name
+        object.__setattr__(basis, name, function)
+    return basis
 
 
 @pytest.mark.parametrize(
     ("basis", "message"),
     [
         (returning(expand=lambda X: X), r"its expand\(\) returned \(150, 3\), not an array of the shape \(150, 6\)"),
+        (returning(expand=lambda X: np.square(X, out=X)), r"^basis=.*, expand, asks to write into its input"),
         (returning(expand=lambda X: None), r"its expand\(\) returned NoneType"),
         (returning(vjp=lambda X, G: G), r"its vjp\(\) returned \(150, 6\), not an array of the shape \(150, 3\)"),
         (returning(expand=lambda X: np.full((len(X), 6), np.inf)), "basis function 0 gave inf for the value .* 0"),
