@@ -11,7 +11,7 @@ from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate, ratio
 from boostbp import layers
 from boostbp.trees import threads
-from boostbp.trees.basis import Linear
+from boostbp.trees.basis import Polynomial
 
 __all__ = ["native", "overhead", "two_threads", "vjp"]
 
@@ -41,7 +41,7 @@ def native(case: Case, *, repeats: int) -> dict[str, Any]:
     X, Y = data(case)
     constant, linear = (
         bound(case, X, "lightgbm"),
-        bound(case, X, "lightgbm", leaves="native", basis=Linear()),
+        bound(case, X, "lightgbm", leaves="native", basis=Polynomial(1)),
     )
     goal = objective(Y)
     [theirs] = bare.arrangements(constant, bare.gradients_of(linear, goal), "lightgbm", 1).values()

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate, ratio
 from boostbp import layers
-from boostbp.trees.basis import Linear
+from boostbp.trees.basis import Polynomial
 
 __all__ = ["prediction"]
 
@@ -26,7 +26,7 @@ def prediction(case: Case, *, rows: int, repeats: int) -> dict[str, Any]:
         "force_col_wise": True, "boost_from_average": False,
     }  # fmt: skip
     theirs = lightgbm.Dataset(X, Y[:, 0], params=params).construct()
-    inputs, goal = bound(case, X, "lightgbm", basis=Linear()), objective(Y)
+    inputs, goal = bound(case, X, "lightgbm", basis=Polynomial(1)), objective(Y)
     training = alternate(
         {
             "theirs": lambda: lightgbm.train(params, theirs, case.rounds),
@@ -44,7 +44,7 @@ def prediction(case: Case, *, rows: int, repeats: int) -> dict[str, Any]:
 
     lightgbm.Booster = Kept
     try:
-        layer = layers.fit(bound(case, X, "lightgbm", leaves="native", basis=Linear()), goal).layer
+        layer = layers.fit(bound(case, X, "lightgbm", leaves="native", basis=Polynomial(1)), goal).layer
     finally:
         lightgbm.Booster = booster_class
     booster = kept[-1]

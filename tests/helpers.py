@@ -16,7 +16,7 @@ from boostbp.backends.base import Growth, Table
 from boostbp.layers import BoundInput, Fit, LayerSettings, SquaredObjective
 from boostbp.losses import Loss
 from boostbp.trees import kernels
-from boostbp.trees.basis import Elementwise, Linear, Quadratic
+from boostbp.trees.basis import Elementwise, Polynomial
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
@@ -31,8 +31,8 @@ def softlog_slope(x):
 
 
 BASES = {
-    "linear": Linear(),
-    "quadratic": Quadratic(),
+    "linear": Polynomial(1),
+    "quadratic": Polynomial(2),
     "own": Elementwise([np.sin, softlog], [np.cos, softlog_slope]),
 }
 BACKENDS = backends.available()

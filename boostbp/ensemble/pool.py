@@ -22,7 +22,7 @@ from boostbp.losses import Loss
 from boostbp.network.monitor import EvalSet
 from boostbp.network.network import Network, output_table
 from boostbp.network.settings import Settings
-from boostbp.trees.basis import Constant, Linear, Quadratic
+from boostbp.trees.basis import Polynomial
 from boostbp.trees.ridge import Ridge
 
 __all__ = ["Pool"]
@@ -72,7 +72,7 @@ class Pool:
     def plain(self) -> LayerSettings:
         """An output layer of trees with constant leaves."""
         large = grown(self.smooth, max_depth=PLAIN_DEPTH, max_leaves=PLAIN_LEAVES)
-        return replace(large, basis=Constant(), base=None, ridge=Ridge(PLAIN_LAMBDA, True, True))
+        return replace(large, basis=Polynomial(0), base=None, ridge=Ridge(PLAIN_LAMBDA, True, True))
 
     @property
     def fits_leaves(self) -> bool:
@@ -81,8 +81,8 @@ class Pool:
 
     def bends(self, table: Table) -> bool:
         """Whether a layer above may start from smooth functions of single columns: of all numeric ones, if few."""
-        powers = all(isinstance(layer.basis, Linear) for layer in self.settings.layers)
-        return powers and 0 < table.X.shape[1] - len(table.categorical) <= MOST_FEATURES
+        functions = any(layer.basis.has_functions for layer in self.settings.layers)
+        return not functions and 0 < table.X.shape[1] - len(table.categorical) <= MOST_FEATURES
 
     def on(self, n_threads: int) -> Pool:
         """The same on so many threads, and the library as well."""
@@ -123,7 +123,9 @@ class Pool:
             yield "random thresholds", smooth
             if shallow:
                 yield "random thresholds, shallow trees", grown(smooth, max_depth=shallow)
-            straight = replace(smooth, basis=Linear() if smooth.basis == Quadratic() else smooth.basis, base=None)
+            straight = replace(
+                smooth, basis=Polynomial(1) if smooth.basis == Polynomial(2) else smooth.basis, base=None
+            )
             yield (
                 "random thresholds, large leaves, half of the features, no base",
                 grown(straight, min_samples_leaf=large, colsample_bytree=HALF),

@@ -145,7 +145,7 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
 
 def _basis(estimator: Any, hidden: int) -> bases.Basis:
     basis = bases.load(estimator.basis)
-    if isinstance(basis, bases.Constant) and hidden:
+    if not basis.columns_per_feature and hidden:
         raise ValueError(
             "basis='constant' with hidden layers: neither their leaves nor the ridge regression under them, on the "
             "same terms, would have a derivative to learn by. Use another basis, or hidden_layer_sizes=()."

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from boostbp.inspection.names import Names
 from boostbp.network.network import Network
+from boostbp.trees import basis as bases
 from boostbp.trees import kernels
 from boostbp.trees.forest import Forest, Member
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER
@@ -70,7 +71,7 @@ class _Reader:
     ) -> list[Record]:
         """Records of one tree for all rows."""
         tree, model, first = member = self.forest.member(facts["tree"])
-        Z = self.forest.basis.expand(X)
+        Z = bases.expand(self.forest.basis, X)
         values = np.zeros((len(X), model.n_outputs))
         kernels.evaluate(model.leaves(), leaf[None], Z, self.forest.clip, 0, len(X), values)
         parents = _parents(tree)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, Growth, Table
 from boostbp.backends.capabilities import capabilities_of, check_supported
+from boostbp.trees import basis as bases
 from boostbp.trees import interrupts
-from boostbp.trees.basis import Basis, Elementwise, Quadratic
+from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.bounds import bounded
 from boostbp.trees.column_bins import ColumnBins
 from boostbp.trees.linear import RidgeBase
@@ -56,7 +57,7 @@ class LayerSettings:
     n_estimators: int = 100
     learning_rate: float = 0.1
     growth: Growth = field(default_factory=Growth)
-    basis: Basis = field(default_factory=Quadratic)
+    basis: Basis = BASES["quadratic"]
     ridge: Ridge = field(default_factory=Ridge)
     clip: bool = True
     base: Literal["ridge", "additive"] | None = None
@@ -85,14 +86,15 @@ class BoundInput:
         check_supported(backend, table, settings.growth)
         if isinstance(table.X, Sparse):
             _check_sparse(settings)
-        self.Z = settings.basis.expand(table.X)
-        if isinstance(settings.basis, Elementwise):
+        self.Z = bases.expand(settings.basis, table.X)
+        if settings.basis.has_functions:
             if settings.base == "additive":
                 raise ValueError(
                     "base='additive' is not supported with functions of your own: it has functions of its own. Use "
                     "base='ridge', or basis='linear' or 'quadratic'."
                 )
-            settings.basis.check(table.X, self.Z, [j for j in range(table.X.shape[1]) if j not in table.categorical])
+            numeric = [j for j in range(table.X.shape[1]) if j not in table.categorical]
+            bases.check_finite(settings.basis, table.X, self.Z, numeric)
         if settings.clip:
             self.Z = bounded(self.Z, self._numeric, weight)
         self._bind(backend)
@@ -139,7 +141,7 @@ class BoundInput:
         if self._base is None:
             numeric, least = self._numeric, self.settings.min_base_lambda
             if self.settings.base == "additive":
-                degree = self.settings.basis.degree
+                degree = self.settings.basis.powers
                 self._base = RidgeBase.additive(self.Z, numeric, self.weight, degree=degree, least=least)
             else:
                 self._base = RidgeBase.bind(self.Z, numeric, self.weight, least=least)
@@ -160,7 +162,7 @@ class BoundInput:
 
 def _check_sparse(settings: LayerSettings) -> None:
     why = ""
-    if isinstance(settings.basis, Elementwise):
+    if settings.basis.has_functions:
         why = f"with basis={settings.basis!r}: its functions need not be 0 at 0. Use 'linear' or 'quadratic'"
     elif settings.leaves == "native":
         why = "with leaves='native': the library would hold all numbers once more, dense. Use leaves='refit'"

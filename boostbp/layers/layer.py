@@ -13,7 +13,6 @@ from boostbp.layers.bound import BoundInput
 from boostbp.layers.fitting import Rounds
 from boostbp.layers.objective import Objective
 from boostbp.trees import interrupts
-from boostbp.trees.basis import Elementwise
 from boostbp.trees.forest import Forest
 from boostbp.trees.sparse import Matrix, Sparse
 
@@ -127,7 +126,7 @@ def _check_native(bound: BoundInput, objective: Objective) -> None:
         why = "by this backend, whose capabilities do not say 'native_leaves'"
     elif settings.growth.shared:
         why = "with one tree for all outputs: the library fits linear leaves for one output"
-    elif isinstance(settings.basis, Elementwise):
+    elif settings.basis.has_functions:
         why = f"with basis={settings.basis!r}: the library fits leaves on [1, x] only"
     elif not objective.separable:
         why = "with a loss whose outputs depend on each other"

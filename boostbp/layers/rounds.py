@@ -59,7 +59,7 @@ def structure_of_another(forest: Forest, settings: LayerSettings) -> str:
     by_rounds = np.tile(served, (settings.n_estimators, 1))
     if settings.n_estimators and not native and not np.array_equal(leaves.tree_output[forest.n_base :], by_rounds):
         return "trees in another order than that of the rounds"
-    if not (leaves.tree_degree[forest.n_base :] == (1 if native else settings.basis.degree)).all():
+    if not (leaves.tree_degree[forest.n_base :] == (1 if native else settings.basis.powers)).all():
         return "leaf regressions of another degree"
     most = int(np.diff(forest.tree_split)[forest.n_base :].max(initial=0)) + 1
     return f"trees of {most} leaves" if most > settings.growth.leaves else ""

@@ -185,7 +185,7 @@ def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[
         If it returns anything but two arrays of the shape of `h`, or writes into its arguments.
     """
     try:
-        found = step.move(*(_read_only(array) for array in (h, m, g, weight)))
+        found = step.move(*(np.broadcast_to(array, array.shape) for array in (h, m, g, weight)))
     except ValueError as error:
         if "read-only" not in str(error):
             raise
@@ -199,10 +199,5 @@ def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[
                 f"step={step!r}: the {name} that its move() returns is {received}: let it be numbers of the shape of "
                 f"h, {h.shape}, which is (rows, units)."
             )
-    return found
-
-
-def _read_only(array: Floats) -> Floats:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    target, momentum = (np.require(array, np.float64, "W") for array in found)  # a rule may return what it was given
+    return target, momentum

@@ -8,13 +8,12 @@ from typing import Any
 from boostbp import plain
 from boostbp.estimators.parameters import settings_of
 from boostbp.network.stored import loss_from, loss_of, step_from, step_of
-from boostbp.trees.basis import Constant, Linear, Quadratic
+from boostbp.trees.basis import BASES
 
 __all__ = ["check_parameters", "parameters_from", "parameters_of"]
 
 _OF_A_RUN = ("callbacks", "checkpoint")  # belong to the process that trained, not to the model
 _ROWS_OF_A_RUN = "validation"  # and so does this, unless it is a word
-_BASES: dict[str, Any] = {"constant": Constant, "linear": Linear, "quadratic": Quadratic}
 
 
 def parameters_of(estimator: Any) -> dict[str, Any]:
@@ -65,16 +64,16 @@ def check_parameters(estimator: Any) -> None:
 
 
 def _basis_of(basis: Any) -> str:
-    for name, known in _BASES.items():
-        if type(basis) is known:
-            return name
-    raise TypeError(f"{basis!r} has functions of your own, which are code: a file of data does not hold them")
+    name = next((name for name, known in BASES.items() if known == basis), None)
+    if name is None:
+        raise TypeError(f"{basis!r} has functions of your own, which are code: a file of data does not hold them")
+    return name
 
 
 def _basis_from(name: Any) -> Any:
-    if not isinstance(name, str) or name not in _BASES:
+    if not isinstance(name, str) or name not in BASES:
         raise ValueError(f"This is not a basis: {name!r:.99}.")
-    return _BASES[name]()
+    return BASES[name]
 
 
 # Parameters that may be objects, how these are told in plain values, and made from them.

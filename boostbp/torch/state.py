@@ -15,7 +15,7 @@ from boostbp.extras import require
 from boostbp.layers import Layer
 from boostbp.torch.gathered import LastFit
 from boostbp.trees import interrupts, packed
-from boostbp.trees.basis import Basis, Elementwise
+from boostbp.trees.basis import Basis
 from boostbp.trees.forest import Forest
 
 __all__ = ["State", "read", "state_of"]
@@ -135,4 +135,4 @@ def _forest(facts: Any, arrays: Arrays, basis: Basis) -> Forest:
         raise MismatchError(
             f"the trees of the state have {theirs}, and this module {own}: make it with the same basis."
         )
-    return packed.unpack(facts, arrays, functions=basis if isinstance(basis, Elementwise) else None)
+    return packed.unpack(facts, arrays, functions=basis)

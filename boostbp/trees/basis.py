@@ -1,69 +1,90 @@
-"""phi, the terms of a leaf regression, and its slope: constant, linear, quadratic, or one's own."""
+"""phi, the terms of a leaf regression, and its slope: a polynomial, or functions of one's own."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Basis", "Constant", "Elementwise", "Linear", "Quadratic", "load"]
+__all__ = ["BASES", "Basis", "Elementwise", "Polynomial", "check_finite", "expand", "load", "vjp"]
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """phi(x) = [1, x]."""
+class Basis(Protocol):
+    """The terms of a leaf regression: powers of columns, which are the features or functions of them.
+
+    A basis is known by name once it is in `BASES`; ``docs/extending.md`` writes one.
+    """
 
     @property
-    def degree(self) -> int:
-        """Highest power of a column that the kernels add."""
-        return 1
-
-    @property
-    def columns_per_feature(self) -> int:
-        """Columns that `expand` makes of one feature."""
-        return 1
-
-    def expand(self, X: Floats) -> Floats:
-        """Columns that the leaf regressions read: (rows, features) -> (rows, columns)."""
-        return X
-
-    def pull(self, X: Floats, G: Floats) -> Floats:
-        """Chain rule: a gradient in the columns, (..., columns), as one in the features, (..., features)."""
-        return G
-
-
-@dataclass(frozen=True, slots=True)
-class Quadratic(Linear):
-    """phi(x) = [1, x, x^2], the paper's choice (equation for phi in *Implementation Details*)."""
-
-    @property
-    def degree(self) -> int:
-        """Highest power of a column that the kernels add."""
-        return 2
-
-
-@dataclass(frozen=True, slots=True)
-class Constant(Linear):
-    """phi(x) = [1]: leaves as those of plain boosted trees, without a derivative."""
+    def powers(self) -> int:
+        """How many powers of a column the kernels take: 1, [1, z], or 2, [1, z, z^2]."""
+        ...
 
     @property
     def columns_per_feature(self) -> int:
-        """None."""
-        return 0
+        """Columns that `expand` makes of one feature; 0 is a constant, without a derivative."""
+        ...
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether columns are functions of the features. Without, they are the features, and sparse input stays so."""
+        ...
 
     def expand(self, X: Floats) -> Floats:
-        """No columns, (rows, 0)."""
-        return np.empty((len(X), 0))
+        """Columns that the leaf regressions read: (rows, features) -> (rows, columns), those of a feature together."""
+        ...
 
-    def pull(self, X: Floats, G: Floats) -> Floats:
-        """Zero, (..., features)."""
-        return np.zeros((*G.shape[:-1], X.shape[-1]))
+    def vjp(self, X: Floats, G: Floats) -> Floats:
+        """Chain rule: a gradient in the columns, (rows, ..., columns) -> one in the features, (rows, ..., features)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Polynomial:
+    """phi(x) = [1, x, ..., x^degree].
+
+    Attributes
+    ----------
+    degree : int
+        2 is the paper's choice (equation for phi in *Implementation Details*). 0 is [1]: leaves as those of plain
+        boosted trees, without a derivative.
+    """
+
+    degree: int
+
+    def __post_init__(self) -> None:
+        """Refuse powers that the kernels do not have."""
+        if self.degree not in (0, 1, 2):
+            raise ValueError(f"degree={self.degree!r} is not 0, 1 or 2: use boostbp.Elementwise for other powers.")
+
+    @property
+    def powers(self) -> int:
+        """The degree; 1 of a constant, too, which has no columns."""
+        return max(self.degree, 1)
+
+    @property
+    def columns_per_feature(self) -> int:
+        """One, or none of a constant."""
+        return min(self.degree, 1)
+
+    @property
+    def has_functions(self) -> bool:
+        """No: columns are the features."""
+        return False
+
+    def expand(self, X: Floats) -> Floats:
+        """The features; no columns, (rows, 0), of a constant."""
+        return X if self.degree else np.empty((len(X), 0))
+
+    def vjp(self, X: Floats, G: Floats) -> Floats:
+        """The gradient itself; zero of a constant, (..., features)."""
+        return G if self.degree else np.zeros((*G.shape[:-1], X.shape[-1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +121,19 @@ class Elementwise:
         object.__setattr__(self, "derivatives", tuple(derivatives))
 
     @property
-    def degree(self) -> int:
-        """Highest power of a column that the kernels add."""
+    def powers(self) -> int:
+        """One."""
         return 1
 
     @property
     def columns_per_feature(self) -> int:
-        """Columns that `expand` makes of one feature."""
+        """One for each function."""
         return len(self.functions)
+
+    @property
+    def has_functions(self) -> bool:
+        """Yes."""
+        return True
 
     def expand(self, X: Floats) -> Floats:
         """Columns that the leaf regressions read: feature ``j`` fills columns ``j Q .. j Q + Q - 1``."""
@@ -118,7 +144,7 @@ class Elementwise:
                 Z[:, :, q] = _call(function, f"basis function {q}", X)
         return Z.reshape(rows, features * len(self.functions))
 
-    def pull(self, X: Floats, G: Floats) -> Floats:
+    def vjp(self, X: Floats, G: Floats) -> Floats:
         """Chain rule: a gradient in the columns, (rows, ..., columns), as one in the features."""
         parts = G.reshape(*G.shape[:-1], X.shape[1], len(self.functions))
         with np.errstate(all="ignore"):
@@ -127,24 +153,6 @@ class Elementwise:
             slopes = slopes.reshape(len(X), *(1,) * (G.ndim - 2), X.shape[1], len(self.functions))
             total: Floats = np.where(parts == 0.0, 0.0, parts * slopes).sum(axis=-1)
         return total
-
-    def check(self, X: Floats, Z: Floats, features: Sequence[int]) -> None:
-        """Refuse values of the functions that are not finite, for a training input and its expansion.
-
-        Raises
-        ------
-        ValueError
-            If a function is not finite at a value of `features` that is not missing.
-        """
-        values = Z.reshape(len(X), -1, len(self.functions))
-        for feature in features:
-            bad = ~np.isfinite(values[:, feature]) & ~np.isnan(X[:, [feature]])
-            if bad.any():
-                row, function = np.argwhere(bad)[0]
-                raise ValueError(
-                    f"basis function {function} gave {values[row, feature, function]} for the value {X[row, feature]} "
-                    f"of feature {feature}: use functions that are finite on all inputs."
-                )
 
 
 def _call(function: Callable[[Floats], Floats], what: str, X: Floats) -> Floats:
@@ -162,14 +170,67 @@ def _call(function: Callable[[Floats], Floats], what: str, X: Floats) -> Floats:
         ) from error
 
 
-Basis = Linear | Quadratic | Elementwise
+BASES: dict[str, Basis] = {"constant": Polynomial(0), "linear": Polynomial(1), "quadratic": Polynomial(2)}
+_MEMBERS = ("powers", "columns_per_feature", "has_functions", "expand", "vjp")
 
 
-def load(basis: Any) -> Basis:
-    """A basis by name (``"constant"``, ``"linear"``, ``"quadratic"``) or as an object."""
-    if isinstance(basis, Linear | Elementwise):
-        return basis
-    known: dict[str, Basis] = {"constant": Constant(), "linear": Linear(), "quadratic": Quadratic()}
-    if isinstance(basis, str) and basis in known:
-        return known[basis]
-    raise ValueError(f"basis={basis!r} is not known: give 'constant', 'linear', 'quadratic' or a boostbp.Elementwise.")
+def load(basis: str | Basis) -> Basis:
+    """A basis by name, or as an object.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the object no basis.
+    """
+    if isinstance(basis, str) and basis in BASES:
+        return BASES[basis]
+    if isinstance(basis, str | type) or not all(hasattr(basis, member) for member in _MEMBERS):
+        raise ValueError(
+            f"basis={basis!r} is not known: give {', '.join(map(repr, BASES))}, a boostbp.Elementwise, or an object "
+            "like boostbp.trees.basis.Basis."
+        )
+    if basis.powers not in (1, 2):
+        raise ValueError(f"basis={basis!r} has powers={basis.powers!r}: let it be 1 or 2, which the kernels know.")
+    return basis
+
+
+# A basis may be the user's own, and compiled code trusts its columns.
+
+
+def expand(basis: Basis, X: Floats) -> Floats:
+    """Columns of a basis, (rows, features times `columns_per_feature`); ValueError if it makes others."""
+    if not basis.has_functions:
+        return basis.expand(X)
+    Z = _call(basis.expand, f"basis={basis!r}", X)
+    return _of_shape(basis, "expand", Z, (len(X), X.shape[1] * basis.columns_per_feature))
+
+
+def vjp(basis: Basis, X: Floats, G: Floats) -> Floats:
+    """A gradient in the columns of a basis as one in the features; ValueError if it makes another shape of it."""
+    return _of_shape(basis, "vjp", basis.vjp(np.broadcast_to(X, X.shape), G), (*G.shape[:-1], X.shape[1]))
+
+
+def _of_shape(basis: Basis, what: str, found: Floats, shape: tuple[int, ...]) -> Floats:
+    if getattr(found, "shape", None) != shape:
+        received = getattr(found, "shape", type(found).__name__)
+        raise ValueError(f"basis={basis!r}: its {what}() returned {received}, not an array of the shape {shape}.")
+    return np.ascontiguousarray(found, np.float64)
+
+
+def check_finite(basis: Basis, X: Floats, Z: Floats, features: Sequence[int]) -> None:
+    """Refuse functions that are not finite at a training input, for the input and its columns.
+
+    Raises
+    ------
+    ValueError
+        If a function is not finite at a value of `features` that is not missing.
+    """
+    values = Z.reshape(len(X), -1, basis.columns_per_feature)
+    for feature in features:
+        bad = ~np.isfinite(values[:, feature]) & ~np.isnan(X[:, [feature]])
+        if bad.any():
+            row, function = np.argwhere(bad)[0]
+            raise ValueError(
+                f"basis function {function} gave {values[row, feature, function]} for the value {X[row, feature]} "
+                f"of feature {feature}: use functions that are finite on all inputs."
+            )

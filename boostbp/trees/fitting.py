@@ -79,9 +79,9 @@ def fit_trees(
     start, column = paths_of(trees.nodes, trees.split, basis.columns_per_feature)
     order = space.take("order", len(X), np.uint16)
     values = space.take("values", len(X) * int(np.diff(start).max()))
-    leaves = _unfitted(trees, start, column, basis.degree)
+    leaves = _unfitted(trees, start, column, basis.powers)
     kernels.fit_trees(
-        trees.nodes, trees.split, start, column, codes.codes, codes.lower, codes.upper, X, Z, basis.degree, grad, hess,
+        trees.nodes, trees.split, start, column, codes.codes, codes.lower, codes.upper, X, Z, basis.powers, grad, hess,
         settings.reg_lambda, settings.penalize_constant, settings.standardize, learning_rate, leaf_rows.BLOCK_ROWS,
         order, values, leaves.frame, leaves.weight, leaf, out,
     )  # fmt: skip

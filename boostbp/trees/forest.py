@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.trees import basis as bases
 from boostbp.trees import kernels, threads
 from boostbp.trees.basis import Basis
 from boostbp.trees.leaf_rows import LeafColumns
@@ -146,7 +147,7 @@ class Forest:
 
             self._by_tiles(tile, X, n_threads)
             return out
-        Z = self.basis.expand(X)
+        Z = bases.expand(self.basis, X)
         threads.parallel_map(
             lambda rows: kernels.evaluate(self.leaves, leaf, Z, self.clip, *rows, out),
             _parts(len(X), n_threads),
@@ -194,7 +195,7 @@ class Forest:
         Equation (1) of the paper with the Jacobian of section *Gradient of GBDT Layer*.
         """
         X = dense(X)
-        Z = self.basis.expand(X)
+        Z = bases.expand(self.basis, X)
         G = np.ascontiguousarray(G, np.float64)
         out = np.empty_like(Z)
         threads.parallel_map(
@@ -202,19 +203,19 @@ class Forest:
             _parts(len(X), n_threads),
             n_threads,
         )
-        return self.basis.pull(X, out)
+        return bases.vjp(self.basis, X, out)
 
     def jacobian(self, X: Matrix, leaf: NDArray[Any], n_threads: int = 1) -> Floats:
         """Jacobian of each row, (rows, outputs, features)."""
         X = dense(X)
-        Z = self.basis.expand(X)
+        Z = bases.expand(self.basis, X)
         out = np.zeros((len(X), self.n_outputs, Z.shape[1]))
         threads.parallel_map(
             lambda rows: kernels.jacobian(self.leaves, leaf, Z, self.clip, *rows, out),
             _parts(len(X), n_threads),
             n_threads,
         )
-        return self.basis.pull(X, out)
+        return bases.vjp(self.basis, X, out)
 
     def changes(
         self, A: Floats, B: Floats, leaf_a: NDArray[Any], leaf_b: NDArray[Any], n_threads: int = 1
@@ -234,7 +235,7 @@ class Forest:
         jump : (rows, outputs, features) float64
             Between leaves, at the feature of the split where the two rows part. Both together sum to the change.
         """
-        ZA, ZB = self.basis.expand(A), self.basis.expand(B)
+        ZA, ZB = bases.expand(self.basis, A), bases.expand(self.basis, B)
         smooth = np.zeros((len(A), self.n_outputs, ZA.shape[1]))
         jump = np.zeros((len(A), self.n_outputs, self.n_features))
         threads.parallel_map(

@@ -44,7 +44,7 @@ class LeafColumns:
         if per_feature != 1:
             start = start * np.int32(per_feature)
             features = (features[:, None] * per_feature + np.arange(per_feature)).ravel().astype(np.int32)
-        return cls(start, features, basis.degree)
+        return cls(start, features, basis.powers)
 
     @classmethod
     def everywhere(cls, columns: NDArray[np.int32]) -> LeafColumns:

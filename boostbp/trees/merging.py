@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.trees.basis import Linear
 from boostbp.trees.forest import Forest, Grown
 
 __all__ = ["Part", "merged"]
@@ -46,10 +45,10 @@ def merged(parts: Sequence[Part], *, n_features: int, n_outputs: int) -> Forest:
         If parts have path columns on other different bases, or clip them differently.
     """
     pathed = [part.forest for part in parts if len(part.forest.leaves.column)] or [parts[0].forest]
-    first = max(pathed, key=lambda forest: forest.basis.degree)
+    first = max(pathed, key=lambda forest: forest.basis.powers)
     for forest in pathed:
-        powers = isinstance(forest.basis, Linear) and isinstance(first.basis, Linear)
-        if not (powers or forest.basis == first.basis) or forest.clip != first.clip:
+        of_features = not (forest.basis.has_functions or first.basis.has_functions)
+        if not (of_features or forest.basis == first.basis) or forest.clip != first.clip:
             raise ValueError(f"forests on {first.basis!r} and {forest.basis!r} cannot be one.")
     per_feature = first.basis.columns_per_feature
     placed = [_placed(part, per_feature) for part in parts]

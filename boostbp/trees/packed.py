@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from boostbp.archive import Arrays, take
 from boostbp.trees import kernels
-from boostbp.trees.basis import Basis, Constant, Elementwise, Linear, Quadratic
+from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.forest import Forest, Grown
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
@@ -19,7 +19,6 @@ from boostbp.trees.tree import Tree, Trees
 
 __all__ = ["facts_of", "pack", "unpack"]
 
-_BASES: dict[str, Basis] = {"constant": Constant(), "linear": Linear(), "quadratic": Quadratic()}
 _OWN = "own functions"
 _MOST = 1 << 31  # sizes stay far from the end of int64, and of int32 where splits hold features
 _NODES = {
@@ -64,10 +63,10 @@ def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Ar
     ValueError
         If its basis has functions of the user's own, and may not.
     """
-    if isinstance(forest.basis, Elementwise) and not functions:
+    if facts_of(forest.basis)["basis"] == _OWN and not functions:
         raise ValueError(
             f"basis={forest.basis!r} cannot be stored: its functions are code, which a file of data does not hold. "
-            "Use basis='linear' or 'quadratic', or keep the model by pickle."
+            "Use basis='linear' or 'quadratic', name it in boostbp.trees.basis.BASES, or keep the model by pickle."
         )
     forest = _serving_all(forest)
     facts = {
@@ -82,10 +81,9 @@ def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Ar
 
 
 def facts_of(basis: Basis) -> dict[str, Any]:
-    """What `pack` says of a basis: its name, and how many functions of the user's own it has."""
-    if isinstance(basis, Elementwise):
-        return {"basis": _OWN, "functions": basis.columns_per_feature}
-    return {"basis": next(name for name, known in _BASES.items() if type(known) is type(basis)), "functions": 0}
+    """What `pack` says of a basis: its name, if it is known by one, and how many functions of a feature it has."""
+    name = next((name for name, known in BASES.items() if known == basis), _OWN)
+    return {"basis": name, "functions": basis.columns_per_feature if basis.has_functions else 0}
 
 
 def _serving_all(forest: Forest) -> Forest:
@@ -104,9 +102,7 @@ def _serving_all(forest: Forest) -> Forest:
     return replace(whole, clip=forest.clip, n_base=forest.n_base)
 
 
-def unpack(
-    facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functions: Elementwise | None = None
-) -> Forest:
+def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functions: Basis | None = None) -> Forest:
     """The forest that `pack` described.
 
     Parameters
@@ -115,8 +111,8 @@ def unpack(
         Those of the forest are taken out of it.
     prefix : str
         What stands before their names.
-    functions : Elementwise, optional
-        The basis of a forest on functions of the user's own, and of no other.
+    functions : Basis, optional
+        The basis of a forest on functions of the user's own, which no file holds.
 
     Raises
     ------
@@ -140,7 +136,7 @@ def unpack(
     return Forest(n_features, n_outputs, basis, facts["clip"], tree_split, nodes, leaves, parts["gain"], n_base)
 
 
-def _basis(facts: Mapping[str, Any], functions: Elementwise | None) -> Basis:
+def _basis(facts: Mapping[str, Any], functions: Basis | None) -> Basis:
     """The basis of a forest whose other facts are of the right kind."""
     _require(isinstance(facts, dict) and set(facts) == _FACTS, f"it states {facts!r:.200}")
     _require(type(facts["clip"]) is bool, f"clip is {facts['clip']!r:.200}")
@@ -148,10 +144,9 @@ def _basis(facts: Mapping[str, Any], functions: Elementwise | None) -> Basis:
     for name in ("n_features", "n_outputs", "functions", "n_base"):
         _require(type(facts[name]) is int and 0 <= facts[name] < _MOST, f"{name} is {facts[name]!r:.200}")
     own = facts["functions"]
-    basis = _BASES.get(facts["basis"], Linear()) if functions is None else functions
-    _require(
-        facts_of(basis) == {name: facts[name] for name in ("basis", "functions")}, f"basis {facts['basis']!r:.200}"
-    )
+    basis = BASES.get(facts["basis"]) if functions is None else functions
+    if basis is None or facts_of(basis) != {name: facts[name] for name in ("basis", "functions")}:
+        raise ValueError(f"This is not a forest: basis {facts['basis']!r:.200}.")
     _require(facts["n_features"] * max(1, own) < _MOST, f"{own} functions of {facts['n_features']} features")
     return basis
 

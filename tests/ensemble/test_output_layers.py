@@ -9,9 +9,9 @@ from boostbp import backends, losses
 from boostbp.backends.base import Growth, Table
 from boostbp.ensemble import output_layers
 from boostbp.layers import LayerSettings
-from boostbp.trees.basis import Linear
+from boostbp.trees.basis import Polynomial
 
-SETTINGS = LayerSettings(growth=Growth(max_depth=3, min_samples_leaf=10), learning_rate=0.1, basis=Linear())
+SETTINGS = LayerSettings(growth=Growth(max_depth=3, min_samples_leaf=10), learning_rate=0.1, basis=Polynomial(1))
 
 
 def counts(rows, seed):

@@ -13,7 +13,7 @@ from boostbp.ensemble import selection
 from boostbp.layers.rounds import rounds_of
 from boostbp.network import backprop
 from boostbp.network.history import REFITTED, Stop
-from boostbp.trees.basis import Constant, Linear
+from boostbp.trees.basis import Polynomial
 
 X, Y = load_diabetes(return_X_y=True)
 
@@ -34,7 +34,7 @@ def test_regressor_is_one_layer_fitted_to_the_target(backend):
     assert model.n_iter_ == 0
 
 
-@pytest.mark.parametrize("basis", ["quadratic", Constant(), Linear()])
+@pytest.mark.parametrize("basis", ["quadratic", Polynomial(0), Polynomial(1)])
 def test_classifier_keeps_the_rounds_that_validation_likes_and_can_be_stored(tmp_path, basis):
     flowers, y = load_iris(return_X_y=True)
     model = BoostBPClassifier((), n_estimators=200, learning_rate=0.5, max_depth=3, basis=basis, random_state=0)

@@ -9,7 +9,7 @@ from boostbp.inspection import attribute, attributions
 from boostbp.inspection.attributions import _pushes
 from boostbp.layers import Layer
 from boostbp.network.network import Network
-from boostbp.trees.basis import Quadratic
+from boostbp.trees.basis import Polynomial
 from boostbp.trees.forest import Forest, Member
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
@@ -157,7 +157,7 @@ def quadratic_network(rng):
         frame = np.tile([0.0, 1.0, -1e9, 1e9], (n_features, 1))
         weight = rng.normal(size=(1 + 2 * n_features) * n_outputs)
         member = Member(Tree.stump(), LeafModel(paths, frame, weight, n_outputs, np.array([np.nan])), 0)
-        return Layer(Forest.pack([member], n_features=n_features, n_outputs=n_outputs, basis=Quadratic()))
+        return Layer(Forest.pack([member], n_features=n_features, n_outputs=n_outputs, basis=Polynomial(2)))
 
     return Network((layer(3, 2), layer(2, 2)), np.array([1.0, -1.0]))
 

@@ -18,7 +18,7 @@ from boostbp.ensemble.merging import weighted_sum
 from boostbp.inspection import importances
 from boostbp.layers import Layer
 from boostbp.network.network import Network
-from boostbp.trees.basis import Linear
+from boostbp.trees.basis import Polynomial
 from boostbp.trees.forest import Forest, Member
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
@@ -36,7 +36,7 @@ def stump(feature, gain, output):
 
 
 def layer(n_features, n_outputs, members):
-    return Layer(Forest.pack(members, n_features=n_features, n_outputs=n_outputs, basis=Linear()))
+    return Layer(Forest.pack(members, n_features=n_features, n_outputs=n_outputs, basis=Polynomial(1)))
 
 
 BELOW = layer(3, 2, [stump(0, 5.0, 0), stump(1, 1.0, 1), stump(2, 4.0, 1), stump(2, 5.0, 1)])

@@ -158,7 +158,7 @@ def test_layer_is_plain_boosting_along_its_trees(case):
         for number in np.unique(fit.trace.leaf[tree]):
             rows, at = fit.trace.leaf[tree] == number, leaves.tree_leaf[tree] + int(number)
             part = Z[rows][:, leaves.column[leaves.start[at] : leaves.start[at + 1]]]
-            values = plain_leaf(part, (Y - running)[rows, served], weight[rows], settings.ridge, settings.basis.degree)(
+            values = plain_leaf(part, (Y - running)[rows, served], weight[rows], settings.ridge, settings.basis.powers)(
                 part
             )
             running[rows, served] += settings.learning_rate * values

@@ -379,7 +379,7 @@ def in_another_order(content, arrays):
         (widened, "a network of 1000000 features"),
         (all_rows_twice, "hidden variables of the shapes"),
         (without_hidden_layer, "hidden variables of the shapes"),
-        (on_another_basis, "trees on the basis Linear"),
+        (on_another_basis, r"trees on the basis Polynomial\(degree=1\)"),
         (in_another_order, "trees in another order"),
     ],
 )

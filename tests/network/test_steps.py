@@ -202,6 +202,15 @@ def test_numbers_out_of_bounds_are_refused_by_name(rule, wrong):
         rule(**wrong)
 
 
+def test_a_rule_may_return_what_it_was_given():
+    h, m, g, weight = make(9)
+    target, momentum = moved(Returning(lambda h, m, g, weight: (np.sign(g).astype(int), m)), h, m, g, weight)
+    np.testing.assert_array_equal(target, np.sign(g))
+    assert target.dtype == float
+    momentum += 1.0
+    np.testing.assert_array_equal(momentum, m + 1.0)
+
+
 @pytest.mark.parametrize(
     ("of_move", "message"),
     [

@@ -26,7 +26,7 @@ from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Ele
 from boostbp.losses import Huber, Tweedie
 from boostbp.network.history import Stop
 from boostbp.network.steps import Plain
-from boostbp.trees.basis import Linear
+from boostbp.trees.basis import Polynomial
 from tests.helpers import BACKENDS
 
 TINY = {"hidden_layer_sizes": (3,), "n_estimators": 3, "epochs": 1, "min_samples_leaf": 5, "random_state": 0}
@@ -71,7 +71,7 @@ MODELS = {
     "poisson": (lambda: regressor(loss="poisson"), X),
     "gamma": (lambda: regressor(1.0 + Y**2, loss="gamma"), X),
     "tweedie": (lambda: regressor(Y**2, loss=Tweedie(power=1.3)), X),
-    "huber": (lambda: regressor(loss=Huber(delta=0.7), basis=Linear(), clip=False), X),
+    "huber": (lambda: regressor(loss=Huber(delta=0.7), basis=Polynomial(1), clip=False), X),
     "step": (lambda: regressor(step=Plain(0.1, 0.7, decay=0.5)), X),
     "shared trees": (lambda: regressor(multi_strategy="multi_output_tree", backend="xgboost"), X),
     "native leaves": (lambda: regressor(leaves="native", basis="linear"), X),

@@ -11,12 +11,12 @@ from scipy.interpolate import BSpline
 
 from boostbp.trees import sparse
 from boostbp.trees.additive import INTERVALS, Smooth
-from boostbp.trees.basis import Linear, Quadratic
+from boostbp.trees.basis import Polynomial
 from boostbp.trees.forest import Forest
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.sparse import Sparse
 
-BASES = {1: Linear(), 2: Quadratic()}
+BASES = {1: Polynomial(1), 2: Polynomial(2)}
 
 
 def make(rows=300, columns=3, *, missing=False, seed=0):

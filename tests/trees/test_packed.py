@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boostbp.trees import packed
-from boostbp.trees.basis import Constant, Elementwise, Linear, Quadratic
+from boostbp.trees.basis import Elementwise, Polynomial
 from boostbp.trees.forest import Forest, Member
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
@@ -59,12 +59,12 @@ def test_number_of_trees_of_the_base_comes_back(rich):
 
 def test_output_without_a_tree_is_stored_with_a_leaf_of_zero():
     member = fit_case(RICH).layer.forest.member(1)
-    forest = Forest.pack([member], n_features=5, n_outputs=3, basis=Quadratic())
+    forest = Forest.pack([member], n_features=5, n_outputs=3, basis=Polynomial(2))
     again = unpack(*packed.pack(forest))
     X = training_rows(RICH)[0]
     np.testing.assert_array_equal(again.predict(X), forest.predict(X))
     assert sorted(again.leaves.tree_output.tolist()) == [[0, 1], [1, 1], [2, 1]]
-    nothing = Forest.pack([], n_features=5, n_outputs=2, basis=Constant())
+    nothing = Forest.pack([], n_features=5, n_outputs=2, basis=Polynomial(0))
     assert unpack(*packed.pack(nothing)).predict(X).tolist() == np.zeros((len(X), 2)).tolist()
 
 
@@ -83,7 +83,7 @@ def test_chain_of_many_splits_is_checked_by_steps_that_double():
     columns = np.zeros(count + 1, np.int32)
     paths = LeafColumns(np.arange(count + 2, dtype=np.int32), columns, 1)
     model = LeafModel(paths, np.ones((count + 1, 4)), np.ones(2 * (count + 1)), 1, np.full(count + 1, np.nan))
-    forest = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=Linear())
+    forest = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
     facts, arrays = packed.pack(forest)
     rows = np.array([[0.5], [count - 0.5], [count + 1.0]])
     assert unpack(facts, arrays).route(rows).tolist() == [[0, 2, 1]]

@@ -10,7 +10,7 @@ from known_leaves import fit_leaves
 from sklearn.linear_model import Ridge as SKRidge
 
 from boostbp.trees import linear, sparse
-from boostbp.trees.basis import Elementwise, Linear, Quadratic
+from boostbp.trees.basis import Elementwise, Polynomial
 from boostbp.trees.columns import Standardised
 from boostbp.trees.forest import Forest, Member
 from boostbp.trees.leaf_rows import LeafColumns
@@ -109,7 +109,7 @@ def test_leaves_of_a_tree(small_tiles):
 
 
 @pytest.mark.parametrize(
-    "basis", [Linear(), Quadratic(), Elementwise([np.cos, np.sin], [lambda x: -np.sin(x), np.cos])]
+    "basis", [Polynomial(1), Polynomial(2), Elementwise([np.cos, np.sin], [lambda x: -np.sin(x), np.cos])]
 )
 def test_a_forest_gives_the_same_bits(basis, small_tiles):
     rng = np.random.default_rng(4)
