@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -202,3 +204,13 @@ def test_what_is_no_backend_is_refused() -> None:
         check_backend(object())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="backend='catboost' is unknown"):
         check_backend("catboost")
+
+
+def test_the_backend_of_the_guide_is_told_what_the_guide_says() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
+    code, said = re.findall(r"```(?:python)?\n(.*?)```", text, re.DOTALL)[:2]
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    with pytest.raises(ConformanceError) as caught, np.errstate(all="ignore"):
+        exec(code, {"X": X, "y": np.abs(X[:, 0])})
+    for part in said.removeprefix("ConformanceError: ").split("[...]"):
+        assert " ".join(part.split()) in str(caught.value)
