@@ -23,11 +23,11 @@ def deterministic(trial: Trial) -> None:
     one, two = gradient(rng, table, 2), gradient(rng, table, 2)
     hess = rng.uniform(0.5, 2.0, one.shape)
     grower = trial.backend.bind(table, Growth(max_depth=4, min_samples_leaf=5))
-    first, _, again = (grower.fork(slice(0, 2), 0).grow(g, hess) for g in (one, two, one))
+    first = grower.fork(slice(0, 2), 0).grow(one, hess)
     fork = grower.fork(slice(0, 2), 7)
     later = [fork.grow(g, hess) for g in (two, one)][1]
     alone = [grower.fork(slice(j, j + 1), j).grow(one[:, [j]], hess[:, [j]])[0] for j in range(2)]
-    for other, what in ((again, "again"), (later, "in a second round, with another seed"), (alone, "column by column")):
+    for other, what in ((later, "in a second round, with another seed"), (alone, "column by column")):
         demand(
             all(map(same, first, other)),
             f"its capabilities say 'deterministic', but a gradient gave another tree {what}.",
