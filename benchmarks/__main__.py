@@ -17,7 +17,7 @@ from benchmarks import cheaper, modes, overhead, prediction, reference, scaling,
 from benchmarks.cases import CASES
 from boostbp.atomic_write import atomic_write
 from boostbp.backends import available
-from boostbp.report.machine import machine
+from boostbp.versions import versions
 
 SUITES = (
     "overhead", "native", "prediction", "vjp", "threads", "growth", "memory", "profile", "startup",
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
     options = parser.parse_args(argv)
     if unknown := set(options.suites) - set(SUITES):
         parser.error(f"unknown suite {sorted(unknown)}: choose from {', '.join(SUITES)}")
-    found: dict[str, Any] = {"machine": machine(), "quick": options.quick, "results": []}
+    found: dict[str, Any] = {"machine": versions(), "quick": options.quick, "results": []}
     if options.json is not None and options.json.exists():
         earlier = json.loads(options.json.read_text(encoding="utf-8"))
         if {**earlier, "results": []} == found:
@@ -101,7 +101,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, Callable[[], dict
             for task in modes.tasks(options.data_dir):
                 jobs.append((suite, f"{task}: single layers", partial(modes.peers, task, options.data_dir, size)))
                 for name in modes.MODES:
-                    if modes.MODES[name].get("backend", "lightgbm") in names and modes.applies(task, name):
+                    if modes.MODES[name].get("backend", "lightgbm") in names:
                         work = partial(modes.mode, task, name, options.data_dir, rows=size, epochs=epochs)
                         jobs.append((suite, f"{task}: {name}", work))
         else:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.learning import layers
-from boostbp.learning.layers import BoundInput, SquaredTo
+from boostbp import layers
+from boostbp.layers import BoundInput, SquaredObjective
 
 __all__ = ["Gradients", "arrangements", "gradients_of"]
 
@@ -22,14 +22,14 @@ Floats = NDArray[np.float64]
 Gradients = NDArray[np.float32]  # (rounds, outputs, rows)
 
 
-def gradients_of(bound: BoundInput, goal: SquaredTo) -> Gradients:
+def gradients_of(bound: BoundInput, goal: SquaredObjective) -> Gradients:
     """The gradients of every round of our fit."""
     shape = bound.settings.n_estimators, goal.n_outputs, len(goal.target)
     found, rounds = np.empty(shape, np.float32), [0] * goal.n_outputs
 
-    class Listening(SquaredTo):
+    class Listening(SquaredObjective):
         def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
-            grad, hess = SquaredTo.gradient(self, fit, outputs)
+            grad, hess = SquaredObjective.gradient(self, fit, outputs)
             found[rounds[outputs.start], outputs] = grad.T
             rounds[outputs.start] += 1
             return grad, hess

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from boostbp import backends
 from boostbp.backends.base import Growth, Table
-from boostbp.learning.layers import BoundInput, LayerSettings, SquaredTo
+from boostbp.layers import BoundInput, LayerSettings, SquaredObjective
 
 __all__ = ["CASES", "Case", "bound", "data", "objective"]
 
@@ -55,6 +55,6 @@ def bound(case: Case, X: Floats, backend: str, **changes: object) -> BoundInput:
     return BoundInput(backends.load(backend), Table(X), settings, np.ones(len(X)))
 
 
-def objective(Y: Floats) -> SquaredTo:
+def objective(Y: Floats) -> SquaredObjective:
     """Squared error without weights."""
-    return SquaredTo(Y, np.ones(len(Y)))
+    return SquaredObjective(Y, np.ones(len(Y)))

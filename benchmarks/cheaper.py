@@ -9,58 +9,36 @@ import numpy as np
 
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate, ratio
-from boostbp import backends
+from boostbp import backends, layers
 from boostbp.backends.base import Growth, Table
-from boostbp.learning import layers
-from boostbp.learning.layers.kept import Kept
-from boostbp.learning.layers.sketch import Sketch
-from boostbp.learning.replay import Replay
-from boostbp.learning.sampling import Sampled
+from boostbp.layers.fixed_structure import FixedStructure
+from boostbp.layers.row_sampling import RowSampling
 
 __all__ = ["kept", "sampled", "shared"]
 
 
 def kept(case: Case, backend: str, *, repeats: int) -> dict[str, Any]:
-    """An epoch on kept structures, as a share of one that grows them, one core.
-
-    Of a first layer, whose input stays; and of a layer above it, whose leaves are fitted in full on a new input.
-    """
+    """A fit of a layer on kept structures, as a share of one that grows them, one core."""
     X, Y = data(case)
     inputs, goal = bound(case, X, backend), objective(Y)
     first = layers.fit(inputs, goal)
-    held = Kept(inputs, first, 1)
-    replay = Replay.of(first.layer.forest, shared=False, vector_leaf=False, seed=0)
+    replay = FixedStructure.of(first.layer.forest, shared=False)
     again = layers.BoundInput(replay, Table(X), inputs.settings, np.ones(case.rows))
-    works = {
-        "full": lambda: layers.fit(inputs, goal),
-        "first layer": lambda: held.fit(inputs, goal, 1),
-        "deeper layer": lambda: layers.fit(again, goal),
-        "factors": lambda: Kept(inputs, first, 1),
-    }
-    times = alternate(works, repeats)
-    return {f"{name}: share of full": ratio(times[name], times["full"]) for name in works if name != "full"} | {
-        "full seconds": float(np.median(times["full"])),
-        "megabytes of factors": held.factors.nbytes / 1e6,
-    }
+    times = alternate({"full": lambda: layers.fit(inputs, goal), "kept": lambda: layers.fit(again, goal)}, repeats)
+    return {"share of full": ratio(times["kept"], times["full"]), "full seconds": float(np.median(times["full"]))}
 
 
 def shared(case: Case, backend: str, *, repeats: int) -> dict[str, Any]:
-    """Times faster than one tree per output: one tree for all outputs, by what it is grown on, one core."""
+    """Times faster than one tree per output: one tree for all outputs, one core."""
     X, Y = data(case)
     goal = objective(Y)
     growth = Growth(max_depth=case.depth, min_samples_leaf=20, shared=True)
-    sketches = [Sketch("projection"), Sketch("singular"), Sketch("outputs")]
-    if backends.load(backend).vector_leaf:  # type: ignore[attr-defined]
-        sketches += [Sketch("singular", 4)]
-    each = bound(case, X, backend)
-    inputs = {f"{one.kind} {one.columns}": bound(case, X, backend, growth=growth, sketch=one) for one in sketches}
-    if backends.load(backend).vector_leaf:  # type: ignore[attr-defined]
-        inputs["vector leaves, all gradients"] = bound(case, X, backend, growth=growth)
-    works = {"each": lambda: layers.fit(each, goal)}
-    works |= {name: (lambda one=one: layers.fit(one, goal)) for name, one in inputs.items()}
+    each, one = bound(case, X, backend), bound(case, X, backend, growth=growth)
+    works = {"each": lambda: layers.fit(each, goal), "one": lambda: layers.fit(one, goal)}
     errors = {name: float(np.mean(np.square(work().output - Y))) for name, work in works.items()}
     times = alternate(works, repeats, warm=False)
-    return {f"{name}: times faster": ratio(times["each"], times[name]) for name in inputs} | {
+    return {
+        "times faster": ratio(times["each"], times["one"]),
         "training MSE": errors,
         "one tree per output, seconds": float(np.median(times["each"])),
     }
@@ -75,8 +53,7 @@ def sampled(case: Case, backend: str, *, repeats: int, share: float = 0.1) -> di
     own = backends.load(backend)
     growers = {
         "all": own,
-        "uniform": Sampled(own, samples),
-        "gradient": Sampled(own, samples, "gradient"),
+        "a tenth": RowSampling(own, samples),
     }
 
     def fit(grower: Any) -> layers.Layer:
@@ -85,7 +62,8 @@ def sampled(case: Case, backend: str, *, repeats: int, share: float = 0.1) -> di
     works = {name: (lambda grower=grower: fit(grower)) for name, grower in growers.items()}
     errors = {name: float(np.mean(np.square(work().predict(X_new) - Y_new))) for name, work in works.items()}
     times = alternate(works, repeats, warm=False)
-    return {f"{name}: times faster": ratio(times["all"], times[name]) for name in ("uniform", "gradient")} | {
+    return {
+        "times faster": ratio(times["all"], times["a tenth"]),
         "MSE on fresh rows": errors,
         "all rows, seconds": float(np.median(times["all"])),
     }

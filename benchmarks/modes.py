@@ -11,24 +11,21 @@ from typing import Any
 import numpy as np
 
 from benchmarks.accuracy.data import SETS, cut
+from benchmarks.rivals.tuning import score_of
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.report.contenders import SINGLE_LAYER, Split, train
-from boostbp.report.tuning import score_of
 
-__all__ = ["MODES", "TASKS", "applies", "mode", "peers", "tasks"]
+__all__ = ["MODES", "TASKS", "mode", "peers", "tasks"]
 
 TASKS = {"random network": "network-glorot-0", "adult": "adult", "california": "california", "digits": "digits"}
 SHARED = {"multi_strategy": "multi_output_tree"}
 MODES: dict[str, dict[str, Any]] = {
     "full": {},
     "structures kept 4 epochs": {"structure_epochs": 4},
-    "shared trees, projection": {**SHARED, "sketch": "projection"},
-    "shared trees, singular": {**SHARED, "sketch": "singular"},
+    "shared trees": SHARED,
     "xgboost": {"backend": "xgboost"},
     "xgboost, vector leaves": {"backend": "xgboost", **SHARED},
-    "xgboost, singular 4": {"backend": "xgboost", **SHARED, "sketch": ("singular", 4)},
-    "structures on a third, uniform": {"structure_samples": 1 / 3},
-    "structures on a third, by gradient": {"structure_samples": 1 / 3, "structure_sampling": "gradient"},
+    "structures on a third": {"structure_samples": 1 / 3},
     "shared and kept": {**SHARED, "structure_epochs": 4},
     "shared, kept and on a third": {**SHARED, "structure_epochs": 4, "structure_samples": 1 / 3},
 }
@@ -43,11 +40,6 @@ def tasks(data_dir: Path | None) -> list[str]:
 def peers(task: str, data_dir: Path | None, rows: int) -> dict[str, Any]:
     """Seconds and validation score (log-loss, or RMSE over the target's standard deviation) of single layers."""
     return {name: dict(each) for name, each in _peers(task, data_dir, rows).items()}
-
-
-def applies(task: str, name: str) -> bool:
-    """Whether a mode can be used: no library grows one tree on several columns of a gradient with categories."""
-    return not (task == "adult" and isinstance(MODES[name].get("sketch"), tuple))
 
 
 def mode(task: str, name: str, data_dir: Path | None, *, rows: int, epochs: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate, ratio
-from boostbp.learning import layers
+from boostbp import layers
 from boostbp.trees.basis import Polynomial
 
 __all__ = ["prediction"]

@@ -9,8 +9,7 @@ import numpy as np
 
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import seconds
-from boostbp import backends
-from boostbp.learning import layers
+from boostbp import backends, layers
 from tests.reference import PlainGBDT
 
 __all__ = ["reference"]

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks import bare
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate
-from boostbp.learning import layers
+from boostbp import layers
 from boostbp.report.memory import Peak
 
 __all__ = ["growth", "memory"]

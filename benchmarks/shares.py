@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cases import Case, bound, data, objective
-from boostbp.learning import layers
-from boostbp.learning.layers import BoundInput
+from boostbp import layers
+from boostbp.layers import BoundInput
 from boostbp.trees.fitting import rows_by_leaf
-from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.ridge import fit_rows
 from boostbp.trees.workspace import Workspace
 
@@ -73,7 +73,7 @@ def _additive(inputs: BoundInput, fit: layers.Fit, grad: NDArray[np.float64]) ->
 
     def work() -> None:
         for k, tree in enumerate(trees):
-            paths, own = Paths.of(tree, settings.basis), slice(k, k + 1)
+            paths, own = LeafColumns.of(tree, settings.basis), slice(k, k + 1)
             blocks = rows_by_leaf(tree, paths, inputs.table.X, inputs.Z, inputs.codes, leaf[k], space)
             fit_rows(blocks, paths, grad[own], inputs.weight, settings.ridge).add_rows(blocks, out[own])
             for rows in blocks:

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import lines
+from benchmarks.source import source
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends import available
-from boostbp.report.machine import source
 
 __all__ = ["BOUND", "data", "drawn", "main", "outcome", "report"]
 
@@ -82,7 +82,6 @@ def drawn(number: int) -> Drawn:
         "output": output,
         "deep": one(True, True, True, True, True, True, True, True, True, "auto"),
         "skip": one(False, False, True),
-        "moves": one(1, 1, 2, 5) if (output, order, leaves) == ("boost", "upward", "refit") else 1,
         "structure_epochs": 1 if leaves == "native" else one(1, 1, 3),
         "structure_samples": None if leaves == "native" else one(None, None, 0.5),
         "best_rounds": one(True, False),

@@ -1,22 +1,27 @@
 """Multi-layered gradient boosted trees, trained by back-propagation on the trees of LightGBM or XGBoost."""
 
+from boostbp.backends import check_backend
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
-from boostbp.interop import load, save
-from boostbp.learning import callbacks
+from boostbp.network import callbacks
 from boostbp.settings import paper_settings
 from boostbp.single import fit_layer
+from boostbp.storage import load, save
 from boostbp.trees.basis import Elementwise
 from boostbp.trees.warmup import warmup
+from boostbp.versions import __version__, show_versions
 
 __all__ = [
     "BoostBPAutoencoder",
     "BoostBPClassifier",
     "BoostBPRegressor",
     "Elementwise",
+    "__version__",
     "callbacks",
+    "check_backend",
     "fit_layer",
     "load",
     "paper_settings",
     "save",
+    "show_versions",
     "warmup",
 ]

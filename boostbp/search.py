@@ -1,6 +1,6 @@
-"""Search spaces of the deep models and of the models they are compared with, for Optuna and for random search.
+"""Search spaces of deep models and of single layers of ours, for Optuna and for random search.
 
-A space names dimensions. Names are parameters of the model, but for the deep models' shape, which is easier to search
+A space names dimensions. Names are parameters of the model, but for the shape, which is easier to search
 by number: ``layers`` hidden layers of ``units`` units each, and ``hidden_NAME`` and ``output_NAME`` for a parameter
 with a value per layer. What a search draws is handed out as parameters of the model.
 
@@ -14,14 +14,14 @@ Every search begins with the model as it is, without any change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-__all__ = ["SPACES", "Choice", "Integer", "Number", "candidates", "parameters", "sample", "suggest"]
+__all__ = ["SPACES", "Choice", "Integer", "Number", "parameters", "sample", "suggest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +80,6 @@ Dimension = Choice | Integer | Number
 Space = Mapping[str, Dimension]
 _SIZES = "hidden_layer_sizes"
 
-_LIGHTGBM: Space = {
-    "num_leaves": Integer(4, 128, log=True),
-    "learning_rate": Number(0.02, 0.2, log=True),
-    "min_child_samples": Integer(5, 100, log=True),
-    "subsample": Number(0.5, 1.0),
-    "colsample_bytree": Number(0.1, 1.0),
-    "extra_trees": Choice((False, True)),
-    "reg_lambda": Number(1e-3, 30.0, log=True),
-}
-
 SPACES: Mapping[str, Space] = {
     "deep": {
         "layers": Integer(1, 2),
@@ -122,50 +112,6 @@ SPACES: Mapping[str, Space] = {
         "base": Choice(("ridge", "additive", None)),
         "extra_trees": Choice(("auto", False)),
     },
-    "gbdt-nn": {
-        "units": Choice((16, 32, 64)),
-        "layers": Integer(1, 2),
-        "hidden_n_estimators": Choice((5, 20, 40)),
-        "hidden_max_depth": Integer(2, 6),
-        "min_samples_leaf": Integer(5, 50, log=True),
-        "network_learning_rate": Number(1e-3, 3e-2, log=True),
-        "network_steps": Choice((15, 60)),
-        "step_size": Number(0.05, 0.5, log=True),
-    },
-    "nn-gbdt": {
-        "units": Choice((16, 32, 64)),
-        "layers": Integer(1, 2),
-        "output_n_estimators": Choice((50, 100, 200)),
-        "output_max_depth": Integer(2, 6),
-        "min_samples_leaf": Integer(5, 50, log=True),
-        "network_learning_rate": Number(1e-3, 3e-2, log=True),
-        "network_steps": Choice((15, 60)),
-    },
-    "lightgbm": _LIGHTGBM,
-    "linear_tree": {**_LIGHTGBM, "linear_lambda": Number(1e-3, 10.0, log=True)},
-    "xgboost": {
-        "max_depth": Integer(2, 10),
-        "learning_rate": Number(0.02, 0.2, log=True),
-        "min_child_weight": Number(1.0, 50.0, log=True),
-        "subsample": Number(0.5, 1.0),
-        "colsample_bytree": Number(0.1, 1.0),
-        "reg_lambda": Number(0.1, 30.0, log=True),
-    },
-    "hist": {
-        "max_leaf_nodes": Integer(4, 128, log=True),
-        "learning_rate": Number(0.02, 0.2, log=True),
-        "min_samples_leaf": Integer(5, 100, log=True),
-        "l2_regularization": Number(1e-3, 30.0, log=True),
-        "max_features": Number(0.1, 1.0),
-    },
-    "mlp": {
-        "layers": Integer(1, 3),
-        "units": Choice((16, 32, 64, 128, 256)),
-        "dropout": Choice((0.0, 0.0, 0.1, 0.3)),  # which smooth targets do without
-        "learning_rate": Number(3e-4, 1e-2, log=True),
-        "weight_decay": Number(1e-6, 1e-1, log=True),
-        "batch_size": Choice((32, 128, 512)),
-    },
 }
 
 
@@ -193,15 +139,6 @@ def sample(rng: np.random.Generator, space: Space, given: Mapping[str, Any] | No
     """Draw the parameters of a model at random, beside those that are given."""
     given = given or {}
     return parameters({**{name: each.sample(rng) for name, each in _open(space, given).items()}, **given})
-
-
-def candidates(
-    rng: np.random.Generator, space: Space, given: Mapping[str, Any] | None = None
-) -> Iterator[dict[str, Any]]:
-    """Candidates of a random search without end, the first of which takes what is given alone."""
-    yield parameters(given or {})
-    while True:
-        yield sample(rng, space, given)
 
 
 def parameters(drawn: Mapping[str, Any]) -> dict[str, Any]:

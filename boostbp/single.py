@@ -8,12 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import backends, checks
+from boostbp import backends, checks, layers
 from boostbp.backends.base import Growth, Table
 from boostbp.floats import usual_floats
-from boostbp.inputs import counted, read_weight, refuse_extreme, refuse_text
-from boostbp.learning import layers
-from boostbp.learning.layers import BoundInput, Layer, LayerSettings, SquaredTo
+from boostbp.inputs import drop_zero_weight, read_weight, refuse_extreme, refuse_text
+from boostbp.layers import BoundInput, Layer, LayerSettings, SquaredObjective
 from boostbp.trees import basis as bases
 from boostbp.trees import interrupts, threads
 from boostbp.trees.ridge import Ridge
@@ -25,8 +24,8 @@ CODES = 1 << 24  # float32, in which XGBoost holds codes, counts so far
 
 
 @usual_floats()
-@interrupts.held()
-@threads.one_in_blas()
+@interrupts.deferred()
+@threads.single_threaded_blas()
 def fit_layer(
     H: Any,
     targets: Any,
@@ -108,9 +107,11 @@ def fit_layer(
         base_lambda=base_lambda, leaves=leaves, multi_strategy=multi_strategy, random_state=random_state,
         backend_params=backend_params,
     )  # fmt: skip
-    table, target, weight = counted(Table(X, categorical), target, read_weight(sample_weight, len(X)))
+    table, target, weight = drop_zero_weight(Table(X, categorical), target, read_weight(sample_weight, len(X)))
     bound = BoundInput(backends.load(backend), table, settings, weight)
-    return layers.fit(bound, SquaredTo(target, weight), n_threads=threads_, seed=settings.growth.random_state).layer
+    return layers.fit(
+        bound, SquaredObjective(target, weight), n_threads=threads_, seed=settings.growth.random_state
+    ).layer
 
 
 def layer_settings(

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from boostbp.learning.ensemble import heads
+from boostbp.ensemble import output_layers
 
 # No deadlines: the first call of a compiled kernel takes seconds. Derandomised, so that a red test stays red.
 settings.register_profile(
     "ci", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("explore", deadline=None, print_blob=True)
+sys.path.append(str(Path(__file__).parents[1]))  # benchmarks and examples; the package is the installed one
+
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-@pytest.fixture
-def few_rounds(monkeypatch):
-    """Single layers and final output layers of 150 rounds at most, for tests in which the model need not be good."""
-    monkeypatch.setattr(heads, "MOST", 6)
+@pytest.fixture(autouse=True)
+def few_rounds(request, monkeypatch):
+    """Single layers and final output layers of 150 rounds at most, where the model need not be good.
+
+    Tests of what the default model is worth are marked ``full_length``.
+    """
+    if request.node.get_closest_marker("full_length") is None:
+        monkeypatch.setattr(output_layers, "MOST", 6)

@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from known_leaves import fit_leaves
 
-from boostbp import backends
-from boostbp.backends.base import Growth, NativeGrower, Table
-from boostbp.learning import layers
-from boostbp.learning.layers import BoundInput, Fit, LayerSettings, SquaredTo
-from boostbp.learning.losses import Loss
+from boostbp import backends, layers
+from boostbp.backends.base import Growth, Table
+from boostbp.layers import BoundInput, Fit, LayerSettings, SquaredObjective
+from boostbp.losses import Loss
 from boostbp.trees import kernels
 from boostbp.trees.basis import Elementwise, Polynomial
-from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
 
@@ -58,20 +57,9 @@ class Case:
         return "-".join([self.backend, self.basis, *flags, *(["native"] if self.leaves == "native" else [])])
 
 
-def accepts_categories(name):
-    try:
-        backends.load(name).bind(Table(np.zeros((4, 1)), (0,)), Growth(max_depth=1))
-    except ValueError:
-        return False
-    return True
-
-
-def has_native_leaves(name):
-    return isinstance(backends.load(name).bind(Table(np.zeros((4, 1))), Growth(max_depth=1)), NativeGrower)
-
-
-WITH_CATEGORIES = [name for name in BACKENDS if accepts_categories(name)]
-WITH_NATIVE_LEAVES = [name for name in BACKENDS if has_native_leaves(name)]
+ABLE = {name: backends.capabilities_of(backends.load(name)) for name in BACKENDS}
+WITH_CATEGORIES = [name for name in BACKENDS if ABLE[name].categories]
+WITH_NATIVE_LEAVES = [name for name in BACKENDS if ABLE[name].native_leaves]
 
 flags = (False, True)
 REFIT = [Case(*row) for row in product(BACKENDS, BASES, flags, flags, flags)]
@@ -142,7 +130,7 @@ def categories_of(case):
 def fit_case(case, *, n_threads=1, **changes) -> Fit:
     X, Y, weight = training_rows(case)
     bound = BoundInput(backends.load(case.backend), Table(X, categories_of(case)), settings_of(case, **changes), weight)
-    return layers.fit(bound, SquaredTo(Y, weight), n_threads=n_threads, seed=3)
+    return layers.fit(bound, SquaredObjective(Y, weight), n_threads=n_threads, seed=3)
 
 
 @cache
@@ -281,7 +269,7 @@ def values(model, leaf, Z, clip=False):
 
 def one_leaf(Z, y, settings, *, h=None, degree=1, learning_rate=1.0):
     """A regression on all columns of `Z` in a single leaf."""
-    paths = replace(Paths.everywhere(np.arange(Z.shape[1], dtype=np.int32)), degree=degree)
+    paths = replace(LeafColumns.everywhere(np.arange(Z.shape[1], dtype=np.int32)), degree=degree)
     h = np.ones(len(Z)) if h is None else h
     y = y.reshape(len(Z), -1)
     leaf = np.zeros(len(Z), np.int32)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from boostbp.learning.history import NETWORK, Candidate, Choice, Epoch, History, Stop
+from boostbp.network.history import NETWORK, Candidate, Choice, Epoch, History, Stop
 from boostbp.report.evidence import Curve, Evidence
 from boostbp.report.page import Study
 from boostbp.report.result import Result, joined

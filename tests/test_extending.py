@@ -1,4 +1,4 @@
-"""The code of docs/extending.md, section by section."""
+"""The code of docs/extending.md about losses, step rules and bases."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from boostbp.learning.losses import LOSSES
-from boostbp.learning.steps import STEPS
+from boostbp.losses import LOSSES
+from boostbp.network.steps import STEPS
 from boostbp.trees.basis import BASES
 
 PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -26,7 +26,7 @@ def forgotten():
         known.update(names)
 
 
-@pytest.mark.parametrize("heading", SECTIONS)
+@pytest.mark.parametrize("heading", ["A new loss", "A new step rule", "A new basis"])
 def test_the_code_of_a_section_runs(heading, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {"__name__": "extending"}

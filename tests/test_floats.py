@@ -12,13 +12,11 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import needs_torch
+from helpers import WITH_CATEGORIES, needs_torch
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer, load, plots, save
-from boostbp.backends import available
 from boostbp.floats import usual_floats, usual_in_methods
 
-LIBRARIES = [name for name in available() if name != "sklearn"]
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 5))
 X[:, 1] *= 1e-200  # whose squares are 0
@@ -90,7 +88,7 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 @pytest.mark.parametrize("kind", FITS)
 def test_models_and_all_that_they_tell_are_the_same(backend, kind):
     usual = FITS[kind](backend=backend, deep=True)
@@ -110,7 +108,7 @@ def test_models_and_all_that_they_tell_are_the_same(backend, kind):
                     same(under(mode, mine), expected())
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_an_average_of_models_is_the_same_on_several_threads(backend):
     def fit():
         return BoostBPClassifier(backend=backend, n_jobs=2, **SMALL).fit(X, LABELS).predict_proba(X)
@@ -132,7 +130,7 @@ def test_threads_that_were_told_are_as_usual():
     same(found, [model.predict_proba(X)] * 4)
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_layers_files_and_pictures_too(tmp_path, backend):
     mpl.use("Agg")
     targets = np.nan_to_num(X[:, [0, 3]]) * [1.0, 1e-90]
@@ -174,8 +172,8 @@ def test_training_that_goes_on_is_the_same(tmp_path):
 def test_mixtures_and_layers_in_torch_are_the_same():
     import torch
 
-    from boostbp.interop.mixtures import GBDTNNClassifier, NNGBDTRegressor
-    from boostbp.interop.torch_bridge import GBDTModule, GBDTStep
+    from benchmarks.mixtures import GBDTNNClassifier, NNGBDTRegressor
+    from boostbp.torch import GBDTModule, GBDTStep
 
     def mixtures():
         how = {"n_estimators": 4, "epochs": 2, "random_state": 0}

@@ -15,26 +15,19 @@ from helpers import needs_torch
 FOLDER = Path(__file__).parents[1] / "examples" / "paper"
 
 
-@pytest.fixture
-def scripts(monkeypatch):
-    """The folder as the scripts see it."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    before = set(sys.modules)
-    yield
-    for name in set(sys.modules) - before:
-        if getattr(sys.modules[name], "__file__", None) and Path(sys.modules[name].__file__).parent == FOLDER:
-            del sys.modules[name]
-
-
 def run(script, *arguments):
     return subprocess.run(
-        [sys.executable, "-W", "error", FOLDER / script, *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-W", "error", "-m", f"examples.paper.{script}", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=FOLDER.parents[1],
     )
 
 
-def test_folds_of_2016_have_the_sizes_of_scikit_learn_0_18(scripts):
+def test_folds_of_2016_have_the_sizes_of_scikit_learn_0_18():
     """On the classes of Yeast, whose fold sizes are on record: each class starts with the larger parts."""
-    from tasks import folds_of_2016
+    from examples.paper.tasks import folds_of_2016
 
     y = np.repeat(range(10), [463, 429, 244, 163, 51, 44, 35, 30, 20, 5])
     folds = folds_of_2016(y, 10, 0)
@@ -43,8 +36,8 @@ def test_folds_of_2016_have_the_sizes_of_scikit_learn_0_18(scripts):
     assert all(not np.intersect1d(train, test).size for train, test in folds)
 
 
-def test_income_has_the_113_columns_of_the_paper(scripts, tmp_path):
-    import tasks
+def test_income_has_the_113_columns_of_the_paper(tmp_path):
+    from examples.paper import tasks
 
     people = [
         "39, State-gov, 77516, Bachelors, 13, Never-married, Sales, Husband, White, Male, 0, 0, 40, Cuba, <=50K",
@@ -60,24 +53,23 @@ def test_income_has_the_113_columns_of_the_paper(scripts, tmp_path):
     np.testing.assert_array_equal(task.X[:, 1], [0, 1, 1])  # workclass "?"
 
 
-def test_absent_data_are_named_with_their_cure(scripts, tmp_path):
-    import tasks
+def test_absent_data_are_named_with_their_cure(tmp_path):
+    from examples.paper import tasks
 
     with pytest.raises(FileNotFoundError, match=r"drug_consumption\.data is needed: get it from https.*--data-dir"):
         tasks.load("drug", tmp_path)
 
 
-def test_random_network_has_the_spread_of_the_paper(scripts):
-    from tasks import random_network
+def test_random_network_has_the_standard_deviation_of_the_paper():
+    from examples.paper.tasks import random_network
 
     X, y = random_network()
     assert X.shape == (6000, 32)
     assert abs(y.std() - 0.045) < 0.0005
 
 
-def test_validation_rows_are_training_rows(scripts):
-    import models
-    import tasks
+def test_validation_rows_are_training_rows():
+    from examples.paper import models, tasks
 
     rows = np.arange(100)
     task = tasks.Task(rows[:, None].astype(float), rows % 4, [(rows[:80], rows[80:])], "classification")
@@ -88,9 +80,9 @@ def test_validation_rows_are_training_rows(scripts):
         assert np.bincount(split.y_valid).tolist() == [3, 3, 3, 3]
 
 
-def test_finished_cells_are_not_run_again_and_a_torn_line_is(scripts, tmp_path):
-    from common import Cell, Experiment, Options, Row, complaints
-    from common import run as run_cells
+def test_finished_cells_are_not_run_again_and_a_torn_line_is(tmp_path):
+    from examples.paper.common import Cell, Experiment, Options, Row, complaints
+    from examples.paper.common import run as run_cells
 
     ran = []
 
@@ -136,10 +128,10 @@ def test_finished_cells_are_not_run_again_and_a_torn_line_is(scripts, tmp_path):
     assert ran[9:] == [4, 5]  # the line after the torn one is whole
 
 
-def test_record_holds_finished_cells_of_the_experiments_without_their_pictures(scripts, tmp_path, monkeypatch):
-    import common
+def test_record_holds_finished_cells_of_the_experiments_without_their_pictures(tmp_path, monkeypatch):
+    from examples.paper import common
 
-    record, everything = importlib.import_module("record"), importlib.import_module("all")
+    record, everything = importlib.import_module("examples.paper.record"), importlib.import_module("examples.paper.all")
     keys = [cell.key for cell in everything.EXPERIMENTS[2].cells(common.Options())]
     outcomes = {
         keys[1]: {"score": 1.0},
@@ -159,8 +151,8 @@ def test_record_holds_finished_cells_of_the_experiments_without_their_pictures(s
     assert list(common.read(recorded, pictured=True).items()) == whole  # the other is run again, for its picture
 
 
-def test_recorded_cells_are_taken_where_they_are_asked_for(scripts, tmp_path, monkeypatch):
-    import common
+def test_recorded_cells_are_taken_where_they_are_asked_for(tmp_path, monkeypatch):
+    from examples.paper import common
 
     def work(data_dir):
         return {"score": 1.0}
@@ -176,8 +168,8 @@ def test_recorded_cells_are_taken_where_they_are_asked_for(scripts, tmp_path, mo
     assert scores == [2.0, 1.0]
 
 
-def test_scores_are_means_over_seeds_and_a_failed_fold_reaches_nothing(scripts):
-    from scores import at_least, row, scores
+def test_scores_are_means_over_seeds_and_a_failed_fold_reaches_nothing():
+    from examples.paper.scores import at_least, row, scores
 
     def found(*outcomes):
         keys = [{"data": "d", "model": "m", "fold": fold} for fold in (0, 0, 1, 1)]
@@ -203,10 +195,9 @@ def test_scores_are_means_over_seeds_and_a_failed_fold_reaches_nothing(scripts):
 
 
 @needs_torch
-def test_what_is_trained_again_has_the_length_that_was_validated(scripts, monkeypatch):
+def test_what_is_trained_again_has_the_length_that_was_validated(monkeypatch):
     """Single layers, GBDT-NN and the paper's settings for the length found; others of ours find one by themselves."""
-    import models
-    import tasks
+    from examples.paper import models, tasks
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(160, 4))
@@ -244,8 +235,8 @@ def test_what_is_trained_again_has_the_length_that_was_validated(scripts, monkey
     assert trained == [(120, True, outcome["chosen"][0]["length"])]
 
 
-def test_table_says_what_was_reached(scripts):
-    from common import Row, markdown
+def test_table_says_what_was_reached():
+    from examples.paper.common import Row, markdown
 
     rows = [
         Row("d", "m", [0.25, 0.75], "0.4", ">= .45", True),
@@ -261,10 +252,10 @@ def test_table_says_what_was_reached(scripts):
     ]
 
 
-def test_sheet_holds_all_pictures_at_one_width(scripts, tmp_path):
+def test_sheet_holds_all_pictures_at_one_width(tmp_path):
     from matplotlib.image import imread, imsave
 
-    everything = importlib.import_module("all")
+    everything = importlib.import_module("examples.paper.all")
     for name, shape in (("a", (10, 40, 3)), ("b", (20, 20, 3))):
         imsave(tmp_path / f"{name}.png", np.zeros(shape))
     everything.sheet([tmp_path / "a.png", tmp_path / "b.png"], tmp_path / "sheet.png")
@@ -273,14 +264,14 @@ def test_sheet_holds_all_pictures_at_one_width(scripts, tmp_path):
 
 
 def test_quick_circle_ends_separated(tmp_path):
-    done = run("circle.py", "--quick", "--out", tmp_path)
+    done = run("circle", "--quick", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "> .999 on each: yes" in done.stdout
     assert (tmp_path / "circle-lightgbm.png").exists()
 
 
-def test_all_holds_every_experiment_and_its_options(scripts):
-    everything = importlib.import_module("all")
+def test_all_holds_every_experiment_and_its_options():
+    everything = importlib.import_module("examples.paper.all")
     written = {path.stem for path in FOLDER.glob("*.py") if "EXPERIMENT = " in path.read_text()}
     assert {experiment.name for experiment in everything.EXPERIMENTS} == written
     arguments = {"--backend": "xgboost", "--data-dir": "d", "--folds": "2", "--seeds": "1", "--jobs": "2", "--out": "o"}
@@ -292,8 +283,8 @@ def test_all_holds_every_experiment_and_its_options(scripts):
         assert {cell.about.get("backend", "xgboost") for cell in cells} == {"xgboost"}
 
 
-def test_nothing_is_said_to_be_reached_or_exploded_before_all_cells_have_ended(scripts):
-    everything = importlib.import_module("all")
+def test_nothing_is_said_to_be_reached_or_exploded_before_all_cells_have_ended():
+    everything = importlib.import_module("examples.paper.all")
     outcome = {"score": 0.99, "threshold": 1.0, "accuracy": 1.0}
     for name in ("circle", "classification", "random_network"):
         [experiment] = [one for one in everything.EXPERIMENTS if one.name == name]
@@ -308,10 +299,9 @@ def test_nothing_is_said_to_be_reached_or_exploded_before_all_cells_have_ended(s
     assert {row.note for row in fragile.rows(found) if row.data == "Curve"} == {"0 of 0 exploded"}
 
 
-def test_each_fold_and_cut_draws_trials_of_its_own(scripts, monkeypatch):
+def test_each_fold_and_cut_draws_trials_of_its_own(monkeypatch):
     """The first cut of the first fold draws as a single search with this seed does."""
-    import models
-    import tasks
+    from examples.paper import models, tasks
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 3))
@@ -320,7 +310,7 @@ def test_each_fold_and_cut_draws_trials_of_its_own(scripts, monkeypatch):
     monkeypatch.setattr(tasks, "load", lambda data, data_dir: task)
     seeds = []
     monkeypatch.setattr(models, "tune", lambda *args, seed, **how: seeds.append(seed) or tune(*args, seed=seed, **how))
-    from boostbp.report.tuning import tune
+    from benchmarks.rivals.tuning import tune
 
     for fold in (0, 1):
         models.scored(None, data="d", fold=fold, seed=3, parts=2, model="LightGBM", trials=1)
@@ -329,11 +319,11 @@ def test_each_fold_and_cut_draws_trials_of_its_own(scripts, monkeypatch):
 
 
 @pytest.mark.parametrize("state", ["scored", "failed"])
-def test_tables_and_pictures_come_of_any_outcome(scripts, state):
+def test_tables_and_pictures_come_of_any_outcome(state):
     """Made-up outcomes of full runs: every experiment has its rows, and aims are judged by what there is."""
-    from common import picture
+    from examples.paper.common import picture
 
-    everything = importlib.import_module("all")
+    everything = importlib.import_module("examples.paper.all")
     outcomes = {
         "circle": {"accuracy": 0.9, "threshold": 0.8, "points": {"0": [[0, 1], [2, 3]]}, "colours": [0, 1]},
         "curve": {"error": 0.1, "stop": "EPOCHS", "points": {"0": [[0, 1, 2], [2, 3, 4]]}, "colours": [0, 1]},

@@ -10,7 +10,7 @@ from helpers import BASES, make_targets, make_X
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
 
-from boostbp.interop.torch_bridge import GBDTModule  # noqa: E402
+from boostbp.torch import GBDTModule  # noqa: E402
 
 __all__ = ["SMALL", "backward", "fitted", "module", "rows", "torch", "two_layers"]
 

@@ -19,7 +19,7 @@ from benchmarks.accuracy.render import markdown, picture
 from benchmarks.accuracy.results import Results
 from benchmarks.accuracy.schedule import run_all
 from benchmarks.accuracy.summary import scores
-from boostbp.report.machine import machine
+from boostbp.versions import versions
 
 RECORDED = Path(__file__).with_name("recorded.jsonl")  # with --folds 1 --rows 3000
 
@@ -94,7 +94,7 @@ def _say(cell: Cell, outcome: dict[str, Any]) -> None:
 
 
 def _about(budget: Budget) -> str:
-    where = ", ".join(f"{name} {value}" for name, value in machine().items())
+    where = ", ".join(f"{name} {value}" for name, value in versions().items())
     return (
         f"{dt.date.today()}: {len(budget.sets)} data sets, {budget.folds} of {FOLDS} folds, {budget.trials} trials, "
         f"at most {budget.rows} rows to train on. {where}."

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.accuracy.data import SETS
+from benchmarks.rivals.contenders import average, rival
 from boostbp.report.contenders import Contender, deep
-from boostbp.report.rivals import average, rival
 
 __all__ = [
     "CONTROLS",

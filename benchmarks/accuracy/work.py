@@ -13,9 +13,10 @@ import numpy as np
 
 from benchmarks.accuracy.data import SETS, cut
 from benchmarks.accuracy.plan import Cell, contender
-from boostbp.report.contenders import Split, deep, train
-from boostbp.report.machine import source
-from boostbp.report.tuning import Metric, score_of, tune
+from benchmarks.rivals.contenders import train
+from benchmarks.rivals.tuning import Metric, score_of, tune
+from benchmarks.source import source
+from boostbp.report.contenders import Split, deep
 
 __all__ = ["run"]
 

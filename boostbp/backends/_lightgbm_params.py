@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from boostbp.backends._native import AMOUNT, COUNT, NUMBER, PART, SHARE, SWITCH, WHOLE, Check, Natives, words
 from boostbp.backends.base import Growth
+from boostbp.backends.native_params import AMOUNT, COUNT, NUMBER, PART, SHARE, SWITCH, WHOLE, Check, Natives, words
 
 __all__ = ["native"]
 

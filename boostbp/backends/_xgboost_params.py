@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from boostbp.backends._native import AMOUNT, COUNT, PART, SHARE, SWITCH, Check, Natives, words
 from boostbp.backends.base import Growth
+from boostbp.backends.native_params import AMOUNT, COUNT, PART, SHARE, SWITCH, Check, Natives, words
 
 __all__ = ["native"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends._float32 import largest_below
-from boostbp.backends._nodes import Numbering
+from boostbp.backends.float32 import largest_below
+from boostbp.backends.nodes import Numbering
 from boostbp.trees.kernels import Nodes
 from boostbp.trees.tree import Trees
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,6 @@ __all__ = [
     "LinearLeaves",
     "NativeGrower",
     "Table",
-    "forks_of",
-    "refuse",
 ]
 
 FEW_ROWS = 2000  # up to which a round of trees is mostly Python, where threads wait for each other
@@ -83,14 +81,19 @@ class Growth:
     shared : bool
         One tree for all columns of the gradient, where the library can grow one.
     colsample_bytree : float
-        Share of the features, drawn anew for each tree, on which it may split; of each node with scikit-learn.
+        Share of the features on which a tree may split, drawn anew for each tree, or for each node.
     extra_trees : bool
-        One threshold of each feature is drawn at random for a node, in place of the best one, where the library can.
+        One threshold of each feature is drawn at random for a node, in place of the best one.
     alone : bool
         Whether the layer is the whole model. Then the columns of the table are the features, and native parameters
         that speak of features by number have a meaning.
     params : mapping
         Native parameters, which the backend checks; they win over `colsample_bytree`.
+
+    A backend is given `shared` with several columns of a gradient, and values other than the defaults of
+    `colsample_bytree`, `extra_trees` and `params`, only if its capabilities say that it can. The sizes of a tree
+    (`max_depth`, `max_leaves`, `min_samples_leaf`) are duties of every backend; one that does not bin ignores
+    `max_bins`, and one without threads `n_threads`.
 
     Raises
     ------
@@ -121,11 +124,6 @@ class Growth:
         if self.max_leaves is not None:
             return self.max_leaves
         return 2 ** min(self.max_depth, 17) if self.max_depth >= 0 else 31
-
-    @property
-    def pure(self) -> bool:
-        """Whether nothing is drawn, by native parameters either: a tree depends on nothing but its gradient."""
-        return self.colsample_bytree == 1.0 and not self.extra_trees and not self.params
 
     @property
     def allows_split(self) -> bool:
@@ -163,12 +161,8 @@ class LinearLeaves(NamedTuple):
 class Grower(Protocol):
     """A library bound to one binned input.
 
-    Growing is a pure function of the bound input, `grad` and `hess` (but for the library's own
-    sampling): the running prediction is kept by the caller, whose leaves differ from the library's.
-
-    One that draws nothing says so by an attribute ``pure = True``: any outputs may then go together. Outputs of one
-    that draws go to forks that do not depend on the threads, as many as its method ``forks(n_outputs)`` says; without
-    it one for each output.
+    Growing is a function of the bound input, `grad` and `hess`, and of the grower's own random numbers: the running
+    prediction is kept by the caller, whose leaves differ from the library's.
     """
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
@@ -187,20 +181,21 @@ class Grower(Protocol):
         """
         ...
 
-    def fork(self, seed: int) -> Grower:
-        """A sibling on the same bins, with a state of its own, for use in another thread."""
+    def fork(self, outputs: slice, seed: int) -> Grower:
+        """A sibling on the same bins, with a state of its own, for use in another thread.
+
+        Parameters
+        ----------
+        outputs : slice
+            The outputs of the layer whose columns `grow` will be given, round after round from the first on.
+        seed : int
+            Of the random numbers of this fork. Two forks with the same seed grow the same trees of the same gradients.
+        """
         ...
 
 
-def forks_of(grower: Grower, n_outputs: int) -> int:
-    """How many forks of a grower so many outputs best share."""
-    forks = getattr(grower, "forks", None)
-    return int(forks(n_outputs)) if forks else n_outputs
-
-
-@runtime_checkable
-class NativeGrower(Protocol):
-    """A grower whose library fits linear leaves itself."""
+class NativeGrower(Grower, Protocol):
+    """A grower whose library fits linear leaves itself (``Capabilities.native_leaves``)."""
 
     def boost(self, gradient: Gradient, n_rounds: int, learning_rate: float, reg_lambda: float) -> list[LinearLeaves]:
         """Train `n_rounds` trees of one output natively.
@@ -222,12 +217,9 @@ class Backend(Protocol):
     ...     [tree] = grower.grow(fit - y, np.ones_like(fit))
     ...     leaf = tree.leaf_of(X)                            # refit leaves, update fit
 
-    A backend that can grow one tree on several columns of a gradient (``Growth.shared``) says so by
-    an attribute ``vector_leaf = True``. For one that does not, the caller combines the columns into
-    one. A backend that reads a sparse table (`Table.X` may be `Sparse`) says so by ``sparse = True``;
-    others are never given one. One that can draw thresholds (``Growth.extra_trees``) says ``extra_trees = True``.
-    All other fields of `Growth` are its duties, but that one which cannot draw features (``Growth.colsample_bytree``)
-    says ``colsample_bytree = False``: candidates for a model that need it are then left out.
+    What it can do beside that it declares by an attribute ``capabilities``, a
+    `boostbp.backends.capabilities.Capabilities`; without one it can do nothing else. `boostbp.check_backend` tells
+    whether all of it is true.
     """
 
     def bind(self, table: Table, growth: Growth) -> Grower:
@@ -239,26 +231,3 @@ class Backend(Protocol):
             If a native parameter would break the method, or clashes with one of ours.
         """
         ...
-
-
-def refuse(params: Mapping[str, Any], reasons: Mapping[str, str], ours: Mapping[str, str]) -> None:
-    """Refuse native parameters that break the method or say again what `Growth` says.
-
-    Parameters
-    ----------
-    params : mapping
-        The user's native parameters.
-    reasons : mapping
-        Native name -> why it is refused and what to do.
-    ours : mapping
-        Native name (each alias) -> our parameter.
-    """
-    for name, value in params.items():
-        given = f"backend_params[{checks.shown(name)}]={checks.shown(value)}"
-        if name in reasons:
-            raise ValueError(f"{given} is not supported: {reasons[name]}")
-        if name in ours:
-            raise ValueError(
-                f"{given} clashes with {ours[name]}: set {ours[name]} instead, "
-                f"and leave {name!r} out of backend_params."
-            )

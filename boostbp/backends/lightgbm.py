@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from threading import Lock, local
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends import _lightgbm_params, _lightgbm_text
-from boostbp.backends._float32 import gradients
 from boostbp.backends._lightgbm_threads import Turn, hold_threads, was_told, with_threads
-from boostbp.backends._native import blamed
 from boostbp.backends.base import FEW_ROWS, TOGETHER, Floats, Gradient, Growth, LinearLeaves, Table
+from boostbp.backends.capabilities import Capabilities
+from boostbp.backends.float32 import gradients
+from boostbp.backends.native_params import blamed
 from boostbp.extras import require
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree, Trees
@@ -91,22 +92,6 @@ class LightGBMGrower:
     _spent: int = 0
     _held: local = field(default_factory=local)  # the threads in which LightGBM was told how many to use
 
-    @property
-    def pure(self) -> bool:
-        """Whether the trees of a column depend on nothing but its gradient."""
-        return self.growth.pure
-
-    def forks(self, n_outputs: int) -> int:
-        """How many growers so many outputs best share; each its own if native parameters draw, by rounds.
-
-        Two threads take longer than one for few rows: most of a round is Python, where they wait for each other.
-        """
-        n_rows = len(self.bins.table.X)
-        if self.growth.params or n_rows > _CHEAP_ROWS:
-            return n_outputs
-        groups = -(-n_outputs // TOGETHER)
-        return groups if n_rows <= FEW_ROWS else 2 * groups
-
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one tree per column; see `boostbp.backends.base.Grower`.
 
@@ -130,7 +115,7 @@ class LightGBMGrower:
                 return self._grow_together(grad, hess)
             return [tree for j in range(grad.shape[1]) for tree in self._grow_together(grad[:, [j]], hess[:, [j]])]
 
-    def fork(self, seed: int) -> LightGBMGrower:
+    def fork(self, outputs: slice, seed: int) -> LightGBMGrower:
         """A sibling with a booster of its own on the same Dataset."""
         growth = replace(self.growth, random_state=seed)
         return replace(
@@ -216,6 +201,17 @@ def _float32(grad: Floats, hess: Floats) -> tuple[NDArray[np.float32], NDArray[n
     return gradients(grad, "LightGBM"), gradients(hess, "LightGBM")
 
 
+def _streams(n_rows: int, n_outputs: int, growth: Growth) -> int:
+    """Among how many boosters outputs are shared out where they draw: each its own if native parameters do, by rounds.
+
+    Two threads take longer than one for few rows: most of a round is Python, where they wait for each other.
+    """
+    if growth.params or n_rows > _CHEAP_ROWS:
+        return n_outputs
+    groups = -(-n_outputs // TOGETHER)
+    return groups if n_rows <= FEW_ROWS else 2 * groups
+
+
 @dataclass(frozen=True, slots=True)
 class LightGBM:
     """The backend ``"lightgbm"``.
@@ -225,20 +221,19 @@ class LightGBM:
     (``lambda_l2=0``, ``min_sum_hessian_in_leaf=1e-3``). ``bagging_freq`` counts trees, not rounds.
 
     Trees do not depend on `Growth.n_threads`: histograms are built column by column, in a fixed order.
-
-    Attributes
-    ----------
-    vector_leaf : bool
-        Whether one tree can be grown on several columns of a gradient: no.
-    sparse : bool
-        Whether a table may be sparse: yes.
-    extra_trees : bool
-        Whether thresholds can be drawn at random: yes.
     """
 
-    vector_leaf: bool = False
-    sparse: bool = True
-    extra_trees: bool = True
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        missing=True,
+        categories=True,
+        sparse=True,
+        extra_trees=True,
+        colsample_bytree="tree",
+        deterministic=True,
+        native_leaves=True,
+        params=True,
+        streams=_streams,
+    )
 
     def bind(self, table: Table, growth: Growth) -> LightGBMGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""
@@ -248,3 +243,4 @@ class LightGBM:
 
 
 backend = LightGBM()
+requires = ("lightgbm",)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from boostbp import checks
-from boostbp.backends._float32 import largest_not_above, representable
-from boostbp.backends._native import AMOUNT, COUNT, SHARE, Check, Natives
-from boostbp.backends._nodes import Numbering
 from boostbp.backends.base import Floats, Growth, Table
+from boostbp.backends.capabilities import Capabilities
+from boostbp.backends.float32 import largest_not_above, representable
+from boostbp.backends.native_params import AMOUNT, COUNT, SHARE, Check, Natives
+from boostbp.backends.nodes import Numbering
 from boostbp.extras import require
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree
@@ -96,7 +97,7 @@ class SKLearnGrower:
             self.models = [self._model().fit(self.X, target[:, c], hess[:, c].mean(axis=1)) for c in together]
         return [read(model.tree_) for model in self.models]
 
-    def fork(self, seed: int) -> SKLearnGrower:
+    def fork(self, outputs: slice, seed: int) -> SKLearnGrower:
         """A sibling on the same input."""
         return replace(self, growth=replace(self.growth, random_state=seed), models=[], _spent=0)
 
@@ -115,35 +116,21 @@ class SKLearn:
 
     The paper's criterion ``friedman_mse`` is the same as ``squared_error`` in scikit-learn, which has
     deprecated the former name. Equal gains are told apart by a fixed seed, so that growing is a pure
-    function; only sampled features or thresholds use `Growth.random_state`.
-
-    Attributes
-    ----------
-    vector_leaf : bool
-        Whether one tree can be grown on several columns of a gradient: yes.
-    sparse : bool
-        Whether a table may be sparse: yes, without missing values.
-    extra_trees : bool
-        Whether thresholds can be drawn at random: yes.
+    function; only sampled features or thresholds use `Growth.random_state`. A sparse table has no missing values.
     """
 
-    vector_leaf: bool = True
-    sparse: bool = True
-    extra_trees: bool = True
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        missing=True,
+        sparse=True,
+        vector_leaf=True,
+        extra_trees=True,
+        colsample_bytree="node",
+        deterministic=True,
+        params=True,
+    )
 
     def bind(self, table: Table, growth: Growth) -> SKLearnGrower:
-        """Check the settings; see `boostbp.backends.base.Backend`.
-
-        Raises
-        ------
-        ValueError
-            If the table has categorical columns.
-        """
-        if table.categorical:
-            raise ValueError(
-                f"backend='sklearn' takes numeric columns only, got categorical columns {table.categorical}: "
-                f"encode them (one-hot) or use backend='lightgbm'."
-            )
+        """Check the settings; see `boostbp.backends.base.Backend`."""
         return SKLearnGrower(_float32(table.X), growth, _native(growth))
 
 
@@ -194,3 +181,4 @@ def _native(growth: Growth) -> dict[str, Any]:
 
 
 backend = SKLearn()
+requires = ("sklearn",)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends import _xgboost_params, _xgboost_ubj
-from boostbp.backends._float32 import gradients, representable
-from boostbp.backends._native import blamed
-from boostbp.backends._nodes import without_small_leaves
-from boostbp.backends._xgboost_blocks import blocks
 from boostbp.backends.base import Floats, Growth, Table
+from boostbp.backends.capabilities import Capabilities
+from boostbp.backends.float32 import gradients, representable
+from boostbp.backends.native_params import blamed
+from boostbp.backends.nodes import without_small_leaves
 from boostbp.extras import require
-from boostbp.trees.sparse import Sparse
+from boostbp.trees.sparse import Sparse, tiles
 from boostbp.trees.tree import Tree, Trees
 
 __all__ = ["XGBoost", "XGBoostGrower", "backend"]
@@ -61,11 +61,6 @@ class XGBoostGrower:
     running: dict[tuple[int, bool], Running] = field(default_factory=dict)
     _spent: int = 0
 
-    @property
-    def pure(self) -> bool:
-        """Whether the trees of a column depend on nothing but its gradient."""
-        return self.growth.pure
-
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one round; see `boostbp.backends.base.Grower`.
 
@@ -93,7 +88,7 @@ class XGBoostGrower:
             return self._round(g, h, weight=weights[0])
         return [self._round(g[:, [j]], h[:, [j]], weight=weights[j])[0] for j in range(columns)]
 
-    def fork(self, seed: int) -> XGBoostGrower:
+    def fork(self, outputs: slice, seed: int) -> XGBoostGrower:
         """A sibling with boosters of its own on the same QuantileDMatrix."""
         growth = replace(self.growth, random_state=seed)
         return replace(self, growth=growth, params=self.params | {"seed": seed}, running={}, _spent=0)
@@ -132,6 +127,38 @@ def _blamed(growth: Growth) -> AbstractContextManager[None]:
     return blamed("XGBoost", growth.params, _library().core.XGBoostError) if growth.params else nullcontext()
 
 
+def _blocks(library: Any, X: Sparse, types: Sequence[str] | None) -> Any:
+    """A `DataIter` over the rows of a sparse input: dense rows in float32, a few megabytes at a time.
+
+    XGBoost takes absent entries of a sparse matrix for missing ones, but here they are zeros.
+
+    Parameters
+    ----------
+    library : module
+        xgboost.
+    types : sequence of str or None
+        Its ``feature_types``.
+    """
+    columns = np.arange(X.shape[1])
+    pieces = tiles(0, len(X), len(columns))
+
+    class Blocks(library.DataIter):
+        def __init__(self) -> None:
+            super().__init__()
+            self.reset()
+
+        def reset(self) -> None:
+            self.ahead = iter(pieces)
+
+        def next(self, input_data: Any) -> bool:
+            rows = next(self.ahead, None)
+            if rows is not None:
+                input_data(data=representable(X.dense(columns, rows)), feature_types=types)
+            return rows is not None
+
+    return Blocks()
+
+
 def _parsable(number: float) -> float:
     """A number >= 0 as a parameter of XGBoost, which refuses those that float32 holds as subnormal or infinite."""
     ends = np.finfo(np.float32)
@@ -145,22 +172,19 @@ class XGBoost:
     `Growth.min_samples_leaf` becomes ``min_child_weight``, a sum of hessians, in units of the mean
     hessian of the column: it counts rows exactly where all hessians are equal. Native parameters
     keep XGBoost's defaults (``reg_lambda=1``). Trees grow level by level, and by largest gain where
-    `Growth.max_leaves` is given or the depth is not limited.
-
-    Attributes
-    ----------
-    vector_leaf : bool
-        Whether one tree can be grown on several columns of a gradient: yes, without categories.
-    sparse : bool
-        Whether a table may be sparse: yes, but XGBoost's bins are dense, two to three bytes for each cell, as zeros
-        are no missing values.
-    extra_trees : bool
-        Whether thresholds can be drawn at random: no.
+    `Growth.max_leaves` is given or the depth is not limited. The bins of a sparse table are dense, two to three bytes
+    for each cell, as zeros are no missing values.
     """
 
-    vector_leaf: bool = True
-    sparse: bool = True
-    extra_trees: bool = False
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        missing=True,
+        categories=True,
+        sparse=True,
+        vector_leaf=True,
+        colsample_bytree="tree",
+        deterministic=True,
+        params=True,
+    )
 
     def bind(self, table: Table, growth: Growth) -> XGBoostGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""
@@ -171,7 +195,7 @@ class XGBoost:
             types = ["c" if j in table.categorical else "q" for j in range(table.X.shape[1])]
         sparse = isinstance(table.X, Sparse)
         matrix = library.QuantileDMatrix(
-            blocks(library, table.X, types) if sparse else representable(table.X),
+            _blocks(library, table.X, types) if sparse else representable(table.X),
             max_bin=growth.max_bins,
             feature_types=None if sparse else types,
             enable_categorical=types is not None,
@@ -181,3 +205,4 @@ class XGBoost:
 
 
 backend = XGBoost()
+requires = ("xgboost",)

@@ -31,9 +31,9 @@ for command in (fit, predict, transform, inspect, plot, compare, warm_up):
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from boostbp.versions import __version__
 
-        typer.echo(f"boostbp {version('boostbp')}")
+        typer.echo(f"boostbp {__version__}")
         raise typer.Exit
 
 

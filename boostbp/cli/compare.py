@@ -14,7 +14,7 @@ from rich.text import Text
 from boostbp.atomic_write import atomic_write
 from boostbp.cli.errors import console, fail, one_line_errors, output, say
 from boostbp.cli.options import Categorical, Drop, Jobs, Missing, Numeric, Seed, Set, Task
-from boostbp.cli.written import check_written
+from boostbp.cli.output_files import check_written
 from boostbp.printable import printable
 
 if TYPE_CHECKING:
@@ -36,21 +36,13 @@ def compare(
     task: Annotated[Task, typer.Option(help="auto: by the target.")] = Task.auto,
     backend: Annotated[
         list[str] | None,
-        typer.Option(
-            "--backend", "-b", help="Library under deep models and mixtures. Repeatable. Default: lightgbm and xgboost."
-        ),
-    ] = None,
-    also: Annotated[
-        list[str] | None, typer.Option("--also", help="A mixture, too: gbdt-nn or nn-gbdt. Repeatable; needs torch.")
+        typer.Option("--backend", "-b", help="Library under deep models. Repeatable. Default: lightgbm and xgboost."),
     ] = None,
     assigned: Set = None,
     test_size: Annotated[float, typer.Option(help="Share of the rows kept for the scores.")] = 0.25,
     folds: Annotated[
         int | None, typer.Option(min=2, help="Cross-validate: so many folds in the place of one split.")
     ] = None,
-    tune: Annotated[
-        int, typer.Option(min=1, help="Candidates of a random search for each model, chosen by the validation rows.")
-    ] = 1,
     categorical: Categorical = None,
     numeric: Numeric = None,
     drop: Drop = None,
@@ -73,15 +65,11 @@ def compare(
     from boostbp.files import Columns
     from boostbp.report import compare as comparison
     from boostbp.report import page
-    from boostbp.report.contenders import MIXTURES
     from boostbp.report.datasets import NAMES, load
-    from boostbp.report.machine import machine
+    from boostbp.versions import versions
 
     if not 0.0 < test_size < 1.0:
         raise fail(f"--test-size {test_size} is not between 0 and 1.", 2)
-    unknown = sorted(set(also or ()) - set(MIXTURES))
-    if unknown:
-        raise fail(f"--also {unknown[0]} is not known: use {' or '.join(MIXTURES)}.", 2)
     read = [("DATA", Path(source)) for source in data or () if source not in NAMES]
     if json_out is not None:
         check_written("--json", json_out, *read)
@@ -105,10 +93,8 @@ def compare(
                 task=dataset.task,
                 backends=backend or ("lightgbm", "xgboost"),
                 params=params,
-                also=also or (),
                 test_size=test_size,
                 folds=folds,
-                tune=tune,
                 n_jobs=n_jobs,
                 seed=seed,
                 evidence=html_out is not None,
@@ -122,13 +108,12 @@ def compare(
     if json_out is not None:
         listed = {source: [result.facts() for result in results] for source, results in outcomes.items()}
         with atomic_write(json_out) as part:
-            part.write_text(json.dumps({"machine": machine(), "results": listed}, indent=2), encoding="utf-8")
+            part.write_text(json.dumps({"machine": versions(), "results": listed}, indent=2), encoding="utf-8")
     if html_out is not None:
         told = {
             "seed": seed,
             "threads": n_jobs,
             "folds": folds or "none",
-            "candidates": tune,
             "test share": test_size,
             **params,
         }

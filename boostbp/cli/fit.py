@@ -22,7 +22,7 @@ from boostbp.cli.options import (
     Set,
     Task,
 )
-from boostbp.cli.written import check_written
+from boostbp.cli.output_files import check_written
 
 __all__ = ["fit"]
 
@@ -83,7 +83,7 @@ def fit(
     eval_set = None if valid is None else [read(valid, target, as_trained, text=y.dtype.kind == "U")]
     if not quiet:
         say(f"{data.name}: {len(y)} rows, {X.shape[1]} features, {kind} of {target!r}")
-    from boostbp.interop import storage
+    from boostbp import storage
 
     interrupted = False
     try:
@@ -100,15 +100,15 @@ def fit(
 
 
 def _summary(estimator: Any, model: Path) -> str:
-    from boostbp.learning.history import NETWORK, REFITTED, weight_in_words
+    from boostbp.network.history import NETWORK, REFITTED, weight_in_words
 
     history = estimator.history_
     words = weight_in_words(history.weight(NETWORK)) or "all weight in the model"
     best = history[history.best_epoch]
-    metrics = f", {history.said(best.metrics)}" if best.metrics else ""
+    metrics = f", {history.format_metrics(best.metrics)}" if best.metrics else ""
     lines = [f"epoch {history.best_epoch} of {len(history) - 1}: training loss {best.loss:.6g}{metrics}."]
     if history.choice is not None:
-        lines = [f"model, an average: {history.said(history.scores)}.", f"network with {words}: {lines[0]}"]
+        lines = [f"model, an average: {history.format_metrics(history.scores)}.", f"network with {words}: {lines[0]}"]
     if history.refitted:
         lines.append(REFITTED)
     return " ".join([*lines, history.stop.value, f"Saved to {model}."])

@@ -37,7 +37,7 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
     """Say what a model is: settings, layers, training, health of the layers, importances."""
-    from boostbp.interop import storage
+    from boostbp import storage
     from boostbp.report.facts import facts_of
 
     facts = {"file": str(model), "bytes": model.stat().st_size, **facts_of(storage.load(model))}
@@ -53,7 +53,7 @@ def inspect(
 
 def _parts(facts: dict[str, Any], most: int) -> Iterator[str | Group]:
     """What is printed, from the top."""
-    from boostbp.learning.history import REFITTED, weight_in_words
+    from boostbp.network.history import REFITTED, weight_in_words
 
     training = facts["training"]
     metrics = "".join(f", {name} {training['metric']} {value:.6g}" for name, value in training["metrics"].items())

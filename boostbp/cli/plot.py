@@ -10,8 +10,8 @@ import typer
 
 from boostbp.cli.errors import fail, one_line_errors, say
 from boostbp.cli.options import Missing, Quiet
+from boostbp.cli.output_files import check_written
 from boostbp.cli.predict import columns_of
-from boostbp.cli.written import check_written
 from boostbp.files import Columns
 
 __all__ = ["plot"]
@@ -55,9 +55,8 @@ def plot(
     quiet: Quiet = False,
 ) -> None:
     """Draw training curves, layer health, importances, a hidden representation, calibration or residuals."""
-    from boostbp import plots
+    from boostbp import plots, storage
     from boostbp.atomic_write import atomic_write
-    from boostbp.interop import storage
     from boostbp.plots.axes import figure
     from boostbp.plots.health import PANELS
 

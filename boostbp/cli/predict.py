@@ -10,7 +10,7 @@ import typer
 
 from boostbp.cli.errors import fail, one_line_errors, say
 from boostbp.cli.options import Missing, Model, Out, Quiet
-from boostbp.cli.written import check_written
+from boostbp.cli.output_files import check_written
 from boostbp.files import Columns
 
 __all__ = ["columns_of", "predict", "transform"]
@@ -43,7 +43,7 @@ def predict(
     quiet: Quiet = False,
 ) -> None:
     """Predict a CSV or Parquet file, which may be larger than memory."""
-    from boostbp.interop import storage
+    from boostbp import storage
 
     _check_out(out, data, model, escape)
     estimator = storage.load(model)
@@ -76,8 +76,8 @@ def transform(
     quiet: Quiet = False,
 ) -> None:
     """Write the hidden representation of a CSV or Parquet file, which may be larger than memory."""
-    from boostbp.interop import storage
-    from boostbp.learning.history import weight_in_words
+    from boostbp import storage
+    from boostbp.network.history import weight_in_words
 
     _check_out(out, data, model, escape)
     estimator = storage.load(model)

@@ -25,8 +25,8 @@ def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(fit)
     @usual_floats()
-    @interrupts.held()
-    @threads.one_in_blas()
+    @interrupts.deferred()
+    @threads.single_threaded_blas()
     def whole(*args: P.args, **options: P.kwargs) -> R:
         estimator = args[0]
         before = dict(vars(estimator))

@@ -19,8 +19,8 @@ from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.units import standard_units
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_weight, refuse_extreme
-from boostbp.learning.backprop import EvalSet
-from boostbp.learning.losses import SquaredError
+from boostbp.losses import SquaredError
+from boostbp.network.backprop import EvalSet
 
 __all__ = ["BoostBPAutoencoder"]
 

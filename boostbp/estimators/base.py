@@ -15,20 +15,19 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import backends, cautions, checks
+from boostbp import backends, cautions, checks, metrics
 from boostbp.backends.base import Table
+from boostbp.ensemble import selection
 from boostbp.estimators import parameters, session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.inspected import Inspected
 from boostbp.floats import usual_in_methods
-from boostbp.inputs import counted, read_input
+from boostbp.inputs import drop_zero_weight, read_input
 from boostbp.inspection import summary_of
-from boostbp.learning import metrics
-from boostbp.learning.backprop import EvalSet, Progress
-from boostbp.learning.ensemble import selection
-from boostbp.learning.losses import Loss
-from boostbp.learning.metrics import Metric
-from boostbp.learning.steps import Step
+from boostbp.losses import Loss
+from boostbp.metrics import Metric
+from boostbp.network.backprop import EvalSet, Progress
+from boostbp.network.steps import Step
 from boostbp.trees import threads
 
 __all__ = ["BaseBoostBP", "names_of"]
@@ -61,7 +60,6 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         max_bins: int = 255,
         extra_trees: bool | str = "auto",
         multi_strategy: str = "one_output_per_tree",
-        sketch: Any = None,
         leaves: str = "refit",
         basis: Any = "quadratic",
         reg_lambda: float | Sequence[float] | None = None,
@@ -79,10 +77,8 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         output: str = "boost",
         deep: str | bool = "auto",
         skip: bool = False,
-        moves: int = 1,
         structure_epochs: int | str = "auto",
         structure_samples: int | float | None = None,
-        structure_sampling: str = "uniform",
         best_rounds: bool = True,
         eval_metric: Any = None,
         early_stopping: bool | str = "auto",
@@ -111,7 +107,6 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.max_bins = max_bins
         self.extra_trees = extra_trees
         self.multi_strategy = multi_strategy
-        self.sketch = sketch
         self.leaves = leaves
         self.basis = basis
         self.reg_lambda = reg_lambda
@@ -129,10 +124,8 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.output = output
         self.deep = deep
         self.skip = skip
-        self.moves = moves
         self.structure_epochs = structure_epochs
         self.structure_samples = structure_samples
-        self.structure_sampling = structure_sampling
         self.best_rounds = best_rounds
         self.eval_metric = eval_metric
         self.early_stopping = early_stopping
@@ -278,9 +271,9 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         random = checks.random_state("random_state", self.random_state)
         settings = parameters.settings_of(self, len(table.X), y.shape[1], int(random.randint(2**31 - 1)))
         given = weight.sum()
-        table, y, weight = counted(table, y, weight)
+        table, y, weight = drop_zero_weight(table, y, weight)
         in_rows = weight.sum() / given
-        eval_sets = [replace(one, weight=one.weight * in_rows) if one.taken else one for one in eval_sets]
+        eval_sets = [replace(one, weight=one.weight * in_rows) if one.from_training else one for one in eval_sets]
         train = partial(
             selection.train,
             table,

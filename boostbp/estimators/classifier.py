@@ -11,14 +11,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 
+from boostbp import losses
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.eval_sets import listed
 from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.supervised import Supervised
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight, warn_of_numbers
-from boostbp.learning import losses
-from boostbp.learning.losses import Loss
+from boostbp.losses import Loss
 
 __all__ = ["BoostBPClassifier"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from boostbp import checks
 from boostbp.backends.base import Table
 from boostbp.inputs import distinct_rows, numbered, read_groups
-from boostbp.learning.watch import EvalSet
+from boostbp.network.monitor import EvalSet
 
 __all__ = ["check_validation", "hold_out"]
 
@@ -75,7 +75,7 @@ def hold_out(
     if isinstance(validation, str):
         train = np.setdiff1d(np.arange(len(y)), held)
     _check_sides(validation, train, held, weight, strata)
-    held_out = EvalSet("held_out", table.X[held], y[held], weight[held], taken=True)
+    held_out = EvalSet("held_out", table.X[held], y[held], weight[held], from_training=True)
     return table.take(train), y[train], weight[train], [held_out]
 
 

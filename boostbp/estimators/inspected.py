@@ -14,8 +14,8 @@ from boostbp.backends.base import Table
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import Schema
 from boostbp.inspection import Attributions, Health, Names, Summary
-from boostbp.learning.history import History
-from boostbp.learning.network import Network
+from boostbp.network.history import History
+from boostbp.network.network import Network
 from boostbp.trees.sparse import dense
 
 __all__ = ["Inspected"]

@@ -13,12 +13,11 @@ from sklearn.base import is_classifier
 from boostbp import backends, checks
 from boostbp.backends.base import MOST_THREADS, Growth
 from boostbp.estimators.held_out import check_validation
-from boostbp.learning import steps
-from boostbp.learning.layers import LayerSettings
-from boostbp.learning.layers import sketch as sketches
-from boostbp.learning.layers.rounds import rate_of
-from boostbp.learning.settings import Settings
-from boostbp.learning.starts import STARTS
+from boostbp.layers import LayerSettings
+from boostbp.layers.rounds import rate_of
+from boostbp.network import steps
+from boostbp.network.settings import Settings
+from boostbp.network.starts import STARTS
 from boostbp.trees import basis as bases
 from boostbp.trees import forks, threads
 from boostbp.trees.ridge import Ridge
@@ -34,7 +33,6 @@ DEFAULTS: dict[str, tuple[Any, Any]] = {
     "max_leaves": (None, None),
 }
 OF_ALL: dict[str, tuple[Any, ...]] = {
-    "structure_sampling": ("uniform", "gradient"),
     "start": tuple(STARTS),
     "refit_order": ("upward", "downward"),
     "output": ("boost", "move"),
@@ -44,7 +42,6 @@ OF_ALL: dict[str, tuple[Any, ...]] = {
 COUNTS: dict[str, Callable[[str, Any], Any]] = {
     "epochs": partial(checks.whole, least=0),
     "structure_epochs": checks.or_else("auto", partial(checks.whole, least=1)),
-    "moves": partial(checks.whole, least=1, most=1000),
     "n_iter_no_change": checks.or_else(None, partial(checks.whole, least=1)),
 }
 MOST_UNITS = 2**16  # of a hidden layer: a slip of the keyboard is not a layer
@@ -93,10 +90,8 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         refit=bool(estimator.refit),
         deep=estimator.deep if estimator._fewest_hidden == 0 else True,  # a single layer must be able to stand in
         skip=bool(estimator.skip),
-        moves=_moves(estimator),
         structure_epochs=_structure_epochs(estimator),
         structure_samples=_samples(estimator, n_rows),
-        structure_sampling=estimator.structure_sampling,
         best_rounds=estimator.best_rounds,
         n_iter_no_change=estimator.n_iter_no_change if estimator.early_stopping else None,
         tol=estimator.tol,
@@ -141,9 +136,8 @@ def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) ->
             clip=estimator.clip,
             base=estimator.base,
             base_lambda=None if chosen["base_lambda"][i] == "gcv" else chosen["base_lambda"][i],
-            base_least=ALIKE if i > 0 else typed,
+            min_base_lambda=ALIKE if i > 0 else typed,
             leaves=estimator.leaves,
-            sketch=sketches.load(estimator.sketch),
         )
         built.append(settings)
     return tuple(built)
@@ -159,31 +153,15 @@ def _basis(estimator: Any, hidden: int) -> bases.Basis:
     return basis
 
 
-def _moves(estimator: Any) -> int:
-    if estimator.moves > 1 and (estimator.output, estimator.refit_order) != ("boost", "upward"):
-        raise ValueError(
-            f"moves={estimator.moves!r} is not supported with output={estimator.output!r} and "
-            f"refit_order={estimator.refit_order!r}: use output='boost' and refit_order='upward', or moves=1."
-        )
-    _not_native(estimator, "moves")
-    return int(estimator.moves)
-
-
 def _structure_epochs(estimator: Any) -> int:
     if estimator.structure_epochs == "auto":
         return 1 if estimator.leaves == "native" else STRUCTURE_EPOCHS
-    _not_native(estimator, "structure_epochs")
-    return int(estimator.structure_epochs)
-
-
-def _not_native(estimator: Any, name: str) -> None:
-    """Refuse to keep structures under the library's own leaves, which it fits as it grows."""
-    value = getattr(estimator, name)
-    if estimator.leaves == "native" and value > 1:
+    if estimator.leaves == "native" and estimator.structure_epochs > 1:
         raise ValueError(
-            f"{name}={value!r} is not supported with leaves='native': the library fits its leaves only to trees that "
-            f"it grows. Use leaves='refit', or {name}=1."
+            f"structure_epochs={estimator.structure_epochs!r} is not supported with leaves='native': the library fits "
+            "its leaves only to trees that it grows. Use leaves='refit', or structure_epochs=1."
         )
+    return int(estimator.structure_epochs)
 
 
 def _samples(estimator: Any, n_rows: int) -> int | None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
+from boostbp import losses
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.eval_sets import listed, named_in_errors
 from boostbp.estimators.held_out import hold_out
@@ -17,8 +18,7 @@ from boostbp.estimators.supervised import Supervised
 from boostbp.estimators.units import units_of
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight
-from boostbp.learning import losses
-from boostbp.learning.backprop import EvalSet
+from boostbp.network.backprop import EvalSet
 
 __all__ = ["BoostBPRegressor"]
 
@@ -38,7 +38,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         ``"squared_error"``, ``"absolute_error"``, ``"huber"`` (delta 1, in standard deviations), ``"quantile"`` (the
         median), ``"poisson"`` (counts), ``"gamma"`` (amounts above 0), ``"tweedie"`` (amounts of which many are 0), the
         names of LightGBM and XGBoost for these; ``Quantile(0.9)``, ``Huber(2.0)`` or ``Tweedie(power=1.7)`` from
-        `boostbp.learning.losses`; or an object of your own (`boostbp.learning.losses.Loss`). Predictions of
+        `boostbp.losses`; or an object of your own (`boostbp.losses.Loss`). Predictions of
         ``"poisson"``, ``"gamma"`` and ``"tweedie"`` are above 0: their link is logarithmic.
     backend : {"lightgbm", "xgboost", "sklearn"} or Backend
         Who grows the trees.
@@ -62,11 +62,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         but not with ``leaves="native"``.
     multi_strategy : {"one_output_per_tree", "multi_output_tree"}
         Whether each unit of a hidden layer has trees of its own, or all units share the structure of
-        each tree (vector leaves of XGBoost; otherwise grown on a projection of the gradients).
-    sketch : {"projection", "singular", "outputs"}, tuple of it and a number of columns, or None
-        With ``"multi_output_tree"``, what a tree is grown on in place of the gradients of all units: random
-        directions, leading singular directions, or units drawn by the size of their gradients. More than one column
-        needs XGBoost. None: all gradients with XGBoost, one projection otherwise.
+        each tree (vector leaves of XGBoost; otherwise grown on a random projection of
+        the gradients, drawn anew each round).
     leaves : {"refit", "native"}
         Leaf regressions on `basis`, or the library's own linear leaves (LightGBM).
     basis : {"constant", "linear", "quadratic"} or Elementwise
@@ -95,7 +92,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         of its first columns, or the paper's noise.
     step : {"normalised", "plain"} or Step
         Whether `step_size` counts in standard deviations of the hidden units, or multiplies the gradient as in the
-        paper; or an object with its own size and momentum, of `boostbp.learning.steps` or your own.
+        paper; or an object with its own size and momentum, of `boostbp.network.steps` or your own.
     step_size, momentum : float
         alpha and mu of the paper; not looked at if `step` is an object.
     refit_order : {"upward", "downward"}
@@ -111,16 +108,12 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Needs an evaluation set, or rows to hold out. True: just the network, exactly as the parameters say.
     skip : bool
         Layers above the first see the features beside the hidden layer below them.
-    moves : int
-        Moves of the hidden variables in each epoch; before all but the last, the output layer is not fitted again.
     structure_epochs : int or "auto"
         Epochs for which tree structures are kept while their leaves are fitted again; 1: grown every epoch.
         "auto": 4, or 1 with ``leaves="native"``.
     structure_samples : int, float or None
-        Rows (a number, or a share of them) that tree structures are grown on; leaves are fitted on all rows.
-        Not with ``leaves="native"``.
-    structure_sampling : {"uniform", "gradient"}
-        How these rows are drawn: once, uniformly; or for each layer fit, half of them those with the largest gradients.
+        Rows (a number, or a share of them) that tree structures are grown on, drawn once; leaves are fitted on all
+        rows. Not with ``leaves="native"``.
     best_rounds : bool
         Keep as many rounds of the output layer as the first evaluation set likes best.
     eval_metric : str, callable, tuple or None

@@ -10,13 +10,13 @@ from typing import Any
 from boostbp import checks
 from boostbp.atomic_write import check_writable
 from boostbp.inspection import Summary, warn_if_ill
-from boostbp.learning import checkpoints
-from boostbp.learning.callbacks import Checkpoint, ProgressBar, StopOnInterrupt, checkpoint, log_evaluation
-from boostbp.learning.history import History
-from boostbp.learning.network import Network
-from boostbp.learning.settings import Settings
-from boostbp.learning.state import State
-from boostbp.learning.watch import Callback, Progress
+from boostbp.network import checkpoints
+from boostbp.network.callbacks import Checkpoint, ProgressBar, StopOnInterrupt, checkpoint, log_evaluation
+from boostbp.network.history import History
+from boostbp.network.monitor import Callback, Progress
+from boostbp.network.network import Network
+from boostbp.network.settings import Settings
+from boostbp.network.state import State
 from boostbp.trees.warmup import compile_loops
 
 __all__ = ["Training", "begin", "more", "raise_interrupt"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from boostbp.estimators.base import BaseBoostBP, names_of
 from boostbp.estimators.eval_sets import Part, named_in_errors
 from boostbp.inputs import read_weight
-from boostbp.learning.backprop import EvalSet
+from boostbp.network.backprop import EvalSet
 
 __all__ = ["Supervised"]
 

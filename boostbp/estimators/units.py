@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.learning.losses import Loss, location, traits_of
-from boostbp.learning.steps import std
+from boostbp.losses import Loss, location, traits_of
+from boostbp.network.steps import std
 
 __all__ = ["robust_units", "standard_units", "units_of"]
 

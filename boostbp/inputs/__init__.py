@@ -6,7 +6,7 @@ from boostbp.inputs.reader import read_input
 from boostbp.inputs.repeats import distinct_rows, numbered
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import (
-    counted,
+    drop_zero_weight,
     in_rows,
     read_groups,
     read_target,
@@ -18,8 +18,8 @@ from boostbp.inputs.targets import (
 
 __all__ = [
     "Schema",
-    "counted",
     "distinct_rows",
+    "drop_zero_weight",
     "in_rows",
     "numbered",
     "read_groups",

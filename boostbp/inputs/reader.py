@@ -15,7 +15,7 @@ from boostbp.trees import interrupts
 __all__ = ["read_input"]
 
 
-@interrupts.held()  # libraries of tables take what a handler raises for errors of their own
+@interrupts.deferred()  # libraries of tables take what a handler raises for errors of their own
 def read_input(estimator: Any, X: Any, *, reset: bool, categorical_features: Any = "from_dtype") -> Table:
     """Read the input of an estimator.
 

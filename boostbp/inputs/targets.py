@@ -19,7 +19,7 @@ from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
 from boostbp.inputs.sources import is_frame, matrix_of, open_source
 
 __all__ = [
-    "counted",
+    "drop_zero_weight",
     "in_rows",
     "read_groups",
     "read_target",
@@ -34,7 +34,7 @@ MOST_CLASSES = 50  # that are numbers, and not 0, 1, 2, ...: more are probably a
 HEAVIEST = 1e30  # of weights, and its inverse the least that the largest may be: libraries see them in float32
 
 
-def read_target(y: Any, n_rows: int, *, estimator: Any = None, labels: bool = False) -> NDArray[Any]:
+def read_target(y: Any, n_rows: int, *, labels: bool = False) -> NDArray[Any]:
     """Read a target.
 
     Parameters
@@ -43,8 +43,6 @@ def read_target(y: Any, n_rows: int, *, estimator: Any = None, labels: bool = Fa
         Labels have one output only.
     n_rows : int
         Rows of the input that the target belongs to.
-    estimator : estimator, optional
-        Named in errors.
     labels : bool
         Read labels of classes; otherwise numbers to regress on.
 
@@ -67,8 +65,7 @@ def read_target(y: Any, n_rows: int, *, estimator: Any = None, labels: bool = Fa
         If numbers are to be read, and there are truth values.
     """
     if y is None:
-        name = "This" if estimator is None else f"This {type(estimator).__name__}"
-        raise ValueError(f"{name} estimator requires y to be passed, but the target y is None.")
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
     values = _values(y)
     if values.ndim == 2 and values.shape[1] == 1:
         cautions.warn(
@@ -162,7 +159,7 @@ def read_groups(groups: Any, n_rows: int) -> NDArray[np.integer]:
     return factors.place
 
 
-def counted(
+def drop_zero_weight(
     table: Table, y: NDArray[np.float64], weight: NDArray[np.float64]
 ) -> tuple[Table, NDArray[np.float64], NDArray[np.float64]]:
     """Leave out the rows without weight: they are no rows, and must not count in `min_samples_leaf` either.

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.learning.network import Network
+from boostbp.network.network import Network
 
 __all__ = ["Attributions", "attribute"]
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from boostbp import cautions
-from boostbp.learning.history import NETWORK, History, Stop, weight_in_words
+from boostbp.network.history import NETWORK, History, Stop, weight_in_words
 
 __all__ = ["Health", "HealthWarning", "LayerHealth", "health_of", "warn_if_ill"]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
 from boostbp.inspection.attributions import ROOM, attribute
-from boostbp.learning.network import Network
+from boostbp.network.network import Network
 from boostbp.trees.forest import Forest
 from boostbp.trees.sparse import dense
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.inspection.names import Names
-from boostbp.learning.network import Network
+from boostbp.network.network import Network
 from boostbp.trees import basis as bases
 from boostbp.trees import kernels
 from boostbp.trees.forest import Forest, Member
@@ -75,11 +75,11 @@ class _Reader:
         values = np.zeros((len(X), model.n_outputs))
         kernels.evaluate(model.leaves(), leaf[None], Z, self.forest.clip, 0, len(X), values)
         parents = _parents(tree)
-        way_to = cache(lambda number: _path_conditions(tree, parents, number, self.names, self.categories))
+        conditions_of = cache(lambda number: _path_conditions(tree, parents, number, self.names, self.categories))
         terms_of = cache(model.coefficients)
         found = []
         for row, number in enumerate(leaf.tolist()):
-            facts = facts | {"leaf": number, "path": way_to(number)}
+            facts = facts | {"leaf": number, "path": conditions_of(number)}
             read = self._inputs(member, number, Z[row])
             fallen = bool(read["missing"]) and not np.isnan(model.fallback[number])
             for k, value in enumerate(values[row].tolist()):

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
 from boostbp.inspection.importances import importances_over
-from boostbp.learning.network import Network
-from boostbp.learning.probe import evenly
+from boostbp.network.linear_probe import evenly
+from boostbp.network.network import Network
 from boostbp.trees.sparse import Sparse
 
 __all__ = ["Summary", "summary_of"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from boostbp.floats import usual_floats
-from boostbp.learning.history import NETWORK, weight_in_words
+from boostbp.network.history import NETWORK, weight_in_words
 from boostbp.plots import axes as panels
 
 __all__ = ["PANELS", "layer_health", "panel"]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boostbp.floats import usual_floats
-from boostbp.learning.history import NETWORK, weight_in_words
+from boostbp.network.history import NETWORK, weight_in_words
 from boostbp.plots import axes as panels
 
 __all__ = ["Method", "plane", "representation", "representations"]

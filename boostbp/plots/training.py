@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from boostbp.floats import usual_floats
-from boostbp.learning.history import NETWORK, weight_in_words
+from boostbp.network.history import NETWORK, weight_in_words
 from boostbp.plots import axes as panels
 
 __all__ = ["training_curves"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.report.contenders import SINGLE_LAYER, deep, mixture
+from boostbp.report.contenders import SINGLE_LAYER, deep
 from boostbp.report.datasets import Task
 from boostbp.report.result import Result, joined
 from boostbp.report.splits import splits
@@ -22,6 +22,8 @@ from boostbp.report.trial import Job
 from boostbp.trees.threads import count
 
 __all__ = ["Result", "compare"]
+
+VALID_SIZE = 0.2  # share of the rows that are no test rows, by which every model chooses its length
 
 
 def compare(
@@ -31,11 +33,8 @@ def compare(
     task: Task,
     backends: Sequence[str] = ("lightgbm", "xgboost"),
     params: Mapping[str, Any] | None = None,
-    also: Sequence[str] = (),
     test_size: float = 0.25,
-    valid_size: float = 0.2,
     folds: int | None = None,
-    tune: int = 1,
     n_jobs: int = 1,
     seed: int = 0,
     evidence: bool = False,
@@ -50,19 +49,13 @@ def compare(
         Labels or numbers.
     task : {"classification", "regression"}
     backends : sequence of str
-        Libraries that grow the trees of the deep model and of the mixtures.
+        Libraries that grow the trees of the deep model.
     params : mapping, optional
         Parameters of the deep model over its defaults.
-    also : sequence of {"gbdt-nn", "nn-gbdt"}
-        Mixtures with a neural network, with their defaults; they need torch.
     test_size : float
         Share of the rows that are kept for the report and used for nothing else.
-    valid_size : float
-        Share of the other rows by which every model chooses its length.
     folds : int, optional
         Cross-validation: each row is a test row in one of so many folds, and `test_size` has no meaning.
-    tune : int
-        Candidates of a random search for each model, chosen by the validation rows; 1: no search.
     n_jobs : int
         Threads of every model; -1 for all cores.
     seed : int
@@ -75,17 +68,15 @@ def compare(
     Returns
     -------
     list of Result
-        The deep models, the mixtures, then the single-layer models. A model that fails does not stop the others.
+        The deep models, then the single-layer models. A model that fails does not stop the others.
 
     Raises
     ------
     ValueError
-        If the rows cannot be split, or a name of `also` is not known.
+        If the rows cannot be split.
     """
-    libraries = dict.fromkeys(backends)
-    mixtures = [mixture(name, backend) for name in dict.fromkeys(also) for backend in libraries]
-    contenders = [*(deep(backend, params or {}) for backend in libraries), *mixtures, *SINGLE_LAYER]
-    parts = splits(X, np.asarray(y), task, test_size=test_size, valid_size=valid_size, folds=folds, seed=seed)
+    contenders = [*(deep(backend, params or {}) for backend in dict.fromkeys(backends)), *SINGLE_LAYER]
+    parts = splits(X, np.asarray(y), task, test_size=test_size, valid_size=VALID_SIZE, folds=folds, seed=seed)
     runs: dict[str, list[Result]] = {contender.label: [] for contender in contenders}
     with TemporaryDirectory(prefix="boostbp-") as name:
         folder = Path(name)
@@ -94,7 +85,7 @@ def compare(
             for contender in contenders:
                 if watch is not None:
                     watch(contender.label if folds is None else f"{contender.label}, fold {fold + 1} of {folds}")
-                job = Job(contender, task, count(n_jobs), seed, evidence and fold == 0, tune)
+                job = Job(contender, task, count(n_jobs), seed, evidence and fold == 0)
                 runs[contender.label].append(_run(folder, job))
     return [results[0] if folds is None else joined(results) for results in runs.values()]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.learning.history import History
+from boostbp.network.history import History
 
 __all__ = ["Curve", "Evidence", "curve_of"]
 

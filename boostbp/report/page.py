@@ -10,9 +10,9 @@ from pathlib import Path
 from boostbp.atomic_write import atomic_write, check_writable
 from boostbp.extras import require
 from boostbp.report.columns import columns
-from boostbp.report.machine import machine
 from boostbp.report.pictures import groups
 from boostbp.report.result import Result
+from boostbp.versions import versions
 
 __all__ = ["Study", "check", "write"]
 
@@ -73,7 +73,7 @@ def write(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> 
     page = environment.get_template("report.html").render(
         studies=[(study, columns(study.results), groups(study.results)) for study in studies],
         settings=settings,
-        machine=machine(),
+        machine=versions(),
         now=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
     )
     with atomic_write(path) as part:

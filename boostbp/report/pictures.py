@@ -10,7 +10,7 @@ import numpy as np
 
 from boostbp import plots
 from boostbp.inspection import health_of
-from boostbp.learning.history import NETWORK, weight_in_words
+from boostbp.network.history import NETWORK, weight_in_words
 from boostbp.plots import health
 from boostbp.plots.axes import by_epoch
 from boostbp.report.canvas import Picture, picture

@@ -12,7 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from sklearn.metrics import accuracy_score, log_loss, r2_score, root_mean_square
 from boostbp.report.contenders import Contender, Fitted, Split, train
 from boostbp.report.evidence import Evidence, curve_of
 from boostbp.report.memory import Peak
-from boostbp.report.tuning import tune
 
 __all__ = ["Data", "Job", "measure", "rehearse", "take"]
 
@@ -67,8 +66,6 @@ class Job:
     n_jobs, seed : int
     evidence : bool
         Whether there will be pictures.
-    candidates : int
-        Of a random search that comes first; what is measured is the model it finds. 1: the contender as it is.
     """
 
     contender: Contender
@@ -76,7 +73,6 @@ class Job:
     n_jobs: int
     seed: int
     evidence: bool = False
-    candidates: int = 1
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -95,10 +91,6 @@ def measure(job: Job, data: Data) -> dict[str, Any]:
         ``model_bytes`` (of the pickled model) and ``evidence`` (or None).
     """
     rehearse(job, data)
-    if job.candidates > 1:
-        found = tune(job.contender, data.split, trials=job.candidates, **job.settings)
-        job = replace(job, contender=replace(job.contender, params=found.params))
-
     peak = Peak()
     start = time.perf_counter()
     model, length = train(job.contender, data.split, **job.settings)

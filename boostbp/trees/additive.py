@@ -11,7 +11,7 @@ from boostbp.trees import kernels
 from boostbp.trees.forest import Grown
 from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.kernels.terms import term_moments
-from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel, add_to, stacked
 from boostbp.trees.sparse import Matrix, Sparse, tiles
 from boostbp.trees.splines import Functions, functions_of
@@ -202,10 +202,12 @@ def _regressions(functions: Functions, degree: int) -> LeafModel:
     frame = np.column_stack([functions.knots[:-1] + width / 2, 2.0 / width, -ends, ends])
     frame = np.concatenate([frame, np.zeros((1, 4))])
     count = len(frame)
-    paths = Paths(np.arange(count + 1, dtype=np.int32), np.full(count, functions.feature, np.int32), degree)
+    paths = LeafColumns(np.arange(count + 1, dtype=np.int32), np.full(count, functions.feature, np.int32), degree)
     return LeafModel(paths, frame, np.zeros(count * (1 + degree)), 1, np.full(count, np.nan))
 
 
 def _constant() -> LeafModel:
     """One leaf that reads nothing."""
-    return LeafModel(Paths.everywhere(np.empty(0, np.int32)), np.empty((0, 4)), np.zeros(1), 1, np.array([np.nan]))
+    return LeafModel(
+        LeafColumns.everywhere(np.empty(0, np.int32)), np.empty((0, 4)), np.zeros(1), 1, np.array([np.nan])
+    )

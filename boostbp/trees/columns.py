@@ -43,7 +43,7 @@ class Standardised:
     variance: Floats
 
     @classmethod
-    @interrupts.held()
+    @interrupts.deferred()
     def of(cls, Z: Matrix, weight: Floats) -> Self:
         """All columns, with row weights."""
         n_columns = Z.shape[1]
@@ -122,6 +122,6 @@ class Standardised:
 
     @property
     def _std(self) -> Floats:
-        """Spread of each column, infinite where it is no more than rounding, (columns,)."""
+        """Standard deviation of each column, infinite where it is no more than rounding, (columns,)."""
         std = np.sqrt(self.variance)
         return np.where(std > 1e-14 * (1.0 + np.abs(self.frame[:, 0]) * self.frame[:, 1]), std, np.inf)

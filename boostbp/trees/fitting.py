@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from boostbp.trees import kernels, leaf_rows, threads
 from boostbp.trees.basis import Basis
-from boostbp.trees.codes import Codes
-from boostbp.trees.leaf_rows import LeafRows, Paths
+from boostbp.trees.column_bins import ColumnBins
+from boostbp.trees.leaf_rows import LeafColumns, LeafRows
 from boostbp.trees.leaves import stacked
 from boostbp.trees.ridge import Ridge, fit_rows
 from boostbp.trees.sparse import Matrix, Sparse, tiles
@@ -24,7 +24,7 @@ def fit_trees(
     trees: Trees,
     X: Matrix,
     Z: Matrix,
-    codes: Codes | None,
+    codes: ColumnBins | None,
     basis: Basis,
     grad: Floats,
     hess: Floats,
@@ -46,7 +46,7 @@ def fit_trees(
     trees : Trees
     X : (rows, features), Z : (rows, columns) float64, C-contiguous
         The input, and the columns that regressions read of it; or two sparse inputs, of the same columns.
-    codes : Codes or None
+    codes : ColumnBins or None
         Of a dense input.
     grad : (trees, rows) float64, C-contiguous
     hess : (trees, rows) or, if all are equal, (1, rows) float64, C-contiguous
@@ -68,7 +68,7 @@ def fit_trees(
     if codes is None or (n_threads > 1 and len(X) > leaf_rows.BLOCK_ROWS):
         models = []
         for k, tree in enumerate(trees):
-            paths, own = Paths.of(tree, basis), slice(k, k + 1)
+            paths, own = LeafColumns.of(tree, basis), slice(k, k + 1)
             blocks = rows_by_leaf(tree, paths, X, Z, codes, leaf[k], space, n_threads)
             h = hess[k if len(hess) > 1 else 0]
             models.append(fit_rows(blocks, paths, grad[own], h, settings, learning_rate, n_threads))
@@ -103,10 +103,10 @@ def _unfitted(trees: Trees, start: NDArray[np.int32], column: NDArray[np.int32],
 
 def rows_by_leaf(
     tree: Tree,
-    paths: Paths,
+    paths: LeafColumns,
     X: Matrix,
     Z: Matrix,
-    codes: Codes | None,
+    codes: ColumnBins | None,
     leaf: NDArray[np.integer],
     space: Workspace,
     n_threads: int = 1,
@@ -118,7 +118,7 @@ def rows_by_leaf(
     Parameters
     ----------
     X : (rows, features), Z : (rows, columns) float64, C-contiguous; or two sparse inputs, of the same columns
-    codes : Codes or None
+    codes : ColumnBins or None
         Of a dense input.
     leaf : (rows,), any integer type
         Written.
@@ -140,7 +140,7 @@ def rows_by_leaf(
 
 
 def _sparse_rows(
-    tree: Tree, paths: Paths, X: Sparse, Z: Sparse, block: slice, leaf: NDArray[np.integer], space: Workspace
+    tree: Tree, paths: LeafColumns, X: Sparse, Z: Sparse, block: slice, leaf: NDArray[np.integer], space: Workspace
 ) -> LeafRows:
     """One block of a sparse input; only the columns that the tree splits on are made dense."""
     features, place = np.unique(tree.feature, return_inverse=True)

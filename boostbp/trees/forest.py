@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostbp.trees import basis as bases
 from boostbp.trees import kernels, threads
 from boostbp.trees.basis import Basis
-from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.leaves import stacked as leaves_stacked
 from boostbp.trees.sparse import Matrix, Sparse, dense, tiles
@@ -251,7 +251,7 @@ class Forest:
         """One tree with its leaf regressions as records of their own."""
         leaves = self.leaves
         begin, end = leaves.tree_leaf[number : number + 2]
-        paths = Paths(
+        paths = LeafColumns(
             (leaves.start[begin : end + 1] - leaves.start[begin]).astype(np.int32),
             leaves.column[leaves.start[begin] : leaves.start[end]],
             int(leaves.tree_degree[number]),

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from boostbp.trees import forks
 
-__all__ = ["Stopped", "check", "held", "result_of", "stoppable"]
+__all__ = ["Stopped", "check", "deferred", "result_of", "stoppable"]
 
 R = TypeVar("R")
 Handler = Callable[[int, FrameType | None], Any]
@@ -34,7 +34,7 @@ POLL = 0.05  # seconds between two looks while other threads work
 _SIGNALS = sorted(signal.valid_signals())
 _stand_ins: dict[int, _StandIn] = {}  # by signal; those of the last block where there is none
 _came: dict[int, float] = {}  # signals whose handlers have not run, and when they came first
-_depth = 0  # blocks of `held` that the main thread is in
+_depth = 0  # blocks of `deferred` that the main thread is in
 _reminding = False  # whether a thread looks for handlers that have waited
 _lock = forks.through(threading.RLock())  # so that none of these runs twice; never taken in a handler
 _thread_local = threading.local()
@@ -45,7 +45,7 @@ class Stopped(BaseException):
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def deferred() -> Iterator[None]:
     """Put off all signal handlers until `check`, or the end of the outermost such block; also a decorator.
 
     Does nothing outside the main thread, in which alone Python runs handlers. One that is not asked for runs after

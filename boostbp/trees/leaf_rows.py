@@ -11,7 +11,7 @@ from boostbp.trees.basis import Basis
 from boostbp.trees.tree import Tree
 from boostbp.trees.workspace import Workspace
 
-__all__ = ["BLOCK_ROWS", "LeafRows", "Paths"]
+__all__ = ["BLOCK_ROWS", "LeafColumns", "LeafRows"]
 
 Floats = NDArray[np.float64]
 # Rows per block, at most 2^16; fixed, so that sums do not depend on the number of threads. What is read out of order,
@@ -20,7 +20,7 @@ BLOCK_ROWS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class LeafColumns:
     """Which columns the regression of each leaf of a tree reads.
 
     Attributes
@@ -37,7 +37,7 @@ class Paths:
     degree: int
 
     @classmethod
-    def of(cls, tree: Tree, basis: Basis) -> Paths:
+    def of(cls, tree: Tree, basis: Basis) -> LeafColumns:
         """The numeric path features of each leaf, expanded by the basis."""
         start, features = tree.path_features()
         per_feature = basis.columns_per_feature
@@ -47,7 +47,7 @@ class Paths:
         return cls(start, features, basis.powers)
 
     @classmethod
-    def everywhere(cls, columns: NDArray[np.int32]) -> Paths:
+    def everywhere(cls, columns: NDArray[np.int32]) -> LeafColumns:
         """One leaf that reads all of `columns`: a plain linear regression."""
         return cls(np.array([0, len(columns)], np.int32), np.ascontiguousarray(columns, np.int32), 1)
 
@@ -78,7 +78,7 @@ class LeafRows:
     values: Floats
 
     @staticmethod
-    def lent(n_rows: int, paths: Paths, space: Workspace) -> tuple[NDArray[np.uint16], Floats]:
+    def lent(n_rows: int, paths: LeafColumns, space: Workspace) -> tuple[NDArray[np.uint16], Floats]:
         """Arrays for `order` and `values` of so many rows."""
         most = int(np.diff(paths.start).max())
         return space.take("order", n_rows, np.uint16), space.take("values", n_rows * most)

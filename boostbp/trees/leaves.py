@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees import kernels, threads
-from boostbp.trees.leaf_rows import LeafRows, Paths
+from boostbp.trees.leaf_rows import LeafColumns, LeafRows
 from boostbp.trees.sparse import Matrix, Sparse, tiles
 from boostbp.trees.tree import follow, join
 
@@ -24,7 +24,7 @@ class LeafModel:
 
     Attributes
     ----------
-    paths : Paths
+    paths : LeafColumns
     frame : (path columns, 4) float64
         See `LeafRanges.frame`.
     weight : (sum of terms * outputs,) float64
@@ -34,7 +34,7 @@ class LeafModel:
         Value of a row that misses a path column; NaN where such a column counts as the leaf's mean.
     """
 
-    paths: Paths
+    paths: LeafColumns
     frame: Floats
     weight: Floats
     n_outputs: int

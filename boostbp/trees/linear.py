@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from boostbp.trees.additive import Smooth
 from boostbp.trees.columns import Standardised
 from boostbp.trees.forest import Grown
-from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.sparse import Matrix, tiles
 from boostbp.trees.tree import Trees
@@ -69,7 +69,7 @@ class _Lines(Standardised):
 
     def grown(self, constant: Floats, V: Floats) -> Grown:
         weight = np.concatenate([constant[None], V]).ravel()
-        model = LeafModel(Paths.everywhere(self.column), self.frame, weight, len(constant), np.array([np.nan]))
+        model = LeafModel(LeafColumns.everywhere(self.column), self.frame, weight, len(constant), np.array([np.nan]))
         return Grown(Trees.stumps(1), model.leaves())
 
 

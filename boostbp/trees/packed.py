@@ -13,7 +13,7 @@ from boostbp.archive import Arrays, take
 from boostbp.trees import kernels
 from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.forest import Forest, Grown
-from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree, Trees
 
@@ -93,7 +93,9 @@ def _serving_all(forest: Forest) -> Forest:
         idle[begin : begin + count] = False
     if not idle.any():
         return forest
-    nothing = LeafModel(Paths.everywhere(np.empty(0, np.int32)), np.empty((0, 4)), np.zeros(1), 1, np.array([np.nan]))
+    nothing = LeafModel(
+        LeafColumns.everywhere(np.empty(0, np.int32)), np.empty((0, 4)), np.zeros(1), 1, np.array([np.nan])
+    )
     stumps = [Grown(Trees.of([Tree.stump()]), nothing.leaves(output)) for output in np.flatnonzero(idle).tolist()]
     parts = [Grown(forest.trees, forest.leaves), *stumps]
     whole = Forest.of(parts, n_features=forest.n_features, n_outputs=forest.n_outputs, basis=forest.basis)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees import kernels, threads
-from boostbp.trees.leaf_rows import LeafRows, Paths
+from boostbp.trees.leaf_rows import LeafColumns, LeafRows
 from boostbp.trees.leaves import LeafModel
 
 __all__ = ["LeafRanges", "LeafSums", "Ridge", "fit_rows", "solve"]
@@ -69,7 +69,7 @@ class LeafRanges:
     values: Floats
 
     @classmethod
-    def of(cls, rows: LeafRows, paths: Paths, hess: Floats) -> LeafRanges:
+    def of(cls, rows: LeafRows, paths: LeafColumns, hess: Floats) -> LeafRanges:
         """Ranges over one block of rows."""
         values = np.empty((len(paths.column), 4))
         kernels.leaf_ranges(rows.start, rows.order, rows.first, paths.start, rows.values, hess, values)
@@ -115,7 +115,7 @@ class LeafSums:
     def of(
         cls,
         rows: LeafRows,
-        paths: Paths,
+        paths: LeafColumns,
         grad: Floats,
         hess: Floats,
         center: Floats,
@@ -142,7 +142,7 @@ class LeafSums:
         return LeafSums(self.gram + other.gram, self.moment + other.moment, self.n_outputs)
 
 
-def solve(sums: LeafSums, paths: Paths, ridge: Ridge, learning_rate: float = 1.0) -> Floats:
+def solve(sums: LeafSums, paths: LeafColumns, ridge: Ridge, learning_rate: float = 1.0) -> Floats:
     """Ridge weights of each leaf from its sums, shape as ``sums.moment``, times `learning_rate`.
 
     A term that the others of its leaf determine gets weight 0 (a leaf with fewer rows than terms,
@@ -158,7 +158,7 @@ def solve(sums: LeafSums, paths: Paths, ridge: Ridge, learning_rate: float = 1.0
 
 def fit_rows(
     blocks: Sequence[LeafRows],
-    paths: Paths,
+    paths: LeafColumns,
     grad: Floats,
     hess: Floats,
     ridge: Ridge,
@@ -178,7 +178,7 @@ def fit_rows(
     n_threads : int
         Threads over blocks.
     """
-    hess = without_ones(hess)
+    hess = drop_unit_weights(hess)
 
     def ranges_of(rows: LeafRows) -> LeafRanges:
         return LeafRanges.of(rows, paths, hess)
@@ -196,6 +196,6 @@ def fit_rows(
     return LeafModel(paths, frame, weight, sums.n_outputs, np.full(len(paths.start) - 1, np.nan))
 
 
-def without_ones(hess: Floats) -> Floats:
+def drop_unit_weights(hess: Floats) -> Floats:
     """An empty array in place of ones, as the kernels expect it."""
     return hess[:0] if (hess == 1.0).all() else hess

@@ -14,7 +14,7 @@ from threadpoolctl import OpenBLASController, threadpool_limits
 
 from boostbp.trees import forks, interrupts
 
-__all__ = ["Team", "count", "one_in_blas", "parallel_map"]
+__all__ = ["Team", "count", "parallel_map", "single_threaded_blas"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -39,7 +39,7 @@ def parallel_map(work: Callable[[T], R], pieces: Iterable[T], n_threads: int) ->
     n_threads = min(n_threads, len(pieces))
     if n_threads <= 1:
         return [work(piece) for piece in pieces]
-    with interrupts.held(), Team(n_threads) as team:
+    with interrupts.deferred(), Team(n_threads) as team:
         return team.map(work, pieces)
 
 
@@ -80,7 +80,7 @@ def _take_blas() -> None:
 
 
 @contextmanager
-def one_in_blas() -> Iterator[None]:
+def single_threaded_blas() -> Iterator[None]:
     """Matrix products on one thread each, for all of the process; also a decorator.
 
     On several their last bits depend on the number of threads, and with it the model; and on matrices as small as those

@@ -34,13 +34,13 @@ PARTS: dict[str, tuple[Loop, ...]] = {
         kernels.group_block,
         kernels.fit_trees,
     ),
-    "fit to new targets": (kernels.group_rows, kernels.factor_trees, kernels.refit_trees),
     "sparse input": (
         columns.fill,
         columns.column_sums_sparse,
         columns.column_squares_sparse,
         columns.add_products_sparse,
         columns.add_moments_sparse,
+        kernels.group_rows,
     ),
 }
 

@@ -1,6 +1,6 @@
 """All experiments of the paper, one table and one sheet of pictures; an interrupted run goes on where it was.
 
-python examples/paper/all.py --data-dir FOLDER [--quick] [--recorded] [--jobs 2] [--out paper-results]
+python -m examples.paper.all --data-dir FOLDER [--quick] [--recorded] [--jobs 2] [--out paper-results]
 
 Six hours with --jobs 2 on two cores, a short look with --quick. What the data are not there for is
 left out, and the table says so.
@@ -11,17 +11,9 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 
-import circle
-import classification
-import curve
-import depth
-import fragile
-import mixtures
-import random_network
-import tsne
-from common import Experiment, Options, complaints, made, markdown, parser, run
-
-from boostbp.report.machine import machine
+from boostbp.versions import versions
+from examples.paper import circle, classification, curve, depth, fragile, mixtures, random_network, tsne
+from examples.paper.common import Experiment, Options, complaints, made, markdown, parser, run
 
 EXPERIMENTS: list[Experiment] = [
     module.EXPERIMENT for module in (circle, curve, random_network, classification, depth, mixtures, tsne, fragile)
@@ -30,8 +22,8 @@ EXPERIMENTS: list[Experiment] = [
 
 def table(parts: list[str], options: Options, found: list[tuple[dict, dict]]) -> str:
     """The page: tables with dates, versions and how to get them again."""
-    versions = ", ".join(f"{name} {value}" for name, value in machine().items())
-    again = f"python examples/paper/all.py --data-dir FOLDER --backend {options.backend}"
+    used = ", ".join(f"{name} {value}" for name, value in versions().items())
+    again = f"python -m examples.paper.all --data-dir FOLDER --backend {options.backend}"
     for name in ("folds", "seeds"):
         again += f" --{name} {getattr(options, name)}" if getattr(options, name) else ""
     again += "".join(f" --{name}" for name in ("quick", "recorded") if getattr(options, name))
@@ -40,7 +32,7 @@ def table(parts: list[str], options: Options, found: list[tuple[dict, dict]]) ->
     head = [
         "# The experiments of the paper",
         f"Backend {options.backend}; cells of {days}, by {len(of['source'])} versions of the code; table of "
-        f"{dt.date.today().isoformat()}: {versions}. Mean ± standard deviation (number of folds or seeds), seconds of "
+        f"{dt.date.today().isoformat()}: {used}. Mean ± standard deviation (number of folds or seeds), seconds of "
         f"one thread for each. Again: `{again}`.",
     ]
     return "\n\n".join([*head, *parts]) + "\n"

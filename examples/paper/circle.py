@@ -1,6 +1,6 @@
 """Circle, figure 3 of the paper: two rings, a network 2-2-1; at the end one threshold on a hidden unit separates them.
 
-python examples/paper/circle.py [--quick] [--seeds 4] [--backend lightgbm] [--out paper-results]
+python -m examples.paper.circle [--quick] [--seeds 4] [--backend lightgbm] [--out paper-results]
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from candidates import CIRCLE
-from common import Cell, Experiment, Options, Row, main
-from pictures import stages
-from scores import verdict
-from tasks import circle
 
 from boostbp import BoostBPClassifier, callbacks
+from examples.paper.candidates import CIRCLE
+from examples.paper.common import Cell, Experiment, Options, Row, main
+from examples.paper.pictures import stages
+from examples.paper.scores import verdict
+from examples.paper.tasks import circle
 
 EPOCHS = (2, 4, 6, 11, 13, 17, 23)
 SHOWN = 1500  # points of a picture

@@ -1,6 +1,6 @@
 """Table 2 of the paper: accuracy on Income, Protein, Drug and MNIST-3000.
 
-python examples/paper/classification.py --data-dir FOLDER [--quick] [--folds 10] [--jobs 2] [--out paper-results]
+python -m examples.paper.classification --data-dir FOLDER [--quick] [--folds 10] [--jobs 2] [--out paper-results]
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from candidates import BEST, PAPER, UNITS, networks
-from common import Cell, Experiment, Options, Row, main
-from models import ALONE, OF_PAPER, PARTS, SINGLE, cells_of
-from pictures import dots
-from scores import at_least, row, scores, verdict
+
+from examples.paper.candidates import BEST, PAPER, UNITS, networks
+from examples.paper.common import Cell, Experiment, Options, Row, main
+from examples.paper.models import ALONE, OF_PAPER, PARTS, SINGLE, cells_of
+from examples.paper.pictures import dots
+from examples.paper.scores import at_least, row, scores, verdict
 
 FOLDS = {"income": 1, "protein": 10, "drug": 10, "mnist3000": 1}
 TEST_ROWS = {"income": 16281, "mnist3000": 10000}  # of the sets with one split

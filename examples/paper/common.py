@@ -16,8 +16,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
+from benchmarks.source import source
 from boostbp.atomic_write import atomic_write
-from boostbp.report.machine import machine, source
+from boostbp.versions import versions
 
 __all__ = [
     "RECORDED",
@@ -206,7 +207,7 @@ def _report(experiment: Experiment, options: Options, found: list[tuple[dict, di
         "experiment": experiment.title,
         "backend": options.backend,
         "made": made(found),
-        "machine": machine(),
+        "machine": versions(),
         "quick": options.quick,
         "rows": [asdict(row) for row in rows],
     }

@@ -1,6 +1,6 @@
 """Curve, figure 4 of the paper: an auto-encoder 3-2-3 on a noisy curve in space, and its reconstructions.
 
-python examples/paper/curve.py [--quick] [--seeds 4] [--backend lightgbm] [--out paper-results]
+python -m examples.paper.curve [--quick] [--seeds 4] [--backend lightgbm] [--out paper-results]
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from candidates import CURVE
-from common import Cell, Experiment, Options, Row, main
-from pictures import stages
-from tasks import curve
 
 from boostbp import BoostBPAutoencoder, callbacks
+from examples.paper.candidates import CURVE
+from examples.paper.common import Cell, Experiment, Options, Row, main
+from examples.paper.pictures import stages
+from examples.paper.tasks import curve
 
 EPOCHS = (2, 4, 6, 10, 15, 25, 47)
 SHOWN = 800  # points of a picture
@@ -51,7 +51,7 @@ def rows(found: list[tuple[dict, dict]]) -> list[Row]:
     for name in CURVE:
         ran = [outcome for about, outcome in found if about["settings"] == name and "error" in outcome]
         exploded = sum(outcome["stop"] == "NOT_FINITE" for outcome in ran)
-        note = f"{exploded} of {len(ran)} exploded, calmest epoch kept" if exploded else ""
+        note = f"{exploded} of {len(ran)} exploded, lowest_loss epoch kept" if exploded else ""
         made.append(
             Row("Curve", f"MSE / variance, {name}", [outcome["error"] for outcome in ran], "a picture", note=note)
         )

@@ -3,7 +3,7 @@
 The defaults of the package are averages, in which a deep network may have no weight. So depth is told by networks
 alone, chosen among four by validation; with one hidden layer the defaults stand beside them.
 
-python examples/paper/depth.py --data-dir FOLDER [--quick] [--folds 10] [--jobs 2] [--out paper-results]
+python -m examples.paper.depth --data-dir FOLDER [--quick] [--folds 10] [--jobs 2] [--out paper-results]
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from candidates import PAPER, layers, networks
-from common import Cell, Experiment, Options, Row, main
-from models import ALONE, OF_PAPER, SINGLE, cells_of
-from scores import at_least, row, scores
+
+from examples.paper.candidates import PAPER, layers, networks
+from examples.paper.common import Cell, Experiment, Options, Row, main
+from examples.paper.models import ALONE, OF_PAPER, SINGLE, cells_of
+from examples.paper.scores import at_least, row, scores
 
 DATA = "protein"
 LAYERS = (1, 2, 3, 4)

@@ -6,7 +6,7 @@ below it, does not. And the paper concludes from table 1 that linear leaves in a
 effect: here LightGBM's `linear_tree` is switched on and off with all else equal, by the number of leaves, and both
 are searched (see random_network.py for all models).
 
-python examples/paper/fragile.py [--quick] [--seeds 4] [--jobs 2] [--out paper-results]
+python -m examples.paper.fragile [--quick] [--seeds 4] [--jobs 2] [--out paper-results]
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tasks
-from candidates import CIRCLE, CURVE
-from common import Cell, Experiment, Options, Row, main
-from models import cells_of, splits
-from scores import scores
 from sklearn.metrics import root_mean_squared_error
-from tasks import circle, curve
 
+from benchmarks.rivals.contenders import rival, train
 from boostbp import BoostBPAutoencoder, BoostBPClassifier
-from boostbp.report.contenders import train
-from boostbp.report.rivals import rival
+from examples.paper import tasks
+from examples.paper.candidates import CIRCLE, CURVE
+from examples.paper.common import Cell, Experiment, Options, Row, main
+from examples.paper.models import cells_of, splits
+from examples.paper.scores import scores
+from examples.paper.tasks import circle, curve
 
 ORDERS = ("downward", "upward")
 PENALTIES = (0.1, 1.0, 10.0)

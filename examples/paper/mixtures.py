@@ -1,17 +1,17 @@
 """Table 4 of the paper: mixtures of trees and neural networks on Income and Protein.
 
-python examples/paper/mixtures.py --data-dir FOLDER [--quick] [--folds 10] [--jobs 2] [--out paper-results]
+python -m examples.paper.mixtures --data-dir FOLDER [--quick] [--folds 10] [--jobs 2] [--out paper-results]
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from candidates import BEST, MIXTURES, PAPER, PAPER_MIXTURES
-from common import Cell, Experiment, Options, Row, main
-from models import OF_PAPER, SINGLE, cells_of
-from pictures import dots
-from scores import at_least, row, scores
+from examples.paper.candidates import BEST, MIXTURES, PAPER, PAPER_MIXTURES
+from examples.paper.common import Cell, Experiment, Options, Row, main
+from examples.paper.models import OF_PAPER, SINGLE, cells_of
+from examples.paper.pictures import dots
+from examples.paper.scores import at_least, row, scores
 
 FOLDS = {"income": 1, "protein": 10}
 PRINTED = {

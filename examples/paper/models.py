@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import tasks
-from common import Cell, Options
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, root_mean_squared_error
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
-from boostbp.report.contenders import MIXTURES, Contender, Split, train
-from boostbp.report.rivals import rival
-from boostbp.report.tuning import score_of, tune
+from benchmarks.rivals.contenders import MIXTURES, rival, train
+from benchmarks.rivals.tuning import score_of, tune
+from boostbp.report.contenders import Contender, Split
+from examples.paper import tasks
+from examples.paper.common import Cell, Options
 
 __all__ = ["ALONE", "OF_PAPER", "OTHERS", "PARTS", "SINGLE", "best", "cells_of", "kind_of", "scored", "splits"]
 

@@ -1,6 +1,6 @@
 """Random network, table 1 of the paper: RMSE on the function of a random neural network, 10 folds.
 
-python examples/paper/random_network.py [--quick] [--folds 10] [--jobs 2] [--out paper-results]
+python -m examples.paper.random_network [--quick] [--folds 10] [--jobs 2] [--out paper-results]
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from candidates import BEST, LINEAR_HIDDEN, PAPER, TREE_HIDDEN
-from common import Cell, Experiment, Options, Row, main
-from models import OF_PAPER, cells_of
-from pictures import dots
-from scores import at_most, row, scores, verdict
+
+from examples.paper.candidates import BEST, LINEAR_HIDDEN, PAPER, TREE_HIDDEN
+from examples.paper.common import Cell, Experiment, Options, Row, main
+from examples.paper.models import OF_PAPER, cells_of
+from examples.paper.pictures import dots
+from examples.paper.scores import at_most, row, scores, verdict
 
 DATA = "random_network"
 OURS = {

@@ -1,6 +1,6 @@
 """Put finished cells on record, so that the tables can be made again without the hours that they took.
 
-python examples/paper/record.py --out paper-results
+python -m examples.paper.record --out paper-results
 
 Cells that the experiments no longer have stay out; of those that hold pictures, which are large, the figures are kept.
 `--recorded` of the other scripts begins with what is on record, and runs cells with pictures, some minutes, again.
@@ -12,10 +12,9 @@ import argparse
 import json
 from pathlib import Path
 
-from all import EXPERIMENTS
-from common import RECORDED, Options, plain, read
-
 from boostbp.atomic_write import atomic_write
+from examples.paper.all import EXPERIMENTS
+from examples.paper.common import RECORDED, Options, plain, read
 
 BACKENDS = ("lightgbm", "xgboost", "sklearn")
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from common import Row
+
+from examples.paper.common import Row
 
 __all__ = ["at_least", "at_most", "ended", "row", "scores", "verdict"]
 

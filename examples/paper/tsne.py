@@ -5,7 +5,7 @@ the accuracy of the 5 nearest training rows, and the silhouette of the test rows
 itself (units brought to standard deviation 1), not in the picture. A picture of training rows shows how well they were
 fitted.
 
-python examples/paper/tsne.py --data-dir FOLDER [--quick] [--folds 10] [--jobs 2] [--out paper-results]
+python -m examples.paper.tsne --data-dir FOLDER [--quick] [--folds 10] [--jobs 2] [--out paper-results]
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tasks
-from candidates import MIXTURES, PAPER, PAPER_MIXTURES, UNITS
-from common import Cell, Experiment, Options, Row, main
-from models import OF_PAPER, best, kind_of, splits
 from sklearn.manifold import TSNE
 from sklearn.metrics import silhouette_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
-from boostbp.report.contenders import train
-from boostbp.report.rivals import rival
+from benchmarks.rivals.contenders import rival, train
+from examples.paper import tasks
+from examples.paper.candidates import MIXTURES, PAPER, PAPER_MIXTURES, UNITS
+from examples.paper.common import Cell, Experiment, Options, Row, main
+from examples.paper.models import OF_PAPER, best, kind_of, splits
 
 DATA = "protein"
 # Networks as they are trained: what `fit` does by default has the units of several, and most of its weight on none.

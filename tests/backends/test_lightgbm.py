@@ -13,7 +13,7 @@ import pytest
 from leaf_oracles import adversarial, table
 
 from boostbp.backends import load
-from boostbp.backends.base import Growth, LinearLeaves, NativeGrower, Table
+from boostbp.backends.base import Growth, LinearLeaves, Table
 
 
 def value(leaves: LinearLeaves, X: np.ndarray) -> np.ndarray:
@@ -51,7 +51,6 @@ def boosted(
             made.append(self)
 
     grower = load("lightgbm").bind(data, growth)
-    assert isinstance(grower, NativeGrower)
     monkeypatch.setattr(lightgbm, "Booster", Recorded)
     leaves = grower.boost(lambda fit: (fit - y, np.ones_like(y)), rounds, 0.3, penalty)
     return leaves, [booster for booster in made if booster.params.get("linear_tree")][-1]
@@ -108,7 +107,7 @@ def test_linear_trees_beside_each_other_in_threads_are_those_in_turn() -> None:
 
     def run(k: int) -> list[bytes]:
         goal = y * (k + 1)
-        trees = grower.fork(k).boost(lambda fit: (fit - goal, np.ones_like(y)), 8, 0.3, 0.1)
+        trees = grower.fork(slice(k, k + 1), k).boost(lambda fit: (fit - goal, np.ones_like(y)), 8, 0.3, 0.1)
         return [part.tobytes() for t in trees for part in (t.tree.threshold, t.const, t.coeff, t.features, t.missing)]
 
     with ThreadPoolExecutor(4) as pool:
@@ -172,7 +171,7 @@ done = threading.Event()
 def linear():
     grower = load("lightgbm").bind(Table(X), Growth(n_threads=1))
     for seed in range(5):
-        grower.fork(seed).boost(lambda fit: (fit - y, np.ones_like(y)), 30, 0.1, 1.0)
+        grower.fork(slice(0, 1), seed).boost(lambda fit: (fit - y, np.ones_like(y)), 30, 0.1, 1.0)
     done.set()
 
 def many():
@@ -193,3 +192,9 @@ print("alive")
 def test_linear_trees_beside_growers_of_more_threads_do_not_crash() -> None:
     done = subprocess.run([sys.executable, "-c", BESIDE], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
+
+
+def test_several_columns_in_one_tree_are_refused() -> None:
+    data, _ = smooth(100)
+    with pytest.raises(ValueError, match=r"shared=True .* one column .* got 2"):
+        load("lightgbm").bind(data, Growth(shared=True)).grow(np.ones((100, 2)), np.ones((100, 2)))

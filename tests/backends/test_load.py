@@ -16,21 +16,30 @@ from boostbp.trees.tree import Tree
 
 def test_every_file_in_the_folder_is_a_backend_under_its_name() -> None:
     folder = Path(backends.__file__).parent
-    names = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")} - {"base"}
+    names = {path.stem for path in folder.glob("*.py")}
     assert set(backends.available()) <= names
-    for name in names:
+    assert set(backends._modules()) == {name for name in names if "\nbackend = " in (folder / f"{name}.py").read_text()}
+    for name in backends._modules():
         assert callable(backends.load(name).bind)
 
 
 def test_a_new_file_in_the_folder_is_a_new_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "json.py").write_text("class B:\n    def bind(self, table, growth): return 'bound'\nbackend = B()\n")
-    (tmp_path / "nowhere_to_be_found.py").write_text("backend = None\n")
+    code = "class B:\n    def bind(self, table, growth): return 'bound'\nbackend = B()\n"
+    (tmp_path / "plain.py").write_text(code)
+    (tmp_path / "needing.py").write_text(code + "requires = ('json', 'csv')\n")
+    (tmp_path / "in_want.py").write_text(code + "requires = ('json', 'nowhere_to_be_found')\n")
+    (tmp_path / "no_backend.py").write_text("helper = 1\n")
     monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(tmp_path)])
-    monkeypatch.setitem(sys.modules, "boostbp.backends.json", None)
-    monkeypatch.delitem(sys.modules, "boostbp.backends.json")
-    assert "json" in backends.available()
-    assert "nowhere_to_be_found" not in backends.available()
-    assert backends.load("json").bind(None, None) == "bound"
+    for name in ("plain", "needing", "in_want", "no_backend"):
+        monkeypatch.setitem(sys.modules, f"boostbp.backends.{name}", None)
+        monkeypatch.delitem(sys.modules, f"boostbp.backends.{name}")
+        monkeypatch.delattr(backends, name, raising=False)
+    assert {"plain", "needing"} <= set(backends.available())
+    assert not {"in_want", "no_backend", "nowhere_to_be_found"} & set(backends.available())
+    assert backends.load("plain").bind(None, None) == "bound"
+    assert backends.load("in_want").bind(None, None) == "bound"
+    with pytest.raises(ValueError, match="backend='no_backend' is unknown"):
+        backends.load("no_backend")
 
 
 def test_an_object_with_bind_is_taken_as_it_is() -> None:
@@ -41,14 +50,14 @@ def test_an_object_with_bind_is_taken_as_it_is() -> None:
         def grow(self, grad: np.ndarray, hess: np.ndarray) -> list[Tree]:
             return [Tree.stump()] * grad.shape[1]
 
-        def fork(self, seed: int) -> Stumps:
+        def fork(self, outputs: slice, seed: int) -> Stumps:
             return self
 
     backend: Backend = Stumps()
     assert backends.load(backend) is backend
 
 
-@pytest.mark.parametrize("name", ["catboost", "base", "_nodes", "LightGBM", ""])
+@pytest.mark.parametrize("name", ["catboost", "base", "nodes", "conformance", "_xgboost_ubj", "LightGBM", ""])
 def test_an_unknown_name_is_refused_with_the_names_there_are(name: str) -> None:
     with pytest.raises(ValueError, match=f"backend='{name}' is unknown: .*'lightgbm'.*'sklearn'.*bind"):
         backends.load(name)

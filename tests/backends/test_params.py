@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
@@ -11,11 +12,21 @@ from leaf_oracles import table, target
 from sklearn.tree import DecisionTreeRegressor
 
 from boostbp import BoostBPRegressor, fit_layer
-from boostbp.backends import _lightgbm_params, _xgboost_params, available, load, sklearn
-from boostbp.backends.base import Growth, Table
+from boostbp.backends import _lightgbm_params, _xgboost_params, load, sklearn
+from boostbp.backends.base import Growth
 
 DATA = table(np.random.default_rng(0), 300)
 GRAD = target(np.random.default_rng(1), DATA)
+NATIVES = {
+    "lightgbm": _lightgbm_params._NATIVES,
+    "xgboost": _xgboost_params._NATIVES,
+    "sklearn": sklearn._NATIVES,
+}
+INSTALLED: dict[str, Callable[[], Iterable[str]]] = {
+    "lightgbm": lambda: import_module("lightgbm").basic._ConfigAliases._get_all_param_aliases(),
+    "xgboost": lambda: _xgboost_params._known(import_module("xgboost")).values(),
+    "sklearn": lambda: DecisionTreeRegressor().get_params(),
+}
 
 
 def sizes(name: str, params: dict[str, Any], **growth: Any) -> list[int]:
@@ -147,7 +158,7 @@ def test_what_is_said_elsewhere_is_refused_with_the_place(name: str, ours: str, 
     refused(name, {param: 3}, rf"backend_params\['{param}'\]=3 clashes with .*{ours}")
 
 
-@pytest.mark.parametrize("name", available())
+@pytest.mark.parametrize("name", NATIVES)
 @pytest.mark.parametrize("param", ["colsample_bytre", "lambda_2", "max_feature", "", "name", "updater_seq"])
 def test_a_misspelt_parameter_is_refused(name: str, param: str) -> None:
     refused(name, {param: 1}, rf"backend_params\['{param}'\]=1: .* has no parameter '{param}'. Check its name")
@@ -190,30 +201,13 @@ def test_what_speaks_of_features_by_number_is_refused(name: str, param: str, val
         load(name).bind(DATA, Growth(params={param: value}, alone=alone))
 
 
-NATIVES = {
-    "lightgbm": _lightgbm_params._NATIVES,
-    "xgboost": _xgboost_params._NATIVES,
-    "sklearn": sklearn._NATIVES,
-}
-
-
-@pytest.mark.parametrize("name", available())
+@pytest.mark.parametrize("name", NATIVES)
 def test_each_parameter_of_the_installed_library_is_decided_on(name: str) -> None:
     """A new release with another parameter fails here: read what it does, and give it a kind or a reason."""
-    known = {
-        "lightgbm": lambda: lightgbm_parameters(),
-        "xgboost": lambda: _xgboost_params._known(import_module("xgboost")).values(),
-        "sklearn": lambda: DecisionTreeRegressor().get_params(),
-    }[name]()
     natives = NATIVES[name]
     decisions = [natives.takes, natives.reasons, natives.ours, {"interaction_constraints": "grouped"}]
-    for main in known:
+    for main in INSTALLED[name]():
         assert sum(main in decision for decision in decisions) == 1, main
-
-
-def lightgbm_parameters() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = import_module("lightgbm").basic._ConfigAliases._get_all_param_aliases()
-    return found
 
 
 def test_what_a_new_release_of_a_library_may_add_is_refused() -> None:
@@ -237,12 +231,12 @@ def test_lightgbm_s_own_defaults_are_of_the_kinds_that_are_written_down() -> Non
         assert isinstance(value, str) == isinstance(defaults[name], str)
 
 
-@pytest.mark.parametrize("name", available())
+@pytest.mark.parametrize("name", NATIVES)
 def test_a_value_cannot_hold_another_parameter(name: str) -> None:
     for param in NATIVES[name].takes:
         for text in ("0.5 num_leaves=2", "1\nnum_threads=9", "bagging verbosity=2", " ", ""):
             with pytest.raises(ValueError, match=rf"backend_params\['{param}'\]="):
-                load(name).bind(DATA if name != "sklearn" else Table(np.zeros((9, 2))), Growth(params={param: text}))
+                load(name).bind(DATA, Growth(params={param: text}))
 
 
 @pytest.mark.parametrize(
@@ -333,7 +327,7 @@ def test_sampling_differs_between_rounds_and_repeats_with_the_seed(name: str, ho
     grower = load(name).bind(DATA, Growth(max_depth=3, **how))
 
     def rounds(seed: int) -> list[bytes]:
-        fork = grower.fork(seed)
+        fork = grower.fork(slice(0, 1), seed)
         return [fork.grow(GRAD, np.ones_like(GRAD))[0].threshold.tobytes() for _ in range(8)]
 
     assert len(set(rounds(1)[2:])) > 2
@@ -350,21 +344,27 @@ def test_sampling_does_not_repeat_beyond_the_life_of_a_booster(name: str, how: d
     assert trees[512:520] != trees[:8]
 
 
-@pytest.mark.parametrize("name", ["lightgbm", "xgboost", "sklearn"])
-def test_the_seed_of_growth_is_the_seed_of_the_first_grower(name: str) -> None:
-    how: Any = {"params": {"subsample": 0.5}} if name == "xgboost" else {"extra_trees": True}
-
+@pytest.mark.parametrize(("name", "how"), SAMPLING)
+def test_the_seed_of_growth_is_the_seed_of_the_first_grower(name: str, how: dict[str, Any]) -> None:
     def first(seed: int) -> bytes:
-        [tree] = load(name).bind(DATA, Growth(random_state=seed, **how)).grow(GRAD, np.ones_like(GRAD))
-        return tree.threshold.tobytes()
+        grower = load(name).bind(DATA, Growth(random_state=seed, **how))
+        return b"".join(grower.grow(GRAD, np.ones_like(GRAD))[0].threshold.tobytes() for _ in range(4))
 
     assert first(3) == first(3)
     assert len({first(seed) for seed in range(5)}) > 1
 
 
-def test_categories_are_refused_where_the_library_has_none() -> None:
-    with pytest.raises(ValueError, match=r"backend='sklearn' .* categorical columns \(1,\): .*one-hot.*lightgbm"):
-        load("sklearn").bind(Table(np.zeros((5, 2)), (1,)), Growth())
+NO_SAMPLING: dict[str, dict[str, Any]] = {
+    "lightgbm": {"feature_fraction": 1.0},
+    "xgboost": {"colsample_bytree": 1.0},
+    "sklearn": {"max_features": None},
+}
+
+
+@pytest.mark.parametrize("name", NO_SAMPLING)
+def test_native_parameters_win_over_the_features_that_a_layer_draws(name: str) -> None:
+    assert sizes(name, NO_SAMPLING[name], colsample_bytree=0.2) == sizes(name, {})
+    assert sizes(name, {}, colsample_bytree=0.2) != sizes(name, {})
 
 
 def test_vector_leaves_of_xgboost_are_refused_with_categories() -> None:

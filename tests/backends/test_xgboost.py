@@ -10,8 +10,8 @@ import pytest
 from leaf_oracles import table, target
 
 from boostbp.backends import _xgboost_ubj, load
-from boostbp.backends._nodes import Numbering
 from boostbp.backends.base import Growth, Table
+from boostbp.backends.nodes import Numbering
 
 xgboost = pytest.importorskip("xgboost")
 

@@ -11,14 +11,11 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from itertools import combinations
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pandas as pd
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.accuracy import __main__ as command
 from benchmarks.accuracy import data, schedule, summary

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from benchmarks import bare
 from benchmarks.cases import CASES, bound, data, objective
+from boostbp import layers
 from boostbp.backends import _lightgbm_text, _xgboost_ubj
-from boostbp.learning import layers
 
 
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from boostbp import BoostBPRegressor
+from boostbp import BoostBPRegressor, storage
 from boostbp.cli import app
-from boostbp.interop import storage
 
 QUICK = [
     "-s",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,12 +12,12 @@ from pyarrow import csv, parquet
 from sklearn.datasets import load_diabetes, load_iris
 from typer.testing import CliRunner
 
-from boostbp import BoostBPClassifier, BoostBPRegressor, files
+import boostbp
+from boostbp import BoostBPClassifier, BoostBPRegressor, files, storage
 from boostbp.cli import app
 from boostbp.cli.settings import settings
 from boostbp.cli.sink import sink
-from boostbp.interop import storage
-from boostbp.learning.run import Run
+from boostbp.network.trainer import Run
 
 QUICK = ["-s", "epochs=1", "-s", "hidden_layer_sizes=3", "-s", "n_estimators=4", "-s", "min_samples_leaf=5"]
 
@@ -343,8 +341,7 @@ def test_help_and_version():
     result = run("--help")
     assert result.exit_code == 0
     assert all(command in result.output for command in ("fit", "predict", "transform", "compare"))
-    project = Path(__file__).parents[2] / "pyproject.toml"
-    assert run("--version").output.split() == ["boostbp", tomllib.loads(project.read_text())["project"]["version"]]
+    assert run("--version").output.split() == ["boostbp", boostbp.__version__]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.cli import app
-from boostbp.learning.history import REFITTED
+from boostbp.network.history import REFITTED
 from boostbp.report.contenders import SINGLE_LAYER
 from tests.studies import weighed_at
 

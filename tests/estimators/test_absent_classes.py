@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import needs_torch
+from helpers import WITH_CATEGORIES, needs_torch
 from sklearn.datasets import load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier, VotingClassifier
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from boostbp import BoostBPClassifier, load, save
-from boostbp.backends import available
 
-LIBRARIES = [name for name in available() if name != "sklearn"]
 SMALL = {"hidden_layer_sizes": (3,), "n_estimators": 4, "epochs": 2, "random_state": 0}
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
 WEIGHT = np.where(Y == 1, 0.0, 1.0)
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 @pytest.mark.parametrize("deep", [True, "auto"])
 @pytest.mark.parametrize("labels", [Y, NAMES], ids=["numbers", "names"])
 def test_a_class_without_weight_has_a_column_and_hardly_a_chance(backend, deep, labels):
@@ -77,7 +75,7 @@ def test_the_estimator_votes_is_stored_and_is_cross_validated(tmp_path):
 
 @needs_torch
 def test_mixtures_have_the_column_too():
-    from boostbp.interop.mixtures import GBDTNNClassifier, NNGBDTClassifier
+    from benchmarks.mixtures import GBDTNNClassifier, NNGBDTClassifier
 
     for kind in (GBDTNNClassifier, NNGBDTClassifier):
         model = kind((3,), n_estimators=4, epochs=2, random_state=0).fit(X, Y, sample_weight=WEIGHT)

@@ -11,7 +11,7 @@ from helpers import BACKENDS
 from sklearn.metrics import mean_tweedie_deviance
 
 from boostbp import BoostBPRegressor, load, save
-from boostbp.learning.losses import Gamma, Tweedie
+from boostbp.losses import Gamma, Tweedie
 
 POWERS = {"gamma": 2.0, "tweedie": 1.5}
 MODELS = {
@@ -44,7 +44,6 @@ def deviance(loss, y, prediction):
 @pytest.mark.parametrize(
     ("backend", "kind"), [pair for pair in product(BACKENDS, MODELS) if pair != ("sklearn", "ensemble")]
 )
-@pytest.mark.usefixtures("few_rounds")
 def test_models_follow_the_means_of_amounts(loss, backend, kind):
     X, y, mean = drawn(loss, 800, seed=0)
     model = BoostBPRegressor(loss=loss, backend=backend, **(FAST | MODELS[kind])).fit(X[:600], y[:600])

@@ -35,8 +35,8 @@ def test_output_layers_of_many_classes_have_fewer_rounds(model, n_outputs, round
 def test_the_ridge_base_above_hidden_units_has_a_least_penalty_and_that_of_features_none():
     for sizes in ((), (8,), (8, 8)):
         first, *above = settings_of(BoostBPRegressor(sizes), 1000, 1, seed=0).layers
-        assert first.base_least == (0.0 if sizes else None)  # of a single layer: by its columns
-        assert all(layer.base_least > 0 for layer in above)
+        assert first.min_base_lambda == (0.0 if sizes else None)  # of a single layer: by its columns
+        assert all(layer.min_base_lambda > 0 for layer in above)
 
 
 def drawn(**parameters):

@@ -123,7 +123,6 @@ PARAMETERS = [
     ("loss", "hinge"),
     ("structure_epochs", 0),
     ("epochs", "auto"),
-    ("moves", None),
     ("structure_samples", 0),
     ("structure_samples", 1.5),
 ]
@@ -179,10 +178,9 @@ def test_hidden_layers_without_a_derivative_are_refused():
         fit(basis="constant")
 
 
-@pytest.mark.parametrize("name", ["moves", "structure_epochs"])
-def test_structures_are_not_kept_under_native_leaves(name):
-    with pytest.raises(ValueError, match=rf"{name}=3 is not supported with leaves='native'.*Use leaves='refit'"):
-        fit(leaves="native", **{name: 3})
+def test_structures_are_not_kept_under_native_leaves():
+    with pytest.raises(ValueError, match=r"structure_epochs=3 is not supported with leaves='native'.*leaves='refit'"):
+        fit(leaves="native", structure_epochs=3)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +198,6 @@ def test_structures_are_not_kept_under_native_leaves(name):
         ({"standardize": None}, "standardize=None is not known"),
         ({"extra_trees": 2}, "extra_trees=2 is not known"),
         ({"epochs": 2.5}, "epochs=2.5 is not allowed: give a whole number"),
-        ({"moves": 1.9}, "moves=1.9 is not allowed: give a whole number"),
         ({"structure_epochs": 1.9}, "structure_epochs=1.9 is not allowed: give a whole number"),
         ({"n_iter_no_change": True}, "n_iter_no_change=True is not allowed"),
         ({"structure_samples": True}, "structure_samples=True is not allowed"),

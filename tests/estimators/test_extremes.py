@@ -6,13 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers import WITH_CATEGORIES
 from scipy.sparse import csr_array
 from sklearn.utils.multiclass import check_classification_targets
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
-from boostbp.backends import available
 
-LIBRARIES = [name for name in available() if name != "sklearn"]
 SMALL = {"hidden_layer_sizes": (2,), "n_estimators": 3, "max_depth": 2, "epochs": 2, "random_state": 0}
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3))
@@ -20,7 +19,7 @@ Y = np.sin(X[:, 0]) + X[:, 1]
 LARGEST = np.finfo(np.float64).max
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 @pytest.mark.parametrize("power", [-320, 320])
 def test_units_of_the_target_do_not_matter(backend, power):
     held = [(X[40:], np.ldexp(Y[40:], power))]
@@ -73,7 +72,7 @@ def test_weights_that_float32_does_not_hold(weight):
         BoostBPRegressor(**SMALL).fit(X, Y, sample_weight=np.full(60, weight))
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_rows_of_hardly_any_weight_are_hardly_there(backend):
     wrong = np.concatenate([Y, -5 * Y])
     weight = np.repeat([1.0, 1e-300], 60)
@@ -82,7 +81,7 @@ def test_rows_of_hardly_any_weight_are_hardly_there(backend):
     assert model.score(X, Y) > 0.8
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_hessians_below_float32_grow_trees(backend):
     """XGBoost does not parse a least weight of a leaf that float32 holds as subnormal."""
     layer = fit_layer(
@@ -105,7 +104,7 @@ def test_slopes_beyond_float64_are_infinite():
     assert not np.isnan(slopes).any()
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_slopes_beyond_float64_that_nothing_depends_on_are_zero(backend):
     """The units move by more than float64 holds in a tiny feature, and the output does not look at them."""
     x = np.array([[-1.2, -4.3e-301], [2.4, -3.8e-301]])
@@ -115,7 +114,7 @@ def test_slopes_beyond_float64_that_nothing_depends_on_are_zero(backend):
     np.testing.assert_array_equal(model.jacobian(x), 0.0)
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 @pytest.mark.parametrize("code", [-1.0, 0.5, 2.0**24, 1e300])
 def test_codes_of_categories(backend, code):
     codes = np.where(X[:, 0] > 0, code, np.nan)

@@ -102,7 +102,7 @@ def test_hidden_layers_are_refused_as_they_mix_features(backend, units, make):
 @needs_torch
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_mixtures_with_neural_networks_are_refused_too(backend):
-    from boostbp.interop.mixtures import GBDTNNRegressor, NNGBDTRegressor
+    from benchmarks.mixtures import GBDTNNRegressor, NNGBDTRegressor
 
     for kind in (GBDTNNRegressor, NNGBDTRegressor):
         with pytest.raises(ValueError, match="hidden layers mix"):

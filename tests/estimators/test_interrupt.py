@@ -9,18 +9,16 @@ import sys
 
 import numpy as np
 import pytest
-from helpers import interrupted_fit
+from helpers import WITH_CATEGORIES, interrupted_fit
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from boostbp import BoostBPRegressor, callbacks, load, save
-from boostbp.backends import available
-from boostbp.learning import run
-from boostbp.learning.history import Stop
+from boostbp.network import trainer as run
+from boostbp.network.history import Stop
 
-LIBRARIES = [name for name in available() if name != "sklearn"]
 X, Y = load_diabetes(return_X_y=True)
 X, Y = X[:150], Y[:150]
 SMALL = {"hidden_layer_sizes": (2,), "n_estimators": 2, "epochs": 5, "random_state": 0, "early_stopping": False}
@@ -204,7 +202,7 @@ def test_the_key_while_an_object_is_freed_is_not_lost():
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL, so no SIGINT by os.kill")
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_the_key_itself_while_threads_grow_trees(backend):
     done = subprocess.run([sys.executable, "-c", SCRIPT, backend], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, 6 * "raised\nINTERRUPTED\n"), done.stderr

@@ -7,8 +7,7 @@ import subprocess
 import sys
 
 import pytest
-
-from boostbp.backends import available
+from helpers import WITH_CATEGORIES
 
 # Resident memory is read after each fit, on Linux from the kernel: what a process once had says nothing of now.
 SCRIPT = """
@@ -34,7 +33,7 @@ print(json.dumps({"seen": seen, "data": X.nbytes}))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the memory of the process from /proc")
-@pytest.mark.parametrize("backend", [name for name in available() if name != "sklearn"])
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_memory_does_not_grow(backend):
     done = subprocess.run([sys.executable, "-c", SCRIPT, backend], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

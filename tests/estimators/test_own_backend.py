@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, backends, fit_layer
+from boostbp.backends import Capabilities, Growth, Table
+from boostbp.backends.capabilities import check_supported
 from boostbp.trees.tree import Tree
 
 rng = np.random.default_rng(0)
@@ -37,7 +40,7 @@ class MedianStumpGrower:
             trees.append(Tree.of([best], [self.medians[best]], [~0], [~1], [True]))
         return trees
 
-    def fork(self, seed):
+    def fork(self, outputs, seed):
         return self
 
 
@@ -92,7 +95,7 @@ class TooManyLeaves(MedianStumps):
     def bind(self, table, growth):
         return self
 
-    def fork(self, seed):
+    def fork(self, outputs, seed):
         return self
 
     def grow(self, grad, hess):
@@ -140,9 +143,9 @@ def test_trees_that_cannot_be_are_refused_by_name(spoil, message, multi_strategy
 class AllFeatures:
     """Scikit-learn's trees, which split on any feature, whatever share of them is asked for."""
 
-    def __init__(self, **can):
+    def __init__(self, **declared):
         self.asked = []
-        self.__dict__.update(can)
+        self.capabilities = Capabilities(**declared)
 
     def bind(self, table, growth):
         self.asked.append(growth.colsample_bytree)
@@ -154,17 +157,17 @@ FEW = "constant leaves, few features per tree"
 
 @pytest.mark.parametrize("structure_samples", [None, 300])
 @pytest.mark.parametrize("extra_trees", [False, True])
-@pytest.mark.parametrize("says", [{}, {"colsample_bytree": False}], ids=["lies", "says so"])
-def test_a_backend_that_draws_no_features_gives_no_candidate_twice(few_rounds, says, extra_trees, structure_samples):
+@pytest.mark.parametrize("lies", [True, False], ids=["lies", "says so"])
+def test_a_backend_that_draws_no_features_gives_no_candidate_twice(lies, extra_trees, structure_samples):
     def fitted(backend, **changes):
         model = BoostBPRegressor((2,), backend=backend, structure_samples=structure_samples, **(FAST | changes))
         return [one.name for one in model.fit(X, y).history_.choice.candidates]
 
-    own = AllFeatures(extra_trees=extra_trees, **says)
+    own = AllFeatures(extra_trees=extra_trees, colsample_bytree="node" if lies else None)
     names = fitted(own)
     drawing = [name for name in fitted("sklearn", extra_trees=extra_trees) if "features" in name]
     assert len(drawing) == 1 + extra_trees
-    if says:
+    if not lies:
         assert set(own.asked) == {1.0}
         assert not [name for name in names if "features" in name]
     else:  # with random thresholds one of the two differs by its leaves, and the other by its thresholds
@@ -179,8 +182,40 @@ class BestThresholds(AllFeatures):
         return super().bind(table, replace(growth, extra_trees=False))
 
 
-def test_a_backend_that_draws_no_thresholds_gives_no_candidate_twice(few_rounds):
-    model = BoostBPRegressor((2,), backend=BestThresholds(extra_trees=True), **FAST).fit(X, y)
+def test_a_backend_that_draws_no_thresholds_gives_no_candidate_twice():
+    model = BoostBPRegressor((2,), backend=BestThresholds(extra_trees=True, colsample_bytree="node"), **FAST).fit(X, y)
     names = [one.name for one in model.history_.choice.candidates]
     assert "single layer" in names
     assert not {"single layer, random thresholds", f"single layer, {FEW}"} & set(names)
+
+
+CODES = np.column_stack([X, rng.integers(0, 3, len(X))])
+GAPS = np.where(rng.uniform(size=X.shape) < 0.1, np.nan, X)
+
+
+@pytest.mark.parametrize(
+    ("data", "changes", "message"),
+    [
+        (GAPS, {}, r"X has missing values, .* do not say 'missing'\. Impute them, or use"),
+        (CODES, {"categorical_features": [3]}, r"columns \[3\] of X are categorical, .* 'categories'\. Encode them"),
+        (csr_array(X), {}, r"X is sparse, .* do not say 'sparse'\. Use another .* or pass X.toarray\(\)"),
+        (X, {"backend_params": {"depth": 3}}, r"backend_params=\{'depth': 3\}, .* 'params'\. Leave it out, or use"),
+        (X, {"extra_trees": True}, r"extra_trees=True is not supported by backend="),
+        (X, {"leaves": "native", "basis": "linear"}, r"leaves='native' is not supported by this backend, .* 'native_l"),
+    ],
+)
+def test_what_a_backend_does_not_declare_is_refused_by_name(data, changes, message):
+    with pytest.raises(ValueError, match=message):
+        BoostBPRegressor((2,), backend=MedianStumps(), deep=True, epochs=1, **changes).fit(data, y)
+
+
+def test_layers_ask_for_no_draw_that_is_not_declared():
+    with pytest.raises(ValueError, match=r"colsample_bytree=0\.5, .* 'colsample_bytree'\. Use 1\.0, or use another"):
+        check_supported(MedianStumps(), Table(X), Growth(colsample_bytree=0.5))
+
+
+def test_capabilities_of_another_kind_are_refused():
+    own = MedianStumps()
+    own.capabilities = {"sparse": True}
+    with pytest.raises(TypeError, match=r"capabilities=\{'sparse': True\}: let it be a boostbp.backends.Capabilities"):
+        fit_layer(X, y, backend=own, n_estimators=2)

@@ -11,13 +11,12 @@ from itertools import product
 
 import numpy as np
 import pytest
+from helpers import WITH_CATEGORIES
 from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_limits
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, save
-from boostbp.backends import available
 
-LIBRARIES = [name for name in available() if name != "sklearn"]
 X, CLASSES = load_iris(return_X_y=True)
 Y = X @ [[1.0, 0.0], [0.0, -2.0], [0.5, 1.0], [0.0, 3.0]] + np.sin(X[:, :2])
 SMALL = {"n_estimators": 4, "max_depth": 3, "epochs": 2, "random_state": 0, "min_samples_leaf": 5}
@@ -30,10 +29,10 @@ WAYS = {
     "weighed": {},
     "weighed-sampled": {"backend_params": {"bagging_fraction": 0.7, "bagging_freq": 1}},
 }
-CASES = list(product(KINDS, LIBRARIES, ["alone", "shared"]))
+CASES = list(product(KINDS, WITH_CATEGORIES, ["alone", "shared"]))
 CASES += [("regressor", "lightgbm", "weighed-sampled"), ("classifier", "xgboost", "weighed")]
 CASES += [("regressor", "lightgbm", "sampled"), ("regressor", "lightgbm", "native")]
-CASES = [case for case in CASES if case[1] in LIBRARIES]
+CASES = [case for case in CASES if case[1] in WITH_CATEGORIES]
 
 
 def fit(kind, backend, way, **changes):

@@ -7,12 +7,12 @@ import pytest
 from helpers import BACKENDS, assert_close, interrupted_fit, needs_torch
 from sklearn.datasets import load_diabetes, load_iris
 
+from benchmarks.mixtures import GBDTNNRegressor
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer, load, save
-from boostbp.interop.mixtures import GBDTNNRegressor
-from boostbp.learning import backprop
-from boostbp.learning.ensemble import selection
-from boostbp.learning.history import REFITTED, Stop
-from boostbp.learning.layers.rounds import rounds_of
+from boostbp.ensemble import selection
+from boostbp.layers.rounds import rounds_of
+from boostbp.network import backprop
+from boostbp.network.history import REFITTED, Stop
 from boostbp.trees.basis import Polynomial
 
 X, Y = load_diabetes(return_X_y=True)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import BACKENDS, keeps_convention
+from helpers import BACKENDS, WITH_CATEGORIES, keeps_convention
 from sklearn import clone, config_context
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
-from boostbp.backends import available
 
 SMALL = {"hidden_layer_sizes": (3,), "n_estimators": 4, "max_depth": 3, "epochs": 2}
 # The reference backend takes the same checks once: its own conformance is tested with the backends.
-LIBRARIES = [name for name in available() if name != "sklearn"]
 CASES = [
     pytest.param(estimator, check, id=f"{backend}-{type(estimator).__name__}-{check.func.__name__}-{number}")
-    for backend in LIBRARIES
+    for backend in WITH_CATEGORIES
     for kind in (BoostBPRegressor, BoostBPClassifier, BoostBPAutoencoder)
     for number, (estimator, check) in enumerate(estimator_checks_generator(kind(backend=backend, **SMALL)))
 ]
@@ -31,7 +29,8 @@ def test_scikit_learn_check(estimator, check):
     keeps_convention(estimator, check)
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.full_length
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 @pytest.mark.parametrize("kind", [BoostBPRegressor, BoostBPClassifier])
 def test_default_parameters_but_fewer_epochs_pass_the_learning_checks(kind, backend):
     learning = {"check_classifiers_train", "check_regressors_train"}

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise, callbacks, load, save
 from boostbp.backends import available
-from boostbp.backends import load as load_backend
 from boostbp.trees import linear
 
 SMALL = {"hidden_layer_sizes": (3,), "n_estimators": 6, "max_depth": 3, "epochs": 2, "random_state": 0}
@@ -129,20 +128,12 @@ def test_the_dense_table_is_never_written_down(backend, monkeypatch):
     assert peak < rows * columns * 8 / 2
 
 
-class Bare:
-    """A backend that does not say whether it reads sparse tables."""
-
-    def bind(self, table, growth):
-        return load_backend("lightgbm").bind(table, growth)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"leaves": "native", "basis": "linear"}, "X is sparse, .* leaves='native'.* Use leaves='refit'"),
         ({"basis": Elementwise([np.cos], [lambda x: -np.sin(x)])}, "X is sparse, .* 0 at 0. Use 'linear'"),
         ({"skip": True}, "X is sparse, .* skip=True.* Use skip=False"),
-        ({"backend": Bare()}, "X is sparse, .*no attribute sparse = True. Use another backend"),
     ],
 )
 def test_what_needs_dense_input_says_so(changes, message):

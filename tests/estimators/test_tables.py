@@ -7,12 +7,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from helpers import WITH_CATEGORIES
 from sklearn.utils.class_weight import compute_sample_weight
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.backends import available
 
-LIBRARIES = [name for name in available() if name != "sklearn"]
 SMALL = {"hidden_layer_sizes": (4,), "epochs": 2, "n_estimators": [5, 20], "random_state": 0, "deep": True}
 rng = np.random.default_rng(0)
 ROWS = 500
@@ -35,7 +34,7 @@ def table():
 FRAME, Y = table()
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 @pytest.mark.parametrize("multi_strategy", ["one_output_per_tree", "multi_output_tree"])
 def test_categories_are_learned_from_the_raw_table(backend, multi_strategy):
     model = BoostBPRegressor(**SMALL, backend=backend, multi_strategy=multi_strategy).fit(FRAME, Y)
@@ -44,7 +43,7 @@ def test_categories_are_learned_from_the_raw_table(backend, multi_strategy):
     assert model.feature_names_in_.tolist() == ["size", "colour", "weight"]
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_categories_of_few_rows_are_split_by_the_defaults(backend):
     X, group = np.random.default_rng(0).normal(size=(300, 2)), np.arange(300) % 4  # 75 rows each
     y = X[:, 0] + np.array([3.0, -1.0, 1.0, -3.0])[group]
@@ -54,7 +53,7 @@ def test_categories_of_few_rows_are_split_by_the_defaults(backend):
     assert model.score(frame, y) > 0.9
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_the_kind_of_data_frame_does_not_matter(backend):
     arrow = pa.Table.from_pandas(FRAME, preserve_index=False)
     predictions = [
@@ -65,7 +64,7 @@ def test_the_kind_of_data_frame_does_not_matter(backend):
     np.testing.assert_array_equal(predictions[0], predictions[2])
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_what_is_missing_or_new_at_predict_gives_finite_numbers(backend):
     model = BoostBPRegressor(**SMALL, backend=backend).fit(FRAME, Y)
     changed = FRAME.copy()
@@ -85,7 +84,7 @@ def test_one_wild_cell_stays_within_bounds():
     assert abs(model.predict(wild)[0] - Y.mean()) < 10 * np.ptp(Y)
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_labels_are_the_users_own(backend):
     labels = np.where(np.digitize(Y, [-0.5, 0.5]) == 0, "low", np.where(Y > 0.5, "high", "middle"))
     model = BoostBPClassifier(**SMALL, backend=backend).fit(FRAME, labels)
@@ -103,7 +102,7 @@ def test_class_weight_is_a_sample_weight():
     np.testing.assert_array_equal(by_class.predict_proba(FRAME), by_row.predict_proba(FRAME))
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_several_outputs_and_evaluation_sets(backend):
     both = np.column_stack([Y, -3 * Y + 100])
     sets = [(FRAME.tail(100), both[-100:]), (FRAME.head(50), both[:50], np.ones(50))]
@@ -118,7 +117,7 @@ def test_several_outputs_and_evaluation_sets(backend):
     assert set(history[0].metrics) == {"valid_0", "valid_1"}
 
 
-@pytest.mark.parametrize("backend", LIBRARIES)
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
 @pytest.mark.parametrize("later", ["float64", "Int64", "object", "str", "category"])
 def test_codes_are_the_same_categories_when_a_missing_cell_changes_their_type(backend, later):
     codes = pd.DataFrame({"store": rng.integers(1, 6, ROWS), "z": rng.normal(size=ROWS)})

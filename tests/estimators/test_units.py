@@ -7,7 +7,7 @@ import pytest
 
 from boostbp import BoostBPRegressor
 from boostbp.estimators.units import robust_units, standard_units, units_of
-from boostbp.learning.losses import AbsoluteError, Huber, Poisson, Quantile, SquaredError
+from boostbp.losses import AbsoluteError, Huber, Poisson, Quantile, SquaredError
 
 RNG = np.random.default_rng(0)
 GAUSSIAN = 3.0 + 2.0 * RNG.standard_normal((20_001, 1))

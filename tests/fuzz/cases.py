@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse
 
+from boostbp import losses
 from boostbp.backends import available
-from boostbp.learning import losses
 
 BACKENDS = tuple(name for name in ("lightgbm", "xgboost") if name in available())
 KINDS = ("regressor", "classifier", "autoencoder", "layer")
@@ -114,7 +114,6 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "learning_rate": (None, 0.0, 0.5, 1.0),
     "multi_strategy": ("one_output_per_tree", "multi_output_tree"),
     "leaves": ("refit", "refit", "native"),
-    "sketch": (None, "projection", "singular", ("outputs", 2)),
     "basis": ("quadratic", "linear", "constant"),
     "reg_lambda": (None, 0.0, 1e-12, 1e12),
     "penalize_constant": (True, False),
@@ -133,8 +132,6 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "deep": (True, "auto"),  # the ensemble with single layers grows up to thousands of rounds: now and then
     "structure_epochs": ("auto", 1, 2),
     "structure_samples": (None, 0.5, 2),
-    "structure_sampling": ("uniform", "gradient"),
-    "moves": (1, 2),
     "best_rounds": (True, False),
     "early_stopping": ("auto", True, False),
     "validation": ("random", "last"),
@@ -142,7 +139,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
 }
 ESTIMATORS_ONLY = {
     *("hidden_layer_sizes", "epochs", "start", "step", "step_size", "momentum", "refit_order", "output", "skip"),
-    *("deep", "sketch", "moves", "structure_epochs", "structure_samples", "structure_sampling"),
+    *("deep", "structure_epochs", "structure_samples"),
     *("best_rounds", "early_stopping", "validation"),
 }
 LAYER_PARAMETERS = [name for name in PARAMETERS if name not in ESTIMATORS_ONLY]

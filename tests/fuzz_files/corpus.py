@@ -104,7 +104,7 @@ def _checkpoint(settings: dict[str, Any]) -> Item:
 
 
 def _module(own: bool) -> Any:
-    from boostbp.interop.torch_bridge import GBDTModule
+    from boostbp.torch import GBDTModule
 
     functions = [np.copy, np.tanh, np.sin], [np.ones_like, lambda x: 1 - np.tanh(x) ** 2, np.cos]
     basis = boostbp.Elementwise(*functions) if own else "linear"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from boostbp import BoostBPRegressor, fit_layer
-from boostbp.backends import load
+from boostbp.backends import capabilities_of, load
 from boostbp.backends.base import Growth, Table
 from tests.fuzz_params.cases import N_FEATURES, Case
 
@@ -66,7 +66,7 @@ def clear(error: Exception, case: Case) -> str:
 
 
 def _bind(case: Case, **how: Any) -> None:
-    table, y = data(case.backend != "sklearn")
+    table, y = data(capabilities_of(_backend(case.backend)).categories)
     grower = _backend(case.backend).bind(table, Growth(**{"max_depth": 4, "min_samples_leaf": 3} | how))
     for _ in range(3):
         for tree in grower.grow(-y, np.ones_like(y)):

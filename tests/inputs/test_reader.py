@@ -18,7 +18,7 @@ class _Reads(BaseEstimator):
 
     def fit(self, X, y, sample_weight=None):
         X = dense(read_input(self, X, reset=True).X)
-        y = read_target(y, len(X), estimator=self, labels=isinstance(self, ClassifierMixin))
+        y = read_target(y, len(X), labels=isinstance(self, ClassifierMixin))
         self.tree_ = self._tree(random_state=0, max_depth=8).fit(X, y, read_weight(sample_weight, len(X)))
         self.classes_ = getattr(self.tree_, "classes_", None)
         return self

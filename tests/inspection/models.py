@@ -6,12 +6,11 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+from helpers import WITH_CATEGORIES as LIBRARIES
 from sklearn.datasets import load_iris
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise
-from boostbp.backends import available
 
-LIBRARIES = [name for name in available() if name != "sklearn"]
 ROWS = 400
 SMALL = {
     "hidden_layer_sizes": (4, 3),

@@ -7,11 +7,11 @@ import pytest
 
 from boostbp.inspection import attribute, attributions
 from boostbp.inspection.attributions import _pushes
-from boostbp.learning.layers import Layer
-from boostbp.learning.network import Network
+from boostbp.layers import Layer
+from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.forest import Forest, Member
-from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
 from tests.helpers import MATRIX, assert_close, fresh_rows, plain_forest
@@ -153,7 +153,7 @@ def test_integrated_gradients_of_smooth_layers_are_the_integral():
 
 def quadratic_network(rng):
     def layer(n_features, n_outputs):
-        paths = Paths(np.array([0, n_features], np.int32), np.arange(n_features, dtype=np.int32), 2)
+        paths = LeafColumns(np.array([0, n_features], np.int32), np.arange(n_features, dtype=np.int32), 2)
         frame = np.tile([0.0, 1.0, -1e9, 1e9], (n_features, 1))
         weight = rng.normal(size=(1 + 2 * n_features) * n_outputs)
         member = Member(Tree.stump(), LeafModel(paths, frame, weight, n_outputs, np.array([np.nan])), 0)

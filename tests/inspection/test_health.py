@@ -14,9 +14,9 @@ from sklearn.linear_model import LinearRegression
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.inspection import HealthWarning, health_of, warn_if_ill
-from boostbp.learning.history import NETWORK, Candidate, Choice, weight_in_words
-from boostbp.learning.losses import Logistic
-from boostbp.learning.probe import explained
+from boostbp.losses import Logistic
+from boostbp.network.history import NETWORK, Candidate, Choice, weight_in_words
+from boostbp.network.linear_probe import explained
 from tests.inspection.models import CASES, FLOWERS, LIBRARIES, SMALL, SPECIES, fitted, table
 from tests.studies import weighed_at
 

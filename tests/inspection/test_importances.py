@@ -14,13 +14,13 @@ from sklearn.datasets import make_friedman1
 
 import boostbp
 from boostbp import BoostBPRegressor
+from boostbp.ensemble.merging import weighted_sum
 from boostbp.inspection import importances
-from boostbp.learning.ensemble.merging import weighted_sum
-from boostbp.learning.layers import Layer
-from boostbp.learning.network import Network
+from boostbp.layers import Layer
+from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.forest import Forest, Member
-from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
 from tests.inspection.models import CASES, LIBRARIES, fitted, table
@@ -31,7 +31,7 @@ KINDS = ("attribution", "jacobian", "split", "gain")
 def stump(feature, gain, output):
     """A tree with one split."""
     tree = Tree.of([feature], [0.0], [~0], [~1], [False], gain=[gain])
-    paths = Paths(np.zeros(3, np.int32), np.empty(0, np.int32), 1)
+    paths = LeafColumns(np.zeros(3, np.int32), np.empty(0, np.int32), 1)
     return Member(tree, LeafModel(paths, np.empty((0, 4)), np.zeros(2), 1, np.full(2, np.nan)), output)
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from boostbp.inspection.names import Names
 from boostbp.inspection.regressions import leaf_records
-from boostbp.learning.layers import Layer
-from boostbp.learning.network import Network
+from boostbp.layers import Layer
+from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.forest import Forest, Member
-from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
 from tests.inspection.models import CASES, fitted, raw_output
@@ -118,7 +118,7 @@ def test_way_through_a_chain_of_many_splits():
     down = np.append(np.arange(1, count), ~0)
     tree = Tree.of(np.zeros(count), np.arange(count, 0.0, -1.0), down, ~np.arange(1, count + 1), np.zeros(count, bool))
     columns = np.zeros(count + 1, np.int32)
-    paths = Paths(np.arange(count + 2, dtype=np.int32), columns, 1)
+    paths = LeafColumns(np.arange(count + 2, dtype=np.int32), columns, 1)
     model = LeafModel(paths, np.ones((count + 1, 4)), np.ones(2 * (count + 1)), 1, np.full(count + 1, np.nan))
     forest = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
     network, names = Network((Layer(forest),), np.zeros(1)), Names(("a",), ("y",), (), False, {})
@@ -140,7 +140,7 @@ def test_way_through_a_chain_of_many_splits():
 def test_way_through_any_kind_of_split(start, words, ways, named):
     """Whatever kind of split a file has on a feature with or without categories, the report speaks of it truly."""
     tree = Tree.of([0], [1.0], [~0], [~1], [False], cat_start=[start], cat_words=[words], categories=[0b101])
-    paths = Paths(np.arange(3, dtype=np.int32), np.zeros(2, np.int32), 1)
+    paths = LeafColumns(np.arange(3, dtype=np.int32), np.zeros(2, np.int32), 1)
     model = LeafModel(paths, np.ones((2, 4)), np.ones(4), 1, np.full(2, np.nan))
     forest = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
     colours = {0: ("red", "green", "blue")} if named else {}

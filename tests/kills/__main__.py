@@ -24,7 +24,7 @@ CHILD = """
 import hashlib, json, sys
 from sklearn.datasets import load_breast_cancer, load_diabetes
 import boostbp
-from boostbp.learning.stored import network_of
+from boostbp.network.stored import network_of
 
 spec = json.loads(sys.argv[1])
 if spec["task"] == "regression":

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, callbacks, load, save
-from boostbp.learning.history import Stop
+from boostbp.network.history import Stop
 
 LATEST = 30.0  # seconds that a signal may take to be heard: others may use the machine
 RNG = np.random.default_rng(0)
@@ -57,7 +57,7 @@ def model_of(spec: dict[str, Any], **params: Any) -> Any:
     """An estimator as a kind of trial asks for it."""
     common = {"backend": spec["backend"], "n_jobs": spec["n_jobs"], "random_state": 0, **params}
     if spec["model"] == "mixture":
-        from boostbp.interop.mixtures import NNGBDTRegressor
+        from benchmarks.mixtures import NNGBDTRegressor
 
         return NNGBDTRegressor((4,), n_estimators=10, **common)
     kind = BoostBPClassifier if spec["model"] == "classifier" else BoostBPRegressor

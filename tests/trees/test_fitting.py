@@ -7,7 +7,7 @@ import pytest
 from helpers import BASES, random_tree
 
 from boostbp.trees import leaf_rows
-from boostbp.trees.codes import Codes
+from boostbp.trees.column_bins import ColumnBins
 from boostbp.trees.fitting import fit_trees
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Trees
@@ -34,7 +34,7 @@ def test_blocks_over_threads_give_the_bits_of_one_call(basis, weights, standardi
     for n_threads in (1, 2):
         leaf, out = np.empty((3, 700), np.uint8), np.full((3, 700), 0.25)
         leaves = fit_trees(
-            Trees.of(trees), X, Z, Codes.of(X), BASES[basis], grad, hess, Ridge(0.5, standardize=standardize),
+            Trees.of(trees), X, Z, ColumnBins.of(X), BASES[basis], grad, hess, Ridge(0.5, standardize=standardize),
             learning_rate=0.3, leaf=leaf, out=out, n_threads=n_threads,
         )  # fmt: skip
         found.append((leaf, out, leaves))

@@ -11,7 +11,7 @@ from known_leaves import fit_leaves
 
 from boostbp.trees import forest as forests
 from boostbp.trees.forest import Forest, Member
-from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
 
@@ -30,7 +30,7 @@ def make_members(basis, *, seed=0, rows=400, sizes=(7, 0, 12, 3, 1)):
         outputs = 1 + i % 3
         first = int(rng.integers(N_OUTPUTS - outputs + 1))
         Y = rng.standard_normal((rows, outputs))
-        model = fit_leaves(tree.leaf_of(X), Paths.of(tree, basis), basis.expand(X), -Y, np.ones(rows), Ridge(0.1))
+        model = fit_leaves(tree.leaf_of(X), LeafColumns.of(tree, basis), basis.expand(X), -Y, np.ones(rows), Ridge(0.1))
         members.append(Member(tree, model, first))
     return X, members
 
@@ -103,7 +103,7 @@ def test_leaf_numbers_take_the_smallest_type_that_holds_them():
     stump = make_members(BASES["linear"])[1][1]
     for n_splits, dtype in ((255, np.uint8), (256, np.uint16), (65536, np.int32)):
         tree = random_tree(rng, n_splits, features=1)
-        paths = Paths(np.zeros(tree.n_leaves + 1, np.int32), np.empty(0, np.int32), 1)
+        paths = LeafColumns(np.zeros(tree.n_leaves + 1, np.int32), np.empty(0, np.int32), 1)
         model = fit_leaves(tree.leaf_of(X), paths, X, X[:, :1], np.ones(500), Ridge())
         forest = pack([Member(tree, model, 0), stump], BASES["linear"])
         leaf = forest.route(X)
@@ -136,7 +136,7 @@ def test_no_rows_give_no_rows(name, n_threads):
 def test_clipped_inputs_keep_the_value_of_the_edge_of_the_training_range():
     x = np.linspace(-1.0, 2.0, 50)[:, None]
     tree = Tree.of([0], [10.0], [~0], [~1], [False])
-    paths = Paths.of(tree, BASES["quadratic"])
+    paths = LeafColumns.of(tree, BASES["quadratic"])
     model = fit_leaves(tree.leaf_of(x), paths, x, -(x + x**2), np.ones(50), Ridge(0.0))
     clipped = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=BASES["quadratic"])
     free = replace(clipped, clip=False)

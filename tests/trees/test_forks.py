@@ -114,11 +114,11 @@ def blas_threads():
 def test_blas_has_all_its_threads_again_in_a_child():
     with threadpool_limits(3, "blas"):
         before = blas_threads()
-        other = elsewhere(threads.one_in_blas(), 1.0)
+        other = elsewhere(threads.single_threaded_blas(), 1.0)
         assert set(blas_threads()) == {1}
 
         def own_limit():
-            with threads.one_in_blas():
+            with threads.single_threaded_blas():
                 inside = blas_threads()
             return set(inside) == {1} and blas_threads() == before
 
@@ -129,7 +129,7 @@ def test_blas_has_all_its_threads_again_in_a_child():
 
 
 def test_the_thread_that_forks_stays_inside():
-    with threadpool_limits(3, "blas"), threads.one_in_blas():
+    with threadpool_limits(3, "blas"), threads.single_threaded_blas():
         assert in_child(lambda: set(blas_threads()) == {1} and len(threads._inside) == 1, 20) == 0
 
 

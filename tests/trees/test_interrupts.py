@@ -29,7 +29,7 @@ def default_handler():
 def test_it_comes_at_the_end_of_the_block():
     done = []
 
-    @interrupts.held()
+    @interrupts.deferred()
     def work():
         press()
         done.append("the rest of the block")
@@ -43,10 +43,10 @@ def test_it_comes_at_the_end_of_the_block():
 def test_it_comes_where_it_is_asked_for(nested):
     done = []
 
-    @interrupts.held()
+    @interrupts.deferred()
     def work():
         if nested:
-            with interrupts.held():
+            with interrupts.deferred():
                 press()
         else:
             press()
@@ -96,7 +96,7 @@ def test_it_leaves_the_work_of_other_callers_alone():
 
 
 def test_it_outlives_an_error():
-    @interrupts.held()
+    @interrupts.deferred()
     def work():
         press()
         raise FloatingPointError
@@ -108,7 +108,7 @@ def test_it_outlives_an_error():
 def test_threads_are_not_interrupted_and_change_nothing():
     seen = []
 
-    @interrupts.held()
+    @interrupts.deferred()
     def work():
         seen.append(signal.getsignal(signal.SIGINT))
 
@@ -142,7 +142,7 @@ needs_alarm = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="this sy
 def test_a_handler_of_the_users_waits_as_well(alarm):
     done = []
 
-    @interrupts.held()
+    @interrupts.deferred()
     def work():
         alarm()
         done.append("the rest until it is asked for")
@@ -157,7 +157,7 @@ def test_a_handler_of_the_users_waits_as_well(alarm):
 @needs_alarm
 @pytest.mark.parametrize("asked", [False, True])
 def test_none_of_several_is_lost(alarm, asked):
-    @interrupts.held()
+    @interrupts.deferred()
     def work():
         alarm()
         press()
@@ -173,7 +173,7 @@ def test_none_of_several_is_lost(alarm, asked):
 def test_a_handler_that_raises_nothing_changes_nothing():
     seen, done = [], []
     signal.signal(signal.SIGINT, lambda number, frame: seen.append((number, frame.f_code.co_name)))
-    with interrupts.held():
+    with interrupts.deferred():
         press()
         press()
         assert seen == []
@@ -190,7 +190,7 @@ def test_a_handler_that_is_set_inside_stays_and_runs_at_once():
     def own(*_):
         seen.append("pressed")
 
-    with interrupts.held():
+    with interrupts.deferred():
         signal.signal(signal.SIGINT, own)
         press()
         assert seen == ["pressed"]
@@ -199,13 +199,13 @@ def test_a_handler_that_is_set_inside_stays_and_runs_at_once():
 
 
 def test_a_handler_that_is_put_back_late_is_the_users_again():
-    with interrupts.held():
+    with interrupts.deferred():
         inside = signal.getsignal(signal.SIGINT)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGINT, inside)  # as whoever asked for it inside would do, having left the block
     with pytest.raises(KeyboardInterrupt):
         press()
-    with interrupts.held():
+    with interrupts.deferred():
         pass
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -213,7 +213,7 @@ def test_a_handler_that_is_put_back_late_is_the_users_again():
 def test_a_handler_that_calls_the_one_it_found_inside_calls_the_users():
     seen = []
     signal.signal(signal.SIGINT, lambda *_: seen.append("the user's"))
-    with interrupts.held():
+    with interrupts.deferred():
         found = signal.getsignal(signal.SIGINT)
 
         def chained(*given):
@@ -221,7 +221,7 @@ def test_a_handler_that_calls_the_one_it_found_inside_calls_the_users():
             found(*given)
 
         signal.signal(signal.SIGINT, chained)
-    with interrupts.held():
+    with interrupts.deferred():
         press()
         interrupts.check()
         assert seen == ["chained", "the user's"]
@@ -235,7 +235,7 @@ def test_a_later_press_is_heard_at_once(monkeypatch):
     monkeypatch.setattr(interrupts.time, "monotonic", lambda: now[0])
 
     def work():
-        with interrupts.held():
+        with interrupts.deferred():
             press()
             now[0] += 0.9 * interrupts.PATIENCE
             press()
@@ -255,7 +255,7 @@ def test_work_that_never_asks_is_ended_after_a_while(alarm, monkeypatch):
     monkeypatch.setattr(interrupts, "PATIENCE", 0.1)
     monkeypatch.setattr(interrupts, "TICK", 0.02)
 
-    @interrupts.held()
+    @interrupts.deferred()
     def work():
         alarm()
         threading.Event().wait(timeout=60)
@@ -268,7 +268,7 @@ def test_work_that_never_asks_is_ended_after_a_while(alarm, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # is multi-threaded
 def test_a_forked_child_hears_at_once():
-    with interrupts.held():
+    with interrupts.deferred():
         child = os.fork()
         if not child:
             try:
@@ -285,7 +285,7 @@ def test_asyncio_hears_its_signals():
     async def main():
         heard = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGALRM, heard.set)
-        with interrupts.held():
+        with interrupts.deferred():
             os.kill(os.getpid(), signal.SIGALRM)
         await asyncio.wait_for(heard.wait(), timeout=30)
         heard.clear()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.linear_model import Ridge as SKRidge
 
-from boostbp.learning import losses
+from boostbp import losses
 from boostbp.trees import sparse
 from boostbp.trees.leaves import add_to
 from boostbp.trees.linear import RidgeBase

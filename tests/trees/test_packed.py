@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from boostbp.trees import packed
 from boostbp.trees.basis import Elementwise, Polynomial
 from boostbp.trees.forest import Forest, Member
-from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
 from tests.helpers import MATRIX, Case, fit_case, training_rows
@@ -81,7 +81,7 @@ def test_chain_of_many_splits_is_checked_by_steps_that_double():
     down = np.append(np.arange(1, count), ~0)
     tree = Tree.of(np.zeros(count), np.arange(count, 0.0, -1.0), down, ~np.arange(1, count + 1), np.zeros(count, bool))
     columns = np.zeros(count + 1, np.int32)
-    paths = Paths(np.arange(count + 2, dtype=np.int32), columns, 1)
+    paths = LeafColumns(np.arange(count + 2, dtype=np.int32), columns, 1)
     model = LeafModel(paths, np.ones((count + 1, 4)), np.ones(2 * (count + 1)), 1, np.full(count + 1, np.nan))
     forest = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
     facts, arrays = packed.pack(forest)

@@ -13,7 +13,7 @@ from known_leaves import blocks, fit_leaves, grouped
 
 from boostbp.trees import leaf_rows
 from boostbp.trees.basis import Polynomial
-from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.ridge import LeafRanges, LeafSums, Ridge, solve
 from boostbp.trees.tree import Tree
 
@@ -34,7 +34,7 @@ def test_leaves_match_closed_form(seed, settings, basis, n_splits, outputs, miss
     if missing:
         X[rng.random(X.shape) < 0.1] = np.nan
     tree = random_tree(rng, n_splits)
-    leaf, paths, Z = tree.leaf_of(X), Paths.of(tree, phi), phi.expand(X)
+    leaf, paths, Z = tree.leaf_of(X), LeafColumns.of(tree, phi), phi.expand(X)
     y, h = rng.standard_normal((600, outputs)), rng.uniform(0.5, 2.0, 600)
     got = values(fit_leaves(leaf, paths, Z, -h[:, None] * y, h, settings, 0.7), leaf, Z)
     for number in range(tree.n_leaves):
@@ -87,14 +87,14 @@ def test_coefficients_predict_in_the_users_units(basis):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((400, 4)) * [1e-3, 1.0, 50.0, 1e4] + [0.0, 5.0, -100.0, 3e4]
     tree = Tree.of([0, 1, 3], [0.0, 5.0, 3e4], [1, ~0, ~2], [2, ~1, ~3], [False] * 3)
-    leaf, paths = tree.leaf_of(X), Paths.of(tree, basis)
+    leaf, paths = tree.leaf_of(X), LeafColumns.of(tree, basis)
     y = rng.standard_normal((400, 2))
     model = fit_leaves(leaf, paths, X, -y, np.ones(400), Ridge(0.5))
     got = values(model, leaf, X)
     for number in range(4):
         rows, columns = leaf == number, paths.column[paths.start[number] : paths.start[number + 1]]
         assert rows.any()
-        expected = plain_terms(X[rows][:, columns], basis.degree) @ model.coefficients(number)
+        expected = plain_terms(X[rows][:, columns], basis.powers) @ model.coefficients(number)
         np.testing.assert_allclose(got[rows], expected, rtol=1e-9, atol=1e-9)
 
 
@@ -104,7 +104,7 @@ def test_sums_and_ranges_of_two_parts_add_up_to_those_of_the_whole(seed, basis, 
     X = rng.standard_normal((200, 4))
     X[rng.random(X.shape) < 0.1] = np.nan
     tree = random_tree(rng, 5)
-    leaf, paths, Z = tree.leaf_of(X), Paths.of(tree, phi), phi.expand(X)
+    leaf, paths, Z = tree.leaf_of(X), LeafColumns.of(tree, phi), phi.expand(X)
     grad, h = rng.standard_normal((200, 2)), rng.uniform(0.5, 2.0, 200)
     unit = np.zeros(len(paths.column)), np.ones(len(paths.column)), np.full(len(paths.column), 0.5)
 
@@ -123,7 +123,7 @@ def test_sums_and_ranges_of_two_parts_add_up_to_those_of_the_whole(seed, basis, 
 def test_sums_are_the_normal_equations():
     rng = np.random.default_rng(4)
     Z, grad, h = rng.standard_normal((300, 2)), rng.standard_normal((300, 3)), rng.uniform(0.5, 2.0, 300)
-    paths = replace(Paths.everywhere(np.arange(2, dtype=np.int32)), degree=2)
+    paths = replace(LeafColumns.everywhere(np.arange(2, dtype=np.int32)), degree=2)
     [rows] = blocks(np.zeros(300, np.int32), paths, Z)
     sums = LeafSums.of(rows, paths, np.ascontiguousarray(grad.T), h, np.zeros(2), np.ones(2), np.zeros(2))
     Phi = plain_terms(Z, 2)
@@ -140,7 +140,7 @@ def test_blocks_of_rows_change_nothing(size, monkeypatch):
     rng = np.random.default_rng(5)
     X, y = rng.standard_normal((300, 4)), rng.standard_normal((300, 2))
     tree = random_tree(rng, 4)
-    leaf, paths = tree.leaf_of(X), Paths.of(tree, Polynomial(2))
+    leaf, paths = tree.leaf_of(X), LeafColumns.of(tree, Polynomial(2))
     whole = fit_leaves(leaf, paths, X, -y, np.ones(300), Ridge(0.5))
     monkeypatch.setattr(leaf_rows, "BLOCK_ROWS", size)
     assert len(blocks(leaf, paths, X)) == -(-300 // size)

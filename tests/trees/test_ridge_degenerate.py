@@ -7,7 +7,7 @@ import pytest
 from helpers import assert_close, at, one_leaf, plain_leaf, plain_terms, values
 from known_leaves import fit_leaves
 
-from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.ridge import Ridge
 
 
@@ -37,7 +37,7 @@ def test_fewer_rows_than_terms_match_closed_form_with_penalty(rows, standardize)
 
 
 def test_leaf_without_rows_is_zero():
-    paths = Paths(np.array([0, 2, 4], np.int32), np.array([0, 1, 0, 1], np.int32), 2)
+    paths = LeafColumns(np.array([0, 2, 4], np.int32), np.array([0, 1, 0, 1], np.int32), 2)
     Z = np.random.default_rng(8).standard_normal((50, 2))
     for settings in (Ridge(), Ridge(0.0), Ridge(0.0, standardize=False)):
         model = fit_leaves(np.zeros(50, np.int32), paths, Z, -Z, np.ones(50), settings)

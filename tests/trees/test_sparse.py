@@ -13,7 +13,7 @@ from boostbp.trees import linear, sparse
 from boostbp.trees.basis import Elementwise, Polynomial
 from boostbp.trees.columns import Standardised
 from boostbp.trees.forest import Forest, Member
-from boostbp.trees.leaf_rows import Paths
+from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import add_to
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
@@ -120,7 +120,7 @@ def test_a_forest_gives_the_same_bits(basis, small_tiles):
     for first in (0, 1, 0):
         tree = random_tree(rng, 5, features=12)
         grad = rng.standard_normal((300, 2 if first == 0 else 1))
-        paths = Paths.of(tree, basis)
+        paths = LeafColumns.of(tree, basis)
         model = fit_leaves(tree.leaf_of(X), paths, basis.expand(X), grad, weight, Ridge(0.5))
         members.append(Member(tree, model, first))
     forest = Forest.pack(members, n_features=12, n_outputs=2, basis=basis)

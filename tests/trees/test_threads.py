@@ -84,8 +84,8 @@ def test_matrix_products_take_one_thread_until_the_last_that_asked_is_done():
     with threadpool_limits(2, "blas"):
         before = in_blas()
         assert before == {2}
-        with threads.one_in_blas():
-            with pytest.raises(ValueError), threads.one_in_blas():
+        with threads.single_threaded_blas():
+            with pytest.raises(ValueError), threads.single_threaded_blas():
                 raise ValueError
             assert in_blas() == {1}
         assert in_blas() == before
@@ -96,7 +96,7 @@ def test_any_thread_may_ask_and_any_other_be_the_last():
         inside, seen = threading.Barrier(2, timeout=30), []
 
         def hold(stays):
-            with threads.one_in_blas():
+            with threads.single_threaded_blas():
                 inside.wait()
                 seen.append(in_blas())
                 stays.wait(timeout=30)
@@ -112,6 +112,6 @@ def test_any_thread_may_ask_and_any_other_be_the_last():
         second.join()
         assert seen == [{1}] * 3
         assert in_blas() == {2}
-        with threads.one_in_blas():  # and again here
+        with threads.single_threaded_blas():  # and again here
             assert in_blas() == {1}
         assert in_blas() == {2}

@@ -49,7 +49,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba.core import event
 import boostbp
-from boostbp.learning.ensemble import heads
+from boostbp.ensemble import output_layers
 from boostbp.trees import leaf_rows
 
 warnings.simplefilter("ignore")
@@ -97,9 +97,9 @@ for params in (
     {"n_jobs": 2}, {"multi_strategy": "multi_output_tree"}, {"skip": True}, {"standardize": False},
     {"standardize": np.bool_(False), "clip": np.bool_(True), "learning_rate": np.float32(0.3)}, {"reg_lambda": 1},
     {"base": "additive"}, {"base": None}, {"output": "move"}, {"structure_epochs": 1, "epochs": 3},
-    {"structure_epochs": 3, "epochs": 4, "standardize": False}, {"moves": 2}, {"start": "noise"},
+    {"structure_epochs": 3, "epochs": 4, "standardize": False}, {"start": "noise"},
     {"max_leaves": 300, "max_depth": -1, "min_samples_leaf": 1}, {"units": (3, 2)}, {"loss": "huber"},
-    {"structure_samples": 0.5, "structure_sampling": "gradient"}, {"extra_trees": False},
+    {"structure_samples": 0.5}, {"extra_trees": False},
 ):
     fit(dense, y, **params)
 fit(S, y)
@@ -133,8 +133,8 @@ print(sorted(set(Compiled.names)))
 
 TORCH = """
 import torch
-from boostbp.interop.mixtures import GBDTNNRegressor, NNGBDTRegressor
-from boostbp.interop.torch_bridge import GBDTModule, GBDTStep
+from benchmarks.mixtures import GBDTNNRegressor, NNGBDTRegressor
+from boostbp.torch import GBDTModule, GBDTStep
 for dtype in (torch.float32, torch.float64):
     x, target = torch.tensor(dense, dtype=dtype), torch.tensor(y[:, None], dtype=dtype)
     model = torch.nn.Sequential(GBDTModule(4, 3), torch.nn.Linear(3, 1, dtype=dtype))
@@ -158,8 +158,8 @@ def test_nothing_is_compiled_after_a_warm_up(tmp_path):
 CLOCKS = """
 import numpy as np
 import boostbp
-from boostbp.learning import backprop
-from boostbp.learning.ensemble import heads, selection
+from boostbp.network import backprop
+from boostbp.ensemble import output_layers, selection
 from boostbp.trees.warmup import PARTS
 
 heads.MOST = 1
@@ -172,7 +172,7 @@ def watched(clock):
             super().__init__(*args, **params)
     return Watched
 
-selection.Budget, backprop.Watch = watched(selection.Budget), watched(backprop.Watch)
+selection.Budget, backprop.Monitor = watched(selection.Budget), watched(backprop.Monitor)
 X = np.random.default_rng(0).standard_normal((100, 3))
 small = {"epochs": 1, "n_estimators": 2, "random_state": 0}
 model = boostbp.BoostBPRegressor((2,), **small, **PARAMS).fit(X, X[:, 0])

@@ -14,7 +14,6 @@ from boostbp.trees.kernels.changes import changes
 from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian
 from boostbp.trees.kernels.fitting import fit_trees
 from boostbp.trees.kernels.grouping import encode, group_block, group_paths, group_rows
-from boostbp.trees.kernels.kept import factor_trees, refit_trees
 from boostbp.trees.kernels.records import Leaves, Nodes
 from boostbp.trees.kernels.routing import paths_of, route
 from boostbp.trees.kernels.solving import move_to_frame, solve_leaves
@@ -27,7 +26,6 @@ __all__ = [
     "changes",
     "encode",
     "evaluate",
-    "factor_trees",
     "fit_trees",
     "frames",
     "group_block",
@@ -39,7 +37,6 @@ __all__ = [
     "move_to_frame",
     "paths_of",
     "pull_back",
-    "refit_trees",
     "route",
     "solve_leaves",
 ]

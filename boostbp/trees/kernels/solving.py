@@ -7,7 +7,7 @@ import numpy as np
 from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT32S, MATRIX, VECTOR, exact, written
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, inner, largest
 
-__all__ = ["factor", "move_leaf", "move_to_frame", "solve_factored", "solve_leaf", "solve_leaves"]
+__all__ = ["move_leaf", "move_to_frame", "solve_leaf", "solve_leaves"]
 
 
 @inner
@@ -38,19 +38,17 @@ def _factor(a, p, floor):
 
 
 @inner
-def factor(gram, g0, p, penalty, penalize_constant, a):
-    """Cholesky factor of one leaf's penalised Gram matrix, into the lower triangle of `a`, (p, p) or larger."""
+def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a):
+    """Turn the moments of one leaf, ``weight[w0:w0 + p * m]``, into its ridge weights.
+
+    `a`, (p, p) or larger, is scratch: its lower triangle becomes the Cholesky factor of the penalised Gram matrix.
+    """
     for i in range(p):
         for j in range(i + 1):
             a[i, j] = gram[g0 + i * p + j]
         if i > 0 or penalize_constant:
             a[i, i] += penalty
     _factor(a, p, 1e-12)
-
-
-@inner
-def solve_factored(a, weight, w0, p, m, scale):
-    """Turn the moments of one leaf, ``weight[w0:w0 + p * m]``, into its ridge weights, given its `factor`."""
     w = weight[w0 : w0 + p * m].reshape(p, m)
     for i in range(p):
         for j in range(i):
@@ -67,13 +65,6 @@ def solve_factored(a, weight, w0, p, m, scale):
     for i in range(p):
         for output in range(m):
             w[i, output] *= scale
-
-
-@inner
-def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a):
-    """Factor and solve; `a`, (p, p), is scratch."""
-    factor(gram, g0, p, penalty, penalize_constant, a)
-    solve_factored(a, weight, w0, p, m, scale)
 
 
 @exact(INT32S, INT, INT, VECTOR, written("f8", 1), FLOAT, BOOL, FLOAT)

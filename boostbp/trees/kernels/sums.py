@@ -16,17 +16,7 @@ import numpy as np
 from boostbp.trees.kernels.entry import FLOAT, INT, INT32S, INT64S, MATRIX, ORDER, VECTOR, exact, written
 from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, fast, inner, largest
 
-__all__ = ["add_sums", "frame_of", "frames", "gather", "leaf_ranges", "leaf_sums", "scratch"]
-
-
-@inner
-def gather(Z, order, first, begin, n, column, path, k, values, at):
-    """Path columns of `n` rows of a leaf, into ``values[:k, at:at + n]``."""
-    rows, block = order[begin : begin + n], Z[first:]
-    for j in range(k):
-        c, to = np.uint64(column[path + j]), values[j][at : at + n]
-        for i in range(n):
-            to[i] = block[rows[i], c]
+__all__ = ["add_sums", "frame_of", "frames", "leaf_ranges", "leaf_sums", "scratch"]
 
 
 # ---------------------------------------------------------------------------- ranges

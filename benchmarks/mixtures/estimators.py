@@ -1,0 +1,264 @@
+"""The paper's mixtures as estimators: GBDT-NN, trees under a neural network, and NN-GBDT, trees on top of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from boostbp import backends, checks
+from boostbp.backends.base import Table
+from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, session
+from boostbp.estimators.base import BaseBoostBP
+from boostbp.estimators.parameters import settings_of
+from boostbp.extras import require
+from boostbp.inputs import drop_zero_weight
+from boostbp.losses import Loss
+from boostbp.metrics import Metric
+from boostbp.network.monitor import EvalSet
+from boostbp.trees.sparse import dense
+
+__all__ = ["GBDTNNClassifier", "GBDTNNRegressor", "NNGBDTClassifier", "NNGBDTRegressor"]
+
+Floats = NDArray[np.float64]
+_OF_TREES_ALONE = {
+    "checkpoint": None,
+    "warm_start": False,
+    "structure_epochs": "auto",
+    "structure_samples": None,
+}
+_ACTIVATIONS = ("gelu", "identity", "relu", "tanh")
+_OPTIMIZERS = ("adam", "adamw", "rmsprop", "sgd")
+
+
+class _Mixture(BaseBoostBP):
+    """Training and representations of a mixture; a `MixtureNetwork` takes the place of the network of trees."""
+
+    _trees: Literal["first", "last"]
+    _fewest_hidden = 1
+    activation: str
+    optimizer: str | Callable[[Any], Any]
+    network_learning_rate: float
+    network_steps: int
+    batch_size: int | None
+
+    def _read(self, X: Any, *, reset: bool = False) -> Table:
+        table = super()._read(X, reset=reset)
+        return replace(table, X=dense(table.X))  # a neural network reads all numbers
+
+    def _train(
+        self,
+        table: Table,
+        y: Floats,
+        weight: Floats,
+        loss: Loss,
+        eval_sets: Sequence[EvalSet],
+        metric: Metric | None,
+        outcome: Callable[[Floats], Floats],
+    ) -> Self:
+        require("torch", extra="torch", what=type(self).__name__)
+        from benchmarks.mixtures.training import NetworkPlan, train
+
+        self._check_network()
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        settings = settings_of(self, len(table.X), y.shape[1], seed)
+        table, y, weight = drop_zero_weight(table, y, weight)
+        plan = NetworkPlan(
+            self._trees,
+            self.activation,
+            self.optimizer,
+            self.network_learning_rate,
+            self.network_steps,
+            self.batch_size,
+        )
+        training: Any = partial(
+            train,
+            table,
+            y,
+            plan=plan,
+            backend=backends.load(self.backend),
+            start=self.start,
+            loss=loss,
+            weight=weight,
+            eval_sets=eval_sets,
+            metric=metric,
+            outcome=outcome,
+        )
+        session.begin(self, session.Training(training, settings))
+        return self
+
+    def _check_network(self) -> None:
+        for name, default in _OF_TREES_ALONE.items():
+            if getattr(self, name) != default:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is not supported in a mixture with a neural network: "
+                    f"leave it {default!r}."
+                )
+        for name, known in (("activation", _ACTIVATIONS), ("optimizer", _OPTIMIZERS)):
+            value = getattr(self, name)
+            if value not in known and not (name == "optimizer" and callable(value)):
+                raise ValueError(f"{name}={value!r} is not known: use one of {', '.join(map(repr, known))}.")
+        checks.whole("network_steps", self.network_steps, 1)
+        if self.batch_size is not None:
+            checks.whole("batch_size", self.batch_size, 1)
+        checks.at_least("network_learning_rate", self.network_learning_rate, 0)
+        if self.network_learning_rate == 0:
+            raise ValueError(
+                f"network_learning_rate={self.network_learning_rate!r} is not allowed: give a number above 0."
+            )
+
+    @property
+    def _n_features_out(self) -> int:
+        last: Any = self.network_.layers[-2]
+        return int(getattr(last, "out_features", 0) or last.linear.out_features)
+
+
+class _Classifier(_Mixture, BoostBPClassifier):
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (32,),
+        *,
+        loss: Any = "log_loss",
+        class_weight: Any = None,
+        activation: str = "relu",
+        optimizer: Any = "adam",
+        network_learning_rate: float = 0.01,
+        network_steps: int = 15,
+        batch_size: int | None = 256,
+        step_size: float = 0.2,
+        **shared: Any,
+    ) -> None:
+        self.activation = activation
+        self.optimizer = optimizer
+        self.network_learning_rate = network_learning_rate
+        self.network_steps = network_steps
+        self.batch_size = batch_size
+        super().__init__(hidden_layer_sizes, loss=loss, class_weight=class_weight, step_size=step_size, **shared)
+
+
+class _Regressor(_Mixture, BoostBPRegressor):
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (32,),
+        *,
+        loss: Any = "squared_error",
+        activation: str = "relu",
+        optimizer: Any = "adam",
+        network_learning_rate: float = 0.01,
+        network_steps: int = 15,
+        batch_size: int | None = 256,
+        step_size: float = 0.2,
+        **shared: Any,
+    ) -> None:
+        self.activation = activation
+        self.optimizer = optimizer
+        self.network_learning_rate = network_learning_rate
+        self.network_steps = network_steps
+        self.batch_size = batch_size
+        super().__init__(hidden_layer_sizes, loss=loss, step_size=step_size, **shared)
+
+
+class GBDTNNClassifier(_Classifier):
+    """GBDT-NN for classification: see `GBDTNNRegressor`.
+
+    Parameters
+    ----------
+    loss, class_weight :
+        As in `BoostBPClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GBDTNNClassifier((8,), epochs=2, random_state=0).fit(X, y)
+    >>> model.transform(X).shape, model.predict_proba(X).shape
+    ((150, 8), (150, 3))
+    """
+
+    _trees = "first"
+
+
+class GBDTNNRegressor(_Regressor):
+    """GBDT-NN: a hidden layer of boosted trees, and a neural network on its outputs.
+
+    In each epoch the outputs of the trees move along their gradient and the trees are fitted to them
+    again; then the network takes its gradient steps. Needs the extra ``torch``. Deterministic for a
+    `random_state` and a number of threads, which torch lets show in the last bits.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int
+        Units of each hidden layer: the first is of trees, the others are neural.
+    activation : {"relu", "tanh", "gelu", "identity"}
+        After each neural hidden layer.
+    optimizer : {"adam", "adamw", "rmsprop", "sgd"} or callable
+        Of the network; a callable gets its parameters and returns a torch optimizer. What that draws from torch's
+        own generator is not seeded by `random_state`.
+    network_learning_rate : float
+        Of an optimizer by name.
+    network_steps : int
+        Gradient steps of the network in each epoch.
+    batch_size : int or None
+        Rows of each of these steps; None: all.
+    step_size : float
+        Of the trees' outputs. The network follows them, so they need smaller steps than trees do.
+    loss, n_estimators, momentum, epochs, early_stopping, ... :
+        As in `BoostBPRegressor`. Parameters per layer count the neural layers, which do not look at
+        theirs. `checkpoint`, `warm_start`, `structure_epochs` and `structure_samples` are refused, as
+        there is nothing of theirs here. There are no single layers beside a mixture, and held-out rows stay held out:
+        `deep`, `refit`, `refit_order` and `output` are not looked at.
+
+    Attributes
+    ----------
+    network_ : torch.nn.Module
+        Its output is that of training, before the link, and in units of the standardised target.
+    history_ : History
+    n_iter_ : int
+    """
+
+    _trees = "first"
+
+
+class NNGBDTClassifier(_Classifier):
+    """NN-GBDT for classification: see `NNGBDTRegressor`.
+
+    Parameters
+    ----------
+    loss, class_weight :
+        As in `BoostBPClassifier`.
+    """
+
+    _trees = "last"
+
+
+class NNGBDTRegressor(_Regressor):
+    """NN-GBDT: neural hidden layers, and boosted trees as the output layer.
+
+    In each epoch the network takes its gradient steps through the trees as they stand; then the
+    trees are fitted again to what it gives, by boosting on the loss or to their moved output (`output`).
+    The network sees numbers at mean 0 and standard deviation 1 and categories as indicators; with `skip`
+    the trees see its units and the features as they are. Needs the extra ``torch``.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int
+        Units of each hidden layer, all neural.
+    activation, optimizer, network_learning_rate, network_steps, batch_size, step_size :
+        As in `GBDTNNRegressor`.
+    loss, n_estimators, output, epochs, early_stopping, ... :
+        As in `GBDTNNRegressor`; but `output` counts, and `start` does not.
+
+    Attributes
+    ----------
+    network_ : torch.nn.Module
+        Its output is that of training, before the link, and in units of the standardised target.
+    history_ : History
+    n_iter_ : int
+    """
+
+    _trees = "last"

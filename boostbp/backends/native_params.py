@@ -1,0 +1,163 @@
+"""Native parameters: of what kind their values are, and which are refused.
+
+A library gets a value only if the value is of the kind that is written down for its name. Libraries check too, but not
+everything: some join all parameters to one text, in which a value may hold another parameter, let integers wrap round,
+or end the process at a column that is not there. So a parameter of a new release is refused until its kind is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+
+from boostbp import checks
+from boostbp.backends.base import Growth
+
+__all__ = [
+    "AMOUNT",
+    "COUNT",
+    "NUMBER",
+    "PART",
+    "SHARE",
+    "SWITCH",
+    "WHOLE",
+    "Check",
+    "Natives",
+    "blamed",
+    "words",
+]
+
+Check = Callable[[str, Any], Any]  # name and value to the value that the library gets, or a ValueError
+
+_MIXED = (
+    "hidden layers mix the features, and layers above them number hidden units: no constraint would hold. "
+    "Use hidden_layer_sizes=(), or leave it out."
+)
+
+
+def _switch(name: str, value: Any) -> bool:
+    given = {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else value
+    if not (isinstance(given, int | np.bool_ | np.integer) and given in (0, 1)):
+        raise ValueError(f"{name}={checks.shown(value)} is not known: use True or False.")
+    return bool(given)
+
+
+def words(*allowed: str) -> Check:
+    """The check of a parameter that is one of some words."""
+    return partial(checks.one_of, allowed=allowed)
+
+
+SWITCH: Check = _switch
+SHARE: Check = checks.share  # above 0, at most 1
+PART: Check = partial(checks.at_least, least=0, most=1)
+AMOUNT: Check = partial(checks.at_least, least=0)
+NUMBER: Check = checks.finite
+COUNT: Check = partial(checks.whole, least=1, most=checks.LARGEST_INT)
+WHOLE: Check = partial(checks.whole, least=0, most=checks.LARGEST_INT)
+
+
+def _groups(name: str, value: Any, n_columns: int) -> list[list[int]]:
+    """Groups of columns by number, of which each is there."""
+    given = f"{name}={checks.shown(value)}"
+    if not _several(value) or not len(value) or not all(_several(group) and len(group) for group in value):
+        raise ValueError(f"{given} is not allowed: give lists of column numbers, such as [[0, 1], [2]].")
+    column = partial(checks.whole, f"{name}, a column", least=0, most=n_columns - 1)
+    return [sorted({column(one) for one in group}) for group in value]
+
+
+def _several(value: Any) -> bool:
+    return isinstance(value, list | tuple | set | frozenset) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Natives:
+    """What is known of the native parameters of a library, by their main names.
+
+    Attributes
+    ----------
+    backend : str
+        Its name, for people.
+    takes : mapping of str to Check
+        What the values of parameters may be that pass through.
+    reasons : mapping of str to str
+        Why others are refused, and what to do.
+    ours : mapping of str to str
+        Those that say again what `Growth` says, and the parameter of ours.
+    harmless : mapping of str to tuple
+        Values of refused parameters that say what holds anyway.
+    """
+
+    backend: str
+    takes: Mapping[str, Check]
+    reasons: Mapping[str, str]
+    ours: Mapping[str, str]
+    harmless: Mapping[str, tuple[Any, ...]]
+
+    def grouped(self, name: str, growth: Growth, n_columns: int) -> Self:
+        """The same with a parameter that keeps groups of columns apart.
+
+        It holds in a model that is one layer: leaf regressions use the columns on the path of their leaf, which are of
+        one group, and what stands under the trees adds functions of single columns.
+        """
+        if not growth.alone:
+            return replace(self, reasons={**self.reasons, name: _MIXED})
+        return replace(self, takes={**self.takes, name: partial(_groups, n_columns=n_columns)})
+
+    def checked(self, params: Mapping[str, Any], known: Mapping[str, str]) -> dict[str, Any]:
+        """The user's parameters by their main names, with the values that the library gets.
+
+        Parameters
+        ----------
+        params : mapping
+        known : mapping of str to str
+            Every name that the installed library knows -> its main name.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unknown, would break the method or clashes with ours, or a value is not of its kind.
+        """
+        checked: dict[str, Any] = {}
+        for name, value in params.items():
+            main = known.get(name, name)
+            param = f"backend_params[{checks.shown(name)}]"
+            given = f"{param}={checks.shown(value)}"
+            if main in checked:
+                raise ValueError(f"{given} says {main!r} a second time: keep one of the two.")
+            if _among(value, self.harmless.get(main, ())):
+                continue
+            if main in self.reasons:
+                raise ValueError(f"{given} is not supported: {self.reasons[main]}")
+            if main in self.ours:
+                ours = self.ours[main]
+                raise ValueError(
+                    f"{given} clashes with {ours}: set {ours} instead, and leave {name!r} out of backend_params."
+                )
+            if name not in known:
+                raise ValueError(f"{given}: {self.backend} has no parameter {checks.shown(name)}. Check its name.")
+            if main not in self.takes:
+                raise ValueError(
+                    f"{given} is not supported: it is not known what this parameter of the installed {self.backend} "
+                    "would do to the method. Leave it out."
+                )
+            checked[main] = self.takes[main](param, value)
+        return checked
+
+
+def _among(value: Any, allowed: tuple[Any, ...]) -> bool:
+    return isinstance(value, str | int | float | np.bool_ | np.number) and value in allowed
+
+
+@contextmanager
+def blamed(library: str, params: Mapping[str, Any], theirs: type[Exception]) -> Iterator[None]:
+    """Raise an error of a library as a ValueError that names the native parameters."""
+    try:
+        yield
+    except theirs as error:
+        said = str(error).split("\nStack trace")[0].strip()
+        raise ValueError(f"{library} failed with backend_params={checks.shown(dict(params))}: {said}") from error

@@ -1,0 +1,71 @@
+"""Merging: a weighted sum of networks is a network, with their hidden units side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from boostbp.layers import Layer
+from boostbp.network.network import Network
+from boostbp.trees.merging import Part, merged
+
+__all__ = ["weighted_sum"]
+
+
+def weighted_sum(networks: Sequence[Network], weights: Sequence[float]) -> Network:
+    """The network whose raw output is the weighted sum of those of others, on the same features.
+
+    Networks that share their lower layers, as objects, share them in the sum.
+
+    Parameters
+    ----------
+    networks : sequence of Network
+        All of one depth, but for single layers, which may be among them: their trees stand in the output layer of
+        the sum, which then sees the features beside the hidden layer.
+    weights : sequence of float
+        A network of weight 0 gives its hidden layers, and no trees of its output layer.
+    """
+    depth = max(len(network.layers) for network in networks)
+    deep = [network for network in networks if len(network.layers) > 1]
+    if any(len(network.layers) != depth for network in deep):
+        raise ValueError("networks of different depth cannot be summed: only single layers may join deeper ones.")
+    skip = any(network.skip for network in deep) or (depth > 1 and len(deep) < len(networks))
+    n_features = networks[0].layers[0].forest.n_features
+    n_outputs = len(networks[0].baseline)
+    layers: list[Layer] = []
+    places: dict[int, int] = {}  # of a fitted layer below: its first unit in the sum
+    units = 0
+    for i in range(depth - 1):
+        parts, below, places, width = [], places, {}, 0
+        for network in deep:
+            layer = network.layers[i]
+            if id(layer) in places:
+                continue
+            parts.append(Part(layer.forest, _features(network, i, below, units, n_features), width))
+            places[id(layer)] = width
+            width += layer.forest.n_outputs
+        seen = n_features if i == 0 else units + n_features * skip
+        layers.append(Layer(merged(parts, n_features=seen, n_outputs=width)))
+        units = width
+    parts = [
+        Part(network.layers[-1].forest, _features(network, depth - 1, places, units, n_features), 0, weight)
+        for network, weight in zip(networks, weights, strict=True)
+        if weight
+    ]
+    seen = n_features if depth == 1 else units + n_features * skip
+    layers.append(Layer(merged(parts, n_features=seen, n_outputs=n_outputs)))
+    baseline = sum((weight * network.baseline for network, weight in zip(networks, weights, strict=True)), np.zeros(1))
+    return Network(tuple(layers), baseline, skip)
+
+
+def _features(network: Network, i: int, below: dict[int, int], units: int, n_features: int) -> np.ndarray:
+    """Where the inputs of a network's layer i stand among those of the sum's."""
+    raw = np.arange(n_features)
+    if i == 0:
+        return raw
+    if len(network.layers) == 1:  # a single layer in the place of an output layer
+        return units + raw
+    layer = network.layers[i - 1]
+    own = below[id(layer)] + np.arange(layer.forest.n_outputs)
+    return np.concatenate([own, units + raw]) if network.skip else own

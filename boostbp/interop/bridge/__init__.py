@@ -1,1 +1,0 @@
-"""Tree layers in torch models, behind `boostbp.interop.torch_bridge`."""

@@ -1,0 +1,17 @@
+"""One layer: its bound input, the rounds of its fit, its forward and its backward pass."""
+
+from boostbp.layers.bound import BoundInput, LayerSettings
+from boostbp.layers.layer import Fit, Layer, Trace, fit
+from boostbp.layers.objective import LossObjective, Objective, SquaredObjective
+
+__all__ = [
+    "BoundInput",
+    "Fit",
+    "Layer",
+    "LayerSettings",
+    "LossObjective",
+    "Objective",
+    "SquaredObjective",
+    "Trace",
+    "fit",
+]

@@ -1,0 +1,170 @@
+"""A layer's input, bound to a library and to how the layer is fitted."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Backend, Grower, Growth, Table
+from boostbp.backends.capabilities import capabilities_of, check_supported
+from boostbp.trees import basis as bases
+from boostbp.trees import interrupts
+from boostbp.trees.basis import BASES, Basis
+from boostbp.trees.bounds import bounded
+from boostbp.trees.column_bins import ColumnBins
+from boostbp.trees.linear import RidgeBase
+from boostbp.trees.ridge import Ridge
+from boostbp.trees.sparse import Sparse
+
+__all__ = ["BoundInput", "LayerSettings"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSettings:
+    """How a layer is fitted.
+
+    Attributes
+    ----------
+    n_estimators : int
+        Rounds (N_i of the paper): trees per output, or trees in all with ``growth.shared``.
+    learning_rate : float
+        Shrinkage of each tree (beta).
+    growth : Growth
+    basis : Basis
+        phi.
+    ridge : Ridge
+    clip : bool
+        Clip a leaf's inputs to its training range at evaluation, and inputs of all regressions of the layer to the
+        bounds of their columns, in training as well; see `boostbp.trees.bounds`. The Jacobian is 0 where clipped.
+    base : {"ridge", "additive", None}
+        Start from one ridge regression on all numeric inputs, or on smooth functions of them.
+    base_lambda : float or None
+        Its penalty; None chooses by generalised cross-validation.
+    min_base_lambda : float or None
+        Least penalty that cross-validation may choose, as a share of the sum of squares of a column; None: one that
+        suits typed columns, see `RidgeBase.bind`.
+    leaves : {"refit", "native"}
+        Leaf regressions by us on phi, or the library's own linear leaves.
+    """
+
+    n_estimators: int = 100
+    learning_rate: float = 0.1
+    growth: Growth = field(default_factory=Growth)
+    basis: Basis = BASES["quadratic"]
+    ridge: Ridge = field(default_factory=Ridge)
+    clip: bool = True
+    base: Literal["ridge", "additive"] | None = None
+    base_lambda: float | None = None
+    min_base_lambda: float | None = 0.0
+    leaves: Literal["refit", "native"] = "refit"
+
+
+class BoundInput:
+    """A layer's input, binned and decomposed once for any number of fits.
+
+    Parameters
+    ----------
+    backend : Backend
+    table : Table
+        The input, (rows, features).
+    settings : LayerSettings
+    weight : (rows,) float64
+        Row weights.
+    """
+
+    def __init__(self, backend: Backend, table: Table, settings: LayerSettings, weight: Floats) -> None:
+        self.table = table
+        self.weight = weight
+        self.settings = settings
+        check_supported(backend, table, settings.growth)
+        if isinstance(table.X, Sparse):
+            _check_sparse(settings)
+        self.Z = bases.expand(settings.basis, table.X)
+        if settings.basis.has_functions:
+            if settings.base == "additive":
+                raise ValueError(
+                    "base='additive' is not supported with functions of your own: it has functions of its own. Use "
+                    "base='ridge', or basis='linear' or 'quadratic'."
+                )
+            numeric = [j for j in range(table.X.shape[1]) if j not in table.categorical]
+            bases.check_finite(settings.basis, table.X, self.Z, numeric)
+        if settings.clip:
+            self.Z = bounded(self.Z, self._numeric, weight)
+        self._bind(backend)
+        self._base: RidgeBase | None = None
+        self._codes: ColumnBins | None = None
+        self._lock = Lock()
+
+    def _bind(self, backend: Backend) -> None:
+        self.capabilities = capabilities_of(backend)
+        with interrupts.deferred():  # a library may ask Python for the rows, and not survive what is raised there
+            self.grower: Grower = backend.bind(self.table, self.settings.growth)
+
+    def grown_by(self, backend: Backend, growth: Growth) -> BoundInput:
+        """The same input, with all that was made of it, under another backend."""
+        other = copy.copy(self)
+        other.settings = replace(self.settings, growth=growth)
+        other._bind(backend)
+        return other
+
+    def without_base(self) -> BoundInput:
+        """The same bound input for layers that start from 0."""
+        other = copy.copy(self)
+        other.settings = replace(self.settings, base=None)
+        return other
+
+    @property
+    def vector_leaf(self) -> bool:
+        """Whether one tree is grown on the gradients of all outputs: no library does so on categories."""
+        return self.capabilities.vector_leaf and not self.table.categorical
+
+    @property
+    def codes(self) -> ColumnBins | None:
+        """The order codes of a dense input, by which rows are routed, made on first use."""
+        if isinstance(self.table.X, Sparse):
+            return None
+        with self._lock:
+            if self._codes is None:
+                self._codes = ColumnBins.of(self.table.X)
+            return self._codes
+
+    @property
+    def base(self) -> RidgeBase:
+        """The ridge regression on all numeric columns, or on smooth functions of them, made on first use."""
+        if self._base is None:
+            numeric, least = self._numeric, self.settings.min_base_lambda
+            if self.settings.base == "additive":
+                degree = self.settings.basis.powers
+                self._base = RidgeBase.additive(self.Z, numeric, self.weight, degree=degree, least=least)
+            else:
+                self._base = RidgeBase.bind(self.Z, numeric, self.weight, least=least)
+        return self._base
+
+    @property
+    def _numeric(self) -> NDArray[np.int32]:
+        """Columns of `Z` that are no category codes."""
+        columns = np.arange(self.Z.shape[1], dtype=np.int32)
+        per_feature = max(self.settings.basis.columns_per_feature, 1)
+        return columns[~np.isin(columns // per_feature, self.table.categorical)]
+
+    @property
+    def n_base(self) -> int:
+        """Number of trees of the base."""
+        return 0 if self.settings.base is None else self.base.U.n_trees
+
+
+def _check_sparse(settings: LayerSettings) -> None:
+    why = ""
+    if settings.basis.has_functions:
+        why = f"with basis={settings.basis!r}: its functions need not be 0 at 0. Use 'linear' or 'quadratic'"
+    elif settings.leaves == "native":
+        why = "with leaves='native': the library would hold all numbers once more, dense. Use leaves='refit'"
+    if why:
+        raise ValueError(f"X is sparse, which is not supported {why}, or pass X.toarray().")

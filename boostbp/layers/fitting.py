@@ -1,0 +1,295 @@
+"""The rounds of one layer fit: gradients, trees, leaf regressions, running fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, NativeGrower
+from boostbp.layers.bound import BoundInput
+from boostbp.layers.objective import Objective
+from boostbp.trees import interrupts, kernels, threads
+from boostbp.trees.fitting import fit_trees, rows_by_leaf
+from boostbp.trees.forest import Forest, Grown, Member
+from boostbp.trees.leaf_rows import LeafColumns
+from boostbp.trees.leaves import LeafModel, add_to
+from boostbp.trees.ridge import LeafRanges, fit_rows
+from boostbp.trees.tree import Tree, Trees
+from boostbp.trees.workspace import Workspace
+
+__all__ = ["Rounds", "projected"]
+
+Floats = NDArray[np.float64]
+LEAST_SHARE = 1e-6  # of a round: smaller steps than these are none
+
+
+@dataclass
+class Rounds:
+    """The rounds of one fit; each method adds its trees' values to `running`.
+
+    Attributes
+    ----------
+    running : (outputs, rows) float64
+        The running fit.
+    parts : list of Grown
+        The trees: the base, then those of the first round by output, those of the second, and so on.
+    leaf : (trees, rows), smallest integer type
+        The leaf of each row under each tree.
+    """
+
+    bound: BoundInput
+    objective: Objective
+    n_threads: int
+    seed: int
+    running: Floats
+    parts: list[Grown]
+    leaf: NDArray[Any]
+    space: Workspace = field(default_factory=Workspace)
+
+    @classmethod
+    def of(cls, bound: BoundInput, objective: Objective, n_threads: int, seed: int) -> Rounds:
+        """Room for all trees of a fit, and a running fit of 0."""
+        settings, n_rows, n_outputs = bound.settings, len(bound.Z), objective.n_outputs
+        n_trees = bound.n_base + settings.n_estimators * (1 if settings.growth.shared else n_outputs)
+        most = settings.growth.leaves - 1
+        dtype = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.int32
+        leaf = np.empty((n_trees, n_rows), dtype)
+        return cls(bound, objective, n_threads, seed, np.zeros((n_outputs, n_rows)), [], leaf)
+
+    @property
+    def first(self) -> int:
+        """Number of the first tree of the first round."""
+        return self.bound.n_base
+
+    def fit_base(self) -> Grown:
+        """One ridge regression for all outputs; of a curved loss, its minimum: a Newton step would go too far."""
+        everything = slice(0, self.objective.n_outputs)
+        grad, hess = self.objective.gradient(self.running.T, everything)
+        penalty = self.bound.settings.base_lambda
+        if self.objective.curved:
+            base = self.bound.base.minimise(lambda fit: self.objective.derivatives(fit)[:2], hess, penalty)
+        else:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                target = np.where(hess > 0, -grad / hess, 0.0)
+            base = self.bound.base.fit(target, penalty)
+        leaf = self.leaf[: self.first] = self.bound.base.U.leaf
+        out = np.zeros((len(self.bound.Z), self.objective.n_outputs))
+        add_to(out, base.leaves, leaf, self.bound.Z)
+        self.running += out.T
+        self.parts.append(base)
+        return base
+
+    def one_tree_per_output(self) -> None:
+        """All rounds with one tree per output.
+
+        Outputs go together as far as the threads gain by it, which saves calls. If the library draws, who goes
+        together does not depend on the threads. Those of a curved loss wait for each other after each round, to be
+        settled.
+        """
+        n_rounds, groups = self.bound.settings.n_estimators, self._groups()
+        growers = [self._fork(outputs) for outputs in groups]
+        found: list[list[Grown]] = [[] for _ in groups]
+
+        def alone(k: int) -> None:
+            for number in range(n_rounds):
+                grad, hess = self.objective.gradient(self.running[groups[k]].T, groups[k])
+                found[k].append(self._round(number, growers[k], groups[k], grad, hess))
+
+        if self.objective.separable and not self.objective.curved:
+            threads.parallel_map(alone, range(len(groups)), self.n_threads)
+            self.parts += [part for of_round in zip(*found, strict=True) for part in of_round]
+            return
+        with threads.Team(min(self.n_threads, len(groups))) as team:
+            self._in_step(team, growers, groups)
+
+    def _groups(self) -> list[slice]:
+        """Outputs that go together."""
+        n_rows, n_outputs = len(self.bound.Z), self.objective.n_outputs
+        able, growth = self.bound.capabilities, self.bound.settings.growth
+        if able.draws(growth):
+            n_groups = able.streams(n_rows, n_outputs, growth)
+        else:
+            n_groups = min(self.n_threads, -(-n_outputs // (1 if n_rows > FEW_ROWS else TOGETHER)))
+        ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
+        return [slice(*ends[k : k + 2]) for k in range(n_groups) if ends[k] < ends[k + 1]]
+
+    def _fork(self, outputs: slice) -> Grower:
+        """A grower of some outputs, which draws from a stream of its own."""
+        return self.bound.grower.fork(outputs, self.seed + outputs.start)
+
+    def _in_step(self, team: threads.Team, growers: list[Grower], groups: list[slice]) -> None:
+        """All rounds with one tree per output, where the gradient of an output depends on the others."""
+        curved, n_rounds = self.objective.curved, self.bound.settings.n_estimators
+        loss, grad, hess = self._derivatives()
+        for number in range(n_rounds):
+            before = self.running.copy() if curved else self.running
+
+            def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> Grown:
+                return self._round(number, growers[k], groups[k], grad[:, groups[k]], hess[:, groups[k]])
+
+            of_round = team.map(part, range(len(groups)))
+            share = 1.0
+            if curved or number + 1 < n_rounds:
+                share, (loss, grad, hess) = self._settle(before, loss)
+            self.parts += of_round if share == 1.0 else [part.times(share) for part in of_round]
+
+    def _derivatives(self) -> tuple[float, Floats, Floats]:
+        """Loss, gradient and hessian of the running fit; the loss is 0 if it is not curved, for nobody asks."""
+        if self.objective.curved:
+            return self.objective.derivatives(self.running.T)
+        return 0.0, *self.objective.gradient(self.running.T, slice(0, self.objective.n_outputs))
+
+    def _settle(self, before: Floats, lowest: float) -> tuple[float, tuple[float, Floats, Floats]]:
+        """Halve a round of Newton steps until it does not raise a curved loss; its share, loss and derivatives then."""
+        now, share = self._derivatives(), 1.0
+        if now[0] <= lowest:
+            return share, now
+        step = self.running - before
+        while share and not now[0] <= lowest:  # a loss that is no number would be halved for ever
+            share = share / 2 if share > LEAST_SHARE else 0.0
+            np.add(before, share * step, out=self.running)
+            now = self._derivatives()
+        return share, now
+
+    def _round(self, number: int, grower: Grower, outputs: slice, grad: Floats, hess: Floats) -> Grown:
+        """One round of some outputs."""
+        settings, n_outputs = self.bound.settings, self.objective.n_outputs
+        interrupts.check()
+        trees = self._read(grower.grow(grad, hess), outputs.stop - outputs.start)
+        first = self.first + number * n_outputs
+        at = slice(first + outputs.start, first + outputs.stop)
+        bound = self.bound
+        leaves = fit_trees(
+            trees, bound.table.X, bound.Z, bound.codes, settings.basis, _by_output(grad), _by_output(hess),
+            settings.ridge, learning_rate=settings.learning_rate, leaf=self.leaf[at], out=self.running[outputs],
+            n_threads=max(1, self.n_threads // min(n_outputs, self.n_threads)), space=self.space,
+        )  # fmt: skip
+        leaves.tree_output[:, 0] += outputs.start
+        return Grown(trees, leaves)
+
+    def multi_output_trees(self) -> None:
+        """All rounds with one tree for all outputs, whose leaves weigh a row by its largest hessian.
+
+        A smaller one would be a longer step than Newton's for some output. The tree is grown on all gradients where
+        the library has vector leaves, and on a random projection of them where not.
+        """
+        settings, curved = self.bound.settings, self.objective.curved
+        grower = self._fork(slice(0, self.objective.n_outputs))
+        rng = np.random.default_rng(self.seed)
+        end = self.first + settings.n_estimators
+        loss, grad, hess = self._derivatives()
+        for number in range(self.first, end):
+            interrupts.check()
+            before = self.running.copy() if curved else self.running
+            grad, hess = np.ascontiguousarray(grad), np.ascontiguousarray(hess)
+            weight = hess.max(axis=1)
+            if self.bound.vector_leaf:
+                grown = grower.grow(grad, hess)
+            else:
+                grown = grower.grow(projected(grad, rng), weight[:, None])
+            trees = self._read(grown, 1)
+            [tree] = trees
+            paths, n_threads = LeafColumns.of(tree, settings.basis), self.n_threads
+            X, Z, leaf = self.bound.table.X, self.bound.Z, self.leaf[number]
+            blocks = rows_by_leaf(tree, paths, X, Z, self.bound.codes, leaf, self.space, n_threads)
+            model = fit_rows(blocks, paths, _by_output(grad), weight, settings.ridge, settings.learning_rate, n_threads)
+            model.add_rows(blocks, self.running, n_threads)
+            for rows in blocks:
+                rows.give_back(self.space)
+            share, part = 1.0, Grown(trees, model.leaves())
+            if curved or number + 1 < end:
+                share, (loss, grad, hess) = self._settle(before, loss)
+            self.parts.append(part if share == 1.0 else part.times(share))
+
+    def native_leaves(self) -> None:
+        """All rounds with the library's own linear leaves, output by output."""
+        boosted = threads.parallel_map(self._native, range(self.objective.n_outputs), self.n_threads)
+        number = self.first
+        for part, leaf in boosted:
+            if len(leaf):
+                self.parts.append(part)
+                self.leaf[number : number + len(leaf)] = leaf
+                number += len(leaf)
+
+    def _native(self, output: int) -> tuple[Grown, NDArray[Any]]:
+        settings, bound = self.bound.settings, self.bound
+        outputs = slice(output, output + 1)
+        grower = cast("NativeGrower", self._fork(outputs))
+        start = self.running[outputs].T.copy()
+
+        def gradient(score: Floats) -> tuple[Floats, Floats]:
+            interrupts.check()
+            grad, hess = self.objective.gradient(start + score.reshape(-1, 1), outputs)
+            return grad.ravel(), hess.ravel()
+
+        native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
+        self._check(Trees.of([leaves.tree for leaves in native]))
+        leaf = np.empty((len(native), len(bound.Z)), self.leaf.dtype)
+        members = [
+            Member(leaves.tree, self._from_native(leaves, of_tree), 0)
+            for leaves, of_tree in zip(native, leaf, strict=True)
+        ]
+        forest = Forest.pack(members, n_features=bound.table.X.shape[1], n_outputs=1, basis=settings.basis, clip=False)
+        self.running[output] += forest.evaluate(bound.table.X, leaf)[:, 0]
+        forest.leaves.tree_output[:, 0] = output
+        return Grown(forest.trees, forest.leaves), leaf
+
+    def _from_native(self, leaves: LinearLeaves, leaf: NDArray[Any]) -> LeafModel:
+        """The library's linear leaves in our frame: same function, training ranges added; `leaf` is written."""
+        bound, paths = self.bound, LeafColumns(leaves.start, leaves.features, 1)
+        blocks = rows_by_leaf(leaves.tree, paths, bound.table.X, bound.table.X, bound.codes, leaf, self.space)
+        ranges = [LeafRanges.of(rows, paths, bound.weight) for rows in blocks]
+        for rows in blocks:
+            rows.give_back(self.space)
+        frame = sum(ranges[1:], start=ranges[0]).frame(flat_scale=1.0)
+        w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
+        kernels.move_to_frame(paths.start, 1, 1, frame, w)
+        return LeafModel(paths, frame, w, 1, leaves.missing)
+
+    def _read(self, grown: Sequence[Tree], count: int) -> Trees:
+        """So many trees in flat arrays; kernels, which do not look where they read, trust what is here."""
+        n_features = self.bound.table.X.shape[1]
+        if not isinstance(grown, Sequence) or len(grown) != count:
+            what = f"{len(grown)} trees" if isinstance(grown, Sequence) else repr(grown)
+            raise ValueError(f"the backend grew {what} where {count} were to be grown: `grow` must return so many.")
+        trees = Trees.of(grown)
+        if not isinstance(grown, Trees):
+            feature = trees.nodes.feature
+            if len(feature) and not 0 <= feature.min() <= feature.max() < n_features:
+                wrong = feature[(feature < 0) | (feature >= n_features)][0]
+                raise ValueError(
+                    f"the backend grew a tree that splits feature {wrong}, of {n_features}: they count from 0, in the "
+                    "order of the table's columns."
+                )
+        self._check(trees)
+        return trees
+
+    def _check(self, trees: Trees) -> None:
+        """Refuse trees whose leaves have no number in `leaf`: they would be routed wrongly without a word."""
+        most = int((trees.split[1:] - trees.split[:-1]).max(initial=0)) + 1
+        if most - 1 > np.iinfo(self.leaf.dtype).max:
+            raise ValueError(
+                f"the backend grew a tree of {most} leaves, but max_depth and max_leaves allow "
+                f"{self.bound.settings.growth.leaves}: a backend must keep to `Growth.leaves`."
+            )
+
+
+def projected(grad: Floats, rng: np.random.Generator) -> Floats:
+    """Gradients of all outputs, (rows, outputs), along one random direction, (rows, 1): N(0, 1 / outputs) in each.
+
+    Inner products of two rows stay as they are on average (Johnson and Lindenstrauss).
+    """
+    n_outputs = grad.shape[1]
+    direction = rng.standard_normal((n_outputs, 1)) / np.sqrt(n_outputs)
+    product: Floats = np.einsum("ni,ij->nj", grad, direction)  # not BLAS, whose sums may depend on its threads
+    return product
+
+
+def _by_output(columns: Floats) -> Floats:
+    """(rows, outputs) as (outputs, rows) in one piece; a single row if all outputs share one column in memory."""
+    shared = columns.strides[1] == 0
+    return np.require(columns[:, :1].T if shared else columns.T, np.float64, ["C", "W"])

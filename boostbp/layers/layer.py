@@ -1,0 +1,141 @@
+"""Layer: a forest fitted to the targets of a hidden variable, with a forward and a backward pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.floats import usual_in_methods
+from boostbp.layers.bound import BoundInput
+from boostbp.layers.fitting import Rounds
+from boostbp.layers.objective import Objective
+from boostbp.trees import interrupts
+from boostbp.trees.forest import Forest
+from boostbp.trees.sparse import Matrix, Sparse
+
+__all__ = ["Fit", "Layer", "Trace", "fit"]
+
+Floats = NDArray[np.float64]
+
+
+@usual_in_methods
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a forward pass leaves behind, so that the backward pass routes nothing again.
+
+    Attributes
+    ----------
+    forest : Forest
+    X : (rows, features) float64, or Sparse
+        The layer's input.
+    leaf : (trees, rows), smallest integer type
+        The leaf of each row under each tree.
+    n_threads : int
+    """
+
+    forest: Forest
+    X: Matrix
+    leaf: NDArray[Any]
+    n_threads: int = 1
+
+    def vjp(self, G: Floats) -> Floats:
+        """``J' G``: dL/dh of the input, (rows, features), from dL/dh of the output, (rows, outputs)."""
+        if np.shape(G) != (len(self.X), self.forest.n_outputs):
+            expected = len(self.X), self.forest.n_outputs
+            raise ValueError(f"G has shape {np.shape(G)}: give (rows, outputs), {expected}.")
+        return self.forest.vjp(self.X, self.leaf, G, self.n_threads)
+
+    def jacobian(self) -> Floats:
+        """Jacobian of each row, (rows, outputs, features)."""
+        return self.forest.jacobian(self.X, self.leaf, self.n_threads)
+
+
+@usual_in_methods
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A fitted layer: h_{i+1} = T_i(h_i)."""
+
+    forest: Forest
+
+    def forward(self, H: Matrix, *, n_jobs: int = 1) -> tuple[Floats, Trace]:
+        """Output, (rows, outputs), and the trace for the backward pass."""
+        H = _input(self.forest, H)
+        leaf = self.forest.route(H, n_jobs)
+        return self.forest.evaluate(H, leaf, n_jobs), Trace(self.forest, H, leaf, n_jobs)
+
+    def predict(self, H: Matrix, *, n_jobs: int = 1) -> Floats:
+        """Output, (rows, outputs), without a trace."""
+        return self.forest.predict(_input(self.forest, H), n_jobs)
+
+    def jacobian(self, H: Matrix, *, n_jobs: int = 1) -> Floats:
+        """Jacobian of each row, (rows, outputs, features)."""
+        return self.forward(H, n_jobs=n_jobs)[1].jacobian()
+
+
+class Fit(NamedTuple):
+    """A fitted layer with its output and trace on the training rows."""
+
+    layer: Layer
+    output: Floats
+    trace: Trace
+
+
+@interrupts.deferred()
+def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: int = 0) -> Fit:
+    """Fit a layer from scratch.
+
+    Parameters
+    ----------
+    bound : BoundInput
+    objective : Objective
+    n_threads : int
+        Outputs are shared among this many threads, and rows over those left. The result does not depend on it.
+    seed : int
+        Seed of whatever the library draws.
+    """
+    settings = bound.settings
+    if settings.leaves == "native":
+        _check_native(bound, objective)
+    run = Rounds.of(bound, objective, n_threads, seed)
+    if settings.base is not None:
+        run.fit_base()
+    if settings.growth.shared:
+        run.multi_output_trees()
+    elif settings.leaves == "native":
+        run.native_leaves()
+    else:
+        run.one_tree_per_output()
+    forest = Forest.of(
+        run.parts,
+        n_features=bound.table.X.shape[1],
+        n_outputs=objective.n_outputs,
+        basis=settings.basis,
+        clip=settings.clip,
+        n_base=run.first,
+    )
+    trace = Trace(forest, bound.table.X, run.leaf[: forest.n_trees], n_threads)
+    return Fit(Layer(forest), np.ascontiguousarray(run.running.T), trace)
+
+
+def _check_native(bound: BoundInput, objective: Objective) -> None:
+    settings, why = bound.settings, ""
+    if not bound.capabilities.native_leaves:
+        why = "by this backend, whose capabilities do not say 'native_leaves'"
+    elif settings.growth.shared:
+        why = "with one tree for all outputs: the library fits linear leaves for one output"
+    elif settings.basis.has_functions:
+        why = f"with basis={settings.basis!r}: the library fits leaves on [1, x] only"
+    elif not objective.separable:
+        why = "with a loss whose outputs depend on each other"
+    if why:
+        raise ValueError(f"leaves='native' is not supported {why}. Use leaves='refit'.")
+
+
+def _input(forest: Forest, H: Matrix) -> Matrix:
+    H = H if isinstance(H, Sparse) else np.ascontiguousarray(H, np.float64)
+    if len(H.shape) != 2 or H.shape[1] != forest.n_features:
+        raise ValueError(f"H has shape {H.shape}: this layer was fitted to (rows, {forest.n_features}).")
+    return H

@@ -1,0 +1,107 @@
+"""Rounds of a fitted layer: its prediction after some of them, and the layer cut to the first ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.layers.bound import LayerSettings
+from boostbp.trees.forest import Forest
+from boostbp.trees.tree import starts
+
+__all__ = ["first_rounds", "rate_of", "round_of", "rounds_of", "staged", "stages", "structure_of_another"]
+
+Floats = NDArray[np.float64]
+KEPT = 0.95  # share of its target that a hidden layer can reach in one refit; less makes it shrink epoch by epoch
+SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+def rate_of(n_rounds: int) -> float:
+    """Shrinkage by which so many rounds can cover the share `KEPT` of a target."""
+    return float(1.0 - (1.0 - KEPT) ** (1.0 / max(n_rounds, 1)))
+
+
+def stages(n_rounds: int) -> list[int]:
+    """Numbers of rounds to look at, ascending, the last one all of them."""
+    return sorted({int(np.ceil(share * n_rounds)) for share in SHARES})
+
+
+def round_of(forest: Forest) -> NDArray[np.int64]:
+    """Round in which each tree was grown, from 0, (trees,); -1 for the base, which comes first."""
+    outputs = forest.leaves.tree_output[forest.n_base :, 0]
+    rounds = np.full(forest.n_trees, -1)
+    for output in np.unique(outputs):
+        its = np.flatnonzero(outputs == output) + forest.n_base
+        rounds[its] = np.arange(len(its))
+    return rounds
+
+
+def rounds_of(forest: Forest) -> int:
+    """How many rounds it has, without the base."""
+    return 1 + int(round_of(forest).max(initial=-1))
+
+
+def structure_of_another(forest: Forest, settings: LayerSettings) -> str:
+    """What shows that a forest was not fitted with some settings, in words; "" if it may have been.
+
+    Whoever keeps its structures takes them in the order of the rounds, each with a leaf regression of the basis.
+    """
+    leaves, native = forest.leaves, settings.leaves == "native"
+    if forest.basis != settings.basis or forest.clip != settings.clip:
+        return f"trees on the basis {forest.basis!r} with clip={forest.clip}"
+    fewest, most = {None: (0, 0), "ridge": (1, 1), "additive": (1, forest.n_features)}[settings.base]
+    if not fewest <= forest.n_base <= most:
+        return f"a base of {forest.n_base} trees"
+    served = [[0, forest.n_outputs]] if settings.growth.shared else [[j, 1] for j in range(forest.n_outputs)]
+    by_rounds = np.tile(served, (settings.n_estimators, 1))
+    if settings.n_estimators and not native and not np.array_equal(leaves.tree_output[forest.n_base :], by_rounds):
+        return "trees in another order than that of the rounds"
+    if not (leaves.tree_degree[forest.n_base :] == (1 if native else settings.basis.powers)).all():
+        return "leaf regressions of another degree"
+    most = int(np.diff(forest.tree_split)[forest.n_base :].max(initial=0)) + 1
+    return f"trees of {most} leaves" if most > settings.growth.leaves else ""
+
+
+def first_rounds(forest: Forest, n_rounds: int) -> Forest:
+    """The forest of the base and the first rounds."""
+    return _select(forest, round_of(forest) < n_rounds)
+
+
+def staged(forest: Forest, X: Floats, numbers: Sequence[int], *, n_threads: int = 1) -> Iterator[tuple[int, Floats]]:
+    """Outputs after each number of rounds, ascending: pairs of it and (rows, outputs)."""
+    rounds = round_of(forest)
+    total, seen = np.zeros((len(X), forest.n_outputs)), -1
+    for number in numbers:
+        part = (rounds >= seen) & (rounds < number)
+        total = total + _select(forest, part).predict(X, n_threads)
+        yield number, total
+        seen = number
+
+
+def _select(forest: Forest, keep: NDArray[np.bool_]) -> Forest:
+    """The forest of some of the trees."""
+    nodes, leaves = forest.nodes, forest.leaves
+    per_tree = np.diff(forest.tree_split), np.diff(leaves.tree_leaf)
+    splits, its_leaves = (np.repeat(keep, sizes) for sizes in per_tree)
+    columns = np.repeat(its_leaves, np.diff(leaves.start))
+    weights = np.repeat(its_leaves, np.diff(leaves.weight_start))
+    kept_nodes = nodes._replace(
+        **{name: getattr(nodes, name)[splits] for name in nodes._fields if name != "categories"}
+    )  # category sets stay where they are
+    kept_leaves = leaves._replace(
+        tree_leaf=starts(per_tree[1][keep]),
+        tree_output=leaves.tree_output[keep],
+        tree_degree=leaves.tree_degree[keep],
+        start=starts(np.diff(leaves.start)[its_leaves]),
+        column=leaves.column[columns],
+        frame=leaves.frame[columns],
+        weight_start=starts(np.diff(leaves.weight_start)[its_leaves]),
+        weight=leaves.weight[weights],
+        fallback=leaves.fallback[its_leaves],
+    )
+    return replace(
+        forest, tree_split=starts(per_tree[0][keep]), nodes=kept_nodes, leaves=kept_leaves, gain=forest.gain[splits]
+    )

@@ -1,0 +1,99 @@
+"""Final losses of a network, by name or the user's own.
+
+A loss is a class that says all about itself: see `Loss` and `Traits`. It is known by name once it is in `LOSSES`, the
+only list of losses that there is; ``docs/extending.md`` writes one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from boostbp.losses.base import Loss, Task, Traits, traits_of
+from boostbp.losses.gamma import Gamma
+from boostbp.losses.likelihoods import Logistic, Poisson, Softmax
+from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, SquaredError
+from boostbp.losses.tweedie import Tweedie
+
+__all__ = [
+    "LOSSES",
+    "AbsoluteError",
+    "Gamma",
+    "Huber",
+    "Logistic",
+    "Loss",
+    "Poisson",
+    "Quantile",
+    "Softmax",
+    "SquaredError",
+    "Task",
+    "Traits",
+    "Tweedie",
+    "load",
+    "traits_of",
+]
+
+# By their own names; each is made without arguments, or by the parameters that a file of a model holds.
+LOSSES: dict[str, type[Any]] = {
+    loss.name: loss
+    for loss in (SquaredError, AbsoluteError, Huber, Quantile, Poisson, Gamma, Tweedie, Logistic, Softmax)
+}
+_TASKS = (None, "regression", "classification")  # None: it does not say
+_MEMBERS = ("name", "scale_free", "value", "gradient", "hessian", "link", "baseline", "check")
+
+
+def load(loss: str | Loss, *, n_outputs: int) -> Loss:
+    """Loss by name, or the user's own object if it has all that a `Loss` needs.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        A name of scikit-learn, LightGBM or XGBoost. ``"log_loss"`` is `Logistic` for one output
+        and `Softmax` for several.
+    n_outputs : int
+        Columns of the target.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or is that of a loss for another number of outputs; if the object is for no known task.
+    TypeError
+        If the object lacks a member of `Loss`.
+    """
+    if isinstance(loss, str):
+        return _by_name(loss, n_outputs)
+    if isinstance(loss, type):
+        raise TypeError(f"loss={loss.__name__} is a class: pass an object of it, {loss.__name__}().")
+    if str(getattr(loss, "__module__", "")).startswith("torch."):
+        raise TypeError(
+            f"loss={loss!r} is a loss of torch, which knows no hessian of each row: give a name or an object like "
+            "boostbp.losses.Loss, or train by it in a loop of your own (boostbp.torch)."
+        )
+    missing = [member for member in _MEMBERS if not hasattr(loss, member)]
+    if missing:
+        raise TypeError(f"loss={loss!r} lacks {', '.join(missing)}: add them (see boostbp.losses.Loss).")
+    task = traits_of(loss).task
+    if task not in _TASKS:
+        raise ValueError(f"loss={loss!r} has task={task!r}: let it be 'regression' or 'classification'.")
+    return loss
+
+
+def _by_name(name: str, n_outputs: int) -> Loss:
+    named = [loss for known, loss in LOSSES.items() if name == known or name in traits_of(loss).aliases]
+    if not named:
+        names = dict.fromkeys(one for known, loss in LOSSES.items() for one in (known, *traits_of(loss).aliases))
+        raise ValueError(f"loss={name!r} is unknown: use one of {', '.join(names)}, or an own object.")
+    for loss in named:
+        if traits_of(loss).takes(n_outputs):
+            made: Loss = loss()
+            return made
+    takes = traits_of(named[0])
+    others = [traits_of(loss) for loss in LOSSES.values() if traits_of(loss).takes(n_outputs)]
+    shared = [alias for alias in takes.aliases if any(alias in other.aliases for other in others)]
+    cure = f"use loss={shared[0]!r}" if shared else "use another loss"
+    raise ValueError(f"loss={name!r} takes {_count(takes.min_outputs, takes.max_outputs)}, y has {n_outputs}: {cure}.")
+
+
+def _count(least: int, most: int | None) -> str:
+    if most is None:
+        return f"{least} outputs or more"
+    return f"{least} output{'s' * (least > 1)}" if most == least else f"{least} to {most} outputs"

@@ -1,0 +1,212 @@
+"""Losses that are likelihoods: Poisson counts, two classes, many classes. Conventions: `losses`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from boostbp.losses import location
+from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, refuse
+from boostbp.losses.log_link import LogLink
+
+__all__ = ["Logistic", "Poisson", "Softmax"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson(LogLink):
+    """``exp(h) - y h``, for counts and rates ``y >= 0``; baseline: log of the weighted mean.
+
+    Above ``h = 50`` the exponential goes on as its tangent, in the value, and `link` stays at
+    ``exp(50)``, about 5e21: the gradient is ``link(h) - y`` and the derivative of the value
+    everywhere, and neither overflows in single precision.
+
+    Attributes
+    ----------
+    max_delta_step : float
+        The hessian is ``exp(h + max_delta_step)``: 0.7 halves the Newton steps, which are
+        too long where a count is far above the prediction. LightGBM and XGBoost do the same.
+    """
+
+    max_delta_step: float = 0.7
+    name: ClassVar[str] = "poisson"
+    aliases: ClassVar[tuple[str, ...]] = ("count:poisson",)
+    default_metric: ClassVar[str] = "poisson"
+    lowest: ClassVar[float] = -np.inf  # nothing overflows there
+    highest: ClassVar[float] = 50.0
+
+    def __post_init__(self) -> None:
+        """Refuse a negative or endless step."""
+        if not 0 <= self.max_delta_step < np.inf:
+            raise ValueError(
+                f"max_delta_step={self.max_delta_step!r} is not a number >= 0: use e.g. Poisson(max_delta_step=0.7)."
+            )
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Negative log-likelihood but for a constant."""
+        excess = np.maximum(h - self.highest, 0.0)
+        return (self.link(h) * (1.0 + excess) - y * h).sum(axis=1)
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """Predicted mean minus target."""
+        return self.link(h) - y
+
+    def hessian(self, h: Floats, y: Floats) -> Floats:
+        """Predicted mean, enlarged by `max_delta_step`."""
+        return np.maximum(self.link(h) * np.exp(self.max_delta_step), LEAST_HESSIAN)
+
+    def check(self, y: Floats) -> None:
+        """Refuse negative targets, and those that ``exp(50)`` does not reach."""
+        refuse(y, ~(y >= 0), "loss='poisson' takes counts >= 0. Drop these rows, or use loss='squared_error'.")
+        refuse(y, y > np.exp(self.highest), "loss='poisson' takes counts up to 5e21. Divide y by a constant.")
+
+
+def _both_classes(h: Floats, power: Floats) -> tuple[Floats, Floats]:
+    """Probabilities of class 1 and of class 0, for ``power = exp(-|h|)``."""
+    likely, unlikely = 1.0 / (1.0 + power), power / (1.0 + power)
+    return np.where(h < 0, unlikely, likely), np.where(h < 0, likely, unlikely)
+
+
+@dataclass(frozen=True, slots=True)
+class Logistic:
+    """``log(1 + exp(h)) - y h`` for ``y`` 0 or 1; baseline: weighted log-odds, +-13.8 if one class is absent."""
+
+    name: ClassVar[str] = "logistic"
+    aliases: ClassVar[tuple[str, ...]] = ("log_loss", "binary", "binary:logistic")
+    task: ClassVar[Task] = "classification"
+    link_name: ClassVar[LinkName] = "logit"
+    max_outputs: ClassVar[int] = 1
+    default_metric: ClassVar[str] = "logloss"
+    soft_labels: ClassVar[bool] = True
+    scale_free: ClassVar[bool] = False
+    curved: ClassVar[bool] = True
+
+    # Written so that nothing cancels, however sure the prediction is.
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Negative log-likelihood; `y` may be a probability."""
+        return self._value(h, y, np.exp(-np.abs(h)))
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """Probability of class 1 minus target."""
+        return self._gradient(y, *_both_classes(h, np.exp(-np.abs(h))))
+
+    def hessian(self, h: Floats, y: Floats) -> Floats:
+        """``p (1 - p)``."""
+        return self._hessian(*_both_classes(h, np.exp(-np.abs(h))))
+
+    def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Value, gradient and hessian, for one exponential."""
+        power = np.exp(-np.abs(h))
+        one, zero = _both_classes(h, power)
+        return self._value(h, y, power), self._gradient(y, one, zero), self._hessian(one, zero)
+
+    def link(self, h: Floats) -> Floats:
+        """Probability of class 1."""
+        return np.asarray(expit(h))
+
+    @staticmethod
+    def _value(h: Floats, y: Floats, power: Floats) -> Floats:
+        losses: Floats = y * np.maximum(-h, 0.0) + (1.0 - y) * np.maximum(h, 0.0) + np.log1p(power)
+        return losses.sum(axis=1)
+
+    @staticmethod
+    def _gradient(y: Floats, one: Floats, zero: Floats) -> Floats:
+        return (1.0 - y) * one - y * zero
+
+    @staticmethod
+    def _hessian(one: Floats, zero: Floats) -> Floats:
+        return np.maximum(one * zero, LEAST_HESSIAN)
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Weighted log-odds."""
+        return location.log_mean(y, weight) - location.log_mean(1.0 - y, weight)
+
+    def check(self, y: Floats) -> None:
+        """Refuse anything but 0 and 1."""
+        refuse(y, (y != 0) & (y != 1), "the logistic loss takes 0 and 1. Encode the two classes as 0 and 1.")
+
+
+def _powers(h: Floats) -> tuple[Floats, Floats, Floats]:
+    """Outputs less the largest of their row, their exponentials, both (classes, rows), and the row sums of these.
+
+    Classes come first, for numpy sums over the few columns of a row slowly.
+    """
+    by_class = np.ascontiguousarray(h.T)
+    shifted = by_class - by_class.max(axis=0)
+    powers = np.exp(shifted)
+    return shifted, powers, powers.sum(axis=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """``-log softmax(h)`` of the true class; baseline: log of the weighted class shares.
+
+    The hessian is ``K / (K - 1) p (1 - p)`` for ``K`` classes, as in LightGBM: `h` has one degree
+    of freedom too many, all outputs move at once, and the bare diagonal would step too far
+    (twice too far for two classes).
+    """
+
+    name: ClassVar[str] = "softmax"
+    aliases: ClassVar[tuple[str, ...]] = ("log_loss", "multiclass", "multi:softprob", "multi:softmax")
+    task: ClassVar[Task] = "classification"
+    link_name: ClassVar[LinkName] = "softmax"
+    min_outputs: ClassVar[int] = 2
+    default_metric: ClassVar[str] = "logloss"
+    soft_labels: ClassVar[bool] = True
+    scale_free: ClassVar[bool] = False
+    curved: ClassVar[bool] = True
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Negative log-likelihood."""
+        shifted, _, total = _powers(h)
+        return self._value(shifted, total, y)
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """Probabilities minus target."""
+        return self.link(h) - y
+
+    def hessian(self, h: Floats, y: Floats) -> Floats:
+        """``K / (K - 1) p (1 - p)``."""
+        return self._hessian(self.link(h))
+
+    def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Value, gradient and hessian, for one set of exponentials."""
+        shifted, powers, total = _powers(h)
+        p = (powers / total).T
+        return self._value(shifted, total, y), p - y, self._hessian(p)
+
+    def link(self, h: Floats) -> Floats:
+        """Probabilities of the classes."""
+        _, powers, total = _powers(h)
+        return (powers / total).T
+
+    @staticmethod
+    def _value(shifted: Floats, total: Floats, y: Floats) -> Floats:
+        losses: Floats = (y.T * (np.log(total) - shifted)).sum(axis=0)
+        return losses
+
+    @staticmethod
+    def _hessian(p: Floats) -> Floats:
+        n_classes = p.shape[1]
+        return np.maximum(n_classes / (n_classes - 1) * p * (1.0 - p), LEAST_HESSIAN)
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Log of the weighted class shares; ``log(1e-6)`` for a class that is absent."""
+        return location.log_mean(y, weight)
+
+    def check(self, y: Floats) -> None:
+        """Refuse rows that are not one-hot."""
+        if y.shape[1] < 2:
+            raise ValueError("y has 1 column: the softmax loss takes one for each class. Use loss='logistic'.")
+        refuse(y, (y != 0) & (y != 1), "the softmax loss takes one-hot rows. Encode the classes as columns of 0 and 1.")
+        total = y.sum(axis=1)
+        wrong = total != 1
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(f"y has {total[row]:g} classes in row {row}: the softmax loss takes one 1 in each row.")

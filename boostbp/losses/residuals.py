@@ -1,0 +1,154 @@
+"""Losses of a residual ``h - y``: squared, absolute, Huber, quantile. Conventions: `losses`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.losses import location
+from boostbp.losses.base import LinkName, Task, refuse
+
+__all__ = ["AbsoluteError", "Huber", "Quantile", "SquaredError"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Regression:
+    """What the losses of a residual ``h - y`` share."""
+
+    task: ClassVar[Task] = "regression"
+    link_name: ClassVar[LinkName] = "identity"
+    scale_free: ClassVar[bool] = True
+    separable: ClassVar[bool] = True
+
+    def hessian(self, h: Floats, y: Floats) -> Floats:
+        """One."""
+        return np.ones_like(h)
+
+    def link(self, h: Floats) -> Floats:
+        """Identity."""
+        return h
+
+    def check(self, y: Floats) -> None:
+        """Refuse NaN and infinity."""
+        refuse(y, ~np.isfinite(y), "targets must be finite. Drop these rows.")
+
+
+@dataclass(frozen=True, slots=True)
+class SquaredError(_Regression):
+    """``(h - y)^2 / 2``; baseline: weighted mean."""
+
+    name: ClassVar[str] = "squared_error"
+    aliases: ClassVar[tuple[str, ...]] = ("l2", "mse", "mean_squared_error", "regression", "reg:squarederror")
+    default_metric: ClassVar[str] = "rmse"
+    least_squares: ClassVar[bool] = True
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Half the squared residual."""
+        return 0.5 * np.square(h - y).sum(axis=1)
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """Residual."""
+        return h - y
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Weighted mean."""
+        return location.mean(y, weight)
+
+
+@dataclass(frozen=True, slots=True)
+class AbsoluteError(_Regression):
+    """``|h - y|``, gradient 0 where they are equal; baseline: weighted median."""
+
+    name: ClassVar[str] = "absolute_error"
+    aliases: ClassVar[tuple[str, ...]] = ("l1", "mae", "mean_absolute_error", "regression_l1", "reg:absoluteerror")
+    default_metric: ClassVar[str] = "mae"
+    robust: ClassVar[bool] = True
+    homogeneous: ClassVar[bool] = True
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Size of the residual."""
+        return np.abs(h - y).sum(axis=1)
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """Sign of the residual."""
+        return np.sign(h - y)
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Weighted median."""
+        return location.quantile(y, weight, 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Huber(_Regression):
+    """``r^2 / 2`` for a residual ``|r| <= delta``, ``delta (|r| - delta / 2)`` beyond.
+
+    Attributes
+    ----------
+    delta : float
+        Where the loss turns from square to linear, **in units of the target that the loss sees**.
+        Training divides `y` by its standard deviation, as quartiles tell it: that of a Gaussian with the same
+        ones. So 1 is one standard deviation of the target. `baseline` must see the target so divided.
+    """
+
+    delta: float = 1.0
+    name: ClassVar[str] = "huber"
+    robust: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse a delta that is not positive."""
+        if not 0 < self.delta < np.inf:
+            raise ValueError(f"delta={self.delta!r} is not a positive number: use e.g. Huber(delta=1.0).")
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Square near, linear far."""
+        size = np.abs(h - y)
+        near = np.minimum(size, self.delta)
+        return (near * (size - 0.5 * near)).sum(axis=1)
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """Residual, held within `delta`."""
+        return np.clip(h - y, -self.delta, self.delta)
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Weighted Huber location."""
+        return location.huber_centre(y, weight, self.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile(_Regression):
+    """``alpha (y - h)`` below the target, ``(1 - alpha) (h - y)`` above; baseline: weighted quantile.
+
+    Attributes
+    ----------
+    alpha : float
+        Level between 0 and 1; 0.5 is half the absolute error.
+    """
+
+    alpha: float = 0.5
+    name: ClassVar[str] = "quantile"
+    aliases: ClassVar[tuple[str, ...]] = ("reg:quantileerror",)
+    robust: ClassVar[bool] = True
+    homogeneous: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse a level outside (0, 1)."""
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha={self.alpha!r} is not between 0 and 1: use e.g. Quantile(alpha=0.9).")
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Pinball loss."""
+        short = y - h
+        return np.maximum(self.alpha * short, (self.alpha - 1) * short).sum(axis=1)
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """``-alpha`` below the target, ``1 - alpha`` above, 0 on it."""
+        return np.select([h < y, h > y], [-self.alpha, 1 - self.alpha], 0.0)
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Weighted quantile."""
+        return location.quantile(y, weight, self.alpha)

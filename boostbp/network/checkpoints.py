@@ -1,0 +1,173 @@
+"""Checkpoints: the state of a training in a file, without pickle.
+
+The file is an `boostbp.archive`, kind "checkpoint", version 1. Its arrays are ``h{i}``, ``g{i}`` and ``m{i}``
+for i = 1 .. L, and those of the network as it stands, ``now.NAME``, of the best epoch,
+``best.NAME``, and of that with the least training loss, ``lowest_loss.NAME``, each if it is another one than those
+before (see `boostbp.network.stored`).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from boostbp import archive, plain
+from boostbp.archive import Arrays, take
+from boostbp.atomic_write import remove_partial
+from boostbp.network.history import History
+from boostbp.network.network import Network
+from boostbp.network.state import State
+from boostbp.network.stored import history_from, history_of, network_from, network_of
+from boostbp.trees import interrupts
+
+__all__ = ["find", "read", "write"]
+
+KIND, VERSION = "checkpoint", 1
+
+
+def write(path: str | os.PathLike[str], state: State) -> None:
+    """Write a state atomically.
+
+    Raises
+    ------
+    ValueError
+        If the basis has functions of the user's own.
+    OSError
+        If the file cannot be written.
+    """
+    arrays: Arrays = {}
+    for i, (h, g, m) in enumerate(zip(state.h, state.g, state.m, strict=True), start=1):
+        arrays |= {f"h{i}": h, f"g{i}": g, f"m{i}": m}
+    networks: dict[str, Any] = {}
+    loss, lowest_loss, quiet_epoch = state.lowest_loss
+    written: dict[str, Network] = {}
+    for role, network in {"now": state.network, "best": state.best, "lowest_loss": lowest_loss}.items():
+        same = None if network is None else next((name for name, one in written.items() if _same(one, network)), None)
+        networks[role] = same
+        if network is not None and same is None:
+            networks[role], parts = network_of(network)
+            arrays |= {f"{role}.{name}": part for name, part in parts.items()}
+            written[role] = network
+    numbers = [state.drift, state.r2, state.best_score, state.elapsed, state.since, loss, quiet_epoch]
+    content = {
+        "epoch": state.epoch,
+        **networks,
+        "numbers": plain.encode(numbers),
+        "random": plain.encode(state.random),
+        "history": history_of(state.history),
+        "fingerprint": dict(state.fingerprint),
+    }
+    archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays)
+
+
+@interrupts.deferred()  # what a handler raises is no fault of the file
+def read(path: str | os.PathLike[str]) -> State:
+    """Read a state that `write` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the file is foreign, truncated, corrupted, inconsistent, or of a later version.
+    OSError
+        If it cannot be read.
+    """
+    state = archive.load(path, _state, kind=KIND, version=VERSION)
+    return replace(state, origin=f"checkpoint={str(path)!r}")
+
+
+def find(path: Path | None) -> State | None:
+    """The state in a file, if there is one; what a killed process left beside it goes."""
+    if path is None:
+        return None
+    remove_partial(path)
+    return read(path) if path.exists() else None
+
+
+def _state(content: Any, arrays: Arrays) -> State:
+    keys = {"epoch", "now", "best", "lowest_loss", "numbers", "random", "history", "fingerprint"}
+    if not isinstance(content, dict) or set(content) != keys:
+        raise ValueError(f"its content is {content!r:.999}")
+    networks = _networks(content, arrays)
+    sizes = _sizes(networks["now"])
+    hidden = len(sizes) - 1
+    history = history_from(content["history"], hidden=hidden)
+    if content["epoch"] != len(history) - 1 or history.choice is not None:
+        raise ValueError(f"epoch {content['epoch']!r:.99} and a history of {len(history)} epochs")
+    rows = len(arrays["h1"]) if "h1" in arrays else 0
+    h, g, m = ([_finite(arrays, f"{name}{i}", rows, size) for i, size in enumerate(sizes, start=1)] for name in "hgm")
+    random = plain.decode(content["random"])
+    np.random.default_rng().bit_generator.state = random
+    fingerprint = content["fingerprint"]
+    if not isinstance(fingerprint, dict) or not all(isinstance(value, str) for value in fingerprint.values()):
+        raise ValueError(f"its fingerprint is {fingerprint!r:.999}")
+    drift, r2, best_score, elapsed, since, loss, quiet_epoch = _numbers(plain.decode(content["numbers"]), history)
+    return State(
+        content["epoch"],
+        tuple(h),
+        tuple(g),
+        tuple(m),
+        drift,
+        r2,
+        random,
+        networks["now"],
+        networks["best"],
+        best_score,
+        (loss, networks.get("lowest_loss"), quiet_epoch),
+        history,
+        elapsed,
+        dict(fingerprint),
+        since,
+    )
+
+
+def _networks(content: Mapping[str, Any], arrays: Arrays) -> dict[str, Network]:
+    """The networks by their roles, of one shape: the present one, the best, and perhaps that of the least loss."""
+    networks: dict[str, Network] = {}
+    for role in ("now", "best", "lowest_loss"):
+        fact = content[role]
+        if fact is None and role == "lowest_loss":
+            continue
+        networks[role] = networks[fact] if isinstance(fact, str) else network_from(fact, arrays, f"{role}.")
+    now = networks["now"]
+    for network in networks.values():
+        alike = network.skip == now.skip and _sizes(network) == _sizes(now)
+        if not alike or network.layers[0].forest.n_features != now.layers[0].forest.n_features:
+            raise ValueError("its networks are of different shapes")
+    return networks
+
+
+def _sizes(network: Network) -> list[int]:
+    return [layer.forest.n_outputs for layer in network.layers]
+
+
+def _finite(arrays: Arrays, name: str, rows: int, size: int) -> Any:
+    array = take(arrays, name, float, (rows, size))
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} is not finite")
+    return array
+
+
+def _numbers(numbers: Any, history: History) -> tuple[Any, ...]:
+    """What stands beside the networks, as `write` orders it: movements, refits, scores, seconds and epochs."""
+    if not isinstance(numbers, list) or len(numbers) != 7:
+        raise ValueError(f"its numbers are {numbers!r:.999}")
+    drift, r2, best_score, elapsed, since, loss, quiet_epoch = numbers
+    last, epochs = history[-1], range(-1, len(history))
+    good = (drift, r2) == (last.drift, last.r2) or repr((drift, r2)) == repr((last.drift, last.r2))  # NaN is not NaN
+    good &= all(type(number) is float for number in (best_score, elapsed, loss)) and math.isfinite(elapsed)
+    good &= type(since) is int and type(quiet_epoch) is int and since in epochs and quiet_epoch in epochs
+    if not good:
+        raise ValueError(f"its numbers are {numbers!r:.999}")
+    return tuple(numbers)
+
+
+def _same(one: Network, other: Network) -> bool:
+    """Whether two networks are made of the same objects."""
+    return len(one.layers) == len(other.layers) and all(map(operator.is_, one.layers, other.layers))

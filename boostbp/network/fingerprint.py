@@ -1,0 +1,117 @@
+"""Fingerprint: what a training learns from and how, in a few words that tell it from any other."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Table
+from boostbp.metrics import Metric
+from boostbp.network.monitor import EvalSet
+from boostbp.network.settings import Settings
+from boostbp.trees.sparse import Sparse
+
+__all__ = ["fingerprint"]
+
+# They say when training ends, how fast it is or what is refused, not where it goes.
+_FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "alone"))
+_SEEDS = frozenset(("seed", "random_state"))
+_KNOWN = frozenset(("boostbp", "numpy", "scipy", "sklearn"))  # whose functions their names say enough of
+DEEPEST = 4  # objects inside objects that are looked into
+
+
+def fingerprint(
+    table: Table,
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    eval_sets: Sequence[EvalSet],
+    *,
+    settings: Settings,
+    backend: Any,
+    loss: Any,
+    metric: Metric | None,
+) -> Mapping[str, str]:
+    """Name -> the value in words, or ``sha256:`` and a digest of the bytes.
+
+    The same in every process; the parameters that only say when training ends are left out.
+    """
+    watched = [part for one in eval_sets for part in (one.name, one.X, one.y, one.weight)]
+    found = {
+        "X": _digest(table.X, repr(table.categorical)),
+        "y": _digest(y),
+        "sample_weight": _digest(weight),
+        "eval_set": _digest(*watched),
+        "backend": _named(backend),
+        "random_state": _digest(settings.seed),
+        "loss": _named(loss),
+        "eval_metric": "None" if metric is None else f"{metric.name} {_named(metric.function)}",
+    }
+    for field in fields(settings):
+        if field.name not in {"layers", *_SEEDS, *_FREE}:
+            found[field.name] = _named(getattr(settings, field.name))
+    for field in fields(settings.layers[0]):
+        values = [getattr(layer, field.name) for layer in settings.layers]
+        if field.name != "growth":
+            found[field.name] = f"[{', '.join(map(_named, values))}]"
+            continue
+        for part in fields(values[0]):
+            if part.name not in _FREE | _SEEDS:
+                found[part.name] = f"[{', '.join(_named(getattr(growth, part.name)) for growth in values)}]"
+    return found
+
+
+def _digest(*parts: Any) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, Sparse):
+            digest.update(_digest("sparse", part.shape, *part.arrays).encode())
+        elif isinstance(part, np.ndarray):
+            digest.update(repr((part.shape, part.dtype.str)).encode())
+            digest.update(np.ascontiguousarray(part).data)
+        else:
+            digest.update(repr(part).encode())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _named(value: Any, depth: int = 0) -> str:
+    """Words for a value, the same in every process: an object by its class and attributes, a function by its code."""
+    if isinstance(value, np.ndarray | Sparse):
+        return _digest(value)
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!r}: {_named(one, depth)}' for key, one in value.items())}}}"
+    if isinstance(value, list | tuple):
+        opened, closed = "[]" if isinstance(value, list) else "()"
+        return f"{opened}{', '.join(_named(one, depth) for one in value)}{closed}"
+    if isinstance(value, partial):
+        return _named((value.func, value.args, value.keywords), depth)
+    if isinstance(value, type) or (type(value).__module__ == "builtins" and not callable(value)):
+        return value.__qualname__ if isinstance(value, type) else repr(value)
+    if callable(value) and hasattr(value, "__name__"):
+        return value.__name__ + _code_of(value, depth)
+    known = fields(value) if is_dataclass(value) else ()
+    inside = {field.name: getattr(value, field.name) for field in known} or _attributes(value)
+    if depth >= DEEPEST:
+        return type(value).__name__
+    return f"{type(value).__name__}({', '.join(f'{name}={_named(one, depth + 1)}' for name, one in inside.items())})"
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    held = {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
+    return dict(sorted(held.items()))
+
+
+def _code_of(function: Any, depth: int) -> str:
+    """Digest of a function of the user's: its code, and what it closes over."""
+    code = getattr(function, "__code__", None)
+    if code is None or str(function.__module__).split(".")[0] in _KNOWN or depth >= DEEPEST:
+        return ""
+    plain = [one for one in code.co_consts if isinstance(one, int | float | str | bytes | tuple | None)]
+    closed = [_named(cell.cell_contents, depth + 1) for cell in function.__closure__ or ()]
+    return f" {_digest(code.co_code, code.co_names, plain, closed)}"

@@ -1,0 +1,239 @@
+"""History: what each epoch of back-propagation looked like, and why it stopped."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+
+__all__ = ["NETWORK", "REFITTED", "Candidate", "Choice", "Epoch", "History", "Stop", "weight_in_words"]
+
+NETWORK = "network"  # name of the candidate that was asked for
+REFITTED = "Its output layers were then grown again on all rows."  # what `History.refitted` means
+
+
+class Stop(Enum):
+    """Why training stopped, as a sentence with the cure."""
+
+    EPOCHS = "All epochs were run."
+    PATIENCE = "The evaluation metric did not improve for n_iter_no_change epochs; the best epoch was restored."
+    NOT_FINITE = (
+        "A hidden variable or the training loss left every bound; the best epoch before it was restored. "
+        "Try a smaller step_size, a larger reg_lambda, clip=True or refit_order='upward'."
+    )
+    TIME = "max_time, or the share of it that networks get, was used up; the best epoch was restored."
+    CALLBACK = "A callback asked to stop; the best epoch was restored."
+    INTERRUPTED = "Interrupted from the keyboard; the best epoch was restored."
+
+    @classmethod
+    def _missing_(cls, value: object) -> Stop | None:
+        return cls.__members__.get(str(value))
+
+    # By its name, since the sentences change from version to version. pickle asks for the one, skops for the other.
+    def __reduce_ex__(self, protocol: object) -> tuple[type[Stop], tuple[str]]:
+        return type(self), (self.name,)
+
+    def __reduce__(self) -> tuple[type[Stop], tuple[str]]:
+        return type(self), (self.name,)
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One epoch.
+
+    Attributes
+    ----------
+    epoch : int
+        0 is the stack before any back-propagation.
+    loss : float
+        Weighted mean training loss.
+    metrics : dict of str to float
+        The metric of each evaluation set, by name.
+    seconds : float
+        Wall time of the epoch, evaluation included.
+    gradient_norms : tuple of float
+        Root mean square of dL/dh of each hidden layer.
+    dead : tuple of float
+        Share of rows whose gradient is exactly zero, for each hidden layer, among those with a loss gradient.
+    drift : tuple of float
+        How far each hidden layer moved in this epoch, as root mean square over its standard deviation.
+    stds : tuple of float
+        Mean standard deviation of the units of each hidden layer.
+    r2 : tuple of float
+        R^2 of the refit of each layer to its target; the output layer's is NaN where it is boosted.
+    explained, explained_held : tuple of float
+        Share of the target that a linear regression on each hidden layer explains, on training rows and on the
+        first evaluation set, or some of each; NaN without one. See `boostbp.network.linear_probe`.
+    """
+
+    epoch: int
+    loss: float
+    metrics: dict[str, float]
+    seconds: float
+    gradient_norms: tuple[float, ...]
+    dead: tuple[float, ...]
+    drift: tuple[float, ...]
+    stds: tuple[float, ...]
+    r2: tuple[float, ...]
+    explained: tuple[float, ...] = ()
+    explained_held: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A model that the deep one was weighed against, or a part of it.
+
+    Attributes
+    ----------
+    name : str
+        "constant" for what numbers that hardly follow the model leave of it.
+    loss : float
+        Weighted mean loss on the held-out rows, of classes with labels smoothed as if a quarter of a row more had
+        another class.
+    weight : float
+        Its share in the model; 0: left out.
+    stack : str or None
+        Name of the network whose hidden layers it has, "network" for the one that was asked for; None: it has none.
+    """
+
+    name: str
+    loss: float
+    weight: float
+    stack: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What depth added on held-out rows, and what the model is made of.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+    gain : float
+        Held-out loss of the best sum of single layers, minus that of the best sum with deep networks in it.
+    error : float
+        Standard error of the gain, from its standard deviation over rows.
+    hurried : bool
+        Whether `max_time` cut candidates short, or left them out.
+    metrics : dict
+        Metric of the model on each evaluation set, by name, before output layers were grown again on all rows. The
+        first set chose the model, too: on other rows it may do worse.
+    """
+
+    candidates: tuple[Candidate, ...]
+    gain: float
+    error: float
+    hurried: bool = False
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Sentences: what each candidate lost, what depth added, what the model is made of."""
+        made_of = " + ".join(f"{one.weight:.2f} {one.name}" for one in self.candidates if one.weight)
+        deep = any(one.weight and one.stack for one in self.candidates)
+        verdict = "networks are part of the model" if deep else "no network is part of it"
+        hurried = ["max_time cut candidates short, or left them out: more of it may give a better model."]
+        return "\n".join(
+            [
+                "Loss on held-out rows:",
+                *(f"  {one.loss:.6g}  {one.name}" for one in self.candidates),
+                f"Depth lowered it by {self.gain:.3g}, standard error {self.error:.3g}: {verdict}. "
+                "These rows chose the model, too: on others it may gain less.",
+                f"The model is {made_of}.",
+                *(hurried if self.hurried else []),
+            ]
+        )
+
+
+def weight_in_words(weight: float) -> str:
+    """The weight of a network in the model, after "with"; empty for all of it, which goes without saying."""
+    if weight >= 1.0 - 1e-9:
+        return ""
+    if weight == 0.0:
+        return "no weight in the model"
+    return f"{f'{weight:.0%}' if weight >= 0.005 else 'less than 1%'} of the weight in the model"
+
+
+@dataclass
+class History:
+    """All epochs, the best one, and why training stopped.
+
+    Attributes
+    ----------
+    epochs : list of Epoch
+    best_epoch : int
+        Number of the epoch that the model was taken from.
+    stop : Stop
+    metric : str
+        Name of the metric that chose the best epoch; "" if none did.
+    choice : Choice or None
+        How the network was weighed against single layers; None if it was not.
+    refitted : bool
+        Whether output layers were grown again on all rows at the end, the held-out ones included.
+    interrupt : KeyboardInterrupt or None
+        What interrupted a training that is not over yet: the estimator raises it when all that is kept is in its place.
+    """
+
+    epochs: list[Epoch] = field(default_factory=list)
+    best_epoch: int = 0
+    stop: Stop = Stop.EPOCHS
+    metric: str = ""
+    choice: Choice | None = None
+    refitted: bool = False
+    interrupt: KeyboardInterrupt | None = field(default=None, compare=False, repr=False)
+
+    def interrupted(self, interrupt: KeyboardInterrupt) -> None:
+        """Note that training ended before its time."""
+        self.stop, self.interrupt = Stop.INTERRUPTED, interrupt
+
+    def __len__(self) -> int:
+        return len(self.epochs)
+
+    def __getitem__(self, number: int) -> Epoch:
+        return self.epochs[number]
+
+    @property
+    def loss(self) -> list[float]:
+        """Training loss of each epoch."""
+        return [epoch.loss for epoch in self.epochs]
+
+    def metrics(self, name: str) -> list[float]:
+        """Metric of one evaluation set, by epoch."""
+        return [epoch.metrics[name] for epoch in self.epochs]
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Metric of the model on each evaluation set: of the best epoch, or of the average (`Choice.metrics`)."""
+        return self.epochs[self.best_epoch].metrics if self.choice is None else self.choice.metrics
+
+    def weight(self, network: str | None = None) -> float:
+        """Weight in the model of what stands on hidden layers: on those of one network, or of all.
+
+        It is 1 where networks were not weighed against single layers, and the model is the network.
+        """
+        if self.choice is None:
+            return 1.0
+        counted = (one for one in self.choice.candidates if one.stack is not None and network in (None, one.stack))
+        return math.fsum(one.weight for one in counted)
+
+    def summary(self) -> str:
+        """What training did, in a few sentences; what depth added, if that was weighed, and how the model scores."""
+        best = self.epochs[self.best_epoch]
+        scores = self.format_metrics(best.metrics)
+        words = weight_in_words(self.weight(NETWORK))
+        of = f" of the network, which has {words}" if words else ""
+        lines = [
+            f"{len(self.epochs) - 1} epochs in {sum(epoch.seconds for epoch in self.epochs):.1f} s. {self.stop.value}",
+            f"Best epoch {self.best_epoch}{of}: training loss {best.loss:.6g}{', ' if scores else ''}{scores}; "
+            f"training loss of epoch 0, before any back-propagation: {self.epochs[0].loss:.6g}.",
+        ]
+        if self.choice is not None:
+            lines.append(str(self.choice))
+            if self.scores:
+                lines.append(f"It has {self.format_metrics(self.scores)}.")
+        if self.refitted:
+            lines.append(REFITTED)
+        return "\n".join(lines)
+
+    def format_metrics(self, metrics: dict[str, float]) -> str:
+        """Metrics of an epoch, or the scores, in words."""
+        return ", ".join(f"{self.metric} {value:.6g} on {name}" for name, value in metrics.items())

@@ -1,0 +1,164 @@
+"""Monitor: what is recorded after each epoch, which one is kept, and when training stops."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.layers import Layer, rounds
+from boostbp.metrics import Metric
+from boostbp.network.history import Epoch, History, Stop
+from boostbp.network.linear_probe import evenly
+from boostbp.network.network import Network
+from boostbp.network.settings import Settings
+from boostbp.network.state import LowestLoss, State
+
+__all__ = ["Callback", "EvalSet", "Monitor", "Progress"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class EvalSet:
+    """Rows that are watched but not learned from: `y` as `Metric` wants it, (rows, outputs).
+
+    `from_training` says that they are training rows held out by us, which the model may learn from once it is chosen.
+    """
+
+    name: str
+    X: Floats
+    y: Floats
+    weight: Floats
+    from_training: bool = False
+
+    def some(self, most: int) -> EvalSet:
+        """At most so many of the rows, evenly spaced."""
+        rows = evenly(len(self.X), most)
+        return replace(self, X=self.X[rows], y=self.y[rows], weight=self.weight[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a callback sees after each epoch.
+
+    Attributes
+    ----------
+    epoch : Epoch
+    epochs : int
+        Number of the last one, if nothing stops training before.
+    history : History
+    network : Network
+    greater_is_better : bool
+        Whether larger metrics are better.
+    state : callable
+        ``state() -> State``: all that training needs to go on from here.
+    """
+
+    epoch: Epoch
+    epochs: int
+    history: History
+    network: Network
+    greater_is_better: bool
+    state: Callable[[], State]
+
+
+Callback = Callable[[Progress], object]
+"""Called after each epoch; returning True stops the training."""
+
+
+class Monitor:
+    """Records epochs, keeps the best network and says when to stop."""
+
+    def __init__(
+        self,
+        history: History,
+        eval_sets: Sequence[EvalSet],
+        metric: Metric | None,
+        outcome: Callable[[Floats], Floats],
+        callbacks: Sequence[Callback],
+        settings: Settings,
+    ) -> None:
+        self.history, self.eval_sets, self.metric, self.outcome = history, eval_sets, metric, outcome
+        self.callbacks, self.settings = callbacks, settings
+        self.begun = time.perf_counter()
+        self.best: Network | None = None
+        self.best_score = -np.inf
+        self.lowest_loss: LowestLoss = (np.inf, None, 0)
+        self.since = -1  # patience counts from here, or from the best epoch after it
+        self.state: Callable[[], State]
+
+    def see(self, network: Network, record: Epoch, begun: float) -> Stop | None:
+        """Look at the network after an epoch that began at `begun`; a reason if training is to stop."""
+        network = self._used(network)
+        metrics = {part.name: self._score(network, part) for part in self.eval_sets if self.metric is not None}
+        epoch = replace(record, metrics=metrics, seconds=time.perf_counter() - begun)
+        self.history.epochs.append(epoch)
+        self._keep(network, epoch)
+        return self._verdict(network)
+
+    def again(self, network: Network) -> Stop | None:
+        """Look once more at the last epoch, of a training that goes on from there."""
+        return self._verdict(self._used(network))
+
+    def _used(self, network: Network) -> Network:
+        """The network as it would be kept."""
+        if self.metric is not None and self.eval_sets and self.settings.best_rounds and self.settings.output == "boost":
+            return self._cut(network)
+        return network
+
+    def _cut(self, network: Network) -> Network:
+        """The network with as many rounds of its output layer as the first evaluation set likes best."""
+        assert self.metric is not None
+        part, n_threads = self.eval_sets[0], self.settings.n_threads
+        layer = self.settings.layers[-1]
+        forest = network.layers[-1].forest
+        h = network.output_input(part.X, n_jobs=n_threads)
+        numbers = rounds.stages(layer.n_estimators)
+        sign = 1.0 if self.metric.greater_is_better else -1.0
+        scores = {
+            number: sign * self.metric(self.outcome(raw + network.baseline), part.y, part.weight)
+            for number, raw in rounds.staged(forest, h, numbers, n_threads=n_threads)
+        }
+        best = max(numbers, key=lambda number: scores[number])
+        if best == numbers[-1]:
+            return network
+        return replace(network, layers=(*network.layers[:-1], Layer(rounds.first_rounds(forest, best))))
+
+    def _score(self, network: Network, part: EvalSet) -> float:
+        assert self.metric is not None
+        raw = network.predict(part.X, n_jobs=self.settings.n_threads)
+        return self.metric(self.outcome(raw), part.y, part.weight)
+
+    def _keep(self, network: Network, epoch: Epoch) -> None:
+        if self.metric is None or not epoch.metrics:
+            self.best, self.history.best_epoch = network, epoch.epoch
+            if epoch.loss < self.lowest_loss[0]:
+                self.lowest_loss = (epoch.loss, network, epoch.epoch)
+            return
+        value = epoch.metrics[self.eval_sets[0].name]
+        score = value if self.metric.greater_is_better else -value
+        if self.best is None or score > self.best_score + self.settings.tol:
+            self.best, self.best_score, self.history.best_epoch = network, score, epoch.epoch
+
+    def restore_lowest_loss(self) -> None:
+        """After the numbers diverged, if no metric chose the best epoch: back to that of the least training loss."""
+        if np.isfinite(self.lowest_loss[0]):
+            _, self.best, self.history.best_epoch = self.lowest_loss
+
+    def _verdict(self, network: Network) -> Stop | None:
+        settings, history = self.settings, self.history
+        greater_is_better = self.metric is not None and self.metric.greater_is_better
+        progress = Progress(history[-1], settings.epochs, history, network, greater_is_better, self.state)
+        asked = [callback(progress) for callback in self.callbacks]
+        if any(isinstance(answer, (bool, np.bool_)) and answer for answer in asked):
+            return Stop.CALLBACK
+        waited = progress.epoch.epoch - max(history.best_epoch, self.since)
+        if settings.n_iter_no_change is not None and history.metric and waited >= settings.n_iter_no_change:
+            return Stop.PATIENCE
+        if settings.max_time is not None and time.perf_counter() - self.begun >= settings.max_time:
+            return Stop.TIME
+        return None

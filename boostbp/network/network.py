@@ -1,0 +1,112 @@
+"""Network: a tuple of fitted layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Table
+from boostbp.floats import usual_in_methods
+from boostbp.layers import Layer, Trace
+from boostbp.trees.sparse import beside
+
+__all__ = ["Network"]
+
+Floats = NDArray[np.float64]
+
+
+@usual_in_methods
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Layers T_0 .. T_{L-1} and the constant that their output starts from.
+
+    Attributes
+    ----------
+    layers : tuple of Layer
+    baseline : (outputs,) float64
+        Added to the output of the last layer.
+    skip : bool
+        Whether the layers above the first see h_0 beside the layer below them.
+    """
+
+    layers: tuple[Layer, ...]
+    baseline: Floats
+    skip: bool = False
+
+    def forward(self, X: Floats, *, n_jobs: int = 1) -> tuple[list[Floats], list[Trace]]:
+        """All hidden variables ``[h_0, .. h_L]``, each (rows, units), and a trace for each layer."""
+        h, traces = [X], []
+        for layer in self.layers:
+            out, trace = layer.forward(seen(h, skip=self.skip), n_jobs=n_jobs)
+            h.append(out)
+            traces.append(trace)
+        h[-1] = h[-1] + self.baseline
+        return h, traces
+
+    def predict(self, X: Floats, *, n_jobs: int = 1) -> Floats:
+        """Raw output h_L, (rows, outputs), without traces."""
+        if self.skip and len(self.layers) > 1 and not self._hidden_used():
+            unseen = np.zeros((len(X), self.layers[-2].forest.n_outputs))
+            return self.layers[-1].predict(beside(unseen, X), n_jobs=n_jobs) + self.baseline
+        return self.representation(X, -1, n_jobs=n_jobs)
+
+    def _hidden_used(self) -> bool:
+        """Whether the output layer reads a hidden unit at all."""
+        forest, units = self.layers[-1].forest, self.layers[-2].forest.n_outputs
+        columns = units * forest.basis.columns_per_feature
+        return bool((forest.nodes.feature < units).any() or (forest.leaves.column < columns).any())
+
+    def representation(self, X: Floats, layer: int, *, n_jobs: int = 1) -> Floats:
+        """Hidden variable h_layer, (rows, units); negative numbers count from the output."""
+        depth = len(self.layers)
+        if not -depth - 1 <= layer <= depth:
+            raise ValueError(f"layer={layer} does not exist: a network of {depth} layers has h_0 to h_{depth}.")
+        layer %= depth + 1
+        h = [X]
+        for fitted in self.layers[:layer]:
+            h.append(fitted.predict(seen(h, skip=self.skip), n_jobs=n_jobs))
+        return h[-1] + self.baseline if layer == depth else h[-1]
+
+    def hidden(self, X: Floats, *, n_jobs: int = 1) -> list[Floats]:
+        """Hidden variables h_1 .. h_{L-1}, each (rows, units), without traces."""
+        h = [X]
+        for fitted in self.layers[:-1]:
+            h.append(fitted.predict(seen(h, skip=self.skip), n_jobs=n_jobs))
+        return h[1:]
+
+    def output_input(self, X: Floats, *, n_jobs: int = 1) -> Floats:
+        """What the output layer sees, (rows, its features)."""
+        below = [X] if len(self.layers) == 1 else [X, self.representation(X, -2, n_jobs=n_jobs)]
+        return seen(below, skip=self.skip)
+
+    def jacobian(self, X: Floats, *, n_jobs: int = 1) -> Floats:
+        """Jacobian of the raw output in the input, (rows, outputs, features), by the chain rule."""
+        _, traces = self.forward(X, n_jobs=n_jobs)
+        return chain(traces, skip=self.skip)
+
+
+def output_table(network: Network, table: Table, *, n_jobs: int = 1) -> Table:
+    """What the output layer sees of a table; the categories of features that it sees stand behind the hidden units."""
+    X = network.output_input(table.X, n_jobs=n_jobs)
+    units, sees_features = X.shape[1] - table.X.shape[1], network.skip or len(network.layers) == 1
+    return Table(X, tuple(units + j for j in table.categorical) if sees_features else ())
+
+
+def seen(h: Sequence[Floats], *, skip: bool) -> Floats:
+    """What the next layer sees of the hidden variables so far: the last one, beside it h_0 if `skip`."""
+    return beside(h[-1], h[0]) if skip and len(h) > 1 else h[-1]
+
+
+def chain(traces: Sequence[Trace], *, skip: bool = False) -> Floats:
+    """Product of the Jacobians of successive layers, (rows, outputs, features)."""
+    total = traces[-1].jacobian()
+    direct = np.zeros(())
+    for trace in reversed(traces[:-1]):
+        if skip:
+            units = trace.forest.n_outputs
+            total, direct = total[..., :units], direct + total[..., units:]
+        total = np.stack([trace.vjp(total[:, k]) for k in range(total.shape[1])], axis=1)
+    return total + direct

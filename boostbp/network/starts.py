@@ -1,0 +1,102 @@
+"""Starts: what hidden variables are before the first epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Table
+from boostbp.network.steps import std
+from boostbp.trees.columns import Standardised
+from boostbp.trees.sparse import Matrix, Sparse
+
+__all__ = ["STARTS", "Start", "identity", "noise", "principal", "projection", "start_of"]
+
+Floats = NDArray[np.float64]
+OVERSAMPLED = 8  # directions beyond the components asked for
+POWERS = 4  # power iterations
+Start = Callable[[Matrix, Floats, int, np.random.Generator], Floats]
+
+
+def start_of(how: Start, table: Table, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
+    """Hidden variable before the first epoch, (rows, units): made of the numeric columns.
+
+    Where these leave all units constant, which no step would ever move, indicators of the categories take their place.
+    """
+    h = how(table.numeric, weight, units, rng)
+    if table.categorical and not std(h, weight).any():
+        h = how(_indicators(table), weight, units, rng)
+    return h
+
+
+def _indicators(table: Table) -> Sparse:
+    """A column for each category of each categorical column."""
+    X, columns = table.X, np.array(table.categorical, np.int32)
+    parts = []
+    for column in (X.dense(columns, slice(0, len(X))) if isinstance(X, Sparse) else X[:, columns]).T:
+        known = np.flatnonzero(~np.isnan(column))
+        codes, found = np.unique(column[known], return_inverse=True)
+        parts.append(sp.csc_matrix((np.ones(len(known)), (known, found)), shape=(len(column), len(codes))))
+    return Sparse.of(sp.hstack(parts))
+
+
+def noise(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
+    """Gaussian noise, (rows, units): the paper's start."""
+    return rng.standard_normal((len(h), units))
+
+
+def projection(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
+    """Random projections of the standardised layer below, each unit with standard deviation 1, (rows, units)."""
+    directions = rng.standard_normal((h.shape[1], units))
+    return standardised(Standardised.of(h, weight).project(directions), weight)
+
+
+def identity(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
+    """The first columns of the standardised layer below, and random projections for units beyond, (rows, units)."""
+    below = Standardised.of(h, weight)
+    directions = rng.standard_normal((h.shape[1], units))
+    copied = min(directions.shape)
+    directions[:, :copied] = np.eye(h.shape[1], copied)
+    return standardised(below.project(directions), weight)
+
+
+def principal(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
+    """Principal components of the standardised layer below, and random projections for units beyond, (rows, units).
+
+    The components are those of a random sketch with a few more directions than units, after some power iterations
+    (Halko, Martinsson and Tropp 2011): no matrix of columns by columns is made.
+    """
+    below = Standardised.of(h, weight)
+    directions = rng.standard_normal((h.shape[1], units))
+    found = min(*h.shape, units)
+    basis = rng.standard_normal((h.shape[1], min(*h.shape, units + OVERSAMPLED)))
+    for _ in range(POWERS):
+        basis, _ = np.linalg.qr(below.pull(weight[:, None] * below.project(basis)))
+    scores = below.project(basis)
+    _, rotation = np.linalg.eigh(scores.T @ (weight[:, None] * scores))
+    directions[:, :found] = basis @ rotation[:, ::-1][:, :found]
+    return standardised(below.project(directions), weight)
+
+
+def standardised(h: Floats, weight: Floats) -> Floats:
+    """Columns with weighted mean 0 and standard deviation 1; missing values count as the mean, constants become 0."""
+    missing = np.isnan(h)
+    present = np.where(missing, 0.0, weight[:, None])
+    size = np.maximum(np.abs(np.where(missing, 0.0, h)).max(axis=0, initial=0.0), np.finfo(float).tiny)
+    h = np.where(missing, 0.0, h) / size
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.nan_to_num((present * h).sum(0) / present.sum(0))
+    centred = np.where(missing, 0.0, h - mean)
+    deviation = std(centred, weight)
+    return centred / np.where(deviation > 1e-14, deviation, np.inf)
+
+
+STARTS: dict[str, Start] = {
+    "identity": identity,
+    "noise": noise,
+    "principal": principal,
+    "projection": projection,
+}

@@ -1,0 +1,203 @@
+"""Steps: how a hidden variable moves along its gradient.
+
+A rule is known by name once it is in `STEPS`, the only list of rules that there is; ``docs/extending.md`` writes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp import checks
+
+__all__ = ["STEPS", "Normalised", "Plain", "Step", "is_constant", "load", "moved", "pace_after", "std"]
+
+Floats = NDArray[np.float64]
+PATIENCE = 16  # epochs without a new lowest training loss; after fewer, steps die on a plateau that they would cross
+
+
+class Step(Protocol):
+    """A rule that moves hidden variables.
+
+    Known by name are classes that are made of two numbers, ``Rule(alpha, mu)``: the parameters `step_size` and
+    `momentum` of an estimator. A rule that is a dataclass can be stored in a file with the model.
+    """
+
+    @property
+    def alpha(self) -> float:
+        """Step size."""
+        ...
+
+    @property
+    def decay(self) -> float:
+        """What later moves are multiplied by when the training loss has stopped falling, or 1; see `pace_after`."""
+        ...
+
+    def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
+        """Move one hidden layer. The arrays cannot be written to: new ones are returned.
+
+        Parameters
+        ----------
+        h : (rows, units) float64
+            The hidden variable.
+        m : (rows, units) float64
+            Momentum; 0 before the first move.
+        g : (rows, units) float64
+            dL/dh of each row's own loss, not divided by rows.
+        weight : (rows,) float64
+            Row weights, for standard deviations over rows.
+
+        Returns
+        -------
+        target : (rows, units) float64
+            Where the layer below is to be fitted to.
+        m : (rows, units) float64
+            Momentum after the move.
+        """
+        ...
+
+
+def std(h: Floats, weight: Floats) -> Floats:
+    """Weighted standard deviation of each unit, (units,)."""
+    total = weight.sum()
+    mean = weight @ h / total
+    deviation: Floats = np.sqrt(weight @ np.square(h - mean) / total)
+    return deviation
+
+
+def is_constant(h: Floats) -> NDArray[np.bool_]:
+    """Which units, (units,), are the same in all rows but for rounding."""
+    constant: NDArray[np.bool_] = np.ptp(h, axis=0) <= 1e-10 * np.abs(h).max(axis=0)
+    return constant
+
+
+def pace_after(losses: Sequence[float], decay: float) -> float:
+    """What moves are multiplied by after epochs with these training losses: `decay` for each `PATIENCE` without a low.
+
+    Layers are fitted again from scratch, so the loss jitters from epoch to epoch even where it falls: a single
+    rise says nothing.
+    """
+    lowest, waited, pace = np.inf, 0, 1.0
+    for loss in losses:
+        waited = 0 if loss < lowest else waited + 1
+        lowest = min(lowest, loss)
+        if waited == PATIENCE:
+            waited, pace = 0, pace * decay
+    return pace
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """The paper's step: ``m <- mu m + (1 - mu) g``, ``h <- h - alpha m`` (equation for momentum)."""
+
+    alpha: float = 0.5
+    mu: float = 0.5
+    decay: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse numbers by which nothing would move, or without end."""
+        _check("alpha", self.alpha, "mu", self.mu)
+        checks.share("decay", self.decay)
+
+    def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
+        """See `Step.move`."""
+        m = self.mu * m + (1 - self.mu) * g
+        return h - self.alpha * m, m
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    """A step in standard deviations: each unit moves by ``alpha * std(h) * m / rms(m)``, for any scale of the loss.
+
+    A unit without gradient stays where it is. Steps of one size do not settle by themselves: `decay` makes them
+    shorter whenever the training loss has stopped falling.
+    """
+
+    alpha: float = 0.4
+    mu: float = 0.8
+    decay: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse numbers by which nothing would move, or without end."""
+        _check("alpha", self.alpha, "mu", self.mu)
+        checks.share("decay", self.decay)
+
+    def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
+        """See `Step.move`."""
+        m = self.mu * m + (1 - self.mu) * g
+        scale = np.abs(m).max(axis=0, initial=0.0)  # squares of very small or large gradients stay representable
+        scaled = np.divide(m, scale, out=np.zeros_like(m), where=scale > 0)
+        size = np.sqrt(weight @ np.square(scaled) / weight.sum())
+        direction = np.divide(scaled, size, out=np.zeros_like(m), where=size > 0)
+        return h - self.alpha * std(h, weight) * direction, m
+
+
+# Each is made of alpha and mu, or of the fields that a file of a model holds.
+STEPS: dict[str, type[Any]] = {"normalised": Normalised, "plain": Plain}
+_MEMBERS = ("alpha", "decay", "move")
+
+
+def load(step: str | Step, step_size: float, momentum: float) -> Step:
+    """Step rule by name, made of a size and a momentum, or the user's own object, which has its own.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or one of its numbers out of bounds.
+    TypeError
+        If the object lacks a member of `Step`.
+    """
+    names = ", ".join(map(repr, STEPS))
+    if not isinstance(step, str):
+        if isinstance(step, type):
+            raise TypeError(f"step={step.__name__} is a class: pass an object of it, {step.__name__}().")
+        missing = [member for member in _MEMBERS if not hasattr(step, member)]
+        if missing:
+            raise TypeError(
+                f"step={checks.shown(step)} lacks {', '.join(missing)}: use one of {names}, or an object like "
+                "boostbp.network.steps.Step, such as Normalised(alpha=0.2)."
+            )
+        return step
+    if step not in STEPS:
+        raise ValueError(f"step={checks.shown(step)} is not known: use one of {names}, or an object.")
+    _check("step_size", step_size, "momentum", momentum)
+    made: Step = STEPS[step](step_size, momentum)
+    return made
+
+
+def _check(size_name: str, size: float, momentum_name: str, momentum: float) -> None:
+    if not 0 <= checks.finite(momentum_name, momentum) < 1:
+        raise ValueError(f"{momentum_name}={momentum!r} is not in [0, 1): 0 is no momentum, 0.8 a usual value.")
+    if not checks.finite(size_name, size) > 0:
+        raise ValueError(f"{size_name}={size!r} is not a positive number: try 0.5.")
+
+
+def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Target and momentum by a rule that may be the user's own: what `Step.move` returns, checked.
+
+    Raises
+    ------
+    ValueError
+        If it returns anything but two arrays of the shape of `h`, or writes into its arguments.
+    """
+    try:
+        found = step.move(*(np.broadcast_to(array, array.shape) for array in (h, m, g, weight)))
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        raise ValueError(f"step={step!r} writes into h, m, g or weight, which are not its own: use copies.") from error
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise ValueError(f"step={step!r}: its move() returns a {type(found).__name__}: return (target, momentum).")
+    for name, array in zip(("target", "momentum"), found, strict=True):
+        if not (isinstance(array, np.ndarray) and array.shape == h.shape and array.dtype.kind in "fiu"):
+            received = f"an array of {array.dtype} {array.shape}" if isinstance(array, np.ndarray) else repr(array)
+            raise ValueError(
+                f"step={step!r}: the {name} that its move() returns is {received}: let it be numbers of the shape of "
+                f"h, {h.shape}, which is (rows, units)."
+            )
+    target, momentum = (np.require(array, np.float64, "W") for array in found)  # a rule may return what it was given
+    return target, momentum

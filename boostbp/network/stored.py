@@ -1,0 +1,232 @@
+"""Stored: networks, histories, losses and step rules as plain values and arrays, and back, checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any
+
+from boostbp import plain
+from boostbp.archive import Arrays, take
+from boostbp.layers import Layer
+from boostbp.losses import LOSSES, Loss
+from boostbp.network.history import Candidate, Choice, Epoch, History, Stop
+from boostbp.network.network import Network
+from boostbp.network.steps import STEPS, Step
+from boostbp.trees import packed
+
+__all__ = [
+    "history_from",
+    "history_of",
+    "loss_from",
+    "loss_of",
+    "network_from",
+    "network_of",
+    "step_from",
+    "step_of",
+]
+
+
+def network_of(network: Network) -> tuple[Any, Arrays]:
+    """What JSON holds of a network, and its arrays: ``baseline`` and, of layer i, ``layer{i}.NAME``.
+
+    Raises
+    ------
+    ValueError
+        If a basis has functions of the user's own.
+    """
+    facts: list[Any] = []
+    arrays: Arrays = {"baseline": network.baseline}
+    for i, layer in enumerate(network.layers):
+        fact, parts = packed.pack(layer.forest)
+        facts.append(fact)
+        arrays |= {f"layer{i}.{name}": part for name, part in parts.items()}
+    return {"layers": facts, "skip": network.skip}, arrays
+
+
+def network_from(facts: Any, arrays: Arrays, prefix: str = "") -> Network:
+    """The network that `network_of` described.
+
+    Parameters
+    ----------
+    arrays : dict
+        Those of the network, whose names begin with `prefix`, are taken out of it.
+
+    Raises
+    ------
+    ValueError
+        If it does not fit together.
+    """
+    _require_keys(facts, {"layers", "skip"}, "a network")
+    if type(facts["skip"]) is not bool or not isinstance(facts["layers"], list) or not facts["layers"]:
+        raise ValueError(f"This is not a network: skip={facts['skip']!r:.99}, layers={facts['layers']!r:.99}.")
+    layers = tuple(Layer(packed.unpack(fact, arrays, f"{prefix}layer{i}.")) for i, fact in enumerate(facts["layers"]))
+    sizes = [layer.forest.n_outputs for layer in layers]
+    beside = layers[0].forest.n_features if facts["skip"] else 0
+    if [layer.forest.n_features - beside for layer in layers[1:]] != sizes[:-1]:
+        raise ValueError(f"This is not a network: layers with {sizes} outputs do not stand on one another.")
+    return Network(layers, take(arrays, f"{prefix}baseline", float, (sizes[-1],)), facts["skip"])
+
+
+def history_of(history: History) -> Any:
+    """What JSON holds of a history: all of it."""
+    return {
+        "epochs": [
+            {field.name: plain.encode(getattr(epoch, field.name)) for field in fields(epoch)}
+            for epoch in history.epochs
+        ],
+        "best_epoch": history.best_epoch,
+        "stop": history.stop.name,
+        "metric": history.metric,
+        "choice": None if history.choice is None else _choice_of(history.choice),
+        "refitted": history.refitted,
+    }
+
+
+def _choice_of(choice: Choice) -> Any:
+    candidates = [[one.name, plain.encode(one.loss), plain.encode(one.weight), one.stack] for one in choice.candidates]
+    numbers = {"gain": plain.encode(choice.gain), "error": plain.encode(choice.error)}
+    numbers["metrics"] = plain.encode(choice.metrics)
+    return {"candidates": candidates, **numbers, "hurried": choice.hurried}
+
+
+def _choice_from(fact: Any, names: Sequence[str]) -> Choice:
+    """The choice that `_choice_of` described, of a history that scores evaluation sets of these names."""
+    _require_keys(fact, {"candidates", "gain", "error", "metrics", "hurried"}, "a choice")
+    values = {name: plain.decode(value) for name, value in fact.items()}
+    if not all(map(_is_candidate, values["candidates"])):
+        raise ValueError(f"This is not a choice: it has the candidates {values['candidates']!r:.999}.")
+    candidates = tuple(
+        Candidate(name, float(loss), float(weight), stack) for name, loss, weight, stack in values["candidates"]
+    )
+    metrics = values["metrics"]
+    good = _numbers(values["gain"], values["error"]) and type(values["hurried"]) is bool
+    if not good or not _is_scores(metrics) or (metrics and list(metrics) != list(names)):
+        raise ValueError(f"This is not a choice: it holds {values!r:.999}.")
+    return Choice(candidates, float(values["gain"]), float(values["error"]), values["hurried"], metrics)
+
+
+def _is_candidate(fact: Any) -> bool:
+    if not isinstance(fact, list) or len(fact) != 4:
+        return False
+    name, loss, weight, stack = fact
+    named = isinstance(name, str) and isinstance(stack, str | None)
+    return named and _numbers(loss, weight) and 0.0 <= weight <= 1.0 + 1e-9
+
+
+def history_from(facts: Any, *, hidden: int | None = None) -> History:
+    """The history that `history_of` described.
+
+    Parameters
+    ----------
+    hidden : int, optional
+        Number of hidden layers that its epochs must tell of.
+
+    Raises
+    ------
+    ValueError
+        If an epoch lacks a field, holds one of another type, or tells of other layers or evaluation sets.
+    """
+    _require_keys(facts, {"epochs", "best_epoch", "stop", "metric", "choice", "refitted"}, "a history")
+    epochs = [_epoch(fact) for fact in facts["epochs"]]
+    best = facts["best_epoch"]
+    consecutive = [epoch.epoch for epoch in epochs] == list(range(len(epochs)))
+    if not consecutive or type(best) is not int or not 0 <= best < len(epochs):
+        raise ValueError("This is not a history: its epochs do not follow one another, or the best is none of them.")
+    n_hidden = len(epochs[0].stds) if hidden is None else hidden
+    names = list(epochs[0].metrics)
+    for epoch in epochs:
+        if not _fits_layers(epoch, n_hidden) or list(epoch.metrics) != names:
+            raise ValueError(f"This is not a history of {n_hidden} hidden layers scored on {names}: it holds {epoch}.")
+    words = isinstance(facts["stop"], str) and facts["stop"] in Stop.__members__ and isinstance(facts["metric"], str)
+    if not words or type(facts["refitted"]) is not bool or (names and not facts["metric"]):
+        raise ValueError(f"This is not a history: stop={facts['stop']!r:.99}, metric={facts['metric']!r:.99}.")
+    choice = None if facts["choice"] is None else _choice_from(facts["choice"], names)
+    return History(epochs, best, Stop[facts["stop"]], facts["metric"], choice, facts["refitted"])
+
+
+def _fits_layers(epoch: Epoch, hidden: int) -> bool:
+    """Whether an epoch has a number for each hidden layer; the start of a training moves and refits nothing."""
+    per_layer = (epoch.gradient_norms, epoch.dead, epoch.drift, epoch.stds, epoch.explained, epoch.explained_held)
+    refits = len(epoch.r2) == (0 if epoch.epoch == 0 else hidden + 1)
+    return refits and all(len(numbers) == hidden for numbers in per_layer)
+
+
+def _epoch(fact: Any) -> Epoch:
+    _require_keys(fact, {field.name for field in fields(Epoch)}, "an epoch")
+    values = {name: plain.decode(value) for name, value in fact.items()}
+    for field in fields(Epoch):
+        if not _fits(values[field.name], str(field.type)):
+            raise ValueError(f"This is not an epoch: {field.name}={values[field.name]!r:.99}.")
+    return Epoch(**values)
+
+
+def _fits(value: Any, annotation: str) -> bool:
+    """Whether a value is what a field of `Epoch` says: a number, numbers, or scores by name."""
+    if annotation == "int":
+        return type(value) is int
+    if annotation == "float":
+        return _numbers(value)
+    if annotation.startswith("dict"):
+        return _is_scores(value)
+    return isinstance(value, tuple) and _numbers(*value)
+
+
+def _is_scores(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(name, str) for name in value) and _numbers(*value.values())
+
+
+def _numbers(*values: Any) -> bool:
+    """Whether all are numbers that a float can be: infinite ones and NaN are some."""
+    return all(type(value) is float or (type(value) is int and math.isfinite(float(value))) for value in values)
+
+
+def _require_keys(facts: Any, keys: set[str], what: str) -> None:
+    if not isinstance(facts, dict) or set(facts) != keys:
+        held = sorted(facts) if isinstance(facts, dict) else facts
+        raise ValueError(f"This is not {what}: it holds {held!r:.999}.")
+
+
+def loss_of(loss: Loss) -> Any:
+    """Name and parameters of a loss that is known by name; TypeError of any other."""
+    return _known(loss, LOSSES, "loss")
+
+
+def loss_from(facts: Any) -> Loss:
+    """The loss that `loss_of` described; ValueError if there is none with such a name and parameters."""
+    loss: Loss = _made(facts, LOSSES, "loss")
+    return loss
+
+
+def step_of(step: Step) -> Any:
+    """Name and parameters of a step rule that is known by name; TypeError of any other."""
+    return _known(step, STEPS, "step")
+
+
+def step_from(facts: Any) -> Step:
+    """The step rule that `step_of` described; ValueError if there is none with such a name and parameters."""
+    step: Step = _made(facts, STEPS, "step")
+    return step
+
+
+def _known(value: Any, known: Mapping[str, type[Any]], what: str) -> Any:
+    name = next((name for name, one in known.items() if one is type(value)), None)
+    if name is None:
+        raise TypeError(
+            f"{value!r} is a {what} of your own: its functions are code, which a file of data does not hold"
+        )
+    if not is_dataclass(value) or isinstance(value, type):
+        raise TypeError(f"{value!r} is no dataclass, whose fields would be its parameters")
+    return {"name": name, "parameters": plain.encode(asdict(value))}
+
+
+def _made(facts: Any, known: Mapping[str, type[Any]], what: str) -> Any:
+    _require_keys(facts, {"name", "parameters"}, f"a {what}")
+    if not isinstance(facts["name"], str) or facts["name"] not in known:
+        raise ValueError(f"This is not a {what}: {facts['name']!r:.99}.")
+    parameters = plain.decode(facts["parameters"])
+    try:
+        return known[facts["name"]](**parameters)
+    except TypeError as error:
+        raise ValueError(f"This is not a {what}: {facts['name']!r} with {parameters!r:.99}.") from error

@@ -1,0 +1,262 @@
+"""Trainer: the moving parts of Algorithm 1."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp import layers
+from boostbp.backends.base import Backend, Table
+from boostbp.layers import BoundInput, LossObjective, Objective, SquaredObjective
+from boostbp.layers.fixed_structure import FixedStructure
+from boostbp.layers.row_sampling import on_sample
+from boostbp.losses import Loss, own_losses
+from boostbp.network.history import Epoch
+from boostbp.network.linear_probe import evenly, explained
+from boostbp.network.monitor import EvalSet
+from boostbp.network.network import Network, seen
+from boostbp.network.settings import Settings
+from boostbp.network.starts import start_of
+from boostbp.network.steps import moved, pace_after, std
+from boostbp.trees.sparse import Sparse
+
+__all__ = ["DivergenceError", "Trainer", "baseline_of"]
+
+Floats = NDArray[np.float64]
+MAX_ABS = 1e8  # a hidden variable this large has exploded: starts have standard deviation 1
+WORSE = 100.0  # a training loss so many times that of the best constant has exploded
+
+
+class DivergenceError(ArithmeticError):
+    """A hidden variable was asked to move where no library can follow."""
+
+
+class Trainer:
+    """The moving parts of Algorithm 1: T_i, h_i, traces, momenta."""
+
+    def __init__(
+        self, table: Table, y: Floats, backend: Backend, loss: Loss, settings: Settings, weight: Floats
+    ) -> None:
+        self.y, self.loss, self.settings, self.weight = y, loss, settings, weight
+        self.backend = on_sample(backend, settings.structure_samples)
+        self.rng = np.random.default_rng(settings.seed)
+        self.L = len(settings.layers)
+        if settings.skip and self.L > 1 and isinstance(table.X, Sparse):
+            raise ValueError(
+                "X is sparse, which is not supported with skip=True: layers above the first would see it beside "
+                "hidden units, dense. Use skip=False, or pass X.toarray()."
+            )
+        self.table = table
+        self.input: BoundInput | None = None  # h_0 never changes: binned once
+        self.baseline = baseline_of(loss, y, weight, settings)
+        own_losses.check(loss, self.baseline, y)
+        self.constant = self._loss(np.broadcast_to(self.baseline, y.shape))
+        self.epoch = -1  # 0 is the stack before any back-propagation
+        self.h: list[Floats] = [table.X]
+        self.g: list[Floats] = []
+        self.m: list[Floats] = []
+        self.losses: list[float] = []  # of training, by epoch
+        self.T: list[layers.Fit] = []
+        self.before: list[layers.Fit] = []
+        self.drift: tuple[float, ...] = ()
+        self.r2: tuple[float, ...] = ()
+
+    @property
+    def network(self) -> Network:
+        """The network as it stands."""
+        return Network(tuple(fitted.layer for fitted in self.T), self.baseline, self.settings.skip)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether all variables are finite, and hidden ones and the training loss within bounds."""
+        hidden = all(np.abs(h).max(initial=0.0) < MAX_ABS for h in self.h[1:-1])
+        return hidden and bool(np.isfinite(self.h[-1]).all() and np.isfinite(self.losses[-1])) and not self._far_worse
+
+    @property
+    def _far_worse(self) -> bool:
+        """Whether the training loss is far above that of the constant; losses need not be above 0."""
+        scale = max(abs(self.constant), self.constant - min(self.losses), np.finfo(np.float64).eps)
+        return self.epoch > 0 and self.losses[-1] - self.constant > WORSE * scale
+
+    def _start(self) -> None:
+        """Start the hidden variables and fit each layer to them, from the input up."""
+        for i, units in enumerate(self.settings.units):
+            below = self.table if i == 0 else Table(self.h[i])
+            target = start_of(self.settings.start, below, self.weight, units, self.rng)
+            self._append(i, target)
+        baseline = np.broadcast_to(self.baseline, self.y.shape)
+        step = self.settings.step
+        self._append(self.L - 1, baseline - step.alpha * own_losses.gradient(self.loss, baseline, self.y))
+        self.m = [np.empty((0, 0)), *map(np.zeros_like, self.h[1:])]  # h_0 does not move
+        self.drift = (0.0,) * (self.L - 1)
+        self._backward()
+
+    def step(self) -> None:
+        """One epoch: move the hidden variables and fit every layer again; the first one starts them."""
+        self.epoch += 1
+        if self.epoch == 0:
+            self._start()
+            self.losses.append(self._loss(self.h[-1]))
+            return
+        old = self.h
+        self.before, self.T = self.T, list(self.T)
+        targets = self._move()
+        if self.settings.refit_order == "downward":
+            for i in range(self.L, 0, -1):
+                self.T[i - 1] = self._fit(i - 1, seen(old[:i], skip=self.settings.skip), targets[i])
+            self._forward()
+        else:
+            self.h, self.T = [old[0]], []
+            for i in range(1, self.L + 1):
+                self._append(i - 1, targets[i])
+        fitted = [fit.output for fit in self.T[:-1]] + [self.T[-1].output + self.baseline]
+        self.r2 = tuple(
+            float("nan") if i == self.L and self.settings.output == "boost" else _r2(targets[i], fit, self.weight)
+            for i, fit in enumerate(fitted, start=1)
+        )
+        self.drift = tuple(_drift(old[i], self.h[i], self.weight) for i in range(1, self.L))
+        self._backward()
+        self.losses.append(self._loss(self.h[-1]))
+
+    def _loss(self, output: Floats) -> float:
+        """Weighted mean training loss."""
+        return float(self.weight @ own_losses.value(self.loss, output, self.y) / self.weight.sum())
+
+    def record(self, held: EvalSet | None = None) -> Epoch:
+        """Numbers of the epoch; metrics and seconds are the watcher's."""
+        hidden = self.g[1:-1]
+        learning = self.g[-1].any(axis=1)
+        probes = self._probes(held)
+        return Epoch(
+            self.epoch,
+            self.losses[-1],
+            {},
+            0.0,
+            tuple(float(np.sqrt(np.mean(np.square(g)))) for g in hidden),
+            tuple(float(np.mean(~g[learning].any(axis=1))) if learning.any() else 0.0 for g in hidden),
+            self.drift,
+            tuple(float(std(h, self.weight).mean()) for h in self.h[1:-1]),
+            self.r2,
+            tuple(training for training, _ in probes),
+            tuple(held_out for _, held_out in probes),
+        )
+
+    def _probes(self, held: EvalSet | None) -> list[tuple[float, float]]:
+        """What a linear regression on each hidden layer explains, on some training rows and on held-out ones."""
+        rows = evenly(len(self.y))
+        parts: list[Any] = [None] * (self.L - 1)
+        if held is not None and self.L > 1:
+            hidden = self.network.hidden(held.X, n_jobs=self.settings.n_threads)
+            parts = [(h, held.y, held.weight) for h in hidden]
+        return [
+            explained(h[rows], self.y[rows], self.weight[rows], part)
+            for h, part in zip(self.h[1:-1], parts, strict=True)
+        ]
+
+    def _forward(self) -> None:
+        """h_{i+1} = T_i(h_i)."""
+        self.h = [self.h[0]]
+        for i in range(self.L):
+            if i == 0:
+                output = self.T[0].output  # fitted on h_0 just now
+            else:
+                h = seen(self.h, skip=self.settings.skip)
+                output, trace = self.T[i].layer.forward(h, n_jobs=self.settings.n_threads)
+                self.T[i] = self.T[i]._replace(trace=trace)
+            self.h.append(output)
+        self.h[-1] = self.h[-1] + self.baseline
+
+    def _backward(self) -> None:
+        """g_L = dL/dh_L, then g_{i-1} = (dh_i/dh_{i-1})' g_i down to the first hidden layer."""
+        g = own_losses.gradient(self.loss, self.h[self.L], self.y)
+        self.g = [g]
+        for i in range(self.L, 1, -1):
+            g = self.T[i - 1].trace.vjp(g)[:, : self.h[i - 1].shape[1]]  # h_0, seen beside it, does not move
+            self.g.insert(0, g)
+        self.g.insert(0, np.empty((0, 0)))  # h_0 does not move
+
+    def _move(self) -> list[Floats]:
+        """Targets h_i - alpha m_i; entry 0 is a placeholder, as h_0 does not move.
+
+        Raises
+        ------
+        DivergenceError
+            If a target is out of bounds.
+        """
+        targets = [self.h[0]]
+        pace = pace_after(self.losses, self.settings.step.decay)
+        for i in range(1, self.L + 1):
+            if i == self.L and self.settings.output == "boost":
+                targets.append(self.h[i])
+                continue
+            target, self.m[i] = moved(self.settings.step, self.h[i], self.m[i], self.g[i], self.weight)
+            targets.append(self.h[i] + pace * (target - self.h[i]))
+        if not all(np.abs(target).max(initial=0.0) < MAX_ABS for target in targets[1:-1]):
+            raise DivergenceError
+        return targets
+
+    def _append(self, i: int, target: Floats) -> None:
+        """Fit T_i on the h_i of now and go forward through it."""
+        fitted = self._fit(i, seen(self.h, skip=self.settings.skip), target)
+        self.T.append(fitted)
+        self.h.append(fitted.output + self.baseline if i == self.L - 1 else fitted.output)
+
+    def _fit(self, i: int, h: Floats, target: Floats) -> layers.Fit:
+        """Fit T_i from scratch: h -> target, by squared error, or by boosting if it is the output layer."""
+        settings = self.settings
+        last = i == self.L - 1
+        objective: Objective
+        if last and settings.output == "boost":
+            objective = LossObjective(self.loss, self.y, self.weight, self.baseline)
+        else:
+            objective = SquaredObjective(target - self.baseline if last else target, self.weight)
+        seed = int(self.rng.integers(2**30))
+        bound = self._bind_kept(i, h) if self._keeps(i) else self._bind(i, h)
+        return layers.fit(bound, objective, n_threads=settings.n_threads, seed=seed)
+
+    def _keeps(self, i: int) -> bool:
+        """Whether T_i keeps its tree structures in this epoch.
+
+        Those of epoch 0 are not kept: starts are mostly linear in the layer below, and leave the trees nothing to find.
+        """
+        return i < len(self.before) and (self.epoch - 1) % self.settings.structure_epochs != 0
+
+    def _bind_kept(self, i: int, h: Floats) -> BoundInput:
+        """The input of T_i with the tree structures that T_i had; nothing is binned or drawn for them."""
+        layer = self.settings.layers[i]
+        growth = replace(layer.growth, extra_trees=False, colsample_bytree=1.0, params={})
+        replay = FixedStructure.of(self.before[i].layer.forest, shared=growth.shared)
+        if i == 0:
+            return self._bind(0, h).grown_by(replay, growth)
+        return BoundInput(replay, self._table(i, h), replace(layer, growth=growth), self.weight)
+
+    def _bind(self, i: int, h: Floats) -> BoundInput:
+        if i > 0:
+            return BoundInput(self.backend, self._table(i, h), self.settings.layers[i], self.weight)
+        if self.input is None:
+            self.input = BoundInput(self.backend, self.table, self.settings.layers[0], self.weight)
+        return self.input
+
+    def _table(self, i: int, h: Floats) -> Table:
+        """What T_i sees, i > 0; the categories of h_0 stand behind the hidden units."""
+        units = self.settings.units[i - 1]
+        return Table(h, tuple(units + j for j in self.table.categorical) if self.settings.skip else ())
+
+
+def baseline_of(loss: Loss, y: Floats, weight: Floats, settings: Settings) -> Floats:
+    """Raw output that training starts from: 0 in Algorithm 1, the best constant where the output is boosted."""
+    return own_losses.baseline(loss, y, weight) if settings.output == "boost" else np.zeros(y.shape[1])
+
+
+def _r2(target: Floats, fit: Floats, weight: Floats) -> float:
+    total = float(weight @ np.square(target - weight @ target / weight.sum()).sum(1))
+    return 1.0 - float(weight @ np.square(target - fit).sum(1)) / total if total > 0 else float("nan")
+
+
+def _drift(old: Floats, new: Floats, weight: Floats) -> float:
+    moved = np.sqrt(weight @ np.square(new - old) / weight.sum())
+    before = std(old, weight)
+    return float(np.mean(np.divide(moved, before, out=np.zeros_like(moved), where=before > 0)))

@@ -1,0 +1,146 @@
+"""Fitted state of an estimator as plain values and arrays, and back, checked."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.archive import Arrays, take
+from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier
+from boostbp.inputs.schema import Schema
+from boostbp.inspection import Summary
+from boostbp.network.stored import history_from, history_of, loss_from, loss_of, network_from, network_of
+
+__all__ = ["Arrays", "fitted_from", "fitted_of"]
+
+_OUTPUT_CONFIG = "_sklearn_output_config"  # where scikit-learn keeps what set_output set
+_OUTPUTS = [{"transform": container} for container in ("default", "pandas", "polars")]
+_SUMMARY = tuple(field.name for field in fields(Summary))
+_LABELS = (bool, int, float, str)
+_LABEL_DTYPES = (
+    "U",
+    "|O",
+    "|b1",
+    *(f"{'|' if size == 1 else '<'}{sign}{size}" for sign in "iu" for size in (1, 2, 4, 8)),
+)
+_LABEL_DTYPES += ("<f2", "<f4", "<f8")
+_SCALED = {"shift": "_shift", "scale": "_scale"}
+
+
+def fitted_of(estimator: Any) -> tuple[dict[str, Any], Arrays]:
+    """What JSON holds of the fitted state, and the arrays.
+
+    Raises
+    ------
+    ValueError
+        If the loss or the basis is the user's own, or a class is neither text nor number.
+    """
+    facts, arrays = network_of(estimator.network_)
+    state: dict[str, Any] = {
+        "network": facts,
+        "schema": estimator.schema_.to_dict(),
+        "feature_names": None,
+        "history": history_of(estimator.history_),
+        "set_output": getattr(estimator, _OUTPUT_CONFIG, None),
+    }
+    arrays |= {f"summary.{name}": getattr(estimator.feature_summary_, name) for name in _SUMMARY}
+    if hasattr(estimator, "feature_names_in_"):
+        state["feature_names"] = [str(name) for name in estimator.feature_names_in_]
+    if isinstance(estimator, BoostBPClassifier):
+        state["classes"] = _labels_of(estimator.classes_)
+    else:
+        arrays |= {name: getattr(estimator, attribute) for name, attribute in _SCALED.items()}
+    if not isinstance(estimator, BoostBPAutoencoder):
+        try:
+            state["loss"] = loss_of(estimator._loss)
+        except TypeError as error:
+            raise ValueError(f"loss cannot be stored: {error}. Keep the model by pickle or joblib.") from error
+    if hasattr(estimator, "_one_dimensional"):
+        state["one_dimensional"] = bool(estimator._one_dimensional)
+    return state, arrays
+
+
+def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
+    """Attributes of an estimator of that kind, by name.
+
+    Raises
+    ------
+    ValueError
+        If they do not fit together.
+    """
+    _require(set(state) == _of_kind(kind), f"it holds {sorted(state)}")
+    network = network_from(state["network"], arrays)
+    schema = Schema.from_dict(state["schema"])
+    history = history_from(state["history"])
+    n_outputs = len(network.baseline)
+    _require(
+        network.layers[0].forest.n_features == schema.n_features, "the network reads other features than the schema"
+    )
+    found: dict[str, Any] = {
+        "network_": network,
+        "schema_": schema,
+        "history_": history,
+        "n_iter_": len(history) - 1,
+        "n_features_in_": schema.n_features,
+        "feature_summary_": Summary(
+            *(take(arrays, f"summary.{name}", float, (schema.n_features,)) for name in _SUMMARY)
+        ),
+    }
+    names = state["feature_names"]
+    if names is not None:
+        _require(list(map(type, names)) == [str] * schema.n_features, f"feature_names are {names!r}")
+        found["feature_names_in_"] = np.array(names, object)
+    if state["set_output"] is not None:
+        _require(state["set_output"] in _OUTPUTS, f"set_output is {state['set_output']!r:.99}")
+        found[_OUTPUT_CONFIG] = state["set_output"]
+    if issubclass(kind, BoostBPClassifier):
+        found["classes_"] = _labels_from(state["classes"])
+        expected = 1 if len(found["classes_"]) == 2 else len(found["classes_"])
+        _require(n_outputs == expected, f"{len(found['classes_'])} classes and {n_outputs} outputs")
+    else:
+        found |= {attribute: take(arrays, name, float, (n_outputs,)) for name, attribute in _SCALED.items()}
+    if issubclass(kind, BoostBPAutoencoder):
+        _require(n_outputs == schema.n_features, f"{n_outputs} outputs for {schema.n_features} features")
+        return found
+    found["_loss"] = loss_from(state["loss"])
+    if not issubclass(kind, BoostBPClassifier):
+        _require(type(state["one_dimensional"]) is bool, "one_dimensional is no truth value")
+        _require(n_outputs == 1 or not state["one_dimensional"], f"{n_outputs} outputs in one dimension")
+        found["_one_dimensional"] = state["one_dimensional"]
+    return found
+
+
+def _of_kind(kind: type) -> set[str]:
+    """What is stored of the fitted state of such an estimator."""
+    common = {"network", "schema", "feature_names", "history", "set_output"}
+    if issubclass(kind, BoostBPAutoencoder):
+        return common
+    return common | {"loss", "classes" if issubclass(kind, BoostBPClassifier) else "one_dimensional"}
+
+
+def _labels_of(classes: NDArray[Any]) -> dict[str, Any]:
+    values = classes.tolist()
+    if not all(type(value) in _LABELS for value in values):
+        raise ValueError(f"classes_={classes!r} cannot be stored: the labels must be text, numbers or truth values.")
+    text = classes.dtype.kind == "U"  # as long as the longest label, which alone a file proves
+    return {"dtype": "U" if text else classes.dtype.newbyteorder("<").str, "values": values}
+
+
+def _labels_from(facts: dict[str, Any]) -> NDArray[Any]:
+    values, kind = facts["values"], facts["dtype"]
+    good = isinstance(values, list) and all(type(value) in _LABELS for value in values) and kind in _LABEL_DTYPES
+    _require(good and len(facts) == 2, f"the classes are {facts!r:.999}")
+    labels = np.array(values, kind)
+    alike = labels.shape == (len(values),) and labels.tolist() == values
+    sorted_ = len(values) >= 2 and all(a < b for a, b in pairwise(values))
+    _require(alike and sorted_, f"the classes are {facts!r:.999}")
+    return labels.astype(labels.dtype.newbyteorder("="))
+
+
+def _require(good: bool, what: str) -> None:
+    if not good:
+        raise ValueError(what)

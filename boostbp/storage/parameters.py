@@ -1,0 +1,98 @@
+"""Constructor parameters of an estimator as JSON holds them, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from boostbp import plain
+from boostbp.estimators.parameters import settings_of
+from boostbp.network.stored import loss_from, loss_of, step_from, step_of
+from boostbp.trees.basis import BASES
+
+__all__ = ["check_parameters", "parameters_from", "parameters_of"]
+
+_OF_A_RUN = ("callbacks", "checkpoint")  # belong to the process that trained, not to the model
+_ROWS_OF_A_RUN = "validation"  # and so does this, unless it is a word
+
+
+def parameters_of(estimator: Any) -> dict[str, Any]:
+    """Parameters as plain values; `callbacks`, `checkpoint` and rows or splitters in `validation` are left out.
+
+    Raises
+    ------
+    ValueError
+        If a parameter holds an object of the user's own; it is named.
+    """
+    found = {}
+    for name, value in estimator.get_params(deep=False).items():
+        if name in _OF_A_RUN or (name == _ROWS_OF_A_RUN and not isinstance(value, str)):
+            continue
+        try:
+            found[name] = _encoded(name, value)
+        except TypeError as error:
+            raise ValueError(
+                f"{name} cannot be stored: {error}. Set a name instead where there is one, "
+                f"or keep the model by pickle or joblib."
+            ) from error
+    return found
+
+
+def parameters_from(facts: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that `parameters_of` described.
+
+    Raises
+    ------
+    ValueError
+        If a value is none, or belongs to a run: a file must not say where the next fit writes.
+    """
+    of_a_run = sorted(set(facts) & set(_OF_A_RUN))
+    if of_a_run:
+        raise ValueError(f"it holds the parameters {', '.join(of_a_run)}, which are never stored")
+    return {name: _decoded(name, value) for name, value in facts.items()}
+
+
+def check_parameters(estimator: Any) -> None:
+    """Check the parameters of a fitted estimator as `fit` would.
+
+    Raises
+    ------
+    ValueError
+        If one is out of bounds; it is named.
+    """
+    settings_of(estimator, 1, len(estimator.network_.baseline), 0)
+
+
+def _basis_of(basis: Any) -> str:
+    name = next((name for name, known in BASES.items() if known == basis), None)
+    if name is None:
+        raise TypeError(f"{basis!r} has functions of your own, which are code: a file of data does not hold them")
+    return name
+
+
+def _basis_from(name: Any) -> Any:
+    if not isinstance(name, str) or name not in BASES:
+        raise ValueError(f"This is not a basis: {name!r:.99}.")
+    return BASES[name]
+
+
+# Parameters that may be objects, how these are told in plain values, and made from them.
+_OBJECTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "basis": (_basis_of, _basis_from),
+    "loss": (loss_of, loss_from),
+    "step": (step_of, step_from),
+}
+
+
+def _encoded(name: str, value: Any) -> Any:
+    if name in _OBJECTS and not isinstance(value, str):
+        told, _ = _OBJECTS[name]
+        return {name: told(value)}
+    return plain.encode(value)
+
+
+def _decoded(name: str, value: Any) -> Any:
+    if name in _OBJECTS and isinstance(value, dict) and set(value) == {name}:
+        _, made = _OBJECTS[name]
+        return made(value[name])
+    return plain.decode(value)

@@ -1,0 +1,73 @@
+"""What a tree layer of a torch model is given: checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.inputs import read_weight
+from boostbp.torch.passes import as_floats, is_tensor
+
+__all__ = ["columns", "complete", "refuse_lost", "size", "weights"]
+
+Floats = NDArray[np.float64]
+Columns = NDArray[np.bool_] | None
+_ENOUGH = 20  # rows that tell columns without missing values from those that have many
+
+
+def size(name: str, value: Any) -> None:
+    """Refuse what is no number of columns."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name}={value!r} is not allowed: give a whole number of at least 1.")
+
+
+def columns(categorical: Any, in_features: int | None) -> tuple[int, ...]:
+    """Columns that hold category codes, checked."""
+    found = tuple(categorical) if isinstance(categorical, Iterable) else (categorical,)
+    if not isinstance(categorical, Iterable) or not all(
+        isinstance(j, int | np.integer) and not isinstance(j, bool) for j in found
+    ):
+        raise ValueError(f"categorical={categorical!r} is not allowed: give a sequence of column numbers.")
+    wrong = [j for j in found if j < 0 or (in_features is not None and j >= in_features)]
+    if wrong:
+        most = "from 0 on" if in_features is None else f"0 to {in_features - 1}"
+        raise ValueError(f"categorical={found!r}: {wrong[0]} is no column, which are {most}.")
+    return tuple(map(int, found))
+
+
+def weights(sample_weight: Any, n_rows: int) -> Floats:
+    """Weights of rows, (rows,), as array or tensor, checked; ones for None."""
+    return read_weight(as_floats(sample_weight) if is_tensor(sample_weight) else sample_weight, n_rows)
+
+
+def complete(X: Floats) -> Columns:
+    """Which columns of (rows, features) have no missing value, (features,); None if too few rows tell."""
+    return np.logical_not(np.isnan(X).any(axis=0)) if len(X) >= _ENOUGH else None
+
+
+def refuse_lost(X: Floats, complete: Columns, *, trained: bool) -> None:
+    """Refuse NaN that modules below made: trees would take them for missing values, and the loss stay finite.
+
+    Parameters
+    ----------
+    X : (rows, features) float64
+        Features of the data may be among what comes from below, and those may be missing in rows that are new.
+    complete : (features,) bool or None
+        Columns that had no missing value when the trees were fitted.
+    trained : bool
+        Whether the trees were fitted to these rows, too, so that one NaN tells; elsewhere all rows do.
+    """
+    if complete is None or len(X) == 0:
+        return
+    missing = np.isnan(X)
+    lost = np.flatnonzero((missing.any(axis=0) if trained else missing.all(axis=0)) & complete)
+    if len(lost):
+        number = np.count_nonzero(missing[:, lost[0]])
+        raise ValueError(
+            f"x is NaN in {'all' if number == len(X) else number} rows of column {lost[0]}, which had no missing value "
+            "when the trees were fitted, and modules stand below: look for a division by 0, a logarithm or weights "
+            "that are not finite below this tree layer, or use smaller steps there."
+        )

@@ -1,0 +1,289 @@
+"""Gathered: rows of a tree layer's forward calls with their gradients, until the next step, and the rules for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.torch.row_hashes import RowHashes, marks, same_rows
+
+__all__ = ["Call", "Gathered", "LastFit", "Momentum", "Moved", "Rows", "check_known", "in_order"]
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64] | None
+
+
+class Call(NamedTuple):
+    """One forward call.
+
+    Attributes
+    ----------
+    number : int
+        Place among all calls of all layers.
+    fit : int
+        Which trees it went through.
+    X : (rows, features) float64
+    h : (rows, outputs) float64
+    rows : (rows,) int64 or None
+        Row numbers in the training data, if they were announced.
+    data : bool
+        Whether `X` is data: nothing that learns stands below, so that it stays.
+    """
+
+    number: int
+    fit: int
+    X: Floats
+    h: Floats
+    rows: Numbers
+    data: bool
+
+
+class Rows(NamedTuple):
+    """The rows of all calls: in the order of the calls, or of the row numbers where these are known.
+
+    Attributes
+    ----------
+    X : (rows, features) float64
+    h, g : (rows, outputs) float64
+        Output, and dL/doutput.
+    rows : (rows,) int64 or None
+    marks : (rows,) uint64 or None
+        Those of `X` if it is data in all calls; see `Call`.
+    repeated : int
+        Calls with data that another call had, too.
+    """
+
+    X: Floats
+    h: Floats
+    g: Floats
+    rows: Numbers
+    marks: RowHashes | None
+    repeated: int
+
+
+@dataclass
+class Gathered:
+    """Calls that got a gradient since the last step; one that never gets any leaves nothing here.
+
+    Attributes
+    ----------
+    calls : dict
+        Each call and its gradient, by number.
+    fit : int
+        Number of the trees that are fitted now.
+    """
+
+    calls: dict[int, tuple[Call, Floats]] = field(default_factory=dict)
+    fit: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.calls)
+
+    @property
+    def first(self) -> int:
+        """Number of the first call."""
+        return min(self.calls)
+
+    @property
+    def known(self) -> bool:
+        """Whether all rows can be told from others: they are data, or have numbers."""
+        return all(call.data or call.rows is not None for call, _ in self.calls.values())
+
+    def add(self, call: Call, g: Floats) -> None:
+        """Add dL/doutput of a call, (rows, outputs); a second gradient of the same call is summed, as in torch.
+
+        Raises
+        ------
+        RuntimeError
+            If the trees were fitted again since the call.
+        """
+        if call.fit != self.fit:
+            raise RuntimeError("the trees were fitted again between forward and backward: run forward again.")
+        if call.number in self.calls:
+            g = self.calls[call.number][1] + g
+        self.calls[call.number] = call, g
+
+    def fitted(self) -> None:
+        """Forget all calls, and refuse gradients of calls through the trees so far."""
+        self.calls.clear()
+        self.fit += 1
+
+    def join(self) -> Rows:
+        """Put the rows of all calls under one another.
+
+        Raises
+        ------
+        ValueError
+            If a row number came twice, or some calls have row numbers and others none.
+        """
+        pairs = [self.calls[number] for number in sorted(self.calls)]
+        calls = [call for call, _ in pairs]
+        order, rows = in_order([call.rows for call in calls])
+        X, h = (np.concatenate(parts)[order] for parts in ([call.X for call in calls], [call.h for call in calls]))
+        g = np.concatenate([g for _, g in pairs])[order]
+        data = [call.X for call in calls if call.data]
+        different = {(part.shape, part.tobytes()) for part in data} if len(data) > 1 else data
+        return Rows(X, h, g, rows, marks(X) if len(data) == len(calls) else None, len(data) - len(different))
+
+
+class Momentum(NamedTuple):
+    """Momentum of rows, (rows, outputs), by their numbers where these were announced, or else by their places."""
+
+    m: Floats
+    rows: Numbers
+
+    def of(self, rows: Rows) -> Floats:
+        """That of the rows of a step, (rows, outputs); 0 for a row that is new."""
+        found = np.zeros_like(rows.h)
+        if self.rows is not None and rows.rows is not None:
+            _, here, there = np.intersect1d(rows.rows, self.rows, assume_unique=True, return_indices=True)
+            found[here] = self.m[there]
+        elif self.rows is None and rows.rows is None and self.m.shape == found.shape:
+            found = self.m
+        return found
+
+
+class Moved(NamedTuple):
+    """Where a step wants the outputs of a layer to be.
+
+    Attributes
+    ----------
+    X : (rows, features) float64
+    target : (rows, outputs) float64
+    weight : (rows,) float64
+    first : int
+        Number of the first call of the step.
+    marks : (rows,) uint64 or None
+        Those of `X` if it is data, which no other layer changes.
+    momentum : Momentum or None
+        After the move; the layer's own from the fit on. None leaves that as it is.
+    """
+
+    X: Floats
+    target: Floats
+    weight: Floats
+    first: int
+    marks: RowHashes | None = None
+    momentum: Momentum | None = None
+
+
+class LastFit(NamedTuple):
+    """The rows of a layer's last fit, by which a step knows whether it has all rows, and each in its place.
+
+    Attributes
+    ----------
+    n_rows : int
+        0 if there was none, or it does not count.
+    marks : (rows,) uint64 or None
+        None where something learns below, so that the input is no data.
+    rows : (rows,) int64 or None
+    above : bool
+        Whether modules that learn are known to stand below.
+    complete : (features,) bool or None
+        Columns without a missing value; None if too few rows tell.
+    """
+
+    n_rows: int = 0
+    marks: RowHashes | None = None
+    rows: Numbers = None
+    above: bool = False
+    complete: NDArray[np.bool_] | None = None
+
+    def check(self, step: Rows, expected: int | None) -> None:
+        """Refuse the rows of a step that are not those of the last fit.
+
+        Parameters
+        ----------
+        step : Rows
+        expected : int or None
+            How many there must be, if that was said: they may then be other ones, but not the same in another order.
+
+        Raises
+        ------
+        ValueError
+            Says what is to be done.
+        """
+        before, now = (self.marks, step.marks) if self.rows is step.rows is None else (None, None)
+        differ = before is not None and now is not None and not np.array_equal(before, now)
+        if expected is not None:
+            _check_number(len(step.X), expected, f"n_rows={expected} are expected", _OTHER_NUMBER)
+            if differ and same_rows(self.marks, step.marks):
+                raise ValueError(
+                    "the rows of this step are those of the last fit in another order, and momentum belongs to rows: "
+                    f"{_ANNOUNCE}"
+                )
+            return
+        fitted = f"the trees were fitted to {self.n_rows}"
+        _check_number(len(step.X), self.n_rows or len(step.X), fitted, _FORGET)
+        if step.rows is None and step.repeated:
+            raise ValueError(
+                f"{step.repeated} of the forward calls since the last step had the same rows as others: drop the "
+                f"gradients of passes that only the neural layers learn from by {_ZERO_GRAD}. If rows are to come "
+                "twice, say how many there are in all: GBDTStep(model, n_rows=...)."
+            )
+        if self.rows is not None and step.rows is not None:
+            same = len(np.intersect1d(self.rows, step.rows, assume_unique=True))
+            if 2 * same < len(step.rows):  # a loader may leave out a few
+                raise ValueError(
+                    f"{len(step.rows) - same} of the {len(step.rows)} rows of this step were not there at the last "
+                    f"fit: {_ALL_ROWS} {_FORGET}"
+                )
+        if differ:
+            raise ValueError(
+                "the rows of this step are not those of the last fit, or come in another order, and momentum belongs "
+                f"to rows: {_ALL_ROWS} {_FORGET} {_ANNOUNCE} If other numbers of the same rows are meant, as by "
+                "augmentation or from a network without gradients, say GBDTStep(model, n_rows=...)."
+            )
+
+
+def _check_number(n_rows: int, wanted: int, because: str, cure: str) -> None:
+    got = f"{n_rows} rows got a gradient since the last step, and {because}"
+    if n_rows < wanted:
+        raise ValueError(f"{got}: {_ALL_ROWS} {cure}")
+    if n_rows > wanted:
+        raise ValueError(
+            f"{got}: drop the gradients of passes that only the neural layers learn from by {_ZERO_GRAD}. {cure}"
+        )
+
+
+def check_known(expected: int | None, *parts: Gathered) -> None:
+    """Refuse a step of layers of which none can tell whether its rows are all training rows."""
+    if expected is None and not any(gathered.known for gathered in parts):
+        raise ValueError(
+            "modules that learn stand below the tree layers, so that nothing tells whether a step brings all training "
+            "rows or a mini-batch, to which trees would be fitted alone: say how many there are, "
+            "GBDTStep(model, n_rows=...), or announce which come, GBDTStep.rows."
+        )
+
+
+_ALL_ROWS = "trees are fitted from scratch, so go through all rows before a step."
+_FORGET = "To train on others from now on, call forget() of the tree layer."
+_OTHER_NUMBER = "To train on so many from now on, say so by a new GBDTStep(model, n_rows=...)."
+_ANNOUNCE = "Announce shuffled rows by GBDTStep.rows."
+_ZERO_GRAD = "GBDTStep.zero_grad() (that of the model does not reach the trees), or run these passes in eval mode"
+
+
+def in_order(parts: list[Numbers]) -> tuple[NDArray[np.intp] | slice, Numbers]:
+    """The order in which joined calls are to be read, and their row numbers in it."""
+    known = [part for part in parts if part is not None]
+    if not known:
+        return slice(None), None
+    if len(known) < len(parts):
+        raise ValueError(
+            f"{len(known)} of {len(parts)} forward calls had row numbers: announce them for every call of a step, "
+            "or for none."
+        )
+    rows = np.concatenate(known)
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    twice = rows[1:][rows[1:] == rows[:-1]]
+    if len(twice):
+        raise ValueError(
+            f"row {twice[0]} came twice since the last step: call step() after one pass over the data, "
+            "and zero_grad() to drop the gradients of passes that only the neural layers learn from. A layer that "
+            "stands at two places sees each row twice: there run the rows in one order, and announce none."
+        )
+    return order, rows

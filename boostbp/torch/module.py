@@ -1,0 +1,348 @@
+"""GBDTModule: a layer of boosted trees as a torch module."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp import checks, losses
+from boostbp.backends.base import Table
+from boostbp.extras import require
+from boostbp.floats import usual_in_methods
+from boostbp.inputs import in_rows
+from boostbp.layers import Layer
+from boostbp.layers.rounds import rate_of
+from boostbp.losses import Loss
+from boostbp.network import steps
+from boostbp.network.starts import STARTS
+from boostbp.network.steps import Step, is_constant, moved
+from boostbp.single import layer_settings
+from boostbp.torch import arguments
+from boostbp.torch import state as states
+from boostbp.torch.gathered import Gathered, LastFit, Momentum, Moved, Rows, check_known
+from boostbp.torch.passes import Trees, as_input, as_targets, as_tensor, drawn_seed, has_tangent
+from boostbp.torch.refits import Refits, start_in
+from boostbp.trees import threads
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+else:
+    torch = require("torch", extra="torch", what="boostbp.torch")
+    nn = torch.nn
+
+__all__ = ["GBDTModule"]
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64] | None
+
+
+@usual_in_methods
+class GBDTModule(nn.Module):
+    """Boosted trees with regressions in their leaves, (rows, features) -> (rows, outputs), as a torch module.
+
+    It may stand before, after or between other modules, and more than once. The rules of its
+    training are in `boostbp.torch`.
+
+    Parameters
+    ----------
+    in_features : int or None
+        None: as many as the first input has.
+    out_features : int
+    backend, n_estimators, max_depth, ... :
+        As in `fit_layer`; learning_rate=None lets the trees cover 95 % of a target.
+    categorical : sequence of int
+        Input columns that hold category codes 0, 1, 2, ...
+    start : {"projection", "noise"}
+        What the first trees are fitted to: random projections of the first input, or Gaussian noise.
+    step : {"normalised", "plain"} or Step
+        Whether `step_size` counts in standard deviations of each output, or multiplies the gradient as in the paper.
+    step_size, momentum : float
+        alpha and mu of the paper; not looked at if `step` is an object. Long steps throw back a network above.
+    reduction : {"mean", "sum"}
+        Whether the loss that is differentiated is a mean over the rows of a call or a sum over
+        them: a step needs the gradient of each row's own loss.
+    n_jobs : int or None
+        Threads; the trees do not depend on it.
+    random_state : int or None
+        None draws it from the generator of torch, as other modules draw their weights: `torch.manual_seed` fixes it.
+
+    Attributes
+    ----------
+    layer : Layer or None
+        The fitted trees. They are no parameters: `eval()` freezes them, ``requires_grad_(False)`` does not.
+    baseline : (outputs,) float64
+        Added to their output; 0 unless `boost` set it.
+    settings : LayerSettings
+        How the trees are fitted; it may be exchanged between steps.
+    rule : Step
+        How outputs move; it may be exchanged between steps, as by a schedule. Its `decay` is looked at where
+        `GBDTStep.step` is told the loss.
+    expected_rows : int or None
+        Rows that each step must bring; see `GBDTStep`.
+    """
+
+    def __init__(
+        self,
+        in_features: int | None,
+        out_features: int,
+        *,
+        backend: Any = "lightgbm",
+        n_estimators: int = 20,
+        learning_rate: float | None = None,
+        max_depth: int = 5,
+        max_leaves: int | None = None,
+        min_samples_leaf: int = 20,
+        max_bins: int = 255,
+        extra_trees: bool = False,
+        basis: Any = "quadratic",
+        reg_lambda: float = 1.0,
+        penalize_constant: bool = True,
+        standardize: bool = True,
+        clip: bool = True,
+        base: Literal["ridge", "additive"] | None = "ridge",
+        base_lambda: float | Literal["gcv"] | None = None,
+        leaves: Literal["refit", "native"] = "refit",
+        multi_strategy: Literal["one_output_per_tree", "multi_output_tree"] = "one_output_per_tree",
+        categorical: Sequence[int] = (),
+        backend_params: Mapping[str, Any] | None = None,
+        start: str = "projection",
+        step: Literal["normalised", "plain"] | Step = "normalised",
+        step_size: float = 0.2,
+        momentum: float = 0.8,
+        reduction: Literal["mean", "sum"] = "mean",
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        super().__init__()
+        arguments.size("out_features", out_features)
+        if in_features is not None:
+            arguments.size("in_features", in_features)
+        self.categorical = arguments.columns(categorical, in_features)
+        checks.one_of("start", start, tuple(STARTS))
+        checks.one_of("reduction", reduction, ("mean", "sum"))
+        self.in_features, self.out_features, self.backend = in_features, out_features, backend
+        if learning_rate is None:
+            learning_rate = rate_of(checks.NUMBERS["n_estimators"]("n_estimators", n_estimators))
+        seed = drawn_seed() if random_state is None else random_state
+        self.settings = layer_settings(
+            backend, n_estimators=n_estimators, max_depth=max_depth, max_leaves=max_leaves, max_bins=max_bins,
+            min_samples_leaf=min_samples_leaf, extra_trees=extra_trees, learning_rate=learning_rate, basis=basis,
+            reg_lambda=reg_lambda, penalize_constant=penalize_constant, standardize=standardize, clip=clip, base=base,
+            base_lambda=base_lambda, leaves=leaves, multi_strategy=multi_strategy, random_state=seed,
+            backend_params=backend_params,
+        )  # fmt: skip
+        self.start, self.reduction, self.rule = start, reduction, steps.load(step, step_size, momentum)
+        self.n_threads = threads.count(n_jobs)
+        self.layer: Layer | None = None
+        self.baseline: Floats = np.zeros(out_features)
+        self.expected_rows: int | None = None
+        self._random = np.random.default_rng(seed)
+        self._momentum: Momentum | None = None
+        self._last = LastFit()
+        self._refits = Refits(backend)
+        self._gathered = Gathered()
+        self._announced: Numbers = None
+        self._watched: list[tuple[Floats, Numbers]] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the last fit, which the next step must have, too; 0 after the first trees."""
+        return self._last.n_rows
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Output, (rows, outputs), in the type and on the device of `x`, (rows, features).
+
+        The first call in train mode fits the first trees to its rows. Units of too few rows for a tree are the same
+        everywhere; a step starts them again from all rows.
+        """
+        if not isinstance(x, torch.Tensor):
+            raise TypeError(f"x is a {type(x).__name__}: a tree layer takes tensors. Use torch.as_tensor(x).")
+        X, gathers = self._input(x), self.training and torch.is_grad_enabled()
+        if x.grad_fn is not None or self._last.above:
+            arguments.refuse_lost(X, self._last.complete, trained=gathers and self.n_rows > 0)
+        rows = self._announced if gathers or self._watched is not None else None
+        if rows is not None and len(rows) != len(X):
+            raise ValueError(
+                f"{len(rows)} row numbers were announced for a call of {len(X)} rows: announce each batch."
+            )
+        if self._watched is not None:
+            self._watched.append((X, rows))
+        if self.layer is None:
+            self._first_trees(X)
+        assert self.layer is not None
+        if not (gathers or (torch.is_grad_enabled() and x.requires_grad) or has_tangent(x)):
+            return as_tensor(self.layer.predict(X, n_jobs=self.n_threads) + self.baseline, x)
+        gathered = self._gathered if gathers else None
+        return Trees(self.layer, self.baseline, self.n_threads, gathered, self.reduction == "mean", rows).run(x, X)
+
+    def begin(self, x: Any, *, sample_weight: Any = None) -> Self:
+        """Fit the first trees to the start of their outputs, as the first forward call does without weights.
+
+        Parameters
+        ----------
+        x : tensor or array-like, (rows, features)
+        sample_weight : (rows,) array-like, optional
+        """
+        return self._first_trees(self._input(x), sample_weight)
+
+    def step(self, *, sample_weight: Any = None) -> Self:
+        """Move the outputs of the gathered rows along their gradients, and fit the trees to them again.
+
+        Parameters
+        ----------
+        sample_weight : (rows,) array-like, optional
+            Weights of the gathered rows in the fit; a row of weight 0 is none. The gradient of a row is to be without
+            its weight.
+
+        Raises
+        ------
+        RuntimeError
+            If no gradient came since the last step.
+        ValueError
+            If there are other rows than at the last fit, or nothing tells, or a gradient is not finite.
+        """
+        check_known(self.expected_rows, self._gathered)
+        return self.fit_moved(self.move(sample_weight=sample_weight))
+
+    def move(self, *, sample_weight: Any = None, pace: float = 1.0) -> Moved:
+        """First half of `step`: move the outputs, by so much of a step, and leave the trees as they are."""
+        rows = self._rows()
+        weight = in_rows(arguments.weights(sample_weight, len(rows.X)))
+        m = np.zeros_like(rows.h) if self._momentum is None else self._momentum.of(rows)
+        target, m = moved(self.rule, rows.h, m, rows.g, weight)
+        if pace != 1.0:
+            target = rows.h + pace * (target - rows.h)
+        stuck = (rows.g.any(axis=0) | (self._last.n_rows == 0)) & is_constant(rows.h) & is_constant(target)
+        if stuck.any():  # the first trees had a few rows, and their outputs have no standard deviation to move in
+            target[:, stuck], m[:, stuck] = self._start(rows.X, weight)[:, stuck], 0.0
+        return Moved(rows.X, target, weight, self._gathered.first, rows.marks, Momentum(m, rows.rows))
+
+    def fit_moved(self, moved: Moved) -> Self:
+        """Second half of `step`: fit the trees to outputs that moved."""
+        numbers = None if moved.momentum is None else moved.momentum.rows
+        last = LastFit(len(moved.X), moved.marks, numbers, above=moved.marks is None)
+        self._fit(last, moved.X, moved.target - self.baseline, moved.weight)
+        self._momentum = moved.momentum or self._momentum
+        return self
+
+    def boost(self, loss: str | Loss, y: Any, *, x: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the trees by boosting on a loss itself: for the last layer of a model, in the place of `step`.
+
+        Parameters
+        ----------
+        loss : str or Loss
+            As in `BoostBPClassifier` and `BoostBPRegressor`.
+        y : tensor or array-like, (rows,) or (rows, outputs)
+            Numbers; or class numbers, (rows,), for a module with an output for each class.
+        x : tensor or array-like, (rows, features), optional
+            The input; the rows gathered since the last step if left out.
+        sample_weight : (rows,) array-like, optional
+
+        Raises
+        ------
+        ValueError
+            If `y` is not a target of that loss, or there are fewer or more rows than at the last fit.
+        """
+        if x is None:
+            check_known(self.expected_rows, self._gathered)
+            rows = self._rows()
+            last = LastFit(len(rows.X), rows.marks, rows.rows, above=rows.marks is None)
+        else:
+            X = self._input(x)
+            rows = Rows(X, X, X, None, marks=None, repeated=0)
+            self._last.check(rows, self.expected_rows)
+            last = LastFit(len(X))
+        target = as_targets(y, self.out_features, len(rows.X))
+        weight = in_rows(arguments.weights(sample_weight, len(target)))
+        found = losses.load(loss, n_outputs=self.out_features)
+        found.check(target)
+        self._fit(last, rows.X, target, weight, found)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gathered rows and gradients.
+
+        `GBDTStep.zero_grad` does it for all tree layers; torch's optimizers, and ``model.zero_grad()`` of a model that
+        the module is in, do not.
+        """
+        super().zero_grad(set_to_none)
+        self._gathered.calls.clear()
+
+    def forget(self) -> Self:
+        """Forget the training rows but not the trees: gradients, momentum, bins, and how many they were."""
+        self._gathered.calls.clear()
+        self._momentum, self._refits, self._last = None, Refits(self.backend), LastFit()
+        return self
+
+    def extra_repr(self) -> str:
+        """What `repr` shows."""
+        trees = "no trees yet" if self.layer is None else f"{self.layer.forest.n_trees} trees"
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, backend={self.backend!r}, "
+            f"n_estimators={self.settings.n_estimators}, max_depth={self.settings.growth.max_depth}, {trees}"
+        )
+
+    def get_extra_state(self) -> Tensor:
+        """The trees, and what they were fitted to, (bytes,) uint8; what training goes on from has `GBDTStep`."""
+        return states.state_of(states.State(self.layer, self.baseline, self.in_features, self._last), self)
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take over the trees of a state; ValueError if they do not fit this module."""
+        found = states.read(state, self)
+        self._gathered.fitted()
+        self.forget()
+        self.layer, self.baseline, self.in_features, self._last = found
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The library's bins and rows stay with the original, and so do gradients: their graph is the original's.
+        gone = {"_refits": Refits(self.backend), "_gathered": Gathered(), "_announced": None, "_watched": None}
+        return {**self.__dict__, **gone}
+
+    def _input(self, x: Any) -> Floats:
+        X = as_input(x, self.in_features)
+        arguments.columns(self.categorical, X.shape[1])
+        return X
+
+    def _first_trees(self, X: Floats, sample_weight: Any = None) -> Self:
+        if not self.training:
+            raise RuntimeError(
+                "this GBDTModule has no trees yet: call it in train mode, boost it, or load a state_dict."
+            )
+        if len(X) == 0:
+            raise ValueError(f"x has shape {X.shape}: the first trees are fitted to the first rows that come.")
+        weight = in_rows(arguments.weights(sample_weight, len(X)))
+        last = LastFit()  # the first call may be a mini-batch; the first step has all rows
+        self._fit(last, X, self._start(X, weight), weight)
+        return self
+
+    def _start(self, X: Floats, weight: Floats) -> Floats:
+        """What first trees are fitted to, (rows, outputs)."""
+        return start_in(self.start, Table(X, self.categorical), weight, self.out_features, self._random)
+
+    def _rows(self) -> Rows:
+        """The rows of a step."""
+        if not self._gathered:
+            raise RuntimeError(
+                "no gradient reached this GBDTModule: in train mode call the model and loss.backward() first."
+            )
+        rows = self._gathered.join()
+        self._last.check(rows, self.expected_rows)
+        if not np.isfinite(rows.g).all():
+            raise ValueError("dL/doutput has values that are not finite: look into the loss and the modules above.")
+        return rows
+
+    def _fit(self, last: LastFit, X: Floats, target: Floats, weight: Floats, loss: Loss | None = None) -> None:
+        """Fit the trees to a target, or by boosting on a loss of it; what stood before stays if that fails."""
+        table, random = Table(X, self.categorical), copy.deepcopy(self._random)
+        seed = int(random.integers(2**30))
+        fitted = self._refits.fit(table, target, weight, loss, self.settings, n_threads=self.n_threads, seed=seed)
+        if loss is not None:
+            self.baseline = fitted.baseline
+        self.layer, self.in_features, self._random = fitted.layer, X.shape[1], random
+        self._last = last._replace(complete=arguments.complete(X))
+        self._gathered.fitted()

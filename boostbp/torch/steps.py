@@ -1,0 +1,214 @@
+"""GBDTStep: steps all tree layers of a torch model."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp import checks
+from boostbp.extras import require
+from boostbp.floats import usual_in_methods
+from boostbp.network.steps import pace_after
+from boostbp.torch import training
+from boostbp.torch.gathered import Moved, check_known, in_order
+from boostbp.torch.module import GBDTModule
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+else:
+    torch = require("torch", extra="torch", what="boostbp.torch")
+    nn = torch.nn
+
+__all__ = ["GBDTStep"]
+
+
+@usual_in_methods
+class GBDTStep:
+    """Steps all tree layers of a model, beside the torch optimizer of its other parameters.
+
+    The rules are in `boostbp.torch`.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Any model with at least one `GBDTModule` in it.
+    n_rows : int, optional
+        Rows that every tree layer must have at a step: those of the training data, or, for a layer that stands at two
+        places, twice as many. It is asked for where modules that learn stand below all tree layers. Without it rows
+        must be those of the step before, if they come as data; with it they may be others, as by augmentation, but not
+        the same in another order that was not announced.
+
+    Attributes
+    ----------
+    layers : list of GBDTModule
+    losses : list of float
+        Those that the steps were told.
+    """
+
+    def __init__(self, model: nn.Module, *, n_rows: int | None = None) -> None:
+        self.layers = [module for module in model.modules() if isinstance(module, GBDTModule)]
+        if not self.layers:
+            raise ValueError(f"model={type(model).__name__} has no GBDTModule in it: there is nothing to step.")
+        self.losses: list[float] = []
+        if n_rows is not None:
+            for layer in self.layers:
+                layer.expected_rows = checks.whole("n_rows", n_rows, 1)
+
+    def zero_grad(self) -> None:
+        """Drop the gathered rows and gradients, as of passes that only the neural layers learn from."""
+        for layer in self.layers:
+            layer.zero_grad()
+
+    def rows(self, numbers: Any) -> None:
+        """Announce which training rows the next forward calls see, (rows,); None: the order of the calls.
+
+        With it mini-batches may be shuffled and leave out a few rows, and each row keeps its momentum. A step, its
+        weights and the targets of `GBDTModule.boost` then go by ascending number. Calls that cannot be part of a step,
+        in eval mode or without gradients, do not look at it.
+        """
+        announced = None
+        if numbers is not None:
+            found = np.asarray(numbers.cpu() if isinstance(numbers, torch.Tensor) else numbers)
+            if found.ndim != 1 or found.dtype.kind not in "iu":
+                raise ValueError(f"numbers has shape {found.shape}, dtype {found.dtype}: give whole numbers, (rows,).")
+            announced = found.astype(np.int64)
+        for layer in self.layers:
+            layer._announced = announced
+
+    def step(self, forward: Callable[[], object] | None = None, *, sample_weight: Any = None, loss: Any = None) -> None:
+        """Move and fit again every tree layer that got a gradient.
+
+        Parameters
+        ----------
+        forward : callable, optional
+            Runs the model over the same rows again, such as ``lambda: model(x)``. With it layers are
+            fitted from the input up, each on the new output of those below: steadier. It is called
+            without gradients, once for each tree layer but the first, in the mode that the model is in:
+            batch normalisation counts its rows each time. Without it each layer is fitted on its old
+            input, as in the paper. Rows come as in the calls of the step; where these were announced,
+            by ascending number, or announced in `forward` again.
+        sample_weight : (rows,) array-like, optional
+            See `GBDTModule.step`.
+        loss : float or tensor of one number, optional
+            The training loss of the rows. Told at each step, steps get shorter by the `decay` of a layer's rule (a
+            half) whenever 16 of them brought no lower loss: trees do not settle by themselves.
+
+        Raises
+        ------
+        RuntimeError
+            If no gradient reached any tree layer.
+        ValueError
+            As `GBDTModule.step`; if `forward` brings other rows, or the loss is not finite.
+            Whatever fails, all layers are left as they were before the step.
+        """
+        taking = [layer for layer in self.layers if layer._gathered]
+        if not taking:
+            raise RuntimeError(
+                "no gradient reached a tree layer: in train mode call the model and loss.backward() first."
+            )
+        expected = next((layer.expected_rows for layer in taking if layer.expected_rows is not None), None)
+        check_known(expected, *(layer._gathered for layer in taking))
+        losses = self.losses if loss is None else [*self.losses, _number(loss)]
+        with _all_or_none(taking):
+            paces = [pace_after(losses, getattr(layer.rule, "decay", 1.0)) for layer in taking]
+            moved = [
+                (layer, layer.move(sample_weight=sample_weight, pace=pace))
+                for layer, pace in zip(taking, paces, strict=True)
+            ]
+            moved.sort(key=lambda pair: pair[1].first)
+            for place, (layer, target) in enumerate(moved):
+                if forward is not None and place > 0:
+                    target = target._replace(X=self._inputs(forward, moved, place))
+                layer.fit_moved(target)
+        self.losses = losses
+
+    def state_dict(self) -> dict[str, Any]:
+        """What training goes on from, as of an optimizer: momentum, rows, random numbers and losses, not the trees.
+
+        Save it beside those of the model and of the optimizer.
+        """
+        return training.state_of(self.layers, self.losses)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state: after the state of the model was loaded, which starts the training of its trees anew.
+
+        Raises
+        ------
+        ValueError
+            If it is none, or of other tree layers, or the model is not that of the same moment.
+        """
+        self.losses = training.take_over(self.layers, state)
+
+    def _inputs(
+        self, forward: Callable[[], object], moved: list[tuple[GBDTModule, Moved]], place: int
+    ) -> NDArray[np.float64]:
+        """What comes to a layer when the model runs over its rows again."""
+        announced = [layer._announced for layer in self.layers]
+        watched: list[list[Any]] = [[] for _ in moved]
+        for (layer, _), calls in zip(moved, watched, strict=True):
+            layer._watched = calls
+        self.rows(None)
+        try:
+            with torch.no_grad():
+                forward()
+        finally:
+            for layer, numbers in zip(self.layers, announced, strict=True):
+                layer._announced, layer._watched = numbers, None
+        inputs: NDArray[np.float64] = _joined(watched[place])
+        n_rows = len(moved[place][1].X)
+        if len(inputs) != n_rows:
+            raise ValueError(
+                f"forward() brought {len(inputs)} rows to a tree layer whose step has {n_rows}: run the same rows."
+            )
+        for (_, target), calls in zip(moved, watched, strict=True):
+            if target.marks is not None and not np.array_equal(_joined(calls), target.X, equal_nan=True):
+                raise ValueError(
+                    "forward() brought other rows to a tree layer than its step has, or in another order: run them in "
+                    "the order of the calls, or by ascending number where they were announced. Where modules below it "
+                    "draw at random, as dropout does, call step() without forward."
+                )
+        return inputs
+
+
+@contextmanager
+def _all_or_none(layers: list[GBDTModule]) -> Iterator[None]:
+    """Bring all layers back to what they were, gathered gradients too, if the step of one fails."""
+    names = ("layer", "baseline", "in_features", "_momentum", "_last")
+    before = [
+        (
+            {name: getattr(layer, name) for name in names} | {"_random": copy.deepcopy(layer._random)},
+            layer._gathered.calls.copy(),
+            layer._gathered.fit,
+        )
+        for layer in layers
+    ]
+    try:
+        yield
+    except BaseException:
+        for layer, (state, calls, fit) in zip(layers, before, strict=True):
+            layer.__dict__.update(state)
+            layer._gathered.calls, layer._gathered.fit = calls, fit
+        raise
+
+
+def _number(loss: Any) -> float:
+    value = float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
+    if not np.isfinite(value):
+        raise ValueError(
+            f"loss={value}: it must be finite. Take smaller steps, or look into the modules above the trees."
+        )
+    return value
+
+
+def _joined(calls: list[Any]) -> NDArray[np.float64]:
+    """The rows of all calls, in the order of their numbers where these are known."""
+    if not calls:
+        return np.empty((0, 0))
+    joined: NDArray[np.float64] = np.concatenate([X for X, _ in calls])[in_order([rows for _, rows in calls])[0]]
+    return joined

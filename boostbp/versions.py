@@ -1,0 +1,39 @@
+"""Versions of this package and of what it works with."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from boostbp.trees import threads
+
+__all__ = ["__version__", "show_versions", "versions"]
+
+__version__ = "0.1.0"
+_PACKAGES = (
+    "lightgbm", "xgboost", "xgboost-cpu", "numba", "numpy", "scipy", "scikit-learn", "pandas", "polars",
+    "pyarrow", "torch",
+)  # fmt: skip
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that are installed, system, processor and usable cores."""
+    found = {
+        "boostbp": __version__,
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "processor": platform.machine(),
+    }
+    found["cores"] = str(threads.count(-1))
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def show_versions() -> None:
+    """Print `versions`, for a report of a fault."""
+    for name, value in versions().items():
+        print(f"{name}: {value}")

@@ -1,0 +1,97 @@
+"""Layers on columns with a few mistyped cells: regressions see them at the bounds of the rest, trees as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers import REFIT, assert_close, categories_of, fresh_rows, plain_forest, settings_of, training_rows
+
+from boostbp import layers
+from boostbp.backends import load
+from boostbp.backends.base import Table
+from boostbp.layers import BoundInput, SquaredObjective
+from boostbp.trees.sparse import Sparse
+
+WRONG = {3: 300.0, 8: -40.0, 11: 0.0}  # row: what became of a value of about 3
+
+
+def mistyped(case):
+    """The rows of a case, with some cells of its second feature off by much."""
+    X, Y, weight = training_rows(case)
+    X[:, 1] = np.where(np.isnan(X[:, 1]), np.nan, X[:, 1].clip(2, 4))
+    right = X.copy()
+    X[list(WRONG), 1] = list(WRONG.values())
+    weight[list(WRONG)] = 0.8
+    return X, right, Y, weight
+
+
+def fit(case, X, Y, weight, n_threads=1, **changes):
+    table = Table(X, categories_of(case))
+    bound = BoundInput(load(case.backend), table, settings_of(case, **changes), weight)
+    return layers.fit(bound, SquaredObjective(Y, weight), seed=3, n_threads=n_threads)
+
+
+@pytest.mark.parametrize("case", REFIT, ids=str)
+def test_training_output_and_trace_are_those_of_a_forward_pass(case):
+    X, _, Y, weight = mistyped(case)
+    fitted = fit(case, X, Y, weight)
+    output, trace = fitted.layer.forward(X)
+    assert_close(fitted.output, output, 1e-12)
+    np.testing.assert_array_equal(fitted.trace.leaf, trace.leaf)
+    np.testing.assert_array_equal(fitted.trace.vjp(Y), trace.vjp(Y))
+
+
+@pytest.mark.parametrize("case", [case for case in REFIT if case.basis != "own"], ids=str)
+def test_no_regression_reads_beyond_the_cells_that_are_right(case):
+    X, right, Y, weight = mistyped(case)
+    layer = fit(case, X, Y, weight).layer
+    leaves = layer.forest.leaves
+    center, inverse, lower, upper = leaves.frame[(leaves.column == 1) & (leaves.frame[:, 1] > 0)].T
+    assert len(center)
+    assert (center + upper / inverse).max() <= np.nanmax(right[:, 1]) + 1e-9
+    assert (center + lower / inverse).min() >= np.nanmin(right[:, 1]) - 1e-9
+    assert not layer.jacobian(X[list(WRONG)])[:, :, 1].any()
+
+
+@pytest.mark.parametrize("case", REFIT, ids=str)
+def test_jacobian_matches_finite_differences(case):
+    X, _, Y, weight = mistyped(case)
+    layer, X = fit(case, X, Y, weight).layer, fresh_rows(case)
+    X[:3, 1] = 250.0, -50.0, 0.1
+    step = np.zeros(X.shape[1])
+    step[1] = 1e-5
+    J, sides = layer.jacobian(X)[:, :, 1], (X, X + step, X - step)
+    numeric = (layer.predict(X + step) - layer.predict(X - step)) / 2e-5
+    states = zip(*(plain_forest(layer.forest, side)[1] for side in sides), strict=True)
+    kept = np.array([here == up == down for here, up, down in states])  # the same leaves, the same inputs clipped
+    assert kept[:3].all()
+    assert kept.sum() > len(X) / 2
+    np.testing.assert_allclose(J[kept], numeric[kept], rtol=0, atol=1e-6 * np.abs(J).max())
+
+
+@pytest.mark.parametrize("case", [case for case in REFIT if case.base and not case.missing], ids=str)
+def test_threads_change_nothing(case):
+    X, _, Y, weight = mistyped(case)
+    alone, many = fit(case, X, Y, weight), fit(case, X, Y, weight, n_threads=2)
+    np.testing.assert_array_equal(many.output, alone.output)
+    np.testing.assert_array_equal(many.layer.predict(X, n_jobs=2), alone.layer.predict(X))
+
+
+@pytest.mark.parametrize("base", ["ridge", "additive", None])
+def test_a_sparse_input_gives_the_layer_of_the_dense_one(base):
+    case = REFIT[0]
+    X, _, Y, weight = mistyped(case)
+    X[:, 2] *= np.abs(X[:, 2]) > 1
+    X[5, 2] = 90.0
+    dense, held = (fit(case, Z, Y, weight, base=base) for Z in (X, Sparse.of(sp.csr_array(X))))
+    np.testing.assert_array_equal(held.output, dense.output)
+    np.testing.assert_array_equal(held.layer.predict(Sparse.of(sp.csr_array(X))), dense.layer.predict(X))
+
+
+@pytest.mark.parametrize("clip", [True, False])
+def test_inputs_are_read_as_they_are_where_nothing_is_isolated_or_clipped(clip):
+    case = REFIT[0]
+    X, right, _, weight = mistyped(case)
+    X = right if clip else X
+    assert BoundInput(load(case.backend), Table(X), settings_of(case, clip=clip), weight).Z is X

@@ -1,0 +1,72 @@
+"""Sampling: structures come from the sample alone, leaves from all rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from boostbp import BoostBPRegressor
+from boostbp.backends import available, load
+from boostbp.backends.base import Growth, Table
+from boostbp.layers.row_sampling import RowSampling
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-1, 1, (600, 4))
+y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
+
+
+def grow(backend, X, grad, **growth):
+    [tree] = backend.bind(Table(X), Growth(max_depth=4, **growth)).fork(slice(0, 1), 0).grow(grad, np.ones_like(grad))
+    return tree
+
+
+@pytest.mark.parametrize("name", available())
+def test_structure_is_that_of_the_sampled_rows_alone(name):
+    backend, grad = load(name), -y[:, None]
+    rows = np.sort(np.random.default_rng(5).permutation(600)[:200])
+    sampled = grow(RowSampling(backend, 200), X, grad, min_samples_leaf=30, random_state=5)
+    alone = grow(backend, X[rows], grad[rows], min_samples_leaf=10, random_state=5)
+    np.testing.assert_array_equal(sampled.threshold, alone.threshold)
+    np.testing.assert_array_equal(sampled.feature, alone.feature)
+
+
+@pytest.mark.parametrize("name", available())
+def test_a_sample_as_large_as_the_table_changes_nothing(name):
+    model = {
+        "backend": name,
+        "hidden_layer_sizes": (3,),
+        "epochs": 2,
+        "n_estimators": 5,
+        "deep": True,
+        "random_state": 0,
+    }
+    whole = BoostBPRegressor(**model).fit(X, y).predict(X)
+    np.testing.assert_array_equal(BoostBPRegressor(**model, structure_samples=1.0).fit(X, y).predict(X), whole)
+    assert not np.array_equal(BoostBPRegressor(**model, structure_samples=0.5).fit(X, y).predict(X), whole)
+
+
+@pytest.mark.parametrize("deep", ["auto", True])
+def test_all_trees_of_a_model_grow_on_the_sample(deep):
+    backend, bound = load("lightgbm"), []
+
+    class Watched:
+        capabilities = backend.capabilities
+
+        def bind(self, table, growth):
+            bound.append(len(table.X))
+            return backend.bind(table, growth)
+
+    model = {"epochs": 1, "n_estimators": 3, "deep": deep, "random_state": 0}
+    BoostBPRegressor((3,), backend=Watched(), structure_samples=100, **model).fit(X, y)
+    assert set(bound) == {100}
+
+
+def test_leaves_see_all_rows():
+    """A leaf's training range reaches the extremes of the whole table, not of the sample."""
+    model = BoostBPRegressor(
+        (3,), epochs=0, n_estimators=[3, 3], structure_samples=100, early_stopping=False, base=None, random_state=0
+    )
+    leaves = model.fit(X, y).network_.layers[0].forest.leaves
+    seen = leaves.frame[:, 0] + leaves.frame[:, 3] / leaves.frame[:, 1]
+    for feature in np.unique(leaves.column):
+        assert seen[leaves.column == feature].max() == pytest.approx(X[:, feature].max(), abs=1e-9)

@@ -1,0 +1,373 @@
+"""Losses of one's own that are not as promised are refused by name, before compiled code sees what they return."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers import kind_of_target
+from scipy.stats import norm
+
+from boostbp import BoostBPClassifier, BoostBPRegressor, losses
+from boostbp.ensemble.options import smooth_labels
+from boostbp.estimators.units import units_of
+from boostbp.layers import LossObjective
+from boostbp.losses import own_losses
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((60, 3))
+Y = np.stack([X[:, 0] * X[:, 1], X[:, 2], X[:, 0]], axis=1)
+FAST = {"n_estimators": 2, "epochs": 1, "min_samples_leaf": 5, "deep": True, "early_stopping": False, "random_state": 0}
+IN_ROWS = r", not \(60, 1\), which is \(rows, outputs\): "
+
+
+class Own:
+    """Half the squared error, some of whose members return something else."""
+
+    name = "own"
+    scale_free = False
+
+    def __init__(self, **members):
+        self.__dict__.update(members)
+
+    def value(self, h, y):
+        return 0.5 * np.square(h - y).sum(axis=1)
+
+    def gradient(self, h, y):
+        return h - y
+
+    def hessian(self, h, y):
+        return np.ones_like(h)
+
+    def link(self, h):
+        return h
+
+    def baseline(self, y, weight):
+        return np.average(y, axis=0, weights=weight)
+
+    def check(self, y):
+        pass
+
+
+def all_of(own):
+    return lambda h, y: (own.value(h, y), own.gradient(h, y), own.hessian(h, y))
+
+
+def with_derivatives(**members):
+    own = Own(**members)
+    plain = Own(derivatives=all_of(own))
+    plain.curved = True
+    return plain
+
+
+def fit(loss, n_outputs=1, **changes):
+    y = Y[:, 0] if n_outputs == 1 else Y[:, :n_outputs]
+    return BoostBPRegressor((2,), loss=loss, eval_metric="rmse", **(FAST | changes)).fit(X, y)
+
+
+WRONG = {
+    "gradient as in LightGBM": (
+        Own(gradient=lambda h, y: (h - y)[:, 0]),
+        rf"gradient has shape \(60,\){IN_ROWS}return gradient\[:, None\]",
+    ),
+    "hessian as in LightGBM": (
+        Own(hessian=lambda h, y: np.ones(len(h))),
+        rf"hessian has shape \(60,\){IN_ROWS}return hessian\[:, None\]",
+    ),
+    "flat link": (Own(link=lambda h: h[:, 0]), rf"link has shape \(60,\){IN_ROWS}return link\[:, None\]"),
+    "value by output": (
+        Own(value=lambda h, y: np.square(h - y)),
+        r"value has shape \(60, 1\), not \(60,\), which is \(rows,\): return value.sum\(axis=1\)",
+    ),
+    "summed value": (
+        Own(value=lambda h, y: np.square(h - y).sum()),
+        r"value has shape \(\), not \(60,\), which is \(rows,\): return one number for each row, not their sum",
+    ),
+    "constant hessian": (
+        Own(hessian=lambda h, y: 1.0),
+        rf"hessian has shape \(\){IN_ROWS}.* np.full\(h.shape, hessian",
+    ),
+    "rows across": (Own(gradient=lambda h, y: (h - y).T), rf"gradient has shape \(1, 60\){IN_ROWS}return gradient.T"),
+    "outer difference": (
+        Own(gradient=lambda h, y: h.ravel() - y),
+        rf"gradient has shape \(60, 60\){IN_ROWS}return one number for each row and output",
+    ),
+    "list": (
+        Own(gradient=lambda h, y: (h - y).tolist()),
+        r"gradient has type list, not an array of shape \(60, 1\), which is \(rows, outputs\): return one number",
+    ),
+    "nothing": (Own(value=lambda h, y: None), r"value has type NoneType, not an array of shape \(60,\)"),
+    "text": (Own(link=lambda h: "h"), r"link has type str, not an array of shape \(60, 1\)"),
+    "objects": (
+        Own(gradient=lambda h, y: (h - y).astype(object)),
+        r"gradient has dtype object, not numbers: return float64",
+    ),
+    "number as baseline": (
+        Own(baseline=lambda y, weight: 0.0),
+        r"baseline has shape \(\), not \(1,\), which is \(outputs,\): return one number for each output",
+    ),
+    "baseline in rows": (
+        Own(baseline=lambda y, weight: np.zeros(y.shape)),
+        r"baseline has shape \(60, 1\), not \(1,\)",
+    ),
+    "endless baseline": (
+        Own(baseline=lambda y, weight: np.full(1, np.inf)),
+        r"baseline is \[inf\]: let it be finite, or let check\(\) refuse y",
+    ),
+    "endless link": (Own(link=lambda h: h / 0.0), r"link is \[-?(inf|nan)\] in row 0, where y is .*: let it be finite"),
+    "no curvature": (
+        Own(hessian=lambda h, y: np.where(np.arange(len(h)) == 4, 0.0, 1.0)[:, None]),
+        r"hessian is \[0\.\] in row 4, where y is .*: let it be above 0 there, such as by np.maximum\(hessian, 1e-6\)",
+    ),
+    "flat gradient at once": (
+        with_derivatives(gradient=lambda h, y: (h - y)[:, 0]),
+        rf"gradient of derivatives\(\) has shape \(60,\){IN_ROWS}return gradient\[:, None\]",
+    ),
+    "negative hessian at once": (
+        with_derivatives(hessian=lambda h, y: np.full(h.shape, -1.0)),
+        r"hessian of derivatives\(\) is \[-1\.\] in row 0",
+    ),
+    "two at once": (
+        Own(derivatives=lambda h, y: (h - y, np.ones_like(h))),
+        r"derivatives\(\) returns has 2 members, not 3: return \(value, gradient, hessian\)",
+    ),
+    "nothing at once": (Own(derivatives=lambda h, y: None), r"derivatives\(\) returns has type NoneType, not 3"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero|invalid value:RuntimeWarning")
+@pytest.mark.parametrize(("loss", "message"), WRONG.values(), ids=WRONG)
+def test_a_loss_that_is_not_as_promised_is_refused_with_the_cure(loss, message):
+    with pytest.raises(ValueError, match=f"^loss='own': .*{message}"):
+        fit(loss)
+
+
+def test_shapes_are_those_of_several_outputs():
+    assert fit(Own(), 3).predict(X).shape == (60, 3)
+    for what in ("gradient", "hessian"):
+        with pytest.raises(
+            ValueError, match=rf"its {what} has shape \(60,\), not \(60, 3\), .* for each row and output"
+        ):
+            fit(Own(**{what: lambda h, y: np.ones(len(h))}), 3)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"deep": "auto", "early_stopping": True},
+        {"deep": "auto", "early_stopping": True, "n_jobs": 2},
+        {"output": "move"},
+        {"leaves": "native"},
+    ],
+    ids=str,
+)
+def test_a_loss_is_looked_at_however_it_is_trained_with(changes):
+    with pytest.raises(ValueError, match=r"its gradient has shape \(\d+,\), not \(\d+, 1\)"):
+        fit(Own(gradient=lambda h, y: (h - y)[:, 0]), **changes)
+
+
+def test_a_loss_of_classes_is_refused_as_well():
+    class Flat(losses.Logistic):
+        def link(self, h):
+            return super().link(h)[:, 0]
+
+    with pytest.raises(ValueError, match=r"^loss='logistic': its link has shape .* return link\[:, None\]"):
+        BoostBPClassifier((2,), loss=Flat(), **FAST).fit(X, Y[:, 0] > 0)
+
+
+@pytest.mark.parametrize("what", ["value", "gradient", "hessian"])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_loss_whose_shape_changes_ends_a_fit_and_not_the_process(what, at_once):
+    calls = []
+
+    def changing(h, y):
+        calls.append(h)
+        found = getattr(Own, what)(None, h, y)
+        return found if len(calls) < 4 else found[:-1]
+
+    own = Own(**{what: changing, "curved": True})
+    if at_once:
+        own.derivatives = all_of(own)
+    with pytest.raises(ValueError, match=rf"^loss='own': its {what}.* has shape \(\d+,"):
+        fit(own)
+    assert len(calls) == 4
+
+
+def test_objectives_look_at_every_call():
+    y = Y[:, :1]
+    goal = LossObjective(Own(gradient=lambda h, y: (h - y)[:, 0]), y, np.ones(60), np.zeros(1))
+    with pytest.raises(ValueError, match=r"its gradient has shape \(60,\)"):
+        goal.gradient(np.zeros((60, 1)), slice(0, 1))
+    with pytest.raises(ValueError, match=r"its gradient has shape \(60,\)"):
+        goal.derivatives(np.zeros((60, 1)))
+
+
+@pytest.mark.parametrize("what", ["value", "gradient"])
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_loss_that_writes_into_what_it_is_given_is_refused(what, which):
+    def careless(*given):
+        given[which][:] = 0.0
+        return getattr(Own, what)(None, *given)
+
+    with pytest.raises(ValueError, match=r"^loss='own' writes into h or y, .* work on a copy"):
+        fit(Own(**{what: careless}))
+
+
+def test_what_has_the_shape_may_be_no_float64():
+    single = Own(gradient=lambda h, y: (h - y).astype(np.float32), hessian=lambda h, y: np.ones(h.shape, int))
+    np.testing.assert_allclose(fit(single).predict(X), fit(Own()).predict(X), rtol=1e-3, atol=1e-3)
+    matrices = Own(gradient=lambda h, y: (h - y).view(np.matrix))
+    np.testing.assert_array_equal(fit(matrices).predict(X), fit(Own()).predict(X))
+
+
+@pytest.mark.parametrize("loss", [loss() for loss in losses.LOSSES.values()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("n_rows", [1, 2, 60])
+def test_built_in_losses_are_as_promised(loss, n_rows):
+    y, weight = np.abs(Y[:n_rows, : losses.traits_of(loss).max_outputs]), np.ones(n_rows)
+    if kind_of_target(loss) == "classes":
+        y = (y == y.max(axis=1)[:, None]).astype(float) if y.shape[1] > 1 else (y > 0.3).astype(float)
+    for start in (own_losses.baseline(loss, y, weight), np.zeros(y.shape[1])):
+        own_losses.check(loss, start, y)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "quantile", losses.Poisson(), losses.Huber(delta=2.0)], ids=str)
+def test_a_classifier_refuses_losses_of_numbers(loss):
+    with pytest.raises(ValueError, match=r"^loss=.* is one of numbers, .*: use loss='log_loss', or a regressor"):
+        BoostBPClassifier((2,), loss=loss, **FAST).fit(X, Y[:, 0] > 0)
+
+
+@pytest.mark.parametrize(("loss", "labels"), [(losses.Logistic(), 3), (losses.Softmax(), 2)], ids=["ovr", "softmax"])
+def test_a_loss_of_classes_is_refused_for_another_number_of_classes(loss, labels):
+    y = np.digitize(X[:, 0], [-0.5, 0.5]) if labels == 3 else X[:, 0] > 0
+    with pytest.raises(ValueError, match=rf"is not for {labels} classes: use loss='log_loss'"):
+        BoostBPClassifier((2,), loss=loss, **FAST).fit(X, y)
+
+
+class Tweedie(Own):
+    """Minus the log-likelihood of Tweedie's distribution with power 1.5, of the logarithm of the mean."""
+
+    name = "tweedie"
+
+    def value(self, h, y):
+        return (2.0 * np.exp(0.5 * h) + 2.0 * y * np.exp(-0.5 * h)).sum(axis=1)
+
+    def gradient(self, h, y):
+        return np.exp(0.5 * h) - y * np.exp(-0.5 * h)
+
+    def hessian(self, h, y):
+        return 0.5 * np.exp(0.5 * h) + 0.5 * y * np.exp(-0.5 * h)
+
+    def link(self, h):
+        return np.exp(h)
+
+    def baseline(self, y, weight):
+        return np.log(np.average(y, axis=0, weights=weight))
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "logloss", "auc", "error@0.3", "multi_error"])
+@pytest.mark.parametrize(
+    "loss", [Tweedie(), Own(), "poisson", "squared_error"], ids=["tweedie", "own", "poisson", "l2"]
+)
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_regressor_refuses_metrics_of_classes_whatever_its_loss(metric, loss, columns):
+    model = BoostBPRegressor((2,), loss=loss, eval_metric=metric, **FAST)
+    counts = np.random.default_rng(1).poisson(2.0, (60, columns))
+    with pytest.raises(ValueError, match=f"^eval_metric='{metric}' is for classes, and numbers are predicted"):
+        model.fit(X, counts[:, 0] if columns == 1 else counts, eval_set=[(X, counts[:, 0] if columns == 1 else counts)])
+    with pytest.raises(ValueError, match=f"^eval_metric='{metric}' is for classes"):  # nor is it passed over
+        model.fit(X, counts[:, 0] if columns == 1 else counts)
+
+
+def test_an_own_loss_with_a_link_is_scored_by_the_metric_that_it_names():
+    class Named(Tweedie):
+        task = "regression"
+        default_metric = "tweedie"
+
+    y = np.random.default_rng(1).poisson(2.0, 60)
+    model = BoostBPRegressor((2,), loss=Named(), **FAST).fit(X, y, eval_set=[(X, y)])
+    assert model.history_.metric == "tweedie"
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "binary", losses.Logistic()], ids=str)
+def test_a_regressor_refuses_losses_of_classes(loss):
+    with pytest.raises(ValueError, match=r"^loss=.* is one of classes, .*: use BoostBPClassifier"):
+        BoostBPRegressor((2,), loss=loss, **FAST).fit(X, (Y[:, 0] > 0).astype(float))
+
+
+def test_own_losses_are_refused_by_the_estimator_that_they_are_not_for():
+    of_numbers, of_classes = Tweedie(task="regression"), Probit(task="classification")
+    labels = (X[:, 0] > 0).astype(int)
+    with pytest.raises(ValueError, match=r"^loss=.* is one of numbers"):
+        BoostBPClassifier((2,), loss=of_numbers, **FAST).fit(X, labels)
+    with pytest.raises(ValueError, match=r"^loss=.* is one of classes"):
+        BoostBPRegressor((2,), loss=of_classes, **FAST).fit(X, labels)
+    with pytest.raises(ValueError, match=r"has task='counts': let it be 'regression' or 'classification'"):
+        fit(Own(task="counts"))
+
+
+def test_labels_are_softened_only_for_losses_that_take_probabilities():
+    target, weight = np.array([[0.0], [1.0]]), np.ones(2)
+    np.testing.assert_array_equal(smooth_labels(target, weight, Probit(task="classification")), target)
+    assert 0 < smooth_labels(target, weight, losses.Logistic())[0, 0] < 0.1
+    soft = Probit(task="classification", soft_labels=True)
+    np.testing.assert_array_equal(smooth_labels(target, weight, soft), smooth_labels(target, weight, losses.Logistic()))
+
+
+def test_a_target_is_scaled_by_quartiles_for_a_loss_that_says_it_is_robust():
+    y = np.append(np.arange(99.0), 1e6)[:, None]
+    fair = Own(scale_free=True)
+    assert units_of(y, np.ones(100), fair)[1] > 1e4
+    fair.robust = True
+    for found, expected in zip(units_of(y, np.ones(100), fair), units_of(y, np.ones(100), losses.Huber()), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+class Probit(Own):
+    """Minus the log-likelihood of two classes whose probability is the normal distribution of the raw output."""
+
+    name = "probit"
+
+    def value(self, h, y):
+        return -norm.logcdf(np.where(y > 0, h, -h)).sum(axis=1)
+
+    def gradient(self, h, y):
+        side = np.where(y > 0, 1.0, -1.0)
+        return -side * np.exp(norm.logpdf(h) - norm.logcdf(side * h))
+
+    def link(self, h):
+        return norm.cdf(h)
+
+    def baseline(self, y, weight):
+        return norm.ppf(np.average(y, axis=0, weights=weight))
+
+
+def test_a_classifier_gives_probabilities_by_the_link_of_an_own_loss():
+    labels = X[:, 0] + 0.3 * X[:, 1] > 0.2
+    model = BoostBPClassifier((2,), loss=Probit(), **FAST).fit(X, labels, eval_set=[(X, labels)])
+    assert model.history_.metric == "logloss"
+    proba, raw = model.predict_proba(X), model.decision_function(X)
+    np.testing.assert_allclose(proba, np.column_stack([1 - norm.cdf(raw), norm.cdf(raw)]))
+    np.testing.assert_array_equal(model.predict(X), proba[:, 1] > 0.5)
+    assert (model.predict(X) == labels).mean() > 0.9
+
+
+def test_the_predicted_class_is_the_most_probable_by_the_link_of_an_own_loss():
+    class Reversed(Own):
+        name = "reversed"
+        inner = losses.Softmax()
+
+        def value(self, h, y):
+            return self.inner.value(-h, y)
+
+        def gradient(self, h, y):
+            return -self.inner.gradient(-h, y)
+
+        def link(self, h):
+            return self.inner.link(-h)
+
+        def baseline(self, y, weight):
+            return -self.inner.baseline(y, weight)
+
+    labels = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = BoostBPClassifier((2,), loss=Reversed(), eval_metric="logloss", **FAST).fit(X, labels)
+    np.testing.assert_array_equal(model.predict(X), model.predict_proba(X).argmax(axis=1))
+    assert (model.predict(X) == labels).mean() > 1.3 * np.bincount(labels).max() / len(labels)

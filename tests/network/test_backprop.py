@@ -1,0 +1,261 @@
+"""Properties of the driver: Algorithm 1 against a plain second implementation, orders, stopping."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers import interrupted_fit
+from sklearn.datasets import load_diabetes, make_friedman1
+
+from boostbp import BoostBPRegressor, backends, losses, metrics, paper_settings
+from boostbp.backends.base import Growth, Table
+from boostbp.estimators.parameters import settings_of
+from boostbp.layers import LayerSettings
+from boostbp.network.backprop import EvalSet, Settings, train
+from boostbp.network.history import Stop
+from boostbp.network.starts import noise
+from boostbp.network.steps import Plain
+from boostbp.trees.ridge import Ridge
+from tests import reference
+
+ROWS, ROUNDS, BETA, DEPTH, LEAF, LAMBDA = 400, 4, 0.3, 3, 25, 1.0
+
+
+def data(seed=0):
+    X, y = make_friedman1(ROWS, n_features=5, random_state=seed)
+    return np.ascontiguousarray(X), ((y - y.mean()) / y.std()).reshape(-1, 1)
+
+
+def paper_layer(rounds=ROUNDS):
+    return LayerSettings(
+        n_estimators=rounds,
+        learning_rate=BETA,
+        growth=Growth(max_depth=DEPTH, min_samples_leaf=LEAF),
+        ridge=Ridge(LAMBDA, penalize_constant=True, standardize=False),
+        clip=False,
+    )
+
+
+@pytest.mark.parametrize("units", [(4,), (4, 3)])
+def test_three_epochs_equal_a_plain_second_implementation(units):
+    X, Y = data()
+    epochs, seed, loss = 3, 5, losses.SquaredError()
+    rng = np.random.default_rng(seed)
+    starts = []
+    for size in units:
+        starts.append(rng.standard_normal((ROWS, size)))
+        rng.integers(2**30)  # the seed of the layer's library
+    _, story = reference.train(
+        X,
+        Y,
+        starts,
+        lambda h, y: h - y,
+        lambda: reference.PlainGBDT(ROUNDS, BETA, DEPTH, LEAF, LAMBDA),
+        alpha=0.5,
+        mu=0.5,
+        epochs=epochs,
+    )
+    seen = []
+    settings = Settings(
+        layers=(paper_layer(),) * (len(units) + 1),
+        units=units,
+        epochs=epochs,
+        step=Plain(0.5, 0.5),
+        start=noise,
+        refit_order="downward",
+        output="move",
+        seed=seed,
+    )
+    train(
+        Table(X),
+        Y,
+        backend=backends.load("sklearn"),
+        loss=loss,
+        settings=settings,
+        weight=np.ones(ROWS),
+        callbacks=[lambda progress: seen.append(progress.network.forward(X)[0][1:])],
+    )
+    assert len(seen) == epochs + 1
+    for ours, plain in zip(seen[1:], story, strict=True):
+        for h, expected in zip(ours, plain, strict=True):
+            np.testing.assert_allclose(h, expected, rtol=1e-8, atol=1e-8)
+
+
+def small(**changes):
+    parameters = {"epochs": 4, "n_estimators": 8, "max_depth": 3, "random_state": 0} | changes
+    return BoostBPRegressor((6,), **parameters)
+
+
+def test_paper_settings_are_algorithm_1():
+    model = BoostBPRegressor((6,), **paper_settings(backend="sklearn", epochs=2, n_estimators=5, random_state=0))
+    X, Y = data()
+    settings = settings_of(model, ROWS, 1, 0)
+    assert settings.step == Plain(0.5, 0.5)
+    assert settings.start is noise
+    assert (settings.refit_order, settings.output) == ("downward", "move")
+    assert all(layer.base is None and not layer.clip for layer in settings.layers)
+    assert not any(layer.growth.extra_trees for layer in settings.layers)
+    assert all(layer.ridge == Ridge(1.0, penalize_constant=True, standardize=False) for layer in settings.layers)
+    assert len(model.fit(X, Y.ravel()).history_) == 3
+
+
+ARRANGEMENTS = [
+    {"output": output, "start": start, "step": step}
+    for output in ("boost", "move")
+    for start in ("noise", "projection")
+    for step in ("normalised", "plain")
+]
+
+
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS, ids=str)
+def test_training_loss_falls_when_refitting_upward(arrangement):
+    X, Y = data()
+    # thresholds that are drawn again in each epoch would let the loss jitter by more than four epochs lower it
+    model = small(refit_order="upward", step_size=0.1, early_stopping=False, extra_trees=False, **arrangement)
+    loss = model.fit(X, Y.ravel()).history_.loss
+    assert loss[-1] < loss[0]
+
+
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS, ids=str)
+def test_refitting_downward_gives_a_finite_model(arrangement):
+    X, Y = data()
+    model = small(refit_order="downward", step_size=0.1, early_stopping=False, **arrangement).fit(X, Y.ravel())
+    assert np.isfinite(model.predict(X)).all()
+    assert np.isfinite(model.history_.loss).all()
+
+
+def test_upward_refits_leave_hidden_variables_that_the_network_reproduces():
+    X, Y = data()
+    states = []
+
+    def keep(progress):
+        states.append((progress.network, progress.epoch.loss))
+
+    small(callbacks=[keep], early_stopping=False, output="move").fit(X, Y.ravel())
+    for network, loss in states:
+        raw = network.predict(X)
+        assert loss == pytest.approx(0.5 * np.mean((raw - Y) ** 2), rel=1e-9)
+
+
+def test_best_epoch_is_restored_and_is_the_best_of_the_history():
+    X, Y = data()
+    Xv, Yv = data(1)
+    model = small(epochs=12, n_iter_no_change=3, deep=True).fit(X, Y.ravel(), eval_set=[(Xv, Yv.ravel())])
+    history = model.history_
+    values = history.metrics("valid_0")
+    assert history.best_epoch == int(np.argmin(values))
+    assert np.sqrt(np.mean((model.predict(Xv) - Yv.ravel()) ** 2)) == pytest.approx(min(values), rel=1e-9)
+    assert len(history) - 1 - history.best_epoch <= 3
+
+
+def test_a_callback_stops_training():
+    X, Y = data()
+    model = small(epochs=50, callbacks=[lambda progress: progress.epoch.epoch == 2]).fit(X, Y.ravel())
+    assert model.history_.stop is Stop.CALLBACK
+    assert model.n_iter_ == 2
+
+
+def test_time_is_a_reason_to_stop():
+    X, Y = data()
+    model = small(epochs=50, max_time=1e-9).fit(X, Y.ravel())
+    assert model.history_.stop is Stop.TIME
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_interruption_keeps_the_best_state():
+    X, Y = data()
+
+    def interrupt(progress):
+        if progress.epoch.epoch == 2:
+            raise KeyboardInterrupt
+
+    model = interrupted_fit(small(callbacks=[interrupt]), X, Y.ravel())
+    assert model.history_.stop is Stop.INTERRUPTED
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_an_explosion_stops_with_its_reason_and_a_finite_model():
+    X, Y = data()
+    wild = {"n_estimators": 10, "max_depth": 6, "min_samples_leaf": 2, "reg_lambda": 1e-6, "step_size": 50.0}
+    model = BoostBPRegressor((6,), **paper_settings(backend="sklearn", **wild))
+    model.set_params(random_state=0).fit(X, Y.ravel())
+    assert model.history_.stop is Stop.NOT_FINITE
+    assert "step_size" in model.history_.stop.value
+    assert np.isfinite(model.predict(X)).all()
+    assert model.history_.best_epoch == int(np.argmin(model.history_.loss))
+
+
+def test_a_training_loss_far_above_that_of_the_constant_is_an_explosion():
+    X, Y = load_diabetes(return_X_y=True)
+    way = {"hidden_layer_sizes": (2, 3), "n_estimators": 2, "epochs": 5, "early_stopping": False, "random_state": 2}
+    way |= {"refit_order": "downward", "step": "plain", "extra_trees": False}
+    history = BoostBPRegressor(**way, base_lambda=[1, 0, 0]).fit(X[:220], Y[:220]).history_
+    assert history.stop is Stop.NOT_FINITE
+    assert "training loss" in history.stop.value
+    assert 0 < history.best_epoch == int(np.argmin(history.loss))
+    assert max(history.loss) < 0.5  # that of the mean of a standardised target
+    for penalty in (1.0, "gcv"):
+        calm = BoostBPRegressor(**way, base_lambda=penalty).fit(X[:220], Y[:220]).history_
+        assert (calm.stop, len(calm)) == (Stop.EPOCHS, 6)
+
+
+def test_hidden_units_that_become_alike_do_not_turn_gradients_to_noise():
+    def last(seed, **how):
+        X, Y = make_friedman1(600, n_features=5, random_state=seed)
+        way = {"n_estimators": [10, 20], "epochs": 40, "early_stopping": False, "deep": True, "random_state": seed}
+        epoch = BoostBPRegressor((16,), **way, **how).fit(X[:400], Y[:400], eval_set=[(X[400:], Y[400:])]).history_
+        return epoch.epochs[-1].gradient_norms[0], epoch.epochs[-1].metrics["valid_0"]
+
+    calm, held = np.transpose([last(seed) for seed in range(3)])
+    wild, wild_held = np.transpose([last(seed, base_lambda=["gcv", 1e-6]) for seed in range(3)])
+    assert (calm < 0.2 * wild).all()
+    assert held.mean() < wild_held.mean()
+
+
+def test_targets_that_no_library_holds_are_an_explosion():
+    X, Y = data()
+    way = {"clip": False, "base": None, "step": "plain", "step_size": 1e60, "early_stopping": False}
+    model = small(**way).fit(X, Y.ravel())
+    assert (model.history_.stop, model.history_.best_epoch) == (Stop.NOT_FINITE, 0)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_a_loss_of_rounding_alone_is_no_explosion():
+    X, _ = data()
+    model = small(early_stopping=False, refit_order="downward", step="plain").fit(X, np.full(len(X), 3.7))
+    assert model.history_.stop is Stop.EPOCHS
+
+
+def test_a_weight_is_as_good_as_repeated_rows():
+    X, Y = data()
+    X, Y = X[:30], Y[:30]
+    times = np.random.default_rng(0).integers(0, 4, 30)
+    arrangement = {"early_stopping": False, "min_samples_leaf": 200}  # ridge bases and constants: no split counts rows
+    weighted = small(**arrangement).fit(X, Y.ravel(), sample_weight=times)
+    repeated = small(**arrangement).fit(np.repeat(X, times, axis=0), np.repeat(Y.ravel(), times))
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-7, atol=1e-9)
+
+
+def test_history_holds_one_number_per_layer():
+    X, Y = data()
+    model = BoostBPRegressor((5, 4), epochs=2, n_estimators=5, random_state=0, output="move").fit(X, Y.ravel())
+    last = model.history_[-1]
+    assert len(last.gradient_norms) == len(last.drift) == len(last.stds) == len(last.dead) == 2
+    assert len(last.r2) == 3
+    assert all(np.isfinite(last.r2))
+    assert all(0 <= share <= 1 for share in last.dead)
+
+
+def test_evaluation_sets_do_not_change_the_epochs():
+    X, Y = data()
+    settings = Settings(layers=(paper_layer(),) * 2, units=(4,), epochs=2)
+    common = {
+        "backend": backends.load("sklearn"),
+        "loss": losses.SquaredError(),
+        "settings": settings,
+        "weight": np.ones(ROWS),
+    }
+    _, alone = train(Table(X), Y, **common)
+    watched = EvalSet("some", X[:50], Y[:50], np.ones(50))
+    _, seen = train(Table(X), Y, eval_sets=[watched], metric=metrics.default_metric(losses.SquaredError()), **common)
+    assert alone.loss == seen.loss

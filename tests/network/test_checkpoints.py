@@ -1,0 +1,441 @@
+"""A training that is killed and resumed ends in the same model, bit for bit, as one that never stopped."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+
+import boostbp
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise, archive, callbacks
+from boostbp.losses import SquaredError
+from boostbp.network import checkpoints
+from boostbp.network.history import Stop
+from boostbp.network.stored import network_of
+from tests.helpers import BACKENDS
+
+X, Y = load_diabetes(return_X_y=True)
+X, Y = X[:220], Y[:220]
+TINY = {"hidden_layer_sizes": (2, 3), "n_estimators": 2, "epochs": 5, "random_state": 0, "early_stopping": False}
+
+WAYS = {
+    **{
+        f"{order}-{output}-{step}": {"refit_order": order, "output": output, "step": step, "base_lambda": 1.0}
+        for order, output, step in product(["upward", "downward"], ["boost", "move"], ["normalised", "plain"])
+    },
+    **{backend: {"backend": backend} for backend in BACKENDS},
+    "sampling": {"backend_params": {"bagging_fraction": 0.6, "bagging_freq": 1, "feature_fraction": 0.5}},
+    "kept structures": {"structure_epochs": 3},
+    "shared trees": {"multi_strategy": "multi_output_tree"},
+    "held out": {"early_stopping": True, "n_iter_no_change": 2, "epochs": 12},
+    "own loss": {"loss": "huber", "early_stopping": True, "eval_metric": "mae"},
+    "noise": {"start": "noise", "momentum": 0.0},
+}
+
+
+def regressor(**changes):
+    return BoostBPRegressor(**(TINY | changes))
+
+
+def as_bytes(network):
+    facts, arrays = network_of(network)
+    return facts, {name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()}
+
+
+def assert_same(model, expected):
+    assert as_bytes(model.network_) == as_bytes(expected.network_)
+    a, b = model.history_, expected.history_
+    timeless = [[repr(replace(epoch, seconds=0.0)) for epoch in history.epochs] for history in (a, b)]
+    assert timeless[0] == timeless[1]
+    assert (a.best_epoch, a.stop, a.metric) == (b.best_epoch, b.stop, b.metric)
+    assert model.n_iter_ == expected.n_iter_
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_resumed_training_is_the_uninterrupted_one(tmp_path, way):
+    path = tmp_path / "state"
+    expected = regressor(**way).fit(X, Y)
+    seen = []
+    watch = [lambda progress: seen.append(progress.epoch.epoch)]
+    for epochs in (1, 2, 3):
+        regressor(**(way | {"epochs": epochs}), checkpoint=path, callbacks=watch).fit(X, Y)
+    resumed = regressor(**way, checkpoint=path, callbacks=watch).fit(X, Y)
+    assert_same(resumed, expected)
+    assert seen == sorted(seen)
+    assert set(seen) == set(range(expected.n_iter_ + 1))
+    assert len(seen) == expected.n_iter_ + 1 + 3  # seen again at each resume, but not run again
+    assert_same(regressor(**way, checkpoint=path).fit(X, Y), expected)  # nothing is left to do
+    assert os.listdir(tmp_path) == ["state"]
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_fit_more_and_warm_start_are_the_uninterrupted_training(way):
+    way = way | {"epochs": 5, "n_iter_no_change": None}
+    expected = regressor(**way).fit(X, Y)
+    begun = regressor(**(way | {"epochs": 2}), warm_start=True).fit(X, Y)
+    assert_same(begun.fit_more(1).fit_more(2), expected)
+    seen = []
+    begun = regressor(**(way | {"epochs": 2}), warm_start=True).fit(X, Y)
+    begun.set_params(epochs=5, callbacks=[lambda progress: seen.append(progress.epoch.epoch)])
+    assert_same(begun.fit(X, Y), expected)
+    assert seen == [2, 3, 4, 5]
+
+
+def test_other_estimators_resume(tmp_path):
+    flowers, species = load_iris(return_X_y=True)
+    for number, make in enumerate((BoostBPClassifier, BoostBPAutoencoder)):
+        path = tmp_path / str(number)
+        labels = np.array(["a", "b", "c"])[species]
+        expected = make(**TINY).fit(flowers, labels)
+        make(**(TINY | {"epochs": 2}), checkpoint=path).fit(flowers, labels)
+        assert_same(make(**TINY, checkpoint=path).fit(flowers, labels), expected)
+
+
+def test_threads_may_differ(tmp_path):
+    expected = regressor().fit(X, Y)
+    regressor(epochs=2, n_jobs=2, checkpoint=tmp_path / "state").fit(X, Y)
+    assert_same(regressor(n_jobs=1, checkpoint=tmp_path / "state").fit(X, Y), expected)
+
+
+PRELUDE = """
+import os, signal, sys
+from sklearn.datasets import load_diabetes
+from boostbp import BoostBPRegressor
+from boostbp.network import trainer as run
+from boostbp.layers import fit
+
+X, Y = load_diabetes(return_X_y=True)
+X, Y = X[:220], Y[:220]
+
+def kill(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def at_call(number, function):
+    calls = []
+    def counted(*args, **options):
+        calls.append(1)
+        if len(calls) == number:
+            kill()
+        return function(*args, **options)
+    return counted
+
+def after_epoch(number):
+    return [lambda progress: kill() if progress.epoch.epoch == number else None]
+
+model = BoostBPRegressor(
+    hidden_layer_sizes=(2, 3), n_estimators=2, epochs=5, random_state=0, checkpoint=sys.argv[1],
+    early_stopping=True, n_iter_no_change=None,
+)
+"""
+# Where the process dies -> the last epoch that its file holds.
+DEATHS = {
+    "before the file is written": ("model.callbacks = after_epoch(3)", 2),
+    # after its first epoch the first layer keeps its trees, and is not fitted by this function
+    "while a layer is fitted": ("run.layers.fit = at_call(2 * 3 + 2 + 1, fit)", 2),
+    "while the file is written": ("os.fsync = at_call(4, os.fsync)", 2),
+    "before the file is renamed": ("os.replace = at_call(5, os.replace)", 3),
+    "in the first epoch": ("run.layers.fit = at_call(2, fit)", None),
+}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+@pytest.mark.parametrize(("death", "epoch"), DEATHS.values(), ids=DEATHS)
+def test_killed_training_goes_on_to_the_same_model(tmp_path, death, epoch):
+    path = tmp_path / "state"
+    script = f"{PRELUDE}\n{death}\nmodel.fit(X, Y)\n"
+    seen = []
+    killed = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert path.exists() == (epoch is not None)
+    if epoch is not None:
+        assert checkpoints.read(path).epoch == epoch
+    way = {"early_stopping": True, "n_iter_no_change": None}
+    watch = [lambda progress: seen.append(progress.epoch.epoch)]
+    assert_same(regressor(**way, checkpoint=path, callbacks=watch).fit(X, Y), regressor(**way).fit(X, Y))
+    assert seen == list(range(epoch or 0, 6))
+    assert os.listdir(tmp_path) == ["state"]
+
+
+def test_resume_by_the_callback_that_writes_rarely(tmp_path):
+    path = tmp_path / "state"
+    expected = regressor(epochs=7).fit(X, Y)
+    seen = []
+
+    def watch(progress):
+        seen.append(progress.epoch.epoch)
+        return len(seen) == 5
+
+    rarely = [callbacks.checkpoint(path, every=3), watch]
+    regressor(epochs=7, callbacks=rarely).fit(X, Y)
+    assert checkpoints.read(path).epoch == 3
+    assert_same(regressor(epochs=7, callbacks=rarely).fit(X, Y), expected)
+    assert seen == [0, 1, 2, 3, 4, 3, 4, 5, 6, 7]
+
+
+def test_callbacks_see_the_epoch_that_is_resumed_from(tmp_path):
+    path, seen = tmp_path / "state", []
+    regressor(epochs=2, checkpoint=path).fit(X, Y)
+    watch = [lambda progress: seen.append(progress.epoch.epoch)]
+    regressor(epochs=4, checkpoint=path, callbacks=watch).fit(X, Y)
+    assert seen == [2, 3, 4]
+
+
+def test_reasons_to_stop_hold_after_a_resume(tmp_path):
+    options = {"early_stopping": True, "n_iter_no_change": 1, "epochs": 60}
+    expected = regressor(**options).fit(X, Y)
+    assert expected.history_.stop is Stop.PATIENCE
+    for _ in range(2):
+        assert_same(regressor(**options, checkpoint=tmp_path / "state").fit(X, Y), expected)
+    used_up = regressor(epochs=60, checkpoint=tmp_path / "time", max_time=1e-9)
+    for _ in range(2):
+        assert (used_up.fit(X, Y).n_iter_, used_up.history_.stop) == (0, Stop.TIME)
+
+
+def test_patience_counts_anew_when_more_is_asked_for():
+    model = regressor(early_stopping=True, n_iter_no_change=2, epochs=60, warm_start=True).fit(X, Y)
+    assert model.history_.stop is Stop.PATIENCE
+    done = model.n_iter_
+    assert model.fit_more(2).n_iter_ == done + 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"max_depth": 3}, r"max_depth was \[.*\], is \[3, 3, 3\]"),
+        ({"n_estimators": 3}, r"n_estimators was \[2, 2, 2\], is \[3, 3, 3\]"),
+        ({"momentum": 0.25}, r"step was Normalised.*mu=0.25"),
+        ({"loss": "huber"}, r"loss was SquaredError\(\), is Huber"),
+        ({"backend": "sklearn"}, "backend was .* is "),
+        ({"random_state": 1}, "another fit: random_state differs. Pass"),
+        ({"hidden_layer_sizes": (2, 4)}, r"units was \(2, 3\), is \(2, 4\)"),
+        ({"early_stopping": True}, "X differs; y differs; sample_weight differs; eval_set differs"),
+        ({"epochs": 1}, "epochs=1 is less than the 2 epochs of checkpoint="),
+    ],
+)
+def test_state_of_other_parameters_is_refused(tmp_path, changes, message):
+    path = tmp_path / "state"
+    regressor(epochs=2, checkpoint=path).fit(X, Y)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=message):
+        regressor(**changes, checkpoint=path).fit(X, Y)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["X", "y", "sample_weight", "eval_set"])
+def test_state_of_other_data_is_refused(tmp_path, name):
+    path = tmp_path / "state"
+    data = {"X": X, "y": Y, "sample_weight": np.ones(len(Y)), "eval_set": [(X[:50], Y[:50])]}
+    regressor(epochs=1, checkpoint=path).fit(**data)
+    other = {"X": X + 1e-15, "y": Y + 1e-9, "sample_weight": np.arange(1, 221.0), "eval_set": [(X[:50], Y[1:51])]}
+    with pytest.raises(ValueError, match=f"checkpoint='.*state' belongs to another fit: .*{name} differs"):
+        regressor(checkpoint=path).fit(**(data | {name: other[name]}))
+
+
+def test_warm_start_of_other_data_is_refused_and_forgotten_without_it():
+    model = regressor(warm_start=True, epochs=1).fit(X, Y)
+    with pytest.raises(ValueError, match="warm_start=True belongs to another fit: X differs; y differs"):
+        model.fit(X[1:], Y[1:])
+    model.set_params(warm_start=False).fit(X[1:], Y[1:])
+    assert_same(model, regressor(epochs=1).fit(X[1:], Y[1:]))
+    with pytest.raises(ValueError, match="fit_more needs the state of training"):
+        model.fit_more(1)
+
+
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
+def test_resume_needs_a_seed(tmp_path, random_state):
+    with pytest.raises(ValueError, match=r"random_state=.* with checkpoint=.* give a whole number"):
+        regressor(random_state=random_state, checkpoint=tmp_path / "state").fit(X, Y)
+    model = regressor(random_state=random_state, warm_start=True, epochs=1).fit(X, Y)
+    with pytest.raises(ValueError, match=r"random_state=.* with warm_start=True"):
+        model.fit(X, Y)
+    assert model.fit_more(2).n_iter_ == 3
+
+
+@pytest.mark.parametrize("epochs", [0, -1, 1.5, True, None])
+def test_fit_more_needs_a_number_of_epochs(epochs):
+    with pytest.raises(ValueError, match="is not a number of epochs"):
+        regressor(epochs=1, warm_start=True).fit(X, Y).fit_more(epochs)
+
+
+def test_copies_and_files_do_not_hold_the_training_rows(tmp_path):
+    model = regressor(epochs=1, warm_start=True).fit(X, Y)
+    boostbp.save(model, tmp_path / "model")
+    for copy in (pickle.loads(pickle.dumps(model)), boostbp.load(tmp_path / "model")):
+        np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+        assert "_training" not in vars(copy)
+        with pytest.raises(ValueError, match="fit_more needs the state of training"):
+            copy.fit_more(1)
+
+
+def test_basis_of_ones_own_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"basis=Elementwise.* cannot be stored"):
+        regressor(basis=Elementwise([np.sin], [np.cos]), checkpoint=tmp_path / "state").fit(X, Y)
+    assert os.listdir(tmp_path) == []
+
+
+def test_file_that_is_no_checkpoint_is_refused_and_stays(tmp_path):
+    path = tmp_path / "state"
+    model = regressor(epochs=1, checkpoint=path).fit(X, Y)
+    data = path.read_bytes()
+    for wrong, message in (
+        (data[:-9], "truncated"),
+        (data[:5000] + b"\0" + data[5001:], "corrupted"),
+        (b"a,b\n1,2\n", "not a file of boostbp"),
+    ):
+        path.write_bytes(wrong)
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, Y)
+        assert path.read_bytes() == wrong
+    boostbp.save(model, path)
+    with pytest.raises(ValueError, match="is a model file of boostbp, not a checkpoint"):
+        model.fit(X, Y)
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="is a checkpoint file of boostbp, not a model"):
+        boostbp.load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content, arrays: arrays.update(h1=arrays["h1"][:-1]),
+        lambda content, arrays: arrays.update(m2=arrays["m1"]),
+        lambda content, arrays: arrays.pop("g3"),
+        lambda content, arrays: arrays.update(m1=arrays["m1"].astype(np.int64)),
+        lambda content, arrays: content.update(epoch=7),
+        lambda content, arrays: content.update(numbers=[1]),
+        lambda content, arrays: content.update(random={"dict": [["bit_generator", "MT19937"]]}),
+        lambda content, arrays: content.update(fingerprint=3),
+        lambda content, arrays: content.pop("now"),
+        lambda content, arrays: arrays["now.layer0.column"].fill(99),
+        lambda content, arrays: arrays["h1"].fill(np.nan),
+        lambda content, arrays: arrays.update(h1=arrays["h1"][:5], g1=arrays["g1"][:5], m1=arrays["m1"][:5]),
+        lambda content, arrays: content.update(more=1),
+        lambda content, arrays: content.update(best="elsewhere"),
+        lambda content, arrays: content.update(numbers=[*content["numbers"][:4], "late", *content["numbers"][5:]]),
+        lambda content, arrays: content["history"].update(best_epoch=99),
+    ],
+)
+def test_state_that_does_not_fit_together_is_refused(tmp_path, change):
+    path = tmp_path / "state"
+    regressor(epochs=1, checkpoint=path).fit(X, Y)
+    content, arrays = archive.read(path, kind="checkpoint", version=1)
+    change(content, arrays)
+    archive.write(path, kind="checkpoint", version=1, content=content, arrays=arrays)
+    with pytest.raises(ValueError, match="state' is not consistent: "):
+        regressor(checkpoint=path).fit(X, Y)
+
+
+def widened(content, arrays):
+    """The first layer as if of a million features: rows of the data would be read far behind their end."""
+    content["now"]["layers"][0]["n_features"] = 10**6
+    arrays["now.layer0.feature"][0] = 10**6 - 1
+
+
+def all_rows_twice(content, arrays):
+    for name in [name for name in arrays if name[0] in "hgm" and name[1:].isdigit()]:
+        arrays[name] = np.repeat(arrays[name], 2, axis=0)
+
+
+def without_hidden_layer(content, arrays):
+    """One layer less, all else in agreement."""
+    content["now"]["layers"].pop(1)
+    for name in [name for name in arrays if name.startswith("now.layer1.") or name in ("h2", "g2", "m2")]:
+        del arrays[name]
+    for name in [name for name in arrays if name.startswith("now.layer2.")]:
+        arrays[name.replace("layer2", "layer1")] = arrays.pop(name)
+    for name in "hgm":
+        arrays[f"{name}2"] = arrays.pop(f"{name}3")
+    content["now"]["layers"][1]["n_features"] = content["now"]["layers"][0]["n_outputs"]
+    column, feature = arrays["now.layer1.column"], arrays["now.layer1.feature"]
+    column[:], feature[:] = 0, 0
+    content["numbers"][0]["tuple"].pop()
+    content["numbers"][1]["tuple"].pop()
+    for epoch in content["history"]["epochs"]:
+        for name in ("gradient_norms", "dead", "drift", "stds", "r2", "explained", "explained_held"):
+            epoch[name]["tuple"] = epoch[name]["tuple"][:-1]
+
+
+def on_another_basis(content, arrays):
+    for fact in content["now"]["layers"]:
+        fact["basis"] = "linear"
+
+
+def in_another_order(content, arrays):
+    served = arrays["now.layer0.tree_output"]
+    served[1:] = served[:0:-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (widened, "a network of 1000000 features"),
+        (all_rows_twice, "hidden variables of the shapes"),
+        (without_hidden_layer, "hidden variables of the shapes"),
+        (on_another_basis, r"trees on the basis Polynomial\(degree=1\)"),
+        (in_another_order, "trees in another order"),
+    ],
+)
+def test_state_with_the_right_fingerprint_and_other_sizes_is_refused(tmp_path, change, message):
+    """Rows are routed through trees from the file: these must be of this training, whatever the file says it is of."""
+    path = tmp_path / "state"
+    regressor(epochs=1, checkpoint=path).fit(X, Y)
+    content, arrays = archive.read(path, kind="checkpoint", version=1)
+    change(content, arrays)
+    archive.write(path, kind="checkpoint", version=1, content=content, arrays=arrays)
+    with pytest.raises(ValueError, match=f"^checkpoint=.*state' is not consistent: it holds {message}"):
+        regressor(checkpoint=path).fit(X, Y)
+
+
+EXPLODING = {"clip": False, "step_size": 5.0, "step": "plain", "refit_order": "downward", "structure_epochs": 1}
+EXPLODING |= {"reg_lambda": 1e-8, "base_lambda": 1e-6, "n_estimators": 5, "epochs": 40}
+
+
+def test_explosion_after_a_resume_goes_back_to_the_calmest_epoch_of_all(tmp_path):
+    whole = regressor(**EXPLODING).fit(X, Y)
+    assert whole.history_.stop is Stop.NOT_FINITE
+    last = len(whole.history_) - 1
+    assert whole.history_.best_epoch < last  # otherwise there is nothing to go back to
+    regressor(**EXPLODING | {"epochs": last}, checkpoint=tmp_path / "state").fit(X, Y)
+    resumed = regressor(**EXPLODING, checkpoint=tmp_path / "state").fit(X, Y)
+    assert_same(resumed, whole)
+    assert resumed.history_.best_epoch == whole.history_.best_epoch
+    more = regressor(**EXPLODING | {"epochs": last}, warm_start=True).fit(X, Y).fit_more(40 - last)
+    assert_same(more, whole)
+
+
+class ScaledError(SquaredError):
+    """A loss of one's own with a parameter that its class does not tell."""
+
+    def __init__(self, at):
+        super().__init__()
+        object.__setattr__(self, "at", at)
+
+    def gradient(self, h, y):
+        return super().gradient(h, y) * self.at
+
+
+def scaled(by):
+    return lambda y, p: by * float(np.mean(np.abs(y - p)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "named"),
+    [
+        ({"loss": ScaledError(0.1)}, {"loss": ScaledError(0.9)}, "loss"),
+        ({"eval_metric": scaled(1.0)}, {"eval_metric": scaled(2.0)}, "eval_metric"),
+    ],
+)
+def test_objects_of_ones_own_are_told_apart_by_what_they_hold(tmp_path, one, other, named):
+    held = {"eval_set": [(X[:50], Y[:50])]}
+    regressor(epochs=1, checkpoint=tmp_path / "state", **one).fit(X, Y, **held)
+    with pytest.raises(ValueError, match=f"belongs to another fit: {named}"):
+        regressor(checkpoint=tmp_path / "state", **other).fit(X, Y, **held)
+    assert regressor(epochs=2, checkpoint=tmp_path / "state", **one).fit(X, Y, **held).n_iter_ == 2

@@ -1,0 +1,86 @@
+"""Order codes route every row as its value does."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from helpers import plain_leaf_of, random_tree
+from hypothesis import given
+from hypothesis import strategies as st
+
+from boostbp.trees import kernels
+from boostbp.trees.column_bins import ColumnBins
+from boostbp.trees.tree import Tree
+
+
+def grouped(tree, X, first=0, last=None):
+    """Leaf of each row from `first` on, and the rows of each leaf, by codes."""
+    last = len(X) if last is None else last
+    codes = ColumnBins.of(X)
+    leaf, order = np.empty((1, len(X)), np.uint8), np.empty(last - first, np.uint16)
+    start, column = tree.path_features()
+    values = np.empty((last - first) * max(1, len(column)))
+    row_start = np.empty(tree.n_leaves + 1, np.int64)
+    kernels.group_block(
+        tree.nodes, codes.codes, codes.lower, codes.upper, X, X, first, start, column, leaf, order, values, row_start
+    )
+    return leaf[0, first:last], [first + order[a:b] for a, b in pairwise(row_start)], values
+
+
+@given(
+    seed=st.integers(0, 2**20),
+    n_splits=st.integers(0, 12),
+    categorical=st.sets(st.integers(0, 3)),
+    digits=st.sampled_from([0, 1, 15]),
+)
+def test_rows_reach_the_leaves_of_plain_routing(seed, n_splits, categorical, digits):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, n_splits, categorical=tuple(categorical))
+    X = rng.standard_normal((60, 4)).round(digits)
+    X[:, list(categorical)] = rng.integers(-2, 70, (60, len(categorical)))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    expected = np.array([plain_leaf_of(tree, x) for x in X])
+    leaf, rows, values = grouped(tree, X, 7, 55)
+    np.testing.assert_array_equal(leaf, expected[7:55])
+    start, column = tree.path_features()
+    at = 0
+    for number, own in enumerate(rows):
+        np.testing.assert_array_equal(own, 7 + np.flatnonzero(expected[7:55] == number))
+        for j in column[start[number] : start[number + 1]]:
+            np.testing.assert_array_equal(values[at : at + len(own)], X[own, j])
+            at += len(own)
+
+
+def test_thresholds_on_values_their_neighbours_and_between_them_are_exact():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(6000)  # more values than buckets
+    for value in rng.choice(x, 60):
+        for threshold in (value, np.nextafter(value, np.inf), np.nextafter(value, -np.inf), value + 1e-4):
+            leaf, _, _ = grouped(Tree.of([0], [threshold], [~0], [~1], [False]), x[:, None])
+            np.testing.assert_array_equal(leaf == 0, x <= threshold)
+
+
+def test_categories_that_share_a_bucket_are_told_apart():
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 2000, 9000).astype(float)
+    words = rng.integers(0, 2**32, 63, dtype=np.uint32)
+    tree = Tree.of([0], [np.nan], [~0], [~1], [True], cat_start=[0], cat_words=[63], categories=words)
+    leaf, _, _ = grouped(tree, x[:, None])
+    np.testing.assert_array_equal(leaf, tree.leaf_of(x[:, None]))
+    assert 0 < leaf.mean() < 1
+
+
+def test_few_distinct_values_have_buckets_of_their_own():
+    x = np.repeat([-1.0, 0.0, 2.5, np.nan], 50)
+    codes = ColumnBins.of(x[:, None])
+    ends = [(codes.lower[0, c], codes.upper[0, c]) for c in np.unique(codes.codes[0])[:-1]]
+    assert ends == [(-1.0, -1.0), (0.0, 0.0), (2.5, 2.5)]
+    assert (codes.codes[0, np.isnan(x)] == 255).all()
+
+
+def test_a_column_without_values_is_missing_everywhere():
+    X = np.full((5, 1), np.nan)
+    for left in (True, False):
+        leaf, _, _ = grouped(Tree.of([0], [0.0], [~0], [~1], [left]), X)
+        assert (leaf == (0 if left else 1)).all()
