@@ -30,7 +30,7 @@ __all__ = ["Pool"]
 Floats = NDArray[np.float64]
 # Shares of `max_time` by which single layers, and output layers grown to their end, are done
 FOR_SINGLES, FOR_HEADS = 0.7, 0.95
-RATE = 0.04  # shrinkage of heads: slower than in an epoch, as they are grown once
+RATE = 0.04  # shrinkage of output layers that are grown anew: slower than in an epoch, as they are grown once
 MOST_FEATURES = 200  # of which smooth functions are taken: more have too few knots each
 LARGER = 3  # times the rows per leaf, of single layers with large leaves
 SHALLOW = 2  # depth of single layers with shallow trees: few features act together

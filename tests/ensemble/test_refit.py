@@ -161,7 +161,7 @@ def test_what_cannot_be_refitted_stays(monkeypatch, choose, event):
         return original(*args, **options)
 
     before = BoostBPRegressor((3,), refit=False, **FAST).fit(X, Y)
-    monkeypatch.setattr(refit.heads, "again", again)
+    monkeypatch.setattr(refit.output_layers, "again", again)
     model = BoostBPRegressor((3,), **FAST)
     model = interrupted_fit(model, X, Y) if event is KeyboardInterrupt else model.fit(X, Y)
     assert len(calls) == (2 if event is KeyboardInterrupt else 3)

@@ -138,8 +138,7 @@ model = BoostBPRegressor(
 # Where the process dies -> the last epoch that its file holds.
 DEATHS = {
     "before the file is written": ("model.callbacks = after_epoch(3)", 2),
-    # after its first epoch the first layer keeps its trees, and is not fitted by this function
-    "while a layer is fitted": ("run.layers.fit = at_call(2 * 3 + 2 + 1, fit)", 2),
+    "while a layer is fitted": ("run.layers.fit = at_call(3 * 3 + 2, fit)", 2),
     "while the file is written": ("os.fsync = at_call(4, os.fsync)", 2),
     "before the file is renamed": ("os.replace = at_call(5, os.replace)", 3),
     "in the first epoch": ("run.layers.fit = at_call(2, fit)", None),

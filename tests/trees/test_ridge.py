@@ -94,7 +94,7 @@ def test_coefficients_predict_in_the_users_units(basis):
     for number in range(4):
         rows, columns = leaf == number, paths.column[paths.start[number] : paths.start[number + 1]]
         assert rows.any()
-        expected = plain_terms(X[rows][:, columns], basis.degree) @ model.coefficients(number)
+        expected = plain_terms(X[rows][:, columns], basis.powers) @ model.coefficients(number)
         np.testing.assert_allclose(got[rows], expected, rtol=1e-9, atol=1e-9)
 
 

@@ -63,7 +63,7 @@ class Compiled(event.Listener):
         pass
 
 event.register("numba:compile", Compiled())
-heads.MOST = 1  # few rounds
+output_layers.MOST = 1  # few rounds
 leaf_rows.BLOCK_ROWS = 64  # several blocks, where threads share the rows
 rng = np.random.default_rng(0)
 X = rng.standard_normal((150, 4))
@@ -162,7 +162,7 @@ from boostbp.network import backprop
 from boostbp.ensemble import output_layers, selection
 from boostbp.trees.warmup import PARTS
 
-heads.MOST = 1
+output_layers.MOST = 1
 seen = []
 
 def watched(clock):
