@@ -153,12 +153,12 @@ class Traits:
         return self.min_outputs <= n_outputs and (self.max_outputs is None or n_outputs <= self.max_outputs)
 
 
-_TRAITS = tuple(field.name for field in fields(Traits))
+_DEFAULTS: tuple[tuple[str, Any], ...] = tuple((field.name, field.default) for field in fields(Traits))
 
 
 def traits_of(loss: Loss | type[Any]) -> Traits:
     """Return what a loss, or the class of one, says about itself."""
-    return Traits(**{name: getattr(loss, name) for name in _TRAITS if hasattr(loss, name)})
+    return Traits(*[getattr(loss, name, default) for name, default in _DEFAULTS])  # quick: asked for in every round
 
 
 def refuse(y: Floats, wrong: NDArray[np.bool_], cure: str) -> None:
