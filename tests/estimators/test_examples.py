@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-ROOMS = ("estimators.regressor", "estimators.autoencoder", "interop.storage", "single")
+ROOMS = ("estimators.regressor", "estimators.autoencoder", "storage.models", "single")
 
 
 @pytest.mark.parametrize("room", ROOMS)
