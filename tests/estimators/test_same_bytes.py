@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, save
 
+pytestmark = pytest.mark.full_length  # as models made by other processes are
 X, CLASSES = load_iris(return_X_y=True)
 Y = X @ [[1.0, 0.0], [0.0, -2.0], [0.5, 1.0], [0.0, 3.0]] + np.sin(X[:, :2])
 SMALL = {"n_estimators": 4, "max_depth": 3, "epochs": 2, "random_state": 0, "min_samples_leaf": 5}
