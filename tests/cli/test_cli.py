@@ -17,7 +17,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, files, storage
 from boostbp.cli import app
 from boostbp.cli.settings import settings
 from boostbp.cli.sink import sink
-from boostbp.network.trainer import Run
+from boostbp.network.trainer import Trainer
 
 QUICK = ["-s", "epochs=1", "-s", "hidden_layer_sizes=3", "-s", "n_estimators=4", "-s", "min_samples_leaf=5"]
 
@@ -67,7 +67,7 @@ def model(folder):
 
 def press_in_step(monkeypatch, number):
     """Ctrl-C in the step of an epoch: 1 is the first."""
-    step, calls = Run.step, []
+    step, calls = Trainer.step, []
 
     def pressed(self):
         calls.append(1)
@@ -75,7 +75,7 @@ def press_in_step(monkeypatch, number):
             raise KeyboardInterrupt
         step(self)
 
-    monkeypatch.setattr(Run, "step", pressed)
+    monkeypatch.setattr(Trainer, "step", pressed)
 
 
 @pytest.mark.parametrize("quiet", [[], ["-q"]])

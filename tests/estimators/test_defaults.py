@@ -47,7 +47,7 @@ def drawn(**parameters):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_thresholds_are_drawn_where_the_library_can(backend):
-    can = load(backend).extra_trees
+    can = load(backend).capabilities.extra_trees
     assert drawn(backend=backend) is can
     assert drawn(backend=backend, extra_trees=False) is False
     if can:
@@ -78,7 +78,7 @@ def test_thresholds_under_their_native_name_are_refused():
                 BoostBPRegressor(backend=backend, backend_params=native).fit(X, y)
 
 
-@pytest.mark.parametrize("backend", [name for name in BACKENDS if load(name).extra_trees])
+@pytest.mark.parametrize("backend", [name for name in BACKENDS if load(name).capabilities.extra_trees])
 def test_drawn_thresholds_follow_the_seed_and_spare_the_best_ones(backend):
     X, y = make_friedman1(300, random_state=0)
 
