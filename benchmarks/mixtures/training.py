@@ -16,7 +16,7 @@ from benchmarks.mixtures.network import Columns, Dense, MixtureNetwork, dense, t
 from boostbp.backends.base import Table
 from boostbp.extras import require
 from boostbp.layers import Layer, rounds
-from boostbp.losses import Loss, own_losses
+from boostbp.losses import Loss, checked
 from boostbp.metrics import Metric
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.monitor import Callback, EvalSet, Monitor
@@ -100,7 +100,7 @@ def train(
     """
     if resume is not None:
         _no_state()
-    own_losses.check(loss, own_losses.baseline(loss, y, weight), y)
+    checked.check(loss, checked.baseline(loss, y, weight), y)
     history = History(metric=metric.name if metric and eval_sets else "")
     # the watcher cuts networks of trees only; a mixture is cut here
     watch = Monitor(history, eval_sets, metric, outcome, callbacks, replace(settings, best_rounds=False))
@@ -187,7 +187,7 @@ def _network(
         return MixtureNetwork(columns, hidden, trees, n_outputs, settings.skip)
     output = Dense(units[-1] + besides, n_outputs, generator=generator)
     with torch.no_grad():
-        output.linear.bias.copy_(torch.from_numpy(own_losses.baseline(loss, y, weight)))
+        output.linear.bias.copy_(torch.from_numpy(checked.baseline(loss, y, weight)))
     hidden = [trees, *layers(units, besides=besides)]
     return MixtureNetwork(columns, hidden, output, n_outputs, settings.skip)
 
@@ -277,7 +277,7 @@ class _Run:
             trees.boost(self.loss, self.y, x=seen, sample_weight=self.weight)
         elif self.epoch == 0:
             zero = np.zeros(self.y.shape)  # as in Algorithm 1, whose output starts from 0
-            target = -self.settings.step.alpha * own_losses.gradient(self.loss, zero, self.y)
+            target = -self.settings.step.alpha * checked.gradient(self.loss, zero, self.y)
             trees.fit_moved(Moved(seen.double().numpy(), target, self.weight, first=0))
         else:
             self._losses(network.train().top(h, self.x), slice(None)).sum().backward()
@@ -332,9 +332,9 @@ class _RowLosses(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, raw: Tensor, y: Floats, loss: Loss) -> Tensor:
         h = raw.detach().double().numpy()
-        ctx.slope = torch.from_numpy(np.ascontiguousarray(own_losses.gradient(loss, h, y)))
+        ctx.slope = torch.from_numpy(np.ascontiguousarray(checked.gradient(loss, h, y)))
         ctx.dtype = raw.dtype
-        return torch.from_numpy(np.ascontiguousarray(own_losses.value(loss, h, y), np.float64))
+        return torch.from_numpy(np.ascontiguousarray(checked.value(loss, h, y), np.float64))
 
     @staticmethod
     @once_differentiable

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.losses import Loss, own_losses, traits_of
+from boostbp.losses import Loss, checked, traits_of
 
 __all__ = ["LossObjective", "Objective", "SquaredObjective"]
 
@@ -108,11 +108,11 @@ class LossObjective:
     def derivatives(self, fit: Floats) -> tuple[float, Floats, Floats]:
         """Weighted sum of the loss, its gradient and hessian."""
         weight = self.weight[:, None]
-        value, grad, hess = own_losses.derivatives(self.loss, fit + self.baseline, self.y)
+        value, grad, hess = checked.derivatives(self.loss, fit + self.baseline, self.y)
         return float(self.weight @ value), weight * grad, weight * hess
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """Weighted gradient and hessian of the loss, each (rows, outputs)."""
         h, y = fit + self.baseline[..., outputs], self.y[:, outputs]
         weight = self.weight[:, None]
-        return weight * own_losses.gradient(self.loss, h, y), weight * own_losses.hessian(self.loss, h, y)
+        return weight * checked.gradient(self.loss, h, y), weight * checked.hessian(self.loss, h, y)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from boostbp import cautions
 from boostbp.losses import LOSSES, Loss, traits_of
 from boostbp.metrics import class_scores, scores
-from boostbp.metrics.own_metrics import adapt, is_maximised, name_of
+from boostbp.metrics.custom_metrics import adapt, is_maximised, name_of
 
 __all__ = ["Metric", "default_metric", "load"]
 

@@ -13,7 +13,7 @@ from boostbp.backends.base import Backend, Table
 from boostbp.layers import BoundInput, LossObjective, Objective, SquaredObjective
 from boostbp.layers.fixed_structure import FixedStructure
 from boostbp.layers.row_sampling import on_sample
-from boostbp.losses import Loss, own_losses
+from boostbp.losses import Loss, checked
 from boostbp.network.history import Epoch
 from boostbp.network.linear_probe import evenly, explained
 from boostbp.network.monitor import EvalSet
@@ -52,7 +52,7 @@ class Trainer:
         self.table = table
         self.input: BoundInput | None = None  # h_0 never changes: binned once
         self.baseline = baseline_of(loss, y, weight, settings)
-        own_losses.check(loss, self.baseline, y)
+        checked.check(loss, self.baseline, y)
         self.constant = self._loss(np.broadcast_to(self.baseline, y.shape))
         self.epoch = -1  # 0 is the stack before any back-propagation
         self.h: list[Floats] = [table.X]
@@ -89,7 +89,7 @@ class Trainer:
             self._append(i, target)
         baseline = np.broadcast_to(self.baseline, self.y.shape)
         step = self.settings.step
-        self._append(self.L - 1, baseline - step.alpha * own_losses.gradient(self.loss, baseline, self.y))
+        self._append(self.L - 1, baseline - step.alpha * checked.gradient(self.loss, baseline, self.y))
         self.m = [np.empty((0, 0)), *map(np.zeros_like, self.h[1:])]  # h_0 does not move
         self.drift = (0.0,) * (self.L - 1)
         self._backward()
@@ -123,7 +123,7 @@ class Trainer:
 
     def _loss(self, output: Floats) -> float:
         """Weighted mean training loss."""
-        return float(self.weight @ own_losses.value(self.loss, output, self.y) / self.weight.sum())
+        return float(self.weight @ checked.value(self.loss, output, self.y) / self.weight.sum())
 
     def record(self, held: EvalSet | None = None) -> Epoch:
         """Numbers of the epoch; metrics and seconds are the watcher's."""
@@ -171,7 +171,7 @@ class Trainer:
 
     def _backward(self) -> None:
         """g_L = dL/dh_L, then g_{i-1} = (dh_i/dh_{i-1})' g_i down to the first hidden layer."""
-        g = own_losses.gradient(self.loss, self.h[self.L], self.y)
+        g = checked.gradient(self.loss, self.h[self.L], self.y)
         self.g = [g]
         for i in range(self.L, 1, -1):
             g = self.T[i - 1].trace.vjp(g)[:, : self.h[i - 1].shape[1]]  # h_0, seen beside it, does not move
@@ -248,7 +248,7 @@ class Trainer:
 
 def baseline_of(loss: Loss, y: Floats, weight: Floats, settings: Settings) -> Floats:
     """Raw output that training starts from: 0 in Algorithm 1, the best constant where the output is boosted."""
-    return own_losses.baseline(loss, y, weight) if settings.output == "boost" else np.zeros(y.shape[1])
+    return checked.baseline(loss, y, weight) if settings.output == "boost" else np.zeros(y.shape[1])
 
 
 def _r2(target: Floats, fit: Floats, weight: Floats) -> float:

@@ -11,7 +11,7 @@ from boostbp import backends, layers
 from boostbp.backends.base import Table
 from boostbp.inputs import drop_zero_weight
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective, Objective, SquaredObjective
-from boostbp.losses import Loss, own_losses
+from boostbp.losses import Loss, checked
 from boostbp.network.starts import STARTS, start_of
 from boostbp.single import check_codes
 from boostbp.trees import interrupts, threads
@@ -70,8 +70,8 @@ class Refits:
         table, target, weight = drop_zero_weight(table, target, weight)
         baseline, objective = np.zeros(target.shape[1]), cast("Objective", SquaredObjective(target, weight))
         if loss is not None:
-            baseline = own_losses.baseline(loss, target, weight)
-            own_losses.check(loss, baseline, target)
+            baseline = checked.baseline(loss, target, weight)
+            checked.check(loss, baseline, target)
             objective = LossObjective(loss, target, weight, baseline)
         bound = self._bind(table, weight, settings)
         layer = layers.fit(bound, objective, n_threads=n_threads, seed=seed).layer

@@ -1,4 +1,4 @@
-"""Metric functions that are not ours, given the arrays they expect: the user's own, scikit-learn's."""
+"""Custom metrics: adapts metric functions of the user or of scikit-learn to the arrays that they expect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Losses that may not be ours: what they return is looked at before compiled code, which trusts it, sees it."""
+"""Checked losses: calls a loss, perhaps the user's, and checks the shapes and kinds of what it returns.
+
+Compiled code reads these arrays without looking at their sizes: a wrong shape there would end the process.
+"""
 
 from __future__ import annotations
 
@@ -17,55 +20,55 @@ Shape = tuple[int, ...]
 
 
 def value(loss: Loss, h: Floats, y: Floats) -> Floats:
-    """Loss of each row, (rows,); ValueError if it is of another shape, as of all below."""
+    """Return the loss of each row, (rows,); like all below, raise ValueError if the array has another shape."""
     return _of_shape(loss, "value", loss.value(h, y), h.shape[:1])
 
 
 def gradient(loss: Loss, h: Floats, y: Floats) -> Floats:
-    """Derivative of the value, (rows, outputs)."""
+    """Return the derivative of the value by `h`, (rows, outputs)."""
     return _of_shape(loss, "gradient", loss.gradient(h, y), h.shape)
 
 
 def hessian(loss: Loss, h: Floats, y: Floats) -> Floats:
-    """Newton weight, (rows, outputs)."""
+    """Return the Newton weight, (rows, outputs)."""
     return _of_shape(loss, "hessian", loss.hessian(h, y), h.shape)
 
 
 def derivatives(loss: Loss, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-    """Value, gradient and hessian; by the method of that name, if the loss has one."""
+    """Return value, gradient and hessian; by the loss's own method `derivatives`, if it has one."""
     together = getattr(loss, "derivatives", None)
     if together is None:
         return value(loss, h, y), gradient(loss, h, y), hessian(loss, h, y)
-    found = together(h, y)
-    if not isinstance(found, tuple | list) or len(found) != 3:
-        received = f"{len(found)} members" if isinstance(found, tuple | list) else f"type {type(found).__name__}"
+    triple = together(h, y)
+    if not isinstance(triple, tuple | list) or len(triple) != 3:
+        received = f"{len(triple)} members" if isinstance(triple, tuple | list) else f"type {type(triple).__name__}"
         raise ValueError(
             f"loss={loss.name!r}: what its derivatives() returns has {received}, not 3: "
             "return (value, gradient, hessian)."
         )
     return (
-        _of_shape(loss, "value", found[0], h.shape[:1], " of derivatives()"),
-        _of_shape(loss, "gradient", found[1], h.shape, " of derivatives()"),
-        _of_shape(loss, "hessian", found[2], h.shape, " of derivatives()"),
+        _of_shape(loss, "value", triple[0], h.shape[:1], " of derivatives()"),
+        _of_shape(loss, "gradient", triple[1], h.shape, " of derivatives()"),
+        _of_shape(loss, "hessian", triple[2], h.shape, " of derivatives()"),
     )
 
 
 def baseline(loss: Loss, y: Floats, weight: Floats) -> Floats:
-    """Best constant raw output, (outputs,).
+    """Return the best constant raw output, (outputs,).
 
     Raises
     ------
     ValueError
         If it is of another shape, or not finite.
     """
-    found = _of_shape(loss, "baseline", loss.baseline(y, weight), y.shape[1:])
-    if not np.isfinite(found).all():
-        raise ValueError(f"loss={loss.name!r}: its baseline is {found}: let it be finite, or let check() refuse y.")
-    return np.asarray(found, np.float64)
+    constant = _of_shape(loss, "baseline", loss.baseline(y, weight), y.shape[1:])
+    if not np.isfinite(constant).all():
+        raise ValueError(f"loss={loss.name!r}: its baseline is {constant}: let it be finite, or let check() refuse y.")
+    return np.asarray(constant, np.float64)
 
 
 def check(loss: Loss, baseline: Floats, y: Floats) -> None:
-    """Refuse a loss that is not as promised where training begins.
+    """Refuse a loss whose arrays are not as `Loss` promises, at the outputs from which training begins.
 
     Raises
     ------
@@ -74,7 +77,7 @@ def check(loss: Loss, baseline: Floats, y: Floats) -> None:
     """
     h, y = np.broadcast_to(baseline, y.shape), np.broadcast_to(y, y.shape)  # neither can be written to
     try:
-        found = {
+        returned = {
             "value": value(loss, h, y),
             "gradient": gradient(loss, h, y),
             "hessian": hessian(loss, h, y),
@@ -82,12 +85,12 @@ def check(loss: Loss, baseline: Floats, y: Floats) -> None:
         }
         if hasattr(loss, "derivatives"):
             of_all = zip(("value", "gradient", "hessian"), derivatives(loss, h, y), strict=True)
-            found |= {f"{what} of derivatives()": array for what, array in of_all}
+            returned |= {f"{what} of derivatives()": array for what, array in of_all}
     except ValueError as error:
         if "read-only" not in str(error):
             raise
         raise ValueError(f"loss={loss.name!r} writes into h or y, which are not its own: work on a copy.") from error
-    for what, array in found.items():
+    for what, array in returned.items():
         by_row = array.reshape(len(y), -1)
         wrong, cure = ~np.isfinite(by_row).all(axis=1), "finite there, or let check() refuse it"
         if what.startswith("hessian") and not wrong.any():
@@ -100,20 +103,20 @@ def check(loss: Loss, baseline: Floats, y: Floats) -> None:
             )
 
 
-def _of_shape(loss: Loss, what: str, found: Any, shape: Shape, where: str = "") -> Floats:
-    """What a loss returned, as an array, if it is one of numbers and has that shape.
+def _of_shape(loss: Loss, what: str, returned: Any, shape: Shape, where: str = "") -> Floats:
+    """Return the result of a loss as an array; raise ValueError unless it holds numbers and has this shape.
 
-    It is asked for in every round: two attributes and a call that copies nothing.
+    It is called in every round: two attributes and a call that copies nothing.
     """
-    if getattr(found, "shape", None) == shape:
-        array = np.asarray(found)
+    if getattr(returned, "shape", None) == shape:
+        array = np.asarray(returned)
         if array.dtype.kind in "fiub":
             return array
         received, wanted = f"dtype {array.dtype}", "numbers"
         cure = "return float64"
     else:
-        got = () if isinstance(found, Number) else getattr(found, "shape", None)
-        received = f"type {type(found).__name__}" if got is None else f"shape {tuple(got)}"
+        got = () if isinstance(returned, Number) else getattr(returned, "shape", None)
+        received = f"type {type(returned).__name__}" if got is None else f"shape {tuple(got)}"
         wanted = f"{'an array of shape ' if got is None else ''}{shape}, which is {_NAMES[what]}"
         cure = _cure(what, got, shape)
     raise ValueError(f"loss={loss.name!r}: its {what}{where} has {received}, not {wanted}: {cure}.")
@@ -125,7 +128,7 @@ _NAMES = {"value": "(rows,)", "baseline": "(outputs,)"} | dict.fromkeys(
 
 
 def _cure(what: str, got: Shape | None, shape: Shape) -> str:
-    """What to return in the place of an array of shape `got`."""
+    """Return the advice for a loss that returned an array of shape `got`."""
     if got == shape[:1] and shape[1:] == (1,):
         return f"return {what}[:, None]"
     if what == "value" and got is not None and len(got) == 2 and got[:1] == shape:

@@ -1,4 +1,4 @@
-"""Losses of one's own that are not as promised are refused by name, before compiled code sees what they return."""
+"""A user's loss that is not as promised is refused by name, before compiled code reads what it returns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, losses
 from boostbp.ensemble.options import smooth_labels
 from boostbp.estimators.units import units_of
 from boostbp.layers import LossObjective
-from boostbp.losses import own_losses
+from boostbp.losses import checked
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3))
@@ -20,7 +20,7 @@ FAST = {"n_estimators": 2, "epochs": 1, "min_samples_leaf": 5, "deep": True, "ea
 IN_ROWS = r", not \(60, 1\), which is \(rows, outputs\): "
 
 
-class Own:
+class UserLoss:
     """Half the squared error, some of whose members return something else."""
 
     name = "own"
@@ -48,13 +48,13 @@ class Own:
         pass
 
 
-def all_of(own):
-    return lambda h, y: (own.value(h, y), own.gradient(h, y), own.hessian(h, y))
+def all_of(loss):
+    return lambda h, y: (loss.value(h, y), loss.gradient(h, y), loss.hessian(h, y))
 
 
 def with_derivatives(**members):
-    own = Own(**members)
-    plain = Own(derivatives=all_of(own))
+    loss = UserLoss(**members)
+    plain = UserLoss(derivatives=all_of(loss))
     plain.curved = True
     return plain
 
@@ -66,56 +66,62 @@ def fit(loss, n_outputs=1, **changes):
 
 WRONG = {
     "gradient as in LightGBM": (
-        Own(gradient=lambda h, y: (h - y)[:, 0]),
+        UserLoss(gradient=lambda h, y: (h - y)[:, 0]),
         rf"gradient has shape \(60,\){IN_ROWS}return gradient\[:, None\]",
     ),
     "hessian as in LightGBM": (
-        Own(hessian=lambda h, y: np.ones(len(h))),
+        UserLoss(hessian=lambda h, y: np.ones(len(h))),
         rf"hessian has shape \(60,\){IN_ROWS}return hessian\[:, None\]",
     ),
-    "flat link": (Own(link=lambda h: h[:, 0]), rf"link has shape \(60,\){IN_ROWS}return link\[:, None\]"),
+    "flat link": (UserLoss(link=lambda h: h[:, 0]), rf"link has shape \(60,\){IN_ROWS}return link\[:, None\]"),
     "value by output": (
-        Own(value=lambda h, y: np.square(h - y)),
+        UserLoss(value=lambda h, y: np.square(h - y)),
         r"value has shape \(60, 1\), not \(60,\), which is \(rows,\): return value.sum\(axis=1\)",
     ),
     "summed value": (
-        Own(value=lambda h, y: np.square(h - y).sum()),
+        UserLoss(value=lambda h, y: np.square(h - y).sum()),
         r"value has shape \(\), not \(60,\), which is \(rows,\): return one number for each row, not their sum",
     ),
     "constant hessian": (
-        Own(hessian=lambda h, y: 1.0),
+        UserLoss(hessian=lambda h, y: 1.0),
         rf"hessian has shape \(\){IN_ROWS}.* np.full\(h.shape, hessian",
     ),
-    "rows across": (Own(gradient=lambda h, y: (h - y).T), rf"gradient has shape \(1, 60\){IN_ROWS}return gradient.T"),
+    "rows across": (
+        UserLoss(gradient=lambda h, y: (h - y).T),
+        rf"gradient has shape \(1, 60\){IN_ROWS}return gradient.T",
+    ),
     "outer difference": (
-        Own(gradient=lambda h, y: h.ravel() - y),
+        UserLoss(gradient=lambda h, y: h.ravel() - y),
         rf"gradient has shape \(60, 60\){IN_ROWS}return one number for each row and output",
     ),
     "list": (
-        Own(gradient=lambda h, y: (h - y).tolist()),
+        UserLoss(gradient=lambda h, y: (h - y).tolist()),
         r"gradient has type list, not an array of shape \(60, 1\), which is \(rows, outputs\): return one number",
     ),
-    "nothing": (Own(value=lambda h, y: None), r"value has type NoneType, not an array of shape \(60,\)"),
-    "text": (Own(link=lambda h: "h"), r"link has type str, not an array of shape \(60, 1\)"),
+    "nothing": (UserLoss(value=lambda h, y: None), r"value has type NoneType, not an array of shape \(60,\)"),
+    "text": (UserLoss(link=lambda h: "h"), r"link has type str, not an array of shape \(60, 1\)"),
     "objects": (
-        Own(gradient=lambda h, y: (h - y).astype(object)),
+        UserLoss(gradient=lambda h, y: (h - y).astype(object)),
         r"gradient has dtype object, not numbers: return float64",
     ),
     "number as baseline": (
-        Own(baseline=lambda y, weight: 0.0),
+        UserLoss(baseline=lambda y, weight: 0.0),
         r"baseline has shape \(\), not \(1,\), which is \(outputs,\): return one number for each output",
     ),
     "baseline in rows": (
-        Own(baseline=lambda y, weight: np.zeros(y.shape)),
+        UserLoss(baseline=lambda y, weight: np.zeros(y.shape)),
         r"baseline has shape \(60, 1\), not \(1,\)",
     ),
     "endless baseline": (
-        Own(baseline=lambda y, weight: np.full(1, np.inf)),
+        UserLoss(baseline=lambda y, weight: np.full(1, np.inf)),
         r"baseline is \[inf\]: let it be finite, or let check\(\) refuse y",
     ),
-    "endless link": (Own(link=lambda h: h / 0.0), r"link is \[-?(inf|nan)\] in row 0, where y is .*: let it be finite"),
+    "endless link": (
+        UserLoss(link=lambda h: h / 0.0),
+        r"link is \[-?(inf|nan)\] in row 0, where y is .*: let it be finite",
+    ),
     "no curvature": (
-        Own(hessian=lambda h, y: np.where(np.arange(len(h)) == 4, 0.0, 1.0)[:, None]),
+        UserLoss(hessian=lambda h, y: np.where(np.arange(len(h)) == 4, 0.0, 1.0)[:, None]),
         r"hessian is \[0\.\] in row 4, where y is .*: let it be above 0 there, such as by np.maximum\(hessian, 1e-6\)",
     ),
     "flat gradient at once": (
@@ -127,10 +133,10 @@ WRONG = {
         r"hessian of derivatives\(\) is \[-1\.\] in row 0",
     ),
     "two at once": (
-        Own(derivatives=lambda h, y: (h - y, np.ones_like(h))),
+        UserLoss(derivatives=lambda h, y: (h - y, np.ones_like(h))),
         r"derivatives\(\) returns has 2 members, not 3: return \(value, gradient, hessian\)",
     ),
-    "nothing at once": (Own(derivatives=lambda h, y: None), r"derivatives\(\) returns has type NoneType, not 3"),
+    "nothing at once": (UserLoss(derivatives=lambda h, y: None), r"derivatives\(\) returns has type NoneType, not 3"),
 }
 
 
@@ -142,12 +148,12 @@ def test_a_loss_that_is_not_as_promised_is_refused_with_the_cure(loss, message):
 
 
 def test_shapes_are_those_of_several_outputs():
-    assert fit(Own(), 3).predict(X).shape == (60, 3)
+    assert fit(UserLoss(), 3).predict(X).shape == (60, 3)
     for what in ("gradient", "hessian"):
         with pytest.raises(
             ValueError, match=rf"its {what} has shape \(60,\), not \(60, 3\), .* for each row and output"
         ):
-            fit(Own(**{what: lambda h, y: np.ones(len(h))}), 3)
+            fit(UserLoss(**{what: lambda h, y: np.ones(len(h))}), 3)
 
 
 @pytest.mark.parametrize(
@@ -160,9 +166,9 @@ def test_shapes_are_those_of_several_outputs():
     ],
     ids=str,
 )
-def test_a_loss_is_looked_at_however_it_is_trained_with(changes):
+def test_a_loss_is_checked_however_it_is_trained_with(changes):
     with pytest.raises(ValueError, match=r"its gradient has shape \(\d+,\), not \(\d+, 1\)"):
-        fit(Own(gradient=lambda h, y: (h - y)[:, 0]), **changes)
+        fit(UserLoss(gradient=lambda h, y: (h - y)[:, 0]), **changes)
 
 
 def test_a_loss_of_classes_is_refused_as_well():
@@ -181,20 +187,20 @@ def test_a_loss_whose_shape_changes_ends_a_fit_and_not_the_process(what, at_once
 
     def changing(h, y):
         calls.append(h)
-        found = getattr(Own, what)(None, h, y)
+        found = getattr(UserLoss, what)(None, h, y)
         return found if len(calls) < 4 else found[:-1]
 
-    own = Own(**{what: changing, "curved": True})
+    loss = UserLoss(**{what: changing, "curved": True})
     if at_once:
-        own.derivatives = all_of(own)
+        loss.derivatives = all_of(loss)
     with pytest.raises(ValueError, match=rf"^loss='own': its {what}.* has shape \(\d+,"):
-        fit(own)
+        fit(loss)
     assert len(calls) == 4
 
 
-def test_objectives_look_at_every_call():
+def test_objectives_check_every_call():
     y = Y[:, :1]
-    goal = LossObjective(Own(gradient=lambda h, y: (h - y)[:, 0]), y, np.ones(60), np.zeros(1))
+    goal = LossObjective(UserLoss(gradient=lambda h, y: (h - y)[:, 0]), y, np.ones(60), np.zeros(1))
     with pytest.raises(ValueError, match=r"its gradient has shape \(60,\)"):
         goal.gradient(np.zeros((60, 1)), slice(0, 1))
     with pytest.raises(ValueError, match=r"its gradient has shape \(60,\)"):
@@ -204,19 +210,19 @@ def test_objectives_look_at_every_call():
 @pytest.mark.parametrize("what", ["value", "gradient"])
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_loss_that_writes_into_what_it_is_given_is_refused(what, which):
-    def careless(*given):
-        given[which][:] = 0.0
-        return getattr(Own, what)(None, *given)
+    def careless(*arrays):
+        arrays[which][:] = 0.0
+        return getattr(UserLoss, what)(None, *arrays)
 
     with pytest.raises(ValueError, match=r"^loss='own' writes into h or y, .* work on a copy"):
-        fit(Own(**{what: careless}))
+        fit(UserLoss(**{what: careless}))
 
 
 def test_what_has_the_shape_may_be_no_float64():
-    single = Own(gradient=lambda h, y: (h - y).astype(np.float32), hessian=lambda h, y: np.ones(h.shape, int))
-    np.testing.assert_allclose(fit(single).predict(X), fit(Own()).predict(X), rtol=1e-3, atol=1e-3)
-    matrices = Own(gradient=lambda h, y: (h - y).view(np.matrix))
-    np.testing.assert_array_equal(fit(matrices).predict(X), fit(Own()).predict(X))
+    single = UserLoss(gradient=lambda h, y: (h - y).astype(np.float32), hessian=lambda h, y: np.ones(h.shape, int))
+    np.testing.assert_allclose(fit(single).predict(X), fit(UserLoss()).predict(X), rtol=1e-3, atol=1e-3)
+    matrices = UserLoss(gradient=lambda h, y: (h - y).view(np.matrix))
+    np.testing.assert_array_equal(fit(matrices).predict(X), fit(UserLoss()).predict(X))
 
 
 @pytest.mark.parametrize("loss", [loss() for loss in losses.LOSSES.values()], ids=lambda loss: loss.name)
@@ -225,8 +231,8 @@ def test_built_in_losses_are_as_promised(loss, n_rows):
     y, weight = np.abs(Y[:n_rows, : losses.traits_of(loss).max_outputs]), np.ones(n_rows)
     if kind_of_target(loss) == "classes":
         y = (y == y.max(axis=1)[:, None]).astype(float) if y.shape[1] > 1 else (y > 0.3).astype(float)
-    for start in (own_losses.baseline(loss, y, weight), np.zeros(y.shape[1])):
-        own_losses.check(loss, start, y)
+    for start in (checked.baseline(loss, y, weight), np.zeros(y.shape[1])):
+        checked.check(loss, start, y)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "quantile", losses.Poisson(), losses.Huber(delta=2.0)], ids=str)
@@ -242,7 +248,7 @@ def test_a_loss_of_classes_is_refused_for_another_number_of_classes(loss, labels
         BoostBPClassifier((2,), loss=loss, **FAST).fit(X, y)
 
 
-class Tweedie(Own):
+class Tweedie(UserLoss):
     """Minus the log-likelihood of Tweedie's distribution with power 1.5, of the logarithm of the mean."""
 
     name = "tweedie"
@@ -265,7 +271,7 @@ class Tweedie(Own):
 
 @pytest.mark.parametrize("metric", ["accuracy", "logloss", "auc", "error@0.3", "multi_error"])
 @pytest.mark.parametrize(
-    "loss", [Tweedie(), Own(), "poisson", "squared_error"], ids=["tweedie", "own", "poisson", "l2"]
+    "loss", [Tweedie(), UserLoss(), "poisson", "squared_error"], ids=["tweedie", "own", "poisson", "l2"]
 )
 @pytest.mark.parametrize("columns", [1, 2])
 def test_a_regressor_refuses_metrics_of_classes_whatever_its_loss(metric, loss, columns):
@@ -277,7 +283,7 @@ def test_a_regressor_refuses_metrics_of_classes_whatever_its_loss(metric, loss, 
         model.fit(X, counts[:, 0] if columns == 1 else counts)
 
 
-def test_an_own_loss_with_a_link_is_scored_by_the_metric_that_it_names():
+def test_a_users_loss_with_a_link_is_scored_by_the_metric_that_it_names():
     class Named(Tweedie):
         task = "regression"
         default_metric = "tweedie"
@@ -293,7 +299,7 @@ def test_a_regressor_refuses_losses_of_classes(loss):
         BoostBPRegressor((2,), loss=loss, **FAST).fit(X, (Y[:, 0] > 0).astype(float))
 
 
-def test_own_losses_are_refused_by_the_estimator_that_they_are_not_for():
+def test_users_losses_are_refused_by_the_estimator_that_they_are_not_for():
     of_numbers, of_classes = Tweedie(task="regression"), Probit(task="classification")
     labels = (X[:, 0] > 0).astype(int)
     with pytest.raises(ValueError, match=r"^loss=.* is one of numbers"):
@@ -301,7 +307,7 @@ def test_own_losses_are_refused_by_the_estimator_that_they_are_not_for():
     with pytest.raises(ValueError, match=r"^loss=.* is one of classes"):
         BoostBPRegressor((2,), loss=of_classes, **FAST).fit(X, labels)
     with pytest.raises(ValueError, match=r"has task='counts': let it be 'regression' or 'classification'"):
-        fit(Own(task="counts"))
+        fit(UserLoss(task="counts"))
 
 
 def test_labels_are_softened_only_for_losses_that_take_probabilities():
@@ -314,14 +320,14 @@ def test_labels_are_softened_only_for_losses_that_take_probabilities():
 
 def test_a_target_is_scaled_by_quartiles_for_a_loss_that_says_it_is_robust():
     y = np.append(np.arange(99.0), 1e6)[:, None]
-    fair = Own(scale_free=True)
+    fair = UserLoss(scale_free=True)
     assert units_of(y, np.ones(100), fair)[1] > 1e4
     fair.robust = True
     for found, expected in zip(units_of(y, np.ones(100), fair), units_of(y, np.ones(100), losses.Huber()), strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
-class Probit(Own):
+class Probit(UserLoss):
     """Minus the log-likelihood of two classes whose probability is the normal distribution of the raw output."""
 
     name = "probit"
@@ -340,7 +346,7 @@ class Probit(Own):
         return norm.ppf(np.average(y, axis=0, weights=weight))
 
 
-def test_a_classifier_gives_probabilities_by_the_link_of_an_own_loss():
+def test_a_classifier_gives_probabilities_by_the_link_of_a_users_loss():
     labels = X[:, 0] + 0.3 * X[:, 1] > 0.2
     model = BoostBPClassifier((2,), loss=Probit(), **FAST).fit(X, labels, eval_set=[(X, labels)])
     assert model.history_.metric == "logloss"
@@ -350,8 +356,8 @@ def test_a_classifier_gives_probabilities_by_the_link_of_an_own_loss():
     assert (model.predict(X) == labels).mean() > 0.9
 
 
-def test_the_predicted_class_is_the_most_probable_by_the_link_of_an_own_loss():
-    class Reversed(Own):
+def test_the_predicted_class_is_the_most_probable_by_the_link_of_a_users_loss():
+    class Reversed(UserLoss):
         name = "reversed"
         inner = losses.Softmax()
 
