@@ -22,7 +22,7 @@ from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.monitor import Callback, EvalSet, Monitor
 from boostbp.network.settings import Settings
 from boostbp.network.steps import std
-from boostbp.torch.gathered import Moved
+from boostbp.torch.gathered import StepTarget
 from boostbp.torch.module import GBDTModule
 from boostbp.trees import interrupts
 
@@ -278,7 +278,7 @@ class _Run:
         elif self.epoch == 0:
             zero = np.zeros(self.y.shape)  # as in Algorithm 1, whose output starts from 0
             target = -self.settings.step.alpha * checked.gradient(self.loss, zero, self.y)
-            trees.fit_moved(Moved(seen.double().numpy(), target, self.weight, first=0))
+            trees.fit_moved(StepTarget(seen.double().numpy(), target, self.weight, first=0))
         else:
             self._losses(network.train().top(h, self.x), slice(None)).sum().backward()
             trees.step(sample_weight=self.weight)

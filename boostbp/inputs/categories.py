@@ -124,7 +124,7 @@ def _same_numbers(values: list[Any], code: dict[Any, float]) -> Iterator[tuple[A
 
 
 def _by_number(pairs: Iterable[tuple[Any, float]]) -> dict[Any, Any]:
-    """ColumnBins by number; None for a number that several categories are."""
+    """Return the codes by number; None for a number that several categories are."""
     found: dict[Any, Any] = {}
     for number, code in pairs:
         if number is not None:

@@ -1,4 +1,4 @@
-"""Gathered: rows of a tree layer's forward calls with their gradients, until the next step, and the rules for them."""
+"""Gathered: keeps a tree layer's forward calls and their gradients until the next step, and checks their rows."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.torch.row_hashes import RowHashes, marks, same_rows
+from boostbp.torch.row_hashes import RowHashes, row_hashes, same_rows
 
-__all__ = ["Call", "Gathered", "LastFit", "Momentum", "Moved", "Rows", "check_known", "in_order"]
+__all__ = ["ForwardCall", "LastFit", "Momentum", "PendingCalls", "Rows", "StepTarget", "check_known", "in_order"]
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64] | None
 
 
-class Call(NamedTuple):
-    """One forward call.
+class ForwardCall(NamedTuple):
+    """One forward call of a tree layer.
 
     Attributes
     ----------
     number : int
         Place among all calls of all layers.
     fit : int
-        Which trees it went through.
+        Number of the fit whose trees it went through.
     X : (rows, features) float64
     h : (rows, outputs) float64
     rows : (rows,) int64 or None
@@ -50,8 +50,8 @@ class Rows(NamedTuple):
     h, g : (rows, outputs) float64
         Output, and dL/doutput.
     rows : (rows,) int64 or None
-    marks : (rows,) uint64 or None
-        Those of `X` if it is data in all calls; see `Call`.
+    hashes : (rows,) uint64 or None
+        Row hashes of `X` if it is data in all calls; see `ForwardCall`.
     repeated : int
         Calls with data that another call had, too.
     """
@@ -60,13 +60,13 @@ class Rows(NamedTuple):
     h: Floats
     g: Floats
     rows: Numbers
-    marks: RowHashes | None
+    hashes: RowHashes | None
     repeated: int
 
 
 @dataclass
-class Gathered:
-    """Calls that got a gradient since the last step; one that never gets any leaves nothing here.
+class PendingCalls:
+    """Forward calls that got a gradient since the last step; a call that never gets one leaves nothing here.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Gathered:
         Number of the trees that are fitted now.
     """
 
-    calls: dict[int, tuple[Call, Floats]] = field(default_factory=dict)
+    calls: dict[int, tuple[ForwardCall, Floats]] = field(default_factory=dict)
     fit: int = 0
 
     def __bool__(self) -> bool:
@@ -92,7 +92,7 @@ class Gathered:
         """Whether all rows can be told from others: they are data, or have numbers."""
         return all(call.data or call.rows is not None for call, _ in self.calls.values())
 
-    def add(self, call: Call, g: Floats) -> None:
+    def add(self, call: ForwardCall, g: Floats) -> None:
         """Add dL/doutput of a call, (rows, outputs); a second gradient of the same call is summed, as in torch.
 
         Raises
@@ -125,8 +125,8 @@ class Gathered:
         X, h = (np.concatenate(parts)[order] for parts in ([call.X for call in calls], [call.h for call in calls]))
         g = np.concatenate([g for _, g in pairs])[order]
         data = [call.X for call in calls if call.data]
-        different = {(part.shape, part.tobytes()) for part in data} if len(data) > 1 else data
-        return Rows(X, h, g, rows, marks(X) if len(data) == len(calls) else None, len(data) - len(different))
+        distinct = {(part.shape, part.tobytes()) for part in data} if len(data) > 1 else data
+        return Rows(X, h, g, rows, row_hashes(X) if len(data) == len(calls) else None, len(data) - len(distinct))
 
 
 class Momentum(NamedTuple):
@@ -136,18 +136,18 @@ class Momentum(NamedTuple):
     rows: Numbers
 
     def of(self, rows: Rows) -> Floats:
-        """That of the rows of a step, (rows, outputs); 0 for a row that is new."""
-        found = np.zeros_like(rows.h)
+        """Return the momentum of the rows of a step, (rows, outputs); 0 for a row that is new."""
+        momentum = np.zeros_like(rows.h)
         if self.rows is not None and rows.rows is not None:
             _, here, there = np.intersect1d(rows.rows, self.rows, assume_unique=True, return_indices=True)
-            found[here] = self.m[there]
-        elif self.rows is None and rows.rows is None and self.m.shape == found.shape:
-            found = self.m
-        return found
+            momentum[here] = self.m[there]
+        elif self.rows is None and rows.rows is None and self.m.shape == momentum.shape:
+            momentum = self.m
+        return momentum
 
 
-class Moved(NamedTuple):
-    """Where a step wants the outputs of a layer to be.
+class StepTarget(NamedTuple):
+    """Target of a step: where it moves the outputs of a layer.
 
     Attributes
     ----------
@@ -156,8 +156,8 @@ class Moved(NamedTuple):
     weight : (rows,) float64
     first : int
         Number of the first call of the step.
-    marks : (rows,) uint64 or None
-        Those of `X` if it is data, which no other layer changes.
+    hashes : (rows,) uint64 or None
+        Row hashes of `X` if it is data, which no other layer changes.
     momentum : Momentum or None
         After the move; the layer's own from the fit on. None leaves that as it is.
     """
@@ -166,7 +166,7 @@ class Moved(NamedTuple):
     target: Floats
     weight: Floats
     first: int
-    marks: RowHashes | None = None
+    hashes: RowHashes | None = None
     momentum: Momentum | None = None
 
 
@@ -177,7 +177,7 @@ class LastFit(NamedTuple):
     ----------
     n_rows : int
         0 if there was none, or it does not count.
-    marks : (rows,) uint64 or None
+    hashes : (rows,) uint64 or None
         None where something learns below, so that the input is no data.
     rows : (rows,) int64 or None
     above : bool
@@ -187,7 +187,7 @@ class LastFit(NamedTuple):
     """
 
     n_rows: int = 0
-    marks: RowHashes | None = None
+    hashes: RowHashes | None = None
     rows: Numbers = None
     above: bool = False
     complete: NDArray[np.bool_] | None = None
@@ -206,11 +206,16 @@ class LastFit(NamedTuple):
         ValueError
             Says what is to be done.
         """
-        before, now = (self.marks, step.marks) if self.rows is step.rows is None else (None, None)
-        differ = before is not None and now is not None and not np.array_equal(before, now)
+        by_place = self.rows is step.rows is None
+        differ = (
+            by_place
+            and self.hashes is not None
+            and step.hashes is not None
+            and not np.array_equal(self.hashes, step.hashes)
+        )
         if expected is not None:
             _check_number(len(step.X), expected, f"n_rows={expected} are expected", _OTHER_NUMBER)
-            if differ and same_rows(self.marks, step.marks):
+            if differ and same_rows(self.hashes, step.hashes):
                 raise ValueError(
                     "the rows of this step are those of the last fit in another order, and momentum belongs to rows: "
                     f"{_ANNOUNCE}"
@@ -239,17 +244,17 @@ class LastFit(NamedTuple):
             )
 
 
-def _check_number(n_rows: int, wanted: int, because: str, cure: str) -> None:
+def _check_number(n_rows: int, expected: int, because: str, cure: str) -> None:
     got = f"{n_rows} rows got a gradient since the last step, and {because}"
-    if n_rows < wanted:
+    if n_rows < expected:
         raise ValueError(f"{got}: {_ALL_ROWS} {cure}")
-    if n_rows > wanted:
+    if n_rows > expected:
         raise ValueError(
             f"{got}: drop the gradients of passes that only the neural layers learn from by {_ZERO_GRAD}. {cure}"
         )
 
 
-def check_known(expected: int | None, *parts: Gathered) -> None:
+def check_known(expected: int | None, *parts: PendingCalls) -> None:
     """Refuse a step of layers of which none can tell whether its rows are all training rows."""
     if expected is None and not any(gathered.known for gathered in parts):
         raise ValueError(
@@ -267,7 +272,7 @@ _ZERO_GRAD = "GBDTStep.zero_grad() (that of the model does not reach the trees),
 
 
 def in_order(parts: list[Numbers]) -> tuple[NDArray[np.intp] | slice, Numbers]:
-    """The order in which joined calls are to be read, and their row numbers in it."""
+    """Return the order in which joined calls are read, ascending by row number, and the row numbers in this order."""
     known = [part for part in parts if part is not None]
     if not known:
         return slice(None), None

@@ -23,7 +23,7 @@ from boostbp.network.steps import Step, is_constant, moved
 from boostbp.single import layer_settings
 from boostbp.torch import arguments
 from boostbp.torch import state as states
-from boostbp.torch.gathered import Gathered, LastFit, Momentum, Moved, Rows, check_known
+from boostbp.torch.gathered import LastFit, Momentum, PendingCalls, Rows, StepTarget, check_known
 from boostbp.torch.passes import Trees, as_input, as_targets, as_tensor, drawn_seed, has_tangent
 from boostbp.torch.refits import Refits, start_in
 from boostbp.trees import threads
@@ -145,7 +145,7 @@ class GBDTModule(nn.Module):
         self._momentum: Momentum | None = None
         self._last = LastFit()
         self._refits = Refits(backend)
-        self._gathered = Gathered()
+        self._gathered = PendingCalls()
         self._announced: Numbers = None
         self._watched: list[tuple[Floats, Numbers]] | None = None
 
@@ -209,7 +209,7 @@ class GBDTModule(nn.Module):
         check_known(self.expected_rows, self._gathered)
         return self.fit_moved(self.move(sample_weight=sample_weight))
 
-    def move(self, *, sample_weight: Any = None, pace: float = 1.0) -> Moved:
+    def move(self, *, sample_weight: Any = None, pace: float = 1.0) -> StepTarget:
         """First half of `step`: move the outputs, by so much of a step, and leave the trees as they are."""
         rows = self._rows()
         weight = in_rows(arguments.weights(sample_weight, len(rows.X)))
@@ -220,12 +220,12 @@ class GBDTModule(nn.Module):
         stuck = (rows.g.any(axis=0) | (self._last.n_rows == 0)) & is_constant(rows.h) & is_constant(target)
         if stuck.any():  # the first trees had a few rows, and their outputs have no standard deviation to move in
             target[:, stuck], m[:, stuck] = self._start(rows.X, weight)[:, stuck], 0.0
-        return Moved(rows.X, target, weight, self._gathered.first, rows.marks, Momentum(m, rows.rows))
+        return StepTarget(rows.X, target, weight, self._gathered.first, rows.hashes, Momentum(m, rows.rows))
 
-    def fit_moved(self, moved: Moved) -> Self:
+    def fit_moved(self, moved: StepTarget) -> Self:
         """Second half of `step`: fit the trees to outputs that moved."""
         numbers = None if moved.momentum is None else moved.momentum.rows
-        last = LastFit(len(moved.X), moved.marks, numbers, above=moved.marks is None)
+        last = LastFit(len(moved.X), moved.hashes, numbers, above=moved.hashes is None)
         self._fit(last, moved.X, moved.target - self.baseline, moved.weight)
         self._momentum = moved.momentum or self._momentum
         return self
@@ -251,10 +251,10 @@ class GBDTModule(nn.Module):
         if x is None:
             check_known(self.expected_rows, self._gathered)
             rows = self._rows()
-            last = LastFit(len(rows.X), rows.marks, rows.rows, above=rows.marks is None)
+            last = LastFit(len(rows.X), rows.hashes, rows.rows, above=rows.hashes is None)
         else:
             X = self._input(x)
-            rows = Rows(X, X, X, None, marks=None, repeated=0)
+            rows = Rows(X, X, X, None, hashes=None, repeated=0)
             self._last.check(rows, self.expected_rows)
             last = LastFit(len(X))
         target = as_targets(y, self.out_features, len(rows.X))
@@ -300,7 +300,7 @@ class GBDTModule(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         # The library's bins and rows stay with the original, and so do gradients: their graph is the original's.
-        gone = {"_refits": Refits(self.backend), "_gathered": Gathered(), "_announced": None, "_watched": None}
+        gone = {"_refits": Refits(self.backend), "_gathered": PendingCalls(), "_announced": None, "_watched": None}
         return {**self.__dict__, **gone}
 
     def _input(self, x: Any) -> Floats:

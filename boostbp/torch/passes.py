@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from boostbp.extras import require
 from boostbp.layers import Layer, Trace
-from boostbp.torch.gathered import Call, Gathered
+from boostbp.torch.gathered import ForwardCall, PendingCalls
 
 if TYPE_CHECKING:
     import torch
@@ -36,7 +36,7 @@ class Trees(NamedTuple):
     layer : Layer
     baseline : (outputs,) float64
     n_threads : int
-    gathered : Gathered or None
+    gathered : PendingCalls or None
         Where dL/doutput goes; None in eval mode.
     mean : bool
         Whether the loss is a mean over the rows of a call, so that gradients are to be multiplied by their number.
@@ -47,7 +47,7 @@ class Trees(NamedTuple):
     layer: Layer
     baseline: Floats
     n_threads: int
-    gathered: Gathered | None
+    gathered: PendingCalls | None
     mean: bool
     rows: NDArray[np.int64] | None
 
@@ -60,13 +60,13 @@ class Trees(NamedTuple):
             # A leaf in the place of the output: what backward accumulates in it is dL/doutput. It is reached even
             # where the input is data, which require no gradient, and not by torch.autograd.grad, which trains nothing.
             anchor = torch.empty(h.shape, dtype=torch.float64, device="cpu", requires_grad=True)
-            call = Call(next(_numbers), self.gathered.fit, X, h.copy(), self.rows, not x.requires_grad)
+            call = ForwardCall(next(_numbers), self.gathered.fit, X, h.copy(), self.rows, not x.requires_grad)
             anchor.register_post_accumulate_grad_hook(partial(_leave, self.gathered, call, self.mean))
         output: Tensor = _Pass.apply(x, anchor, h, trace)
         return output
 
 
-def _leave(gathered: Gathered, call: Call, mean: bool, anchor: Tensor) -> None:
+def _leave(gathered: PendingCalls, call: ForwardCall, mean: bool, anchor: Tensor) -> None:
     """Leave dL/doutput of a call with the module."""
     G, anchor.grad = as_floats(anchor.grad), None
     gathered.add(call, G * len(G) if mean else G)

@@ -15,7 +15,7 @@ from boostbp.extras import require
 from boostbp.floats import usual_in_methods
 from boostbp.network.steps import pace_after
 from boostbp.torch import training
-from boostbp.torch.gathered import Moved, check_known, in_order
+from boostbp.torch.gathered import StepTarget, check_known, in_order
 from boostbp.torch.module import GBDTModule
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class GBDTStep:
         self.losses = training.take_over(self.layers, state)
 
     def _inputs(
-        self, forward: Callable[[], object], moved: list[tuple[GBDTModule, Moved]], place: int
+        self, forward: Callable[[], object], moved: list[tuple[GBDTModule, StepTarget]], place: int
     ) -> NDArray[np.float64]:
         """What comes to a layer when the model runs over its rows again."""
         announced = [layer._announced for layer in self.layers]
@@ -167,7 +167,7 @@ class GBDTStep:
                 f"forward() brought {len(inputs)} rows to a tree layer whose step has {n_rows}: run the same rows."
             )
         for (_, target), calls in zip(moved, watched, strict=True):
-            if target.marks is not None and not np.array_equal(_joined(calls), target.X, equal_nan=True):
+            if target.hashes is not None and not np.array_equal(_joined(calls), target.X, equal_nan=True):
                 raise ValueError(
                     "forward() brought other rows to a tree layer than its step has, or in another order: run them in "
                     "the order of the calls, or by ascending number where they were announced. Where modules below it "

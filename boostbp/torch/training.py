@@ -32,12 +32,17 @@ class _Progress(NamedTuple):
 
 def state_of(layers: Sequence[GBDTModule], losses: Sequence[float]) -> dict[str, Any]:
     """The state of the training of some layers, in their order."""
-    return {"format": FORMAT, "version": VERSION, "losses": list(losses), "layers": [_told(each) for each in layers]}
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "losses": list(losses),
+        "layers": [_record(layer) for layer in layers],
+    }
 
 
 @interrupts.deferred()  # what a handler raises is no fault of the state
 def take_over(layers: Sequence[GBDTModule], state: Mapping[str, Any]) -> list[float]:
-    """Let layers go on from a state, and return the losses that it was told.
+    """Let layers go on from a state, and return the losses of the training so far.
 
     Raises
     ------
@@ -50,10 +55,10 @@ def take_over(layers: Sequence[GBDTModule], state: Mapping[str, Any]) -> list[fl
         raise ValueError(f"the state has version {state.get('version')}, this boostbp reads {VERSION}: update boostbp.")
     try:
         losses = [float(loss) for loss in state["losses"]]
-        told = list(state["layers"])
-        if len(told) != len(layers):
-            raise ValueError(f"the state is of {len(told)} tree layers, and the model has {len(layers)}.")
-        read = [_read(layer, each) for layer, each in zip(layers, told, strict=True)]
+        records = list(state["layers"])
+        if len(records) != len(layers):
+            raise ValueError(f"the state is of {len(records)} tree layers, and the model has {len(layers)}.")
+        read = [_read(layer, record) for layer, record in zip(layers, records, strict=True)]
     except Exception as error:  # whatever a stranger's state makes its reader do
         raise ValueError(f"the state is damaged, or not of this model: {error or type(error).__name__}") from error
     for layer, progress in zip(layers, read, strict=True):
@@ -62,22 +67,22 @@ def take_over(layers: Sequence[GBDTModule], state: Mapping[str, Any]) -> list[fl
     return losses
 
 
-def _told(layer: GBDTModule) -> dict[str, Any]:
+def _record(layer: GBDTModule) -> dict[str, Any]:
     last, momentum = layer._last, layer._momentum
     return {
         "n_rows": last.n_rows,
         "expected_rows": layer.expected_rows,
         "random": json.dumps(layer._random.bit_generator.state),
-        "marks": _tensor(None if last.marks is None else last.marks.view(np.int64)),
+        "row_hashes": _tensor(None if last.hashes is None else last.hashes.view(np.int64)),
         "rows": _tensor(last.rows),
         "momentum": _tensor(None if momentum is None else momentum.m),
         "momentum_rows": _tensor(None if momentum is None else momentum.rows),
     }
 
 
-def _read(layer: GBDTModule, told: Mapping[str, Any]) -> _Progress:
-    marks, rows, m_rows = (_array(told[name], np.int64) for name in ("marks", "rows", "momentum_rows"))
-    m, n_rows, expected = _array(told["momentum"], np.float64), told["n_rows"], told["expected_rows"]
+def _read(layer: GBDTModule, record: Mapping[str, Any]) -> _Progress:
+    hashes, rows, m_rows = (_array(record[name], np.int64) for name in ("row_hashes", "rows", "momentum_rows"))
+    m, n_rows, expected = _array(record["momentum"], np.float64), record["n_rows"], record["expected_rows"]
     if expected is not None and (type(expected) is not int or expected < 1):
         raise ValueError(f"the state expects {expected!r:.99} rows.")
     if n_rows != layer.n_rows:
@@ -85,7 +90,7 @@ def _read(layer: GBDTModule, told: Mapping[str, Any]) -> _Progress:
             f"the state is of trees that were fitted to {n_rows} rows, and these were to {layer.n_rows}: load the "
             "state of the model first, that of the same moment."
         )
-    if any(part is not None and part.shape != (n_rows,) for part in (marks, rows)) or (
+    if any(part is not None and part.shape != (n_rows,) for part in (hashes, rows)) or (
         m is not None and (m.shape[1:] != (layer.out_features,) or (m_rows is not None and m_rows.shape != m.shape[:1]))
     ):
         raise ValueError("the state has rows or momentum of other sizes than it says.")
@@ -94,8 +99,8 @@ def _read(layer: GBDTModule, told: Mapping[str, Any]) -> _Progress:
     if m is not None and not np.isfinite(m).all():
         raise ValueError("the state has momentum that is not finite.")
     random = np.random.default_rng()
-    random.bit_generator.state = json.loads(told["random"])
-    last = layer._last._replace(marks=None if marks is None else marks.view(np.uint64), rows=rows)
+    random.bit_generator.state = json.loads(record["random"])
+    last = layer._last._replace(hashes=None if hashes is None else hashes.view(np.uint64), rows=rows)
     return _Progress(last, None if m is None else Momentum(m, m_rows), random, expected)
 
 

@@ -23,7 +23,7 @@ INTEGERS = st.lists(st.one_of(st.none(), st.integers(-(2**62), 2**62)), min_size
 
 
 def codes_by_pandas(values):
-    """ColumnBins of sorted categories, and NaN."""
+    """Codes of sorted categories, and NaN."""
     codes = pd.Categorical(values).codes.astype(float)
     return np.where(codes < 0, NAN, codes)
 

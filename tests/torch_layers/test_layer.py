@@ -9,7 +9,7 @@ from tree_modules import SMALL, fitted, module, rows, torch
 
 from boostbp.network.steps import Normalised
 from boostbp.torch import GBDTModule, GBDTStep
-from boostbp.torch.gathered import Moved
+from boostbp.torch.gathered import StepTarget
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -45,7 +45,7 @@ def test_stacked_trees_of_one_row_learn(backend):
 
 def test_constant_outputs_without_a_gradient_stay():
     made, x = module(base=None), rows(400)
-    made.fit_moved(Moved(x.numpy(), np.zeros((400, 3)), np.ones(400), first=0))
+    made.fit_moved(StepTarget(x.numpy(), np.zeros((400, 3)), np.ones(400), first=0))
     (made(x) * torch.tensor([1.0, 1.0, 0.0])).sum().backward()
     made.step()
     std = made(x).detach().std(0)

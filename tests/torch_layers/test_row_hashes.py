@@ -1,4 +1,4 @@
-"""RowHashes of rows."""
+"""Row hashes: equal for equal rows, and different for all others."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
 
-from boostbp.torch.row_hashes import marks, same_rows
+from boostbp.torch.row_hashes import row_hashes, same_rows
 
 tables = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.floats(width=16))
 
 
 @given(tables, st.randoms(use_true_random=False))
-def test_equal_rows_have_equal_marks_and_no_others(X, random):
-    found = marks(X)
+def test_equal_rows_have_equal_hashes_and_no_others(X, random):
+    hashes = row_hashes(X)
     equal = [[np.array_equal(a, b, equal_nan=True) for a in X] for b in X]
-    np.testing.assert_array_equal(found[:, None] == found, equal)
+    np.testing.assert_array_equal(hashes[:, None] == hashes, equal)
     order = random.sample(range(len(X)), len(X))
-    np.testing.assert_array_equal(marks(X[order]), found[order])
-    assert same_rows(marks(X[order]), found)
+    np.testing.assert_array_equal(row_hashes(X[order]), hashes[order])
+    assert same_rows(row_hashes(X[order]), hashes)
 
 
-def test_values_in_other_columns_or_rows_have_other_marks():
+def test_values_in_other_columns_or_rows_have_other_hashes():
     X = np.random.default_rng(0).normal(size=(200, 3))
-    assert len(np.unique(marks(X))) == 200
-    assert not np.isin(marks(X[:, ::-1]), marks(X)).any()
-    assert not same_rows(marks(X), marks(X + 1e-12))
-    assert not same_rows(marks(X), marks(X[:-1]))
-    assert not same_rows(marks(X), None)
+    assert len(np.unique(row_hashes(X))) == 200
+    assert not np.isin(row_hashes(X[:, ::-1]), row_hashes(X)).any()
+    assert not same_rows(row_hashes(X), row_hashes(X + 1e-12))
+    assert not same_rows(row_hashes(X), row_hashes(X[:-1]))
+    assert not same_rows(row_hashes(X), None)

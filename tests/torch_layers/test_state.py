@@ -132,7 +132,8 @@ def test_malformed_states_are_value_errors(change):
     "change",
     [
         {"losses": None}, {"losses": ["low"]}, {"layers": None}, {"layers": [3]}, {"layers": [{}]},
-        {"layers": [{"random": "{}"}]}, {"layers": [{"marks": "x"}]}, {"layers": [{"momentum": torch.zeros(200, 3)}]},
+        {"layers": [{"random": "{}"}]}, {"layers": [{"row_hashes": "x"}]},
+        {"layers": [{"momentum": torch.zeros(200, 3)}]},
         {"layers": [{"rows": torch.zeros(200, dtype=torch.int64)}]}, {"layers": [{"expected_rows": "all"}]},
         {"layers": [{"momentum": torch.full((200, 3), torch.nan, dtype=torch.float64)}]},
     ],
