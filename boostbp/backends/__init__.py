@@ -1,7 +1,8 @@
-"""Libraries that grow trees, one file each, and what a backend of one's own is made and checked with."""
+"""Backends: libraries that grow trees, one file each, and what a backend of the user's own is made and checked with."""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
@@ -9,7 +10,7 @@ from types import ModuleType
 
 from boostbp.backends.base import Backend, Growth, Table
 from boostbp.backends.capabilities import Capabilities, capabilities_of
-from boostbp.backends.conformance import ConformanceError, check_backend
+from boostbp.backends.check import ConformanceError, check_backend
 
 __all__ = [
     "Backend",
@@ -25,27 +26,35 @@ __all__ = [
 ]
 
 
-def _modules() -> dict[str, ModuleType]:
-    """The modules of this folder that hold a ``backend``, by name; none of them imports its library."""
-    names = sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
-    modules = {name: import_module(f"{__name__}.{name}") for name in names}
-    return {name: module for name, module in modules.items() if hasattr(module, "backend")}
+def _module(name: str) -> ModuleType | None:
+    """Return the module of this folder that holds the backend of this name; importing it imports no library."""
+    dotted = f"{__name__}.{name}"
+    module = sys.modules.get(dotted)
+    if module is None and name in _names():
+        module = import_module(dotted)
+    return module if hasattr(module, "backend") else None
+
+
+def _names() -> list[str]:
+    """Return the names of the files of this folder that may hold a backend."""
+    return sorted(file.name for file in iter_modules(__path__) if not (file.ispkg or file.name.startswith("_")))
 
 
 def available() -> list[str]:
-    """Names of the backends of which all that they require is installed; nothing of it is imported to find out.
+    """Return the names of the backends whose requirements are installed; no library is imported to find out.
 
     A module says by ``requires``, a tuple of names to import, what its backend needs; without, it needs nothing.
     """
+    modules = {name: _module(name) for name in _names()}
     return [
         name
-        for name, module in _modules().items()
-        if all(find_spec(needed) is not None for needed in getattr(module, "requires", ()))
+        for name, module in modules.items()
+        if module is not None and all(find_spec(needed) is not None for needed in getattr(module, "requires", ()))
     ]
 
 
 def load(backend: str | Backend) -> Backend:
-    """The backend of a name, or the user's own object as it is.
+    """Return the backend of a name, or the user's own object as it is; of this folder, only its module is imported.
 
     Parameters
     ----------
@@ -60,7 +69,7 @@ def load(backend: str | Backend) -> Backend:
         If it is neither a name nor an object with a ``bind``.
     """
     if isinstance(backend, str):
-        module = _modules().get(backend)
+        module = _module(backend)
         if module is None:
             raise ValueError(
                 f"backend={backend!r} is unknown: use one of {available()}, or an object with a method "
@@ -77,7 +86,7 @@ def load(backend: str | Backend) -> Backend:
 
 
 def draws(backend: str | Backend, extra_trees: bool | str) -> bool:
-    """Whether thresholds are to be drawn at random: as asked for, or "auto", where the backend can.
+    """Return whether thresholds are drawn at random: as asked for, or with "auto" where the backend can.
 
     Raises
     ------

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from leaf_oracles import ORACLES, table, target
 
-from boostbp.backends import available, capabilities_of, load
+from boostbp.backends import available, capabilities_of, check_backend, load
 from boostbp.backends.base import Growth, Table
-from boostbp.backends.conformance import check_backend, duties_of
+from boostbp.backends.conformance import duties_of
 from boostbp.backends.conformance.data import same
 from boostbp.backends.conformance.trial import Trial
 

@@ -18,9 +18,13 @@ def test_every_file_in_the_folder_is_a_backend_under_its_name() -> None:
     folder = Path(backends.__file__).parent
     names = {path.stem for path in folder.glob("*.py")}
     assert set(backends.available()) <= names
-    assert set(backends._modules()) == {name for name in names if "\nbackend = " in (folder / f"{name}.py").read_text()}
-    for name in backends._modules():
+    holding = {name for name in names if "\nbackend = " in (folder / f"{name}.py").read_text()}
+    assert {"lightgbm", "xgboost", "sklearn"} <= holding
+    for name in holding:
         assert callable(backends.load(name).bind)
+    for name in names - holding:
+        with pytest.raises(ValueError, match="is unknown"):
+            backends.load(name)
 
 
 def test_a_new_file_in_the_folder_is_a_new_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,3 +94,12 @@ def test_naming_backends_imports_no_library() -> None:
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("imported", ["import boostbp", "from boostbp.backends import load; load('lightgbm')"])
+def test_a_process_imports_no_other_backend_and_no_conformance_checks(imported: str) -> None:
+    script = f"import sys; {imported}; print(*[name for name in sys.modules if name.startswith('boostbp.backends.')])"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    modules = {name.split(".")[2] for name in found.stdout.split()}
+    assert {"base", "capabilities"} <= modules
+    assert not {"conformance", "xgboost", "sklearn"} & modules

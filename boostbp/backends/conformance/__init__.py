@@ -1,4 +1,4 @@
-"""check_backend: whether a backend keeps its duties, and can do what it says that it can."""
+"""Conformance: the duties of a backend, each with a check on small tables, for `boostbp.check_backend`."""
 
 from __future__ import annotations
 
@@ -13,57 +13,18 @@ from boostbp.backends.capabilities import capabilities_of
 from boostbp.backends.conformance.data import adversarial, gradient, mixed
 from boostbp.backends.conformance.declared import CAPABILITIES
 from boostbp.backends.conformance.duties import DUTIES
-from boostbp.backends.conformance.trial import ConformanceError, Trial, demand
+from boostbp.backends.conformance.trial import Trial, demand
 
-__all__ = ["ConformanceError", "check_backend", "duties_of"]
+__all__ = ["LeafOf", "duties_of"]
 
 Duty = Callable[[], None]
 LeafOf = Callable[[Any, Floats], NDArray[Any]]
 
 
-def check_backend(backend: str | Backend, *, leaf_of: LeafOf | None = None) -> None:
-    """Check that a backend keeps its duties, and can do what its capabilities say, on small tables.
-
-    It says nothing of speed, and takes some seconds.
-
-    Parameters
-    ----------
-    backend : str or Backend
-        A name, or an object with ``bind(table, growth)``; see `boostbp.backends.base.Backend`.
-    leaf_of : callable, optional
-        ``leaf_of(grower, rows) -> (rows,)``: the library's own leaf of each row under the tree that `grower` grew last,
-        of one column, numbered as in `Tree`. With it, rows that are easily sent another way are tried too: on
-        thresholds, beside them in float32 and float64, missing ones, categories never seen.
-
-    Raises
-    ------
-    ConformanceError
-        An AssertionError that tells which duty is broken and how to mend it.
-    TypeError, ValueError
-        If it is no backend at all.
-
-    Examples
-    --------
-    >>> import boostbp
-    >>> boostbp.check_backend("sklearn")
-    """
-    who = f"backend {backend if isinstance(backend, str) else type(backend).__name__}"
-    for name, duty in duties_of(backend, leaf_of=leaf_of).items():
-        try:
-            duty()
-        except ConformanceError as error:
-            raise ConformanceError(f"{who}, {name}: {error}") from error
-        except Exception as error:
-            raise ConformanceError(
-                f"{who}, {name}: it raised {type(error).__name__}: {error} Every backend must bear what "
-                "is tried here; see the traceback."
-            ) from error
-
-
 def duties_of(backend: str | Backend, *, leaf_of: LeafOf | None = None) -> dict[str, Duty]:
-    """What a backend must keep, in words, and a check of each, such as for a test of each.
+    """Return the duties of a backend by their names, each a check that raises `ConformanceError` if it is broken.
 
-    Parameters are those of `check_backend`.
+    Parameters are those of `boostbp.check_backend`.
     """
     from boostbp.backends import load
 

@@ -11,13 +11,10 @@ import numpy as np
 
 from boostbp.backends.base import Backend, Floats, Grower, Growth, Table
 from boostbp.backends.capabilities import Capabilities, capabilities_of
+from boostbp.backends.check import ConformanceError
 from boostbp.trees.tree import Tree
 
-__all__ = ["ConformanceError", "Trial", "demand", "sized", "well_formed"]
-
-
-class ConformanceError(AssertionError):
-    """A backend breaks a duty, or cannot do what its capabilities say."""
+__all__ = ["Trial", "demand", "sized", "well_formed"]
 
 
 def demand(kept: Any, broken: str, cure: str) -> None:
