@@ -135,27 +135,29 @@ def _seal(file: IO[bytes]) -> None:
     file.write(digest.hexdigest().encode())
 
 
-def read(path: str | os.PathLike[str], *, kind: str, version: int) -> Archive:
+def read(path: str | os.PathLike[str], *, kind: str, version: int, oldest: int = 1) -> Archive:
     """Read a file that `write` wrote, without a look at what it says.
 
     Parameters
     ----------
     kind : str
         What the file must be.
-    version : int
-        The latest version that the caller understands.
+    version, oldest : int
+        The latest and the earliest version that the caller understands.
 
     Raises
     ------
     ValueError
-        If the file is foreign, truncated, corrupted, of another kind or of a later version.
+        If the file is foreign, truncated, corrupted, of another kind or of another version.
     OSError
         If it cannot be read.
     """
-    return load(path, Archive, kind=kind, version=version)
+    return load(path, Archive, kind=kind, version=version, oldest=oldest)
 
 
-def load(path: str | os.PathLike[str], build: Callable[[Any, Arrays], T], *, kind: str, version: int) -> T:
+def load(
+    path: str | os.PathLike[str], build: Callable[[Any, Arrays], T], *, kind: str, version: int, oldest: int = 1
+) -> T:
     """Read a file and build what it describes.
 
     Parameters
@@ -163,13 +165,13 @@ def load(path: str | os.PathLike[str], build: Callable[[Any, Arrays], T], *, kin
     build : callable
         ``build(content, arrays)``, which takes out of `arrays` all that it uses (see `take`) or gives them on as
         they are. Whatever it raises is the file's fault, and a ValueError.
-    kind, version
+    kind, version, oldest
         As of `read`.
 
     Raises
     ------
     ValueError
-        If the file is foreign, truncated, corrupted, of another kind or of a later version, or does not describe what
+        If the file is foreign, truncated, corrupted, of another kind or of another version, or does not describe what
         is to be built.
     OSError
         If it cannot be read.
@@ -178,14 +180,16 @@ def load(path: str | os.PathLike[str], build: Callable[[Any, Arrays], T], *, kin
         data = file.read(_NAME_AT + len(_HEADER))
         _check_magic(data, str(path))  # a foreign file may be large, and a device has no end
         data += file.read()
-    return from_bytes(data, str(path), build, kind=kind, version=version)
+    return from_bytes(data, str(path), build, kind=kind, version=version, oldest=oldest)
 
 
-def from_bytes(data: bytes, name: str, build: Callable[[Any, Arrays], T], *, kind: str, version: int) -> T:
+def from_bytes(
+    data: bytes, name: str, build: Callable[[Any, Arrays], T], *, kind: str, version: int, oldest: int = 1
+) -> T:
     """Build what the bytes of such a file describe: as `load`, with a name for the errors."""
     _check_seal(data, name)
     try:
-        content, arrays = _open(data, name, kind, version)
+        content, arrays = _open(data, name, kind, version, oldest)
         del data  # the arrays are copies
         built = build(content, arrays)
         if arrays and not isinstance(built, Archive):
@@ -237,7 +241,7 @@ def _check_seal(data: bytes, name: str) -> None:
         raise ValueError(f"{name!r} is corrupted: its bytes do not have the checksum that it states. Get a new copy.")
 
 
-def _open(data: bytes, name: str, kind: str, version: int) -> Archive:
+def _open(data: bytes, name: str, kind: str, version: int, oldest: int) -> Archive:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = archive.infolist()
         _check_members(members, len(data))
@@ -252,6 +256,11 @@ def _open(data: bytes, name: str, kind: str, version: int) -> Archive:
             )
         if header["version"] < 1:
             raise ValueError(f"versions count from 1, and it has {header['version']}")
+        if header["version"] < oldest:
+            raise MismatchError(
+                f"{name!r} has version {header['version']} of the {kind} format and was written by boostbp "
+                f"{header['boostbp']}; this boostbp reads it from version {oldest} on: fit and save it anew."
+            )
         expected = [_HEADER, *(f"{array}.npy" for array in header["arrays"])]
         if [member.filename for member in members] != expected or len(set(expected)) < len(expected):
             raise ValueError("its members are not those that its header names")

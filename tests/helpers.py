@@ -253,10 +253,7 @@ def plain_forest(forest, X):
                 u = np.clip(u, lower, upper)
             phi = np.concatenate([[1.0], u, u**2][: 1 + leaves.tree_degree[tree]])
             w = leaves.weight[leaves.weight_start[number] : leaves.weight_start[number + 1]].reshape(len(phi), outputs)
-            value = phi @ w
-            if np.isnan(z).any() and not np.isnan(leaves.fallback[number]):
-                value = leaves.fallback[number]
-            out[row, first : first + outputs] += value
+            out[row, first : first + outputs] += phi @ w
         state.append(np.array(sides, np.int16).tobytes())
     return out, state
 

@@ -81,19 +81,17 @@ class _Reader:
         for row, number in enumerate(leaf.tolist()):
             facts = facts | {"leaf": number, "path": conditions_of(number)}
             read = self._inputs(member, number, Z[row])
-            fallen = bool(read["missing"]) and not np.isnan(model.fallback[number])
             for k, value in enumerate(values[row].tolist()):
                 unit = float(factor[first + k])
                 terms = terms_of(number)[:, k] * unit
-                words = {} if fallen else dict(zip(self._terms(member, number), terms[1:].tolist(), strict=True))
-                constant = value * unit if fallen else float(terms[0])
+                words = dict(zip(self._terms(member, number), terms[1:].tolist(), strict=True))
                 found.append(
                     _record(
                         row,
                         facts,
                         outputs[first + k],
                         value=value * unit,
-                        constant=constant,
+                        constant=float(terms[0]),
                         coefficients=words,
                         **read,
                     )

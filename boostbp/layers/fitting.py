@@ -17,6 +17,7 @@ from boostbp.trees.fitting import fit_trees, rows_by_leaf
 from boostbp.trees.forest import Forest, Grown, Member
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel, add_to
+from boostbp.trees.missing import with_missing_leaves
 from boostbp.trees.ridge import LeafRanges, fit_rows
 from boostbp.trees.tree import Tree, Trees
 from boostbp.trees.workspace import Workspace
@@ -56,6 +57,8 @@ class Rounds:
         settings, n_rows, n_outputs = bound.settings, len(bound.Z), objective.n_outputs
         n_trees = bound.n_base + settings.n_estimators * (1 if settings.growth.shared else n_outputs)
         most = settings.growth.leaves - 1
+        if settings.leaves == "native":  # a leaf brings along one for each column that a row may miss
+            most += settings.growth.leaves * min(most, bound.table.X.shape[1])
         dtype = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.int32
         leaf = np.empty((n_trees, n_rows), dtype)
         return cls(bound, objective, n_threads, seed, np.zeros((n_outputs, n_rows)), [], leaf)
@@ -227,20 +230,18 @@ class Rounds:
             return grad.ravel(), hess.ravel()
 
         native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
-        self._check(Trees.of([leaves.tree for leaves in native]))
-        leaf = np.empty((len(native), len(bound.Z)), self.leaf.dtype)
-        members = [
-            Member(leaves.tree, self._from_native(leaves, of_tree), 0)
-            for leaves, of_tree in zip(native, leaf, strict=True)
-        ]
+        members = [Member(*self._from_native(leaves), 0) for leaves in native]
         forest = Forest.pack(members, n_features=bound.table.X.shape[1], n_outputs=1, basis=settings.basis, clip=False)
+        self._check(forest.trees)
+        leaf = forest.route(bound.table.X)
         self.running[output] += forest.evaluate(bound.table.X, leaf)[:, 0]
         forest.leaves.tree_output[:, 0] = output
         return Grown(forest.trees, forest.leaves), leaf
 
-    def _from_native(self, leaves: LinearLeaves, leaf: NDArray[Any]) -> LeafModel:
-        """The library's linear leaves in our frame: same function, training ranges added; `leaf` is written."""
+    def _from_native(self, leaves: LinearLeaves) -> tuple[Tree, LeafModel]:
+        """The library's linear leaves in our frame, and leaves for missing values: same function, with ranges."""
         bound, paths = self.bound, LeafColumns(leaves.start, leaves.features, 1)
+        leaf = np.empty(len(bound.Z), np.int32)
         blocks = rows_by_leaf(leaves.tree, paths, bound.table.X, bound.table.X, bound.codes, leaf, self.space)
         ranges = [LeafRanges.of(rows, paths, bound.weight) for rows in blocks]
         for rows in blocks:
@@ -248,7 +249,7 @@ class Rounds:
         frame = sum(ranges[1:], start=ranges[0]).frame(flat_scale=1.0)
         w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
         kernels.move_to_frame(paths.start, 1, 1, frame, w)
-        return LeafModel(paths, frame, w, 1, leaves.missing)
+        return with_missing_leaves(leaves.tree, LeafModel(paths, frame, w, 1), leaves.missing)
 
     def _read(self, grown: Sequence[Tree], count: int) -> Trees:
         """So many trees in flat arrays; kernels, which do not look where they read, trust what is here."""

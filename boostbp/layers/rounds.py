@@ -62,7 +62,7 @@ def structure_of_another(forest: Forest, settings: LayerSettings) -> str:
     if not (leaves.tree_degree[forest.n_base :] == (1 if native else settings.basis.powers)).all():
         return "leaf regressions of another degree"
     most = int(np.diff(forest.tree_split)[forest.n_base :].max(initial=0)) + 1
-    return f"trees of {most} leaves" if most > settings.growth.leaves else ""
+    return f"trees of {most} leaves" if most > settings.growth.leaves and not native else ""
 
 
 def first_rounds(forest: Forest, n_rounds: int) -> Forest:
@@ -100,7 +100,6 @@ def _select(forest: Forest, keep: NDArray[np.bool_]) -> Forest:
         frame=leaves.frame[columns],
         weight_start=starts(np.diff(leaves.weight_start)[its_leaves]),
         weight=leaves.weight[weights],
-        fallback=leaves.fallback[its_leaves],
     )
     return replace(
         forest, tree_split=starts(per_tree[0][keep]), nodes=kept_nodes, leaves=kept_leaves, gain=forest.gain[splits]

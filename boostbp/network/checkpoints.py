@@ -29,7 +29,8 @@ from boostbp.trees import interrupts
 
 __all__ = ["find", "read", "write"]
 
-KIND, VERSION = "checkpoint", 1
+KIND, VERSION = "checkpoint", 2
+OLDEST = 2  # version 1 had other arrays of leaves
 
 
 def write(path: str | os.PathLike[str], state: State) -> None:
@@ -78,7 +79,7 @@ def read(path: str | os.PathLike[str]) -> State:
     OSError
         If it cannot be read.
     """
-    state = archive.load(path, _state, kind=KIND, version=VERSION)
+    state = archive.load(path, _state, kind=KIND, version=VERSION, oldest=OLDEST)
     return replace(state, origin=f"checkpoint={str(path)!r}")
 
 

@@ -33,7 +33,8 @@ from boostbp.trees import interrupts
 
 __all__ = ["load", "save"]
 
-KIND, VERSION = "model", 1
+KIND, VERSION = "model", 2
+OLDEST = 2  # version 1 had other arrays of leaves
 _CLASSES: dict[str, Any] = {
     estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
 }
@@ -111,7 +112,7 @@ def load(path: Path) -> Any:
     OSError
         If it cannot be read.
     """
-    return archive.load(path, _rebuilt, kind=KIND, version=VERSION)
+    return archive.load(path, _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
 
 
 def _rebuilt(content: Any, arrays: Arrays) -> BaseBoostBP:

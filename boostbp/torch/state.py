@@ -22,7 +22,8 @@ __all__ = ["State", "read", "state_of"]
 
 torch: Any = require("torch", extra="torch", what="boostbp.torch")
 
-KIND, VERSION = "tree layer", 1
+KIND, VERSION = "tree layer", 2
+OLDEST = 2  # version 1 had other arrays of leaves
 _NAME = "the state of a GBDTModule"
 _KEYS = {"in_features", "out_features", "categorical", "n_rows", "above", "facts"}
 _MOST = 1 << 31
@@ -84,7 +85,7 @@ def read(state: Any, module: Any) -> State:
             "this is not the state of a GBDTModule: load it into a model of the structure that it was saved from."
         )
     data = state.cpu().numpy().tobytes()
-    return archive.from_bytes(data, _NAME, partial(_built, module=module), kind=KIND, version=VERSION)
+    return archive.from_bytes(data, _NAME, partial(_built, module=module), kind=KIND, version=VERSION, oldest=OLDEST)
 
 
 def _built(content: Any, arrays: Arrays, *, module: Any) -> State:

@@ -203,11 +203,9 @@ def _regressions(functions: Functions, degree: int) -> LeafModel:
     frame = np.concatenate([frame, np.zeros((1, 4))])
     count = len(frame)
     paths = LeafColumns(np.arange(count + 1, dtype=np.int32), np.full(count, functions.feature, np.int32), degree)
-    return LeafModel(paths, frame, np.zeros(count * (1 + degree)), 1, np.full(count, np.nan))
+    return LeafModel(paths, frame, np.zeros(count * (1 + degree)), 1)
 
 
 def _constant() -> LeafModel:
     """One leaf that reads nothing."""
-    return LeafModel(
-        LeafColumns.everywhere(np.empty(0, np.int32)), np.empty((0, 4)), np.zeros(1), 1, np.array([np.nan])
-    )
+    return LeafModel(LeafColumns.everywhere(np.empty(0, np.int32)), np.empty((0, 4)), np.zeros(1), 1)

@@ -97,7 +97,7 @@ def _unfitted(trees: Trees, start: NDArray[np.int32], column: NDArray[np.int32],
     weight_start = np.arange(n_all + 1) + degree * start.astype(np.int64)
     return kernels.Leaves(
         trees.split + numbers, output, np.full(len(trees), degree), start.astype(np.int64), column,
-        np.empty((len(column), 4)), weight_start, np.empty(weight_start[-1]), np.full(n_all, np.nan),
+        np.empty((len(column), 4)), weight_start, np.empty(weight_start[-1]),
     )  # fmt: skip
 
 

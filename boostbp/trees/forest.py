@@ -262,7 +262,6 @@ class Forest:
             leaves.frame[leaves.start[begin] : leaves.start[end]],
             leaves.weight[leaves.weight_start[begin] : leaves.weight_start[end]],
             n_outputs,
-            leaves.fallback[begin:end],
         )
         return Member(self.trees[number], model, first)
 

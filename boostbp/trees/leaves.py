@@ -29,16 +29,14 @@ class LeafModel:
         See `LeafRanges.frame`.
     weight : (sum of terms * outputs,) float64
         Per leaf (terms, outputs), in units of ``u``; shrinkage included.
+        A row that misses a path column has ``u = 0`` there, the leaf's mean.
     n_outputs : int
-    fallback : (leaves,) float64
-        Value of a row that misses a path column; NaN where such a column counts as the leaf's mean.
     """
 
     paths: LeafColumns
     frame: Floats
     weight: Floats
     n_outputs: int
-    fallback: Floats
 
     def leaves(self, first_output: int = 0) -> kernels.Leaves:
         """The regressions as a forest of one tree, for the kernels."""
@@ -47,7 +45,7 @@ class LeafModel:
         np.cumsum(self.paths.n_terms * self.n_outputs, out=weight_start[1:])
         return kernels.Leaves(
             np.array([0, n_leaves]), np.array([[first_output, self.n_outputs]]), np.array([self.paths.degree]),
-            self.paths.start.astype(np.int64), self.paths.column, self.frame, weight_start, self.weight, self.fallback,
+            self.paths.start.astype(np.int64), self.paths.column, self.frame, weight_start, self.weight,
         )  # fmt: skip
 
     def add_rows(self, blocks: Sequence[LeafRows], out: Floats, n_threads: int = 1) -> None:
@@ -92,9 +90,8 @@ def add_to(out: Floats, leaves: kernels.Leaves, leaf: NDArray[np.integer], Z: Ma
 def stacked(parts: Sequence[kernels.Leaves]) -> kernels.Leaves:
     """Leaf regressions of several forests, one after the other."""
     fields = list(zip(*parts, strict=True)) or [()] * len(kernels.Leaves._fields)
-    tree_leaf, tree_output, tree_degree, start, column, frame, weight_start, weight, fallback = fields
+    tree_leaf, tree_output, tree_degree, start, column, frame, weight_start, weight = fields
     return kernels.Leaves(
         follow(tree_leaf), join(tree_output, np.int64).reshape(-1, 2), join(tree_degree, np.int64), follow(start),
         join(column, np.int32), join(frame, np.float64).reshape(-1, 4), follow(weight_start), join(weight, np.float64),
-        join(fallback, np.float64),
     )  # fmt: skip

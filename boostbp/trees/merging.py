@@ -66,6 +66,5 @@ def _placed(part: Part, per_feature: int) -> Grown:
             tree_output=leaves.tree_output + np.array([part.first_output, 0]),
             column=part.features[feature] * per_feature + function,
             weight=part.weight * leaves.weight,
-            fallback=part.weight * leaves.fallback,
         ),
     )

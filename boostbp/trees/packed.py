@@ -40,7 +40,6 @@ _LEAVES = {
     "frame": "f8",
     "weight_start": "i8",
     "weight": "f8",
-    "fallback": "f8",
 }
 _DTYPES = {"tree_split": "i8", "gain": "f8", **_NODES, **_LEAVES}
 _WIDE = {"tree_output": 2, "frame": 4}  # columns of those that have any
@@ -93,9 +92,7 @@ def _serving_all(forest: Forest) -> Forest:
         idle[begin : begin + count] = False
     if not idle.any():
         return forest
-    nothing = LeafModel(
-        LeafColumns.everywhere(np.empty(0, np.int32)), np.empty((0, 4)), np.zeros(1), 1, np.array([np.nan])
-    )
+    nothing = LeafModel(LeafColumns.everywhere(np.empty(0, np.int32)), np.empty((0, 4)), np.zeros(1), 1)
     stumps = [Grown(Trees.of([Tree.stump()]), nothing.leaves(output)) for output in np.flatnonzero(idle).tolist()]
     parts = [Grown(forest.trees, forest.leaves), *stumps]
     whole = Forest.of(parts, n_features=forest.n_features, n_outputs=forest.n_outputs, basis=forest.basis)
@@ -214,7 +211,6 @@ def _check_leaves(leaves: kernels.Leaves, tree_split: NDArray[Any], n_columns: i
     expected = np.concatenate([[0], np.cumsum(weights)])
     _require(np.array_equal(leaves.weight_start, expected), "weight_start does not agree with the terms of the leaves")
     _require(len(leaves.weight) == expected[-1], "weight has another length than weight_start says")
-    _require(len(leaves.fallback) == n_leaves, "fallback has another length than the leaves")
 
 
 def _check_outputs(tree_output: NDArray[Any], n_outputs: int, n_weights: int) -> None:

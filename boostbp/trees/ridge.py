@@ -193,7 +193,7 @@ def fit_rows(
     weight = solve(sums, paths, ridge, learning_rate)
     if not ridge.standardize:
         kernels.move_to_frame(paths.start, paths.degree, sums.n_outputs, frame, weight)
-    return LeafModel(paths, frame, weight, sums.n_outputs, np.full(len(paths.start) - 1, np.nan))
+    return LeafModel(paths, frame, weight, sums.n_outputs)
 
 
 def drop_unit_weights(hess: Floats) -> Floats:

@@ -32,7 +32,7 @@ def stump(feature, gain, output):
     """A tree with one split."""
     tree = Tree.of([feature], [0.0], [~0], [~1], [False], gain=[gain])
     paths = LeafColumns(np.zeros(3, np.int32), np.empty(0, np.int32), 1)
-    return Member(tree, LeafModel(paths, np.empty((0, 4)), np.zeros(2), 1, np.full(2, np.nan)), output)
+    return Member(tree, LeafModel(paths, np.empty((0, 4)), np.zeros(2), 1), output)
 
 
 def layer(n_features, n_outputs, members):

@@ -119,7 +119,7 @@ def test_way_through_a_chain_of_many_splits():
     tree = Tree.of(np.zeros(count), np.arange(count, 0.0, -1.0), down, ~np.arange(1, count + 1), np.zeros(count, bool))
     columns = np.zeros(count + 1, np.int32)
     paths = LeafColumns(np.arange(count + 2, dtype=np.int32), columns, 1)
-    model = LeafModel(paths, np.ones((count + 1, 4)), np.ones(2 * (count + 1)), 1, np.full(count + 1, np.nan))
+    model = LeafModel(paths, np.ones((count + 1, 4)), np.ones(2 * (count + 1)), 1)
     forest = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
     network, names = Network((Layer(forest),), np.zeros(1)), Names(("a",), ("y",), (), False, {})
     X = np.array([[0.5], [7.5], [count + 1.0]])
@@ -141,7 +141,7 @@ def test_way_through_any_kind_of_split(start, words, ways, named):
     """Whatever kind of split a file has on a feature with or without categories, the report speaks of it truly."""
     tree = Tree.of([0], [1.0], [~0], [~1], [False], cat_start=[start], cat_words=[words], categories=[0b101])
     paths = LeafColumns(np.arange(3, dtype=np.int32), np.zeros(2, np.int32), 1)
-    model = LeafModel(paths, np.ones((2, 4)), np.ones(4), 1, np.full(2, np.nan))
+    model = LeafModel(paths, np.ones((2, 4)), np.ones(4), 1)
     forest = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
     colours = {0: ("red", "green", "blue")} if named else {}
     network, names = Network((Layer(forest),), np.zeros(1)), Names(("a",), ("y",), (), False, colours)

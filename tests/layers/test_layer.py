@@ -119,8 +119,7 @@ def test_clipped_layer_stays_within_reach_far_outside(case):
     for tree in range(layer.forest.n_trees):
         numbers = range(inside.tree_leaf[tree], inside.tree_leaf[tree + 1])
         weights = [inside.weight[inside.weight_start[n] : inside.weight_start[n + 1]] for n in numbers]
-        fallbacks = np.nan_to_num(inside.fallback[list(numbers)])
-        reach += max(max(np.abs(w).sum() for w in weights), np.abs(fallbacks).max())
+        reach += max(np.abs(w).sum() for w in weights)
     assert np.abs(output).max() <= reach
 
 
@@ -130,7 +129,7 @@ def test_threads_change_nothing(case, n_threads):
     alone, many = fitted(case), fit_case(case, n_threads=n_threads)
     np.testing.assert_array_equal(many.output, alone.output)
     np.testing.assert_array_equal(many.trace.leaf, alone.trace.leaf)
-    for name in ("frame", "weight", "column", "fallback"):
+    for name in ("frame", "weight", "column"):
         one, other = getattr(many.layer.forest.leaves, name), getattr(alone.layer.forest.leaves, name)
         np.testing.assert_array_equal(one, other)
     X, G = fresh_rows(case), np.ones((60, 3))

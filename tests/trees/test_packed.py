@@ -82,7 +82,7 @@ def test_chain_of_many_splits_is_checked_by_steps_that_double():
     tree = Tree.of(np.zeros(count), np.arange(count, 0.0, -1.0), down, ~np.arange(1, count + 1), np.zeros(count, bool))
     columns = np.zeros(count + 1, np.int32)
     paths = LeafColumns(np.arange(count + 2, dtype=np.int32), columns, 1)
-    model = LeafModel(paths, np.ones((count + 1, 4)), np.ones(2 * (count + 1)), 1, np.full(count + 1, np.nan))
+    model = LeafModel(paths, np.ones((count + 1, 4)), np.ones(2 * (count + 1)), 1)
     forest = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
     facts, arrays = packed.pack(forest)
     rows = np.array([[0.5], [count - 0.5], [count + 1.0]])

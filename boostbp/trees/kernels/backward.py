@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from boostbp.trees.kernels.entry import BOOL, INT, LEAF, LEAVES, MATRIX, exact, written
-from boostbp.trees.kernels.evaluation import _falls_back
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, inner, leaf_at
 
 __all__ = ["pull_back"]
@@ -95,13 +94,9 @@ def _pull_one(leaves, tree, number, rows, z, clip, g, rows_g, near, total):
     path = leaves.start[number]
     k = leaves.start[number + 1] - path
     w = leaves.weight_start[number]
-    fallback = leaves.fallback[number] == leaves.fallback[number]
     n = len(rows)
     for i in range(n):
         rows_g[i] = g[rows[i]]
-    if fallback:
-        for i in range(n):
-            rows_g[i] = 0.0 if _falls_back(leaves, number, z.T, rows[i]) else rows_g[i]
     for j in range(k):
         at, column = path + j, np.uint64(leaves.column[path + j])
         lower, upper = _range(leaves.frame, at, clip)
@@ -131,7 +126,6 @@ def _pull_several(leaves, tree, number, rows, z, clip, g, total):
     path = leaves.start[number]
     k = leaves.start[number + 1] - path
     w = leaves.weight_start[number]
-    fallback = leaves.fallback[number] == leaves.fallback[number]
     for j in range(k):
         at, column = path + j, leaves.column[path + j]
         lower, upper = _range(leaves.frame, at, clip)
@@ -143,7 +137,7 @@ def _pull_several(leaves, tree, number, rows, z, clip, g, total):
         of_column, to = z[column], total[column]
         for row in rows:
             u = (of_column[row] - center) * inverse
-            if not ((u >= lower) & (u <= upper)) or (fallback and _falls_back(leaves, number, z.T, row)):
+            if not ((u >= lower) & (u <= upper)):
                 continue
             pulled = 0.0
             for output in range(n_outputs):

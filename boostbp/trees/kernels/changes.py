@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from boostbp.trees.kernels.entry import BOOL, INT, INT64S, LEAF, LEAVES, MATRIX, NODES, exact, written
-from boostbp.trees.kernels.evaluation import _falls_back, _standardised
+from boostbp.trees.kernels.evaluation import _standardised
 from boostbp.trees.kernels.records import inner, leaf_at
 from boostbp.trees.kernels.routing import goes_left
 
@@ -25,13 +23,6 @@ def _where_parted(nodes, first, a, b):
 
 
 @inner
-def _switched(ZA, ZB, row, column):
-    """Whether a value is missing in one of two rows."""
-    a, b = ZA[row, column], ZB[row, column]
-    return (a != a) != (b != b)
-
-
-@inner
 def _u(z, frame, clip):
     """A value as the leaf regression reads it; its mean, 0, where missing."""
     return _standardised(z, frame, clip)[0] if z == z else 0.0
@@ -40,8 +31,6 @@ def _u(z, frame, clip):
 @inner
 def _value(leaves, number, Z, row, clip, degree, n_outputs, output):
     """Value of a leaf for one row and output."""
-    if _falls_back(leaves, number, Z, row):
-        return leaves.fallback[number]
     path = leaves.start[number]
     k = leaves.start[number + 1] - path
     w = leaves.weight_start[number] + output
@@ -56,12 +45,7 @@ def _value(leaves, number, Z, row, clip, degree, n_outputs, output):
 
 @inner
 def _add_within(leaves, number, share, ZA, ZB, row, clip, degree, n_outputs, output, out):
-    """Add `share` of the change within one leaf, column by column, to `out`, (columns,); returns its sum.
-
-    A row that a leaf gives its fallback does not change within it.
-    """
-    if _falls_back(leaves, number, ZA, row) or _falls_back(leaves, number, ZB, row):
-        return 0.0
+    """Add `share` of the change within one leaf, column by column, to `out`, (columns,); returns its sum."""
     path = leaves.start[number]
     k = leaves.start[number + 1] - path
     w = leaves.weight_start[number] + output
@@ -96,11 +80,8 @@ def changes(nodes, tree_split, leaves, clip, leaf_a, leaf_b, A, B, ZA, ZB, begin
         Added to: change along the leaf regressions. Of a tree with both rows in one leaf this is all. If they
         are in two leaves, the mean of what either leaf's regression would change.
     jump : (rows, outputs, features) float64
-        Added to: what else a tree changes, at the feature of the split where the two rows part. If they do not,
-        a leaf of the library's own regressions fell back for a missing value: in equal parts at
-        its features that are missing in one of the rows.
+        Added to: what else a tree changes, at the feature of the split where the two rows part.
     """
-    none, one_output = np.int64(0), np.int64(1)  # bare numbers are types, compiled for once more
     for tree in range(len(leaves.tree_degree)):
         first = leaves.tree_output[tree, 0]
         n_outputs = leaves.tree_output[tree, 1]
@@ -117,16 +98,6 @@ def changes(nodes, tree_split, leaves, clip, leaf_a, leaf_b, A, B, ZA, ZB, begin
                     rest -= _add_within(leaves, a, 0.5, ZA, ZB, row, clip, degree, n_outputs, output, out)
                     rest -= _add_within(leaves, b, 0.5, ZA, ZB, row, clip, degree, n_outputs, output, out)
                     jump[row, first + output, feature] += rest
-                continue
-            if _falls_back(leaves, a, ZA, row) != _falls_back(leaves, a, ZB, row):  # native leaves: one output
-                rest = _value(leaves, a, ZB, row, clip, degree, one_output, none)
-                rest -= _value(leaves, a, ZA, row, clip, degree, one_output, none)
-                n_switched = 0
-                for j in range(leaves.start[a], leaves.start[a + 1]):
-                    n_switched += _switched(ZA, ZB, row, leaves.column[j])
-                for j in range(leaves.start[a], leaves.start[a + 1]):
-                    if _switched(ZA, ZB, row, leaves.column[j]):
-                        jump[row, first, leaves.column[j]] += rest / n_switched
                 continue
             for output in range(n_outputs):
                 out = smooth[row, first + output]

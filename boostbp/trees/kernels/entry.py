@@ -163,5 +163,4 @@ LEAVES = _record(
     frame=read("f8", 2),
     weight_start=read("i8", 1),
     weight=read("f8", 1),
-    fallback=read("f8", 1),
 )

@@ -69,17 +69,6 @@ def _standardised(z, frame, clip):
     return u, True
 
 
-@inner
-def _falls_back(leaves, leaf, Z, row):
-    if leaves.fallback[leaf] != leaves.fallback[leaf]:
-        return False
-    for j in range(leaves.start[leaf], leaves.start[leaf + 1]):
-        z = Z[row, leaves.column[j]]
-        if z != z:
-            return True
-    return False
-
-
 @exact(LEAVES, LEAF, MATRIX, BOOL, INT, INT, written("f8", 2))
 def evaluate(leaves, leaf, Z, clip, begin, end, out):
     """Add the forest's values to `out`, (rows, outputs); `leaf` is leaf numbers of (trees, rows)."""
@@ -92,9 +81,6 @@ def evaluate(leaves, leaf, Z, clip, begin, end, out):
             degree = leaves.tree_degree[tree]
             for row in range(top, last):
                 number = leaves.tree_leaf[tree] + leaf_at(leaf, tree, row)
-                if _falls_back(leaves, number, Z, row):
-                    out[row, first] += leaves.fallback[number]
-                    continue
                 path = leaves.start[number]
                 k = leaves.start[number + 1] - path
                 w = leaves.weight_start[number]
@@ -148,8 +134,6 @@ def jacobian(leaves, leaf, Z, clip, begin, end, out):
             degree = leaves.tree_degree[tree]
             for row in range(top, last):
                 number = leaves.tree_leaf[tree] + leaf_at(leaf, tree, row)
-                if _falls_back(leaves, number, Z, row):
-                    continue
                 path = leaves.start[number]
                 k = leaves.start[number + 1] - path
                 w = leaves.weight_start[number]

@@ -68,7 +68,6 @@ class Leaves(NamedTuple):
     frame : (path columns, 4) float64
     weight_start : (leaves + 1,) int64
     weight : float64, per leaf a block (terms, outputs)
-    fallback : (leaves,) float64, value of a row with a missing path column; NaN: use ``u = 0``
     """
 
     tree_leaf: Any
@@ -79,7 +78,6 @@ class Leaves(NamedTuple):
     frame: Any
     weight_start: Any
     weight: Any
-    fallback: Any
 
 
 _LITTLE = sys.byteorder == "little"

@@ -1,0 +1,99 @@
+"""A leaf's constant for missing values becomes splits and leaves, and the tree predicts the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from boostbp.trees.basis import Polynomial
+from boostbp.trees.forest import Forest, Member
+from boostbp.trees.leaf_rows import LeafColumns
+from boostbp.trees.leaves import LeafModel
+from boostbp.trees.missing import with_missing_leaves
+from boostbp.trees.tree import Tree
+
+N_FEATURES = 4
+
+
+def random_tree(rng, n_splits):
+    """A tree grown at leaves drawn at random; feature 3 holds categories."""
+    if not n_splits:
+        return Tree.stump()
+    left, right = np.zeros(n_splits, int), np.zeros(n_splits, int)
+    slots = [(0, left), (0, right)]
+    for split in range(1, n_splits):
+        parent, side = slots.pop(rng.integers(len(slots)))
+        side[parent] = split
+        slots += [(split, left), (split, right)]
+    for leaf, (parent, side) in enumerate(slots):
+        side[parent] = ~leaf
+    feature = rng.integers(0, N_FEATURES, n_splits)
+    categorical = feature == 3
+    return Tree.of(
+        feature,
+        np.where(categorical, np.nan, rng.normal(size=n_splits)),
+        left,
+        right,
+        rng.uniform(size=n_splits) < 0.5,
+        cat_start=np.where(categorical, 0, -1),
+        cat_words=categorical,
+        categories=[0b1011] * bool(categorical.any()),
+        gain=np.ones(n_splits),
+    )
+
+
+def random_leaves(rng, tree):
+    """Linear leaves on some of the numeric features, and what each predicts for a missing one."""
+    columns = [np.flatnonzero(rng.uniform(size=3) < 0.6) for _ in range(tree.n_leaves)]
+    start = np.cumsum([0, *map(len, columns)])
+    paths = LeafColumns(start.astype(np.int32), np.concatenate(columns).astype(np.int32), 1)
+    scaling = np.column_stack([rng.normal(size=(start[-1], 2)), np.full(start[-1], -0.5), np.full(start[-1], 0.5)])
+    weight = rng.normal(size=start[-1] + tree.n_leaves)
+    return LeafModel(paths, scaling, weight, 1), rng.normal(size=tree.n_leaves)
+
+
+def forest_of(tree, model, clip):
+    return Forest.pack([Member(tree, model, 0)], n_features=N_FEATURES, n_outputs=1, basis=Polynomial(1), clip=clip)
+
+
+def rows_of(rng):
+    X = rng.normal(size=(300, N_FEATURES))
+    X[:, 3] = rng.integers(0, 6, 300)
+    X[rng.uniform(size=X.shape) < 0.25] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("clip", [False, True])
+@pytest.mark.parametrize("n_splits", [0, 1, 2, 7, 30])
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_that_miss_a_column_get_the_constant_and_no_slope_the_others_the_same_bits(seed, n_splits, clip):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, n_splits)
+    model, constant = random_leaves(rng, tree)
+    before, X = forest_of(tree, model, clip), rows_of(rng)
+    after = forest_of(*with_missing_leaves(tree, model, constant), clip)
+    leaf, at = before.route(X), after.route(X)
+    columns = [model.paths.column[model.paths.start[n] : model.paths.start[n + 1]] for n in range(tree.n_leaves)]
+    missing = np.array([np.isnan(X[row, columns[number]]).any() for row, number in enumerate(leaf[0])])
+    assert missing.any() == (n_splits > 0 or len(columns[0]) > 0)
+    np.testing.assert_array_equal(at[0, ~missing], leaf[0, ~missing])
+    assert (at[0, missing] >= tree.n_leaves).all()
+    expected = np.where(missing, constant[leaf[0]], before.evaluate(X, leaf)[:, 0])
+    np.testing.assert_array_equal(after.evaluate(X, at)[:, 0], expected)
+    G = rng.normal(size=(300, 1))
+    for backward in (lambda forest, leaf: forest.vjp(X, leaf, G), lambda forest, leaf: forest.jacobian(X, leaf)[:, 0]):
+        np.testing.assert_array_equal(backward(after, at), np.where(missing[:, None], 0.0, backward(before, leaf)))
+
+
+def test_only_columns_that_a_row_may_miss_in_the_leaf_are_asked_for():
+    tree = Tree.of([0, 1], [0.0, 0.5], [~0, ~1], [1, ~2], [True, False], gain=[3.0, 2.0])
+    paths = LeafColumns(np.array([0, 1, 3, 5], np.int32), np.array([0, 0, 1, 0, 1], np.int32), 1)
+    model = LeafModel(paths, np.zeros((5, 4)), np.zeros(8), 1)
+    rewritten, leaves = with_missing_leaves(tree, model, np.array([1.0, 2.0, 3.0]))
+    # NaN of feature 0 goes to leaf 0, that of feature 1 to leaf 2: each asks for one column, and leaf 1 for none
+    assert rewritten.feature.tolist() == [0, 1, 0, 1]
+    assert rewritten.threshold.tolist() == [0.0, 0.5, np.inf, np.inf]
+    assert rewritten.left.tolist() == [2, ~1, ~0, ~2]
+    assert rewritten.right.tolist() == [1, 3, ~3, ~4]
+    assert rewritten.gain.tolist() == [3.0, 2.0, 0.0, 0.0]
+    assert leaves.weight.tolist() == [0.0] * 8 + [1.0, 3.0]
