@@ -37,7 +37,7 @@ _OUTER = {
 }
 _INNER = {
     "route": [("kernels/grouping.py", "group_block")],
-    "sums": [("kernels/sums.py", "leaf_ranges"), ("kernels/sums.py", "leaf_sums"), ("kernels/sums.py", "frames")],
+    "sums": [("kernels/sums.py", "leaf_ranges"), ("kernels/sums.py", "leaf_sums"), ("kernels/sums.py", "scalings")],
     "solve": [("kernels/solving.py", "solve_leaves")],
     "evaluate": [("kernels/evaluation.py", "add_values")],
 }
@@ -74,7 +74,7 @@ def _additive(inputs: BoundInput, fit: layers.Fit, grad: NDArray[np.float64]) ->
     def work() -> None:
         for k, tree in enumerate(trees):
             paths, own = LeafColumns.of(tree, settings.basis), slice(k, k + 1)
-            blocks = rows_by_leaf(tree, paths, inputs.table.X, inputs.Z, inputs.codes, leaf[k], space)
+            blocks = rows_by_leaf(tree, paths, inputs.table.X, inputs.Z, inputs.column_bins, leaf[k], space)
             fit_rows(blocks, paths, grad[own], inputs.weight, settings.ridge).add_rows(blocks, out[own])
             for rows in blocks:
                 rows.give_back(space)

@@ -245,7 +245,7 @@ def plain_forest(forest, X):
             number = leaves.tree_leaf[tree] + int(leaf[tree, row])
             path = slice(leaves.start[number], leaves.start[number + 1])
             first, outputs = leaves.tree_output[tree]
-            z, (center, inverse, lower, upper) = Z[row, leaves.column[path]], leaves.frame[path].T
+            z, (center, inverse, lower, upper) = Z[row, leaves.column[path]], leaves.scaling[path].T
             u = np.where(np.isnan(z), 0.0, (z - center) * inverse)
             side = (u > upper).astype(int) - (u < lower)
             sides += [int(leaf[tree, row]), *side]

@@ -40,7 +40,8 @@ FLOORS = (
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # Words that the field has others for: standard deviation, atomic write, parallel, ensemble, smoothed, divergence, ...
 DIALECT = (
-    r"spread|aside|abreast|weighing|softened|calmest|explosion|doubt|faint|frames? of a leaf|own_losses|own_metrics"
+    r"spread|aside|abreast|weighing|softened|calmest|explosion|doubt|faint|"
+    r"frames? of a leaf|move_to_frame|own_losses|own_metrics"
 )
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {"dask", "jinja2", "lightgbm", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "torch", "xgboost"}

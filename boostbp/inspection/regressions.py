@@ -108,16 +108,16 @@ class _Reader:
         paths = member.model.paths
         at = slice(paths.start[leaf], paths.start[leaf + 1])
         read: Record = {"inputs": {}, "clipped": [], "missing": []}
-        for column, frame in zip(paths.column[at], member.model.frame[at], strict=True):
+        for column, scaling in zip(paths.column[at], member.model.scaling[at], strict=True):
             name, value = self.columns[column], float(z[column])
             if np.isnan(value):
                 read["missing"].append(name)
-                value = float(frame[CENTER])
-            elif self.forest.clip and frame[INV_SCALE] > 0.0:
-                u = (value - frame[CENTER]) * frame[INV_SCALE]
-                if not frame[LOWER] <= u <= frame[UPPER]:
+                value = float(scaling[CENTER])
+            elif self.forest.clip and scaling[INV_SCALE] > 0.0:
+                u = (value - scaling[CENTER]) * scaling[INV_SCALE]
+                if not scaling[LOWER] <= u <= scaling[UPPER]:
                     read["clipped"].append(name)
-                    value = float(frame[CENTER] + np.clip(u, frame[LOWER], frame[UPPER]) / frame[INV_SCALE])
+                    value = float(scaling[CENTER] + np.clip(u, scaling[LOWER], scaling[UPPER]) / scaling[INV_SCALE])
             read["inputs"][name] = value
         return read
 

@@ -99,7 +99,7 @@ class BoundInput:
             self.Z = bounded(self.Z, self._numeric, weight)
         self._bind(backend)
         self._base: RidgeBase | None = None
-        self._codes: ColumnBins | None = None
+        self._column_bins: ColumnBins | None = None
         self._lock = Lock()
 
     def _bind(self, backend: Backend) -> None:
@@ -126,14 +126,14 @@ class BoundInput:
         return self.capabilities.vector_leaf and not self.table.categorical
 
     @property
-    def codes(self) -> ColumnBins | None:
-        """The order codes of a dense input, by which rows are routed, made on first use."""
+    def column_bins(self) -> ColumnBins | None:
+        """The bins of a dense input, by which rows are routed, made on first use."""
         if isinstance(self.table.X, Sparse):
             return None
         with self._lock:
-            if self._codes is None:
-                self._codes = ColumnBins.of(self.table.X)
-            return self._codes
+            if self._column_bins is None:
+                self._column_bins = ColumnBins.of(self.table.X)
+            return self._column_bins
 
     @property
     def base(self) -> RidgeBase:

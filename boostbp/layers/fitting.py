@@ -167,7 +167,7 @@ class Rounds:
         at = slice(first + outputs.start, first + outputs.stop)
         bound = self.bound
         leaves = fit_trees(
-            trees, bound.table.X, bound.Z, bound.codes, settings.basis, _by_output(grad), _by_output(hess),
+            trees, bound.table.X, bound.Z, bound.column_bins, settings.basis, _by_output(grad), _by_output(hess),
             settings.ridge, learning_rate=settings.learning_rate, leaf=self.leaf[at], out=self.running[outputs],
             n_threads=max(1, self.n_threads // min(n_outputs, self.n_threads)), space=self.space,
         )  # fmt: skip
@@ -198,7 +198,7 @@ class Rounds:
             [tree] = trees
             paths, n_threads = LeafColumns.of(tree, settings.basis), self.n_threads
             X, Z, leaf = self.bound.table.X, self.bound.Z, self.leaf[number]
-            blocks = rows_by_leaf(tree, paths, X, Z, self.bound.codes, leaf, self.space, n_threads)
+            blocks = rows_by_leaf(tree, paths, X, Z, self.bound.column_bins, leaf, self.space, n_threads)
             model = fit_rows(blocks, paths, _by_output(grad), weight, settings.ridge, settings.learning_rate, n_threads)
             model.add_rows(blocks, self.running, n_threads)
             for rows in blocks:
@@ -239,17 +239,17 @@ class Rounds:
         return Grown(forest.trees, forest.leaves), leaf
 
     def _from_native(self, leaves: LinearLeaves) -> tuple[Tree, LeafModel]:
-        """The library's linear leaves in our frame, and leaves for missing values: same function, with ranges."""
+        """The library's linear leaves in our scaling, and leaves for missing values: same function, with ranges."""
         bound, paths = self.bound, LeafColumns(leaves.start, leaves.features, 1)
         leaf = np.empty(len(bound.Z), np.int32)
-        blocks = rows_by_leaf(leaves.tree, paths, bound.table.X, bound.table.X, bound.codes, leaf, self.space)
+        blocks = rows_by_leaf(leaves.tree, paths, bound.table.X, bound.table.X, bound.column_bins, leaf, self.space)
         ranges = [LeafRanges.of(rows, paths, bound.weight) for rows in blocks]
         for rows in blocks:
             rows.give_back(self.space)
-        frame = sum(ranges[1:], start=ranges[0]).frame(flat_scale=1.0)
+        scaling = sum(ranges[1:], start=ranges[0]).scaling(flat_scale=1.0)
         w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
-        kernels.move_to_frame(paths.start, 1, 1, frame, w)
-        return with_missing_leaves(leaves.tree, LeafModel(paths, frame, w, 1), leaves.missing)
+        kernels.scale_weights(paths.start, 1, 1, scaling, w)
+        return with_missing_leaves(leaves.tree, LeafModel(paths, scaling, w, 1), leaves.missing)
 
     def _read(self, grown: Sequence[Tree], count: int) -> Trees:
         """So many trees in flat arrays; kernels, which do not look where they read, trust what is here."""

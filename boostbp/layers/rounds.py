@@ -97,7 +97,7 @@ def _select(forest: Forest, keep: NDArray[np.bool_]) -> Forest:
         tree_degree=leaves.tree_degree[keep],
         start=starts(np.diff(leaves.start)[its_leaves]),
         column=leaves.column[columns],
-        frame=leaves.frame[columns],
+        scaling=leaves.scaling[columns],
         weight_start=starts(np.diff(leaves.weight_start)[its_leaves]),
         weight=leaves.weight[weights],
     )

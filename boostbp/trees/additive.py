@@ -112,8 +112,8 @@ class Smooth:
         parts = [np.empty((len(range(*rows.indices(len(self.X)))), 0))]
         for number, terms in enumerate(self.terms):
             x, leaf = _column(self.X, int(self.feature[number]), rows), self.leaf[number, rows]
-            frame = self.leaves.frame[self.leaves.tree_leaf[number] + leaf]  # one path column in each leaf
-            u = np.where(np.isnan(x), 0.0, (x - frame[:, CENTER]) * frame[:, INV_SCALE])
+            scaling = self.leaves.scaling[self.leaves.tree_leaf[number] + leaf]  # one path column in each leaf
+            u = np.where(np.isnan(x), 0.0, (x - scaling[:, CENTER]) * scaling[:, INV_SCALE])
             powers = u[:, None] ** np.arange(terms.shape[1])
             parts.append(np.einsum("rt,rtf->rf", powers, terms[leaf]))
         return np.ascontiguousarray(np.concatenate(parts, axis=1)[:, columns])
@@ -199,11 +199,11 @@ def _regressions(functions: Functions, degree: int) -> LeafModel:
     """Leaves of the tree of one feature, for one output, with weights of 0."""
     width = np.diff(functions.knots)
     ends = np.full(len(width), 1.0 + SLACK)
-    frame = np.column_stack([functions.knots[:-1] + width / 2, 2.0 / width, -ends, ends])
-    frame = np.concatenate([frame, np.zeros((1, 4))])
-    count = len(frame)
+    scaling = np.column_stack([functions.knots[:-1] + width / 2, 2.0 / width, -ends, ends])
+    scaling = np.concatenate([scaling, np.zeros((1, 4))])
+    count = len(scaling)
     paths = LeafColumns(np.arange(count + 1, dtype=np.int32), np.full(count, functions.feature, np.int32), degree)
-    return LeafModel(paths, frame, np.zeros(count * (1 + degree)), 1)
+    return LeafModel(paths, scaling, np.zeros(count * (1 + degree)), 1)
 
 
 def _constant() -> LeafModel:

@@ -1,4 +1,4 @@
-"""ColumnBins: the order of the values of each column of an input, one byte a value."""
+"""ColumnBins: the bin of each value of an input, one byte a value, in the order of the values of its column."""
 
 from __future__ import annotations
 
@@ -12,34 +12,35 @@ from boostbp.trees import kernels
 __all__ = ["ColumnBins"]
 
 CUTS = 254
-SAMPLE = 2048  # rows that the cuts are chosen by: any cuts are right, even ones are fast
+SAMPLE = 2048  # rows that the cuts are quantiles of: any cuts give exact routing, those of even bins are fast
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnBins:
-    """Buckets of values, by which most splits are decided without looking at the input.
+    """Bins of values, by which most splits are decided without looking at the input.
 
     Attributes
     ----------
-    codes : (features, rows) uint8
-        Number of a value's bucket, in order; 255 where missing.
+    bins : (features, rows) uint8
+        Number of a value's bin, in order; 255 where missing.
     lower, upper : (features, 256) float64
-        Smallest and largest value in each bucket.
+        Smallest and largest value in each bin.
     """
 
-    codes: NDArray[np.uint8]
+    bins: NDArray[np.uint8]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
 
     @classmethod
     def of(cls, X: NDArray[np.float64]) -> ColumnBins:
-        """Read a dense input, (rows, features)."""
+        """Return the bins of a dense input, (rows, features)."""
         n_rows, n_features = X.shape
         cuts = np.full((n_features, CUTS + 1), np.inf)
         ordered = np.sort(X[:: max(1, n_rows // SAMPLE)], axis=0)  # NaN comes last
         known = len(ordered) - np.isnan(ordered).sum(axis=0)
         at = (np.arange(CUTS)[:, None] * known) // CUTS
         cuts[:, :CUTS] = np.where(known > 0, np.take_along_axis(ordered, at, axis=0), np.inf).T
-        found = cls(np.empty((n_features, n_rows), np.uint8), np.empty((n_features, 256)), np.empty((n_features, 256)))
-        kernels.encode(X, cuts, found.codes, found.lower, found.upper)
-        return found
+        bins = np.empty((n_features, n_rows), np.uint8)
+        lower, upper = np.empty((n_features, 256)), np.empty((n_features, 256))
+        kernels.put_in_bins(X, cuts, bins, lower, upper)
+        return cls(bins, lower, upper)

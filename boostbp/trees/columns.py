@@ -28,8 +28,8 @@ class Standardised:
         A missing value has ``u = 0``.
     column : (columns,) int32
         Columns of `Z` that take part.
-    frame : (columns, 4) float64
-        See `LeafRanges.frame`.
+    scaling : (columns, 4) float64
+        See `LeafRanges.scaling`.
     zero : (columns,) float64
         What becomes of a zero; 0 where there is none.
     variance : (columns,) float64
@@ -38,7 +38,7 @@ class Standardised:
 
     Z: Matrix
     column: NDArray[np.int32]
-    frame: Floats
+    scaling: Floats
     zero: Floats
     variance: Floats
 
@@ -60,21 +60,21 @@ class Standardised:
             np.where(some_zero, np.minimum(lower, 0.0), lower),
             np.where(some_zero, np.maximum(upper, 0.0), upper),
         )
-        frame = LeafRanges(np.column_stack([lower, upper, total, everything - missing])).frame()
-        zero = np.where(some_zero, -frame[:, 0] * frame[:, 1], 0.0)
+        scaling = LeafRanges(np.column_stack([lower, upper, total, everything - missing])).scaling()
+        zero = np.where(some_zero, -scaling[:, 0] * scaling[:, 1], 0.0)
         if isinstance(Z, Sparse):
-            kernels.column_squares_sparse(*Z.arrays, weight, frame, square)
+            kernels.column_squares_sparse(*Z.arrays, weight, scaling, square)
         else:
-            kernels.column_squares(Z, weight, frame, square)
+            kernels.column_squares(Z, weight, scaling, square)
         variance = (square + (everything - held) * np.square(zero)) / everything
-        return cls(Z, np.arange(n_columns, dtype=np.int32), frame, zero, variance)
+        return cls(Z, np.arange(n_columns, dtype=np.int32), scaling, zero, variance)
 
     def take(self, columns: NDArray[np.integer]) -> Self:
         """Some of the columns."""
         return replace(
             self,
             column=self.column[columns],
-            frame=self.frame[columns],
+            scaling=self.scaling[columns],
             zero=self.zero[columns],
             variance=self.variance[columns],
         )
@@ -86,16 +86,16 @@ class Standardised:
 
     def block(self, rows: slice, columns: slice = slice(None)) -> Floats:
         """Some rows and columns of ``U``, (rows, columns)."""
-        Z, column, frame = self.Z, self.column[columns], self.frame[columns]
+        Z, column, scaling = self.Z, self.column[columns], self.scaling[columns]
         part = Z.dense(column, rows) if isinstance(Z, Sparse) else Z[rows].take(column, axis=1)
         with np.errstate(over="ignore", invalid="ignore"):  # a column too wide for float64 has scale 0, and counts as 0
-            U = (part - frame[:, 0]) * frame[:, 1]
+            U = (part - scaling[:, 0]) * scaling[:, 1]
         return np.where(np.isnan(U), 0.0, U)
 
     def times(self, V: Floats) -> Floats:
         """``U @ V``, (rows, outputs)."""
         out = np.tile(self.zero @ V, (len(self.Z), 1))
-        rest = self.column, self.frame, self.zero, np.ascontiguousarray(V), out
+        rest = self.column, self.scaling, self.zero, np.ascontiguousarray(V), out
         if isinstance(self.Z, Sparse):
             kernels.add_products_sparse(*self.Z.arrays, *rest)
         else:
@@ -105,7 +105,7 @@ class Standardised:
     def moment(self, G: Floats) -> Floats:
         """``U' @ G``, (columns, outputs)."""
         out = np.outer(self.zero, G.sum(axis=0))
-        rest = self.column, self.frame, self.zero, np.ascontiguousarray(G), out
+        rest = self.column, self.scaling, self.zero, np.ascontiguousarray(G), out
         if isinstance(self.Z, Sparse):
             kernels.add_moments_sparse(*self.Z.arrays, *rest)
         else:
@@ -124,4 +124,4 @@ class Standardised:
     def _std(self) -> Floats:
         """Standard deviation of each column, infinite where it is no more than rounding, (columns,)."""
         std = np.sqrt(self.variance)
-        return np.where(std > 1e-14 * (1.0 + np.abs(self.frame[:, 0]) * self.frame[:, 1]), std, np.inf)
+        return np.where(std > 1e-14 * (1.0 + np.abs(self.scaling[:, 0]) * self.scaling[:, 1]), std, np.inf)

@@ -259,7 +259,7 @@ class Forest:
         first, n_outputs = map(int, leaves.tree_output[number])
         model = LeafModel(
             paths,
-            leaves.frame[leaves.start[begin] : leaves.start[end]],
+            leaves.scaling[leaves.start[begin] : leaves.start[end]],
             leaves.weight[leaves.weight_start[begin] : leaves.weight_start[end]],
             n_outputs,
         )

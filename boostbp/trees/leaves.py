@@ -25,8 +25,8 @@ class LeafModel:
     Attributes
     ----------
     paths : LeafColumns
-    frame : (path columns, 4) float64
-        See `LeafRanges.frame`.
+    scaling : (path columns, 4) float64
+        See `LeafRanges.scaling`.
     weight : (sum of terms * outputs,) float64
         Per leaf (terms, outputs), in units of ``u``; shrinkage included.
         A row that misses a path column has ``u = 0`` there, the leaf's mean.
@@ -34,7 +34,7 @@ class LeafModel:
     """
 
     paths: LeafColumns
-    frame: Floats
+    scaling: Floats
     weight: Floats
     n_outputs: int
 
@@ -45,7 +45,7 @@ class LeafModel:
         np.cumsum(self.paths.n_terms * self.n_outputs, out=weight_start[1:])
         return kernels.Leaves(
             np.array([0, n_leaves]), np.array([[first_output, self.n_outputs]]), np.array([self.paths.degree]),
-            self.paths.start.astype(np.int64), self.paths.column, self.frame, weight_start, self.weight,
+            self.paths.start.astype(np.int64), self.paths.column, self.scaling, weight_start, self.weight,
         )  # fmt: skip
 
     def add_rows(self, blocks: Sequence[LeafRows], out: Floats, n_threads: int = 1) -> None:
@@ -53,7 +53,7 @@ class LeafModel:
 
         def add_block(rows: LeafRows) -> None:
             kernels.add_values(
-                rows.start, rows.order, rows.first, self.paths.start, rows.values, self.paths.degree, self.frame,
+                rows.start, rows.order, rows.first, self.paths.start, rows.values, self.paths.degree, self.scaling,
                 self.weight, out,
             )  # fmt: skip
 
@@ -65,7 +65,7 @@ class LeafModel:
         terms = self.paths.n_terms
         first = int((terms[:leaf] * self.n_outputs).sum())
         w = self.weight[first : first + terms[leaf] * self.n_outputs].reshape(-1, self.n_outputs)
-        center, scale = self.frame[begin:end, 0][:, None], self.frame[begin:end, 1][:, None]
+        center, scale = self.scaling[begin:end, 0][:, None], self.scaling[begin:end, 1][:, None]
         k = end - begin
         shift = center * scale
         with np.errstate(over="ignore"):  # a weight may exceed float64 in the user's units
@@ -90,8 +90,9 @@ def add_to(out: Floats, leaves: kernels.Leaves, leaf: NDArray[np.integer], Z: Ma
 def stacked(parts: Sequence[kernels.Leaves]) -> kernels.Leaves:
     """Leaf regressions of several forests, one after the other."""
     fields = list(zip(*parts, strict=True)) or [()] * len(kernels.Leaves._fields)
-    tree_leaf, tree_output, tree_degree, start, column, frame, weight_start, weight = fields
+    tree_leaf, tree_output, tree_degree, start, column, scaling, weight_start, weight = fields
     return kernels.Leaves(
         follow(tree_leaf), join(tree_output, np.int64).reshape(-1, 2), join(tree_degree, np.int64), follow(start),
-        join(column, np.int32), join(frame, np.float64).reshape(-1, 4), follow(weight_start), join(weight, np.float64),
+        join(column, np.int32), join(scaling, np.float64).reshape(-1, 4), follow(weight_start),
+        join(weight, np.float64),
     )  # fmt: skip

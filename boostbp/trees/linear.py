@@ -69,7 +69,7 @@ class _Lines(Standardised):
 
     def grown(self, constant: Floats, V: Floats) -> Grown:
         weight = np.concatenate([constant[None], V]).ravel()
-        model = LeafModel(LeafColumns.everywhere(self.column), self.frame, weight, len(constant))
+        model = LeafModel(LeafColumns.everywhere(self.column), self.scaling, weight, len(constant))
         return Grown(Trees.stumps(1), model.leaves())
 
 

@@ -58,7 +58,7 @@ def with_missing_leaves(tree: Tree, model: LeafModel, constant: Floats) -> tuple
     )
     start = np.append(model.paths.start, np.full(count, model.paths.start[-1], np.int32))
     weight = np.append(model.weight, constant[leaf])  # one term, the constant
-    return rewritten, LeafModel(LeafColumns(start, model.paths.column, model.paths.degree), model.frame, weight, 1)
+    return rewritten, LeafModel(LeafColumns(start, model.paths.column, model.paths.degree), model.scaling, weight, 1)
 
 
 def _possibly_missing(tree: Tree, paths: LeafColumns) -> Iterator[tuple[int, int]]:

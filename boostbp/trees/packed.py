@@ -37,12 +37,12 @@ _LEAVES = {
     "tree_degree": "i8",
     "start": "i8",
     "column": "i4",
-    "frame": "f8",
+    "scaling": "f8",
     "weight_start": "i8",
     "weight": "f8",
 }
 _DTYPES = {"tree_split": "i8", "gain": "f8", **_NODES, **_LEAVES}
-_WIDE = {"tree_output": 2, "frame": 4}  # columns of those that have any
+_WIDE = {"tree_output": 2, "scaling": 4}  # columns of those that have any
 _FACTS = {"n_features", "n_outputs", "basis", "functions", "clip", "n_base"}
 
 
@@ -205,7 +205,7 @@ def _check_leaves(leaves: kernels.Leaves, tree_split: NDArray[Any], n_columns: i
     _check_starts("start", leaves.start, n_leaves, len(leaves.column))
     good = (leaves.column >= 0) & (leaves.column < n_columns)
     _require(good.all(), "a leaf reads a column that is not there")
-    _require(len(leaves.frame) == len(leaves.column), f"frame has the length {len(leaves.frame)}")
+    _require(len(leaves.scaling) == len(leaves.column), f"scaling has the length {len(leaves.scaling)}")
     served = np.repeat(leaves.tree_output[:, 1], size + 1)
     weights = (1 + np.repeat(leaves.tree_degree, size + 1) * np.diff(leaves.start)) * served
     expected = np.concatenate([[0], np.cumsum(weights)])

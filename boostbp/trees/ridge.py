@@ -40,20 +40,20 @@ class Ridge:
 
     @property
     def flat_scale(self) -> float:
-        """Inverse scale of a column that is constant in its leaf; see `LeafRanges.frame`.
+        """Inverse scale of a column that is constant in its leaf; see `LeafRanges.scaling`.
 
         In the user's units such a column shares the weight of the constant term.
         """
         return 0.0 if self.standardize else 1.0
 
-    def units(self, frame: Floats) -> tuple[Floats, Floats, Floats]:
+    def units(self, scaling: Floats) -> tuple[Floats, Floats, Floats]:
         """Centre, scale and stand-in for missing values, in which sums are taken; see `LeafSums.of`.
 
-        The paper's penalty needs sums in the user's units; the weights are then moved into the frame.
+        The paper's penalty needs sums in the user's units; the weights are then moved into the scaling.
         """
         if self.standardize:
-            return frame[:, 0].copy(), frame[:, 1].copy(), np.zeros(len(frame))
-        return np.zeros(len(frame)), np.ones(len(frame)), frame[:, 0].copy()
+            return scaling[:, 0].copy(), scaling[:, 1].copy(), np.zeros(len(scaling))
+        return np.zeros(len(scaling)), np.ones(len(scaling)), scaling[:, 0].copy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +82,16 @@ class LeafRanges:
         np.maximum(a[:, 1], b[:, 1], out=values[:, 1])
         return LeafRanges(values)
 
-    def frame(self, *, flat_scale: float = 0.0) -> Floats:
+    def scaling(self, *, flat_scale: float = 0.0) -> Floats:
         """Centre, inverse scale, lower and upper bound of each path column, (path columns, 4).
 
         ``u = (z - centre) * inverse scale`` has mean 0 and largest size 1. A column that is
         constant in its leaf or always missing there has inverse scale `flat_scale` (0: it is left
         out, ``u = 0``). A column too wide for float64 has ``u = 0``.
         """
-        frame = np.empty_like(self.values)
-        kernels.frames(self.values, flat_scale, frame)
-        return frame
+        scaling = np.empty_like(self.values)
+        kernels.scalings(self.values, flat_scale, scaling)
+        return scaling
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +183,8 @@ def fit_rows(
     def ranges_of(rows: LeafRows) -> LeafRanges:
         return LeafRanges.of(rows, paths, hess)
 
-    frame = reduce(add, threads.parallel_map(ranges_of, blocks, n_threads)).frame(flat_scale=ridge.flat_scale)
-    units = ridge.units(frame)
+    scaling = reduce(add, threads.parallel_map(ranges_of, blocks, n_threads)).scaling(flat_scale=ridge.flat_scale)
+    units = ridge.units(scaling)
 
     def sums_of(rows: LeafRows) -> LeafSums:
         return LeafSums.of(rows, paths, grad, hess, *units)
@@ -192,8 +192,8 @@ def fit_rows(
     sums = reduce(add, threads.parallel_map(sums_of, blocks, n_threads))
     weight = solve(sums, paths, ridge, learning_rate)
     if not ridge.standardize:
-        kernels.move_to_frame(paths.start, paths.degree, sums.n_outputs, frame, weight)
-    return LeafModel(paths, frame, weight, sums.n_outputs)
+        kernels.scale_weights(paths.start, paths.degree, sums.n_outputs, scaling, weight)
+    return LeafModel(paths, scaling, weight, sums.n_outputs)
 
 
 def drop_unit_weights(hess: Floats) -> Floats:

@@ -150,9 +150,9 @@ def test_integrated_gradients_of_smooth_layers_are_the_integral():
 def quadratic_network(rng):
     def layer(n_features, n_outputs):
         paths = LeafColumns(np.array([0, n_features], np.int32), np.arange(n_features, dtype=np.int32), 2)
-        frame = np.tile([0.0, 1.0, -1e9, 1e9], (n_features, 1))
+        scaling = np.tile([0.0, 1.0, -1e9, 1e9], (n_features, 1))
         weight = rng.normal(size=(1 + 2 * n_features) * n_outputs)
-        member = Member(Tree.stump(), LeafModel(paths, frame, weight, n_outputs), 0)
+        member = Member(Tree.stump(), LeafModel(paths, scaling, weight, n_outputs), 0)
         return Layer(Forest.pack([member], n_features=n_features, n_outputs=n_outputs, basis=Polynomial(2)))
 
     return Network((layer(3, 2), layer(2, 2)), np.array([1.0, -1.0]))

@@ -129,7 +129,7 @@ def test_threads_change_nothing(case, n_threads):
     alone, many = fitted(case), fit_case(case, n_threads=n_threads)
     np.testing.assert_array_equal(many.output, alone.output)
     np.testing.assert_array_equal(many.trace.leaf, alone.trace.leaf)
-    for name in ("frame", "weight", "column"):
+    for name in ("scaling", "weight", "column"):
         one, other = getattr(many.layer.forest.leaves, name), getattr(alone.layer.forest.leaves, name)
         np.testing.assert_array_equal(one, other)
     X, G = fresh_rows(case), np.ones((60, 3))

@@ -47,7 +47,7 @@ def test_no_regression_reads_beyond_the_cells_that_are_right(case):
     X, right, Y, weight = mistyped(case)
     layer = fit(case, X, Y, weight).layer
     leaves = layer.forest.leaves
-    center, inverse, lower, upper = leaves.frame[(leaves.column == 1) & (leaves.frame[:, 1] > 0)].T
+    center, inverse, lower, upper = leaves.scaling[(leaves.column == 1) & (leaves.scaling[:, 1] > 0)].T
     assert len(center)
     assert (center + upper / inverse).max() <= np.nanmax(right[:, 1]) + 1e-9
     assert (center + lower / inverse).min() >= np.nanmin(right[:, 1]) - 1e-9

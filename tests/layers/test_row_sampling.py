@@ -67,6 +67,6 @@ def test_leaves_see_all_rows():
         (3,), epochs=0, n_estimators=[3, 3], structure_samples=100, early_stopping=False, base=None, random_state=0
     )
     leaves = model.fit(X, y).network_.layers[0].forest.leaves
-    seen = leaves.frame[:, 0] + leaves.frame[:, 3] / leaves.frame[:, 1]
+    seen = leaves.scaling[:, 0] + leaves.scaling[:, 3] / leaves.scaling[:, 1]
     for feature in np.unique(leaves.column):
         assert seen[leaves.column == feature].max() == pytest.approx(X[:, feature].max(), abs=1e-9)

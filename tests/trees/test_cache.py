@@ -236,15 +236,15 @@ assert np.array_equal(boostbp.load("model.boostbp").predict(X), model.predict(X)
     assert run(code, package, HOME=str(package / "file"), NUMBA_CACHE_DIR=str(package / "file")) == ["1"]
 
 
-FRAMES = """
+SCALINGS = """
 from boostbp.trees import kernels
 import numpy as np
 home = os.environ["HOME"]
-kernels.frames.dispatcher.targetctx.refresh()  # numba's own modules may lie where only the administrator reads
+kernels.scalings.dispatcher.targetctx.refresh()  # numba's own modules may lie where only the administrator reads
 if hasattr(os, "geteuid") and os.geteuid() == 0 and home.endswith("file"):
     os.seteuid(65534)  # no mode of a folder holds the administrator back
-kernels.frames(np.ones((1, 4)), 0.0, np.empty((1, 4)))
-stats = kernels.frames.dispatcher.stats
+kernels.scalings(np.ones((1, 4)), 0.0, np.empty((1, 4)))
+stats = kernels.scalings.dispatcher.stats
 print(sum(stats.cache_hits.values()), stats.cache_path is not None)
 """
 
@@ -252,16 +252,16 @@ print(sum(stats.cache_hits.values()), stats.cache_path is not None)
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no modes here")
 def test_code_compiled_beside_the_package_is_used_where_it_can_only_be_read(package):
     (package / "file").write_text("not a folder")
-    assert run(FRAMES, package, HOME=str(package)) == ["0", "True", "0"]
+    assert run(SCALINGS, package, HOME=str(package)) == ["0", "True", "0"]
     beside = package / "trees" / "kernels" / "__pycache__"
-    assert [path.name.split("-")[0] for path in beside.iterdir()] == ["sums.frames"]
+    assert [path.name.split("-")[0] for path in beside.iterdir()] == ["sums.scalings"]
     beside.chmod(0o555)
-    assert run(FRAMES, package, HOME=str(package / "file")) == ["1", "False", "0"]
+    assert run(SCALINGS, package, HOME=str(package / "file")) == ["1", "False", "0"]
 
 
 def test_a_file_system_that_takes_no_byte_costs_one_warning(package):
     pytest.importorskip("resource")
-    code = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n" + FRAMES
+    code = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n" + SCALINGS
     assert run(code, package, HOME=str(package)) == ["0", "True", "1"]
 
 

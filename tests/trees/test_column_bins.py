@@ -1,4 +1,4 @@
-"""Order codes route every row as its value does."""
+"""Bins route every row as its value does."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from boostbp.trees.tree import Tree
 
 
 def grouped(tree, X, first=0, last=None):
-    """Leaf of each row from `first` on, and the rows of each leaf, by codes."""
+    """Leaf of each row from `first` on, and the rows of each leaf, by bins."""
     last = len(X) if last is None else last
-    codes = ColumnBins.of(X)
+    bins = ColumnBins.of(X)
     leaf, order = np.empty((1, len(X)), np.uint8), np.empty(last - first, np.uint16)
     start, column = tree.path_features()
     values = np.empty((last - first) * max(1, len(column)))
     row_start = np.empty(tree.n_leaves + 1, np.int64)
     kernels.group_block(
-        tree.nodes, codes.codes, codes.lower, codes.upper, X, X, first, start, column, leaf, order, values, row_start
+        tree.nodes, bins.bins, bins.lower, bins.upper, X, X, first, start, column, leaf, order, values, row_start
     )
     return leaf[0, first:last], [first + order[a:b] for a, b in pairwise(row_start)], values
 
@@ -73,10 +73,10 @@ def test_categories_that_share_a_bucket_are_told_apart():
 
 def test_few_distinct_values_have_buckets_of_their_own():
     x = np.repeat([-1.0, 0.0, 2.5, np.nan], 50)
-    codes = ColumnBins.of(x[:, None])
-    ends = [(codes.lower[0, c], codes.upper[0, c]) for c in np.unique(codes.codes[0])[:-1]]
+    bins = ColumnBins.of(x[:, None])
+    ends = [(bins.lower[0, c], bins.upper[0, c]) for c in np.unique(bins.bins[0])[:-1]]
     assert ends == [(-1.0, -1.0), (0.0, 0.0), (2.5, 2.5)]
-    assert (codes.codes[0, np.isnan(x)] == 255).all()
+    assert (bins.bins[0, np.isnan(x)] == 255).all()
 
 
 def test_a_column_without_values_is_missing_everywhere():

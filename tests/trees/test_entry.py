@@ -88,15 +88,15 @@ def test_leaf_numbers_of_any_type_are_written_and_read(dtype):
 def test_numbers_of_any_type_take_the_one_version():
     ranges = np.array([[0.0, 2.0, 3.0, 3.0]])
     expected, out = np.empty((1, 4)), np.empty((1, 4))
-    kernels.frames(ranges, 0.0, expected)
+    kernels.scalings(ranges, 0.0, expected)
     for flat_scale in (0, False, np.float32(0.0), np.int64(0)):
-        kernels.frames(ranges, flat_scale, out)
+        kernels.scalings(ranges, flat_scale, out)
         np.testing.assert_array_equal(out, expected)
     for numbers in ((0, 300), (np.int32(0), np.uint8(200)), (False, np.int64(300))):
         leaf = np.empty((1, len(X)), np.uint8)
         kernels.route(TREE.nodes, starts([2]), X, *numbers, leaf)
         np.testing.assert_array_equal(leaf[0, : numbers[1]], EXPECTED[: numbers[1]])
-    for loop in (kernels.frames, kernels.route):
+    for loop in (kernels.scalings, kernels.route):
         assert len(loop.dispatcher.signatures) == 1
 
 

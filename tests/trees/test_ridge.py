@@ -145,5 +145,5 @@ def test_blocks_of_rows_change_nothing(size, monkeypatch):
     monkeypatch.setattr(leaf_rows, "BLOCK_ROWS", size)
     assert len(blocks(leaf, paths, X)) == -(-300 // size)
     parts = fit_leaves(leaf, paths, X, -y, np.ones(300), Ridge(0.5))
-    np.testing.assert_allclose(parts.frame, whole.frame, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(parts.scaling, whole.scaling, rtol=1e-12, atol=1e-12)
     assert_close(values(parts, leaf, X), values(whole, leaf, X), 1e-10)

@@ -56,7 +56,7 @@ def test_zeros_that_are_held_are_zeros():
     S.entries.data[::3] = 0.0
     X = S.toarray()
     dense, held = Standardised.of(X, weight), Standardised.of(S, weight)
-    np.testing.assert_array_equal(dense.frame, held.frame)
+    np.testing.assert_array_equal(dense.scaling, held.scaling)
     np.testing.assert_array_equal(dense.times(np.ones((12, 2))), held.times(np.ones((12, 2))))
 
 
@@ -74,7 +74,7 @@ def test_standardised_columns_are_those_of_the_dense_input_to_the_bit(missing):
     rng = np.random.default_rng(1)
     V, G, chosen = rng.standard_normal((5, 3)), rng.standard_normal((300, 2)), np.array([0, 1, 4, 6, 11])
     dense, held = (Standardised.of(Z, weight).take(chosen) for Z in (X, S))
-    for name in ("frame", "zero", "variance"):
+    for name in ("scaling", "zero", "variance"):
         np.testing.assert_array_equal(getattr(dense, name), getattr(held, name))
     for name, argument in (("times", V), ("moment", G), ("project", V), ("block", slice(20, 60))):
         np.testing.assert_array_equal(getattr(dense, name)(argument), getattr(held, name)(argument))

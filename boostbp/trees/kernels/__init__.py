@@ -13,30 +13,30 @@ from boostbp.trees.kernels.backward import pull_back
 from boostbp.trees.kernels.changes import changes
 from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian
 from boostbp.trees.kernels.fitting import fit_trees
-from boostbp.trees.kernels.grouping import encode, group_block, group_paths, group_rows
+from boostbp.trees.kernels.grouping import group_block, group_paths, group_rows, put_in_bins
 from boostbp.trees.kernels.records import Leaves, Nodes
 from boostbp.trees.kernels.routing import paths_of, route
-from boostbp.trees.kernels.solving import move_to_frame, solve_leaves
-from boostbp.trees.kernels.sums import frames, leaf_ranges, leaf_sums
+from boostbp.trees.kernels.solving import scale_weights, solve_leaves
+from boostbp.trees.kernels.sums import leaf_ranges, leaf_sums, scalings
 
 __all__ = [
     "Leaves",
     "Nodes",
     "add_values",
     "changes",
-    "encode",
     "evaluate",
     "fit_trees",
-    "frames",
     "group_block",
     "group_paths",
     "group_rows",
     "jacobian",
     "leaf_ranges",
     "leaf_sums",
-    "move_to_frame",
     "paths_of",
     "pull_back",
+    "put_in_bins",
     "route",
+    "scale_weights",
+    "scalings",
     "solve_leaves",
 ]

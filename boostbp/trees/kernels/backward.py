@@ -77,12 +77,12 @@ def _group(leaf, tree, top, n_rows, n_leaves, row_start, order):
 
 
 @inner
-def _range(frame, at, clip):
+def _range(scaling, at, clip):
     """The range of ``u`` in which an input moves its leaf's value; empty, with its ends exchanged, if in none."""
-    if frame[at, INV_SCALE] == 0.0 or (clip and not frame[at, LOWER] < frame[at, UPPER]):
+    if scaling[at, INV_SCALE] == 0.0 or (clip and not scaling[at, LOWER] < scaling[at, UPPER]):
         return np.inf, -np.inf
     if clip:
-        return frame[at, LOWER], frame[at, UPPER]
+        return scaling[at, LOWER], scaling[at, UPPER]
     return -np.inf, np.inf
 
 
@@ -99,10 +99,10 @@ def _pull_one(leaves, tree, number, rows, z, clip, g, rows_g, near, total):
         rows_g[i] = g[rows[i]]
     for j in range(k):
         at, column = path + j, np.uint64(leaves.column[path + j])
-        lower, upper = _range(leaves.frame, at, clip)
+        lower, upper = _range(leaves.scaling, at, clip)
         if lower > upper:
             continue
-        center, inverse, linear = leaves.frame[at, CENTER], leaves.frame[at, INV_SCALE], leaves.weight[w + 1 + j]
+        center, inverse, linear = leaves.scaling[at, CENTER], leaves.scaling[at, INV_SCALE], leaves.weight[w + 1 + j]
         square = 2.0 * leaves.weight[w + 1 + k + j] if degree == 2 else 0.0
         for i in range(n):
             near[i] = z[column, rows[i]]
@@ -128,10 +128,10 @@ def _pull_several(leaves, tree, number, rows, z, clip, g, total):
     w = leaves.weight_start[number]
     for j in range(k):
         at, column = path + j, leaves.column[path + j]
-        lower, upper = _range(leaves.frame, at, clip)
+        lower, upper = _range(leaves.scaling, at, clip)
         if lower > upper:
             continue
-        center, inverse = leaves.frame[at, CENTER], leaves.frame[at, INV_SCALE]
+        center, inverse = leaves.scaling[at, CENTER], leaves.scaling[at, INV_SCALE]
         linear = leaves.weight[w + (1 + j) * n_outputs : w + (2 + j) * n_outputs]
         square = leaves.weight[w + (1 + k + j) * n_outputs : w + (2 + k + j) * n_outputs]
         of_column, to = z[column], total[column]

@@ -23,9 +23,9 @@ def _where_parted(nodes, first, a, b):
 
 
 @inner
-def _u(z, frame, clip):
+def _u(z, scaling, clip):
     """A value as the leaf regression reads it; its mean, 0, where missing."""
-    return _standardised(z, frame, clip)[0] if z == z else 0.0
+    return _standardised(z, scaling, clip)[0] if z == z else 0.0
 
 
 @inner
@@ -36,7 +36,7 @@ def _value(leaves, number, Z, row, clip, degree, n_outputs, output):
     w = leaves.weight_start[number] + output
     total = leaves.weight[w]
     for j in range(k):
-        u = _u(Z[row, leaves.column[path + j]], leaves.frame[path + j], clip)
+        u = _u(Z[row, leaves.column[path + j]], leaves.scaling[path + j], clip)
         total += u * leaves.weight[w + (1 + j) * n_outputs]
         if degree == 2:
             total += u * u * leaves.weight[w + (1 + k + j) * n_outputs]
@@ -55,8 +55,8 @@ def _add_within(leaves, number, share, ZA, ZB, row, clip, degree, n_outputs, out
         a, b = ZA[row, column], ZB[row, column]
         if a == b:
             continue
-        frame = leaves.frame[path + j]
-        u_a, u_b = _u(a, frame, clip), _u(b, frame, clip)
+        scaling = leaves.scaling[path + j]
+        u_a, u_b = _u(a, scaling, clip), _u(b, scaling, clip)
         slope = leaves.weight[w + (1 + j) * n_outputs]
         if degree == 2:
             slope += (u_a + u_b) * leaves.weight[w + (1 + k + j) * n_outputs]

@@ -63,74 +63,74 @@ def column_sums_sparse(indptr, indices, data, weight, sums):
 
 
 @inner
-def _standardised(z, frame):
-    u = (z - frame[CENTER]) * frame[INV_SCALE]
+def _standardised(z, scaling):
+    u = (z - scaling[CENTER]) * scaling[INV_SCALE]
     return u if u == u else 0.0
 
 
 @exact(MATRIX, VECTOR, MATRIX, written("f8", 1))
-def column_squares(Z, weight, frame, out):
+def column_squares(Z, weight, scaling, out):
     """Add ``sum(weight * u^2)`` of each column."""
     for row in range(len(Z)):
         for j in range(len(out)):
             if Z[row, j] != 0.0:
-                out[j] += weight[row] * _standardised(Z[row, j], frame[j]) ** 2
+                out[j] += weight[row] * _standardised(Z[row, j], scaling[j]) ** 2
 
 
 @exact(*ENTRIES, VECTOR, MATRIX, written("f8", 1))
-def column_squares_sparse(indptr, indices, data, weight, frame, out):
+def column_squares_sparse(indptr, indices, data, weight, scaling, out):
     """See `column_squares`."""
     for j in range(len(out)):
         for k in range(indptr[j], indptr[j + 1]):
             if data[k] != 0.0:
-                out[j] += weight[indices[k]] * _standardised(data[k], frame[j]) ** 2
+                out[j] += weight[indices[k]] * _standardised(data[k], scaling[j]) ** 2
 
 
 # The four that follow spell out their inner loop: a view of a row for each number would take ten times as long.
 
 
 @exact(MATRIX, *STANDARDISED, MATRIX, written("f8", 2))
-def add_products(Z, column, frame, zero, V, out):
+def add_products(Z, column, scaling, zero, V, out):
     """Add ``(U - zero) @ V`` to `out`, (rows, outputs)."""
     for row in range(len(Z)):
         for j in range(len(column)):
             z = Z[row, column[j]]
             if z != 0.0:
-                factor = _standardised(z, frame[j]) - zero[j]
+                factor = _standardised(z, scaling[j]) - zero[j]
                 for k in range(out.shape[1]):
                     out[row, k] += factor * V[j, k]
 
 
 @exact(*ENTRIES, *STANDARDISED, MATRIX, written("f8", 2))
-def add_products_sparse(indptr, indices, data, column, frame, zero, V, out):
+def add_products_sparse(indptr, indices, data, column, scaling, zero, V, out):
     """See `add_products`."""
     for j in range(len(column)):
         for entry in range(indptr[column[j]], indptr[column[j] + 1]):
             if data[entry] != 0.0:
-                factor = _standardised(data[entry], frame[j]) - zero[j]
+                factor = _standardised(data[entry], scaling[j]) - zero[j]
                 for k in range(out.shape[1]):
                     out[indices[entry], k] += factor * V[j, k]
 
 
 @exact(MATRIX, *STANDARDISED, MATRIX, written("f8", 2))
-def add_moments(Z, column, frame, zero, G, out):
+def add_moments(Z, column, scaling, zero, G, out):
     """Add ``(U - zero)' @ G`` to `out`, (columns, outputs)."""
     for row in range(len(Z)):
         for j in range(len(column)):
             z = Z[row, column[j]]
             if z != 0.0:
-                factor = _standardised(z, frame[j]) - zero[j]
+                factor = _standardised(z, scaling[j]) - zero[j]
                 for k in range(out.shape[1]):
                     out[j, k] += factor * G[row, k]
 
 
 @exact(*ENTRIES, *STANDARDISED, MATRIX, written("f8", 2))
-def add_moments_sparse(indptr, indices, data, column, frame, zero, G, out):
+def add_moments_sparse(indptr, indices, data, column, scaling, zero, G, out):
     """See `add_moments`."""
     for j in range(len(column)):
         for entry in range(indptr[column[j]], indptr[column[j] + 1]):
             if data[entry] != 0.0:
-                factor = _standardised(data[entry], frame[j]) - zero[j]
+                factor = _standardised(data[entry], scaling[j]) - zero[j]
                 for k in range(out.shape[1]):
                     out[j, k] += factor * G[indices[entry], k]
 

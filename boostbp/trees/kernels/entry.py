@@ -160,7 +160,7 @@ LEAVES = _record(
     tree_degree=read("i8", 1),
     start=read("i8", 1),
     column=read("i4", 1),
-    frame=read("f8", 2),
+    scaling=read("f8", 2),
     weight_start=read("i8", 1),
     weight=read("f8", 1),
 )

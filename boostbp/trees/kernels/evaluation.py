@@ -14,7 +14,7 @@ __all__ = ["add_leaf", "add_values", "evaluate", "jacobian"]
 
 
 @inner
-def add_leaf(values, at, n, path, k, degree, frame, weight, w0, m, total):
+def add_leaf(values, at, n, path, k, degree, scaling, weight, w0, m, total):
     """Values of `n` rows, with path columns ``values[:k, at:at + n]``, for one of `m` outputs of a leaf, into `total`.
 
     The same operations in the same order as in `evaluate`, for the same bits.
@@ -22,7 +22,7 @@ def add_leaf(values, at, n, path, k, degree, frame, weight, w0, m, total):
     for i in range(n):
         total[i] = weight[w0]
     for j in range(k):
-        center, inverse = frame[path + j, CENTER], frame[path + j, INV_SCALE]
+        center, inverse = scaling[path + j, CENTER], scaling[path + j, INV_SCALE]
         if inverse == 0.0:
             continue
         z, linear = values[j][at : at + n], weight[w0 + (1 + j) * m]
@@ -34,7 +34,7 @@ def add_leaf(values, at, n, path, k, degree, frame, weight, w0, m, total):
 
 
 @exact(INT64S, ORDER, INT, INT32S, VECTOR, INT, MATRIX, VECTOR, written("f8", 2))
-def add_values(row_start, order, first_row, path_start, grouped, degree, frame, weight, out):
+def add_values(row_start, order, first_row, path_start, grouped, degree, scaling, weight, out):
     """Add the values of training rows grouped by leaf to `out`, (outputs, rows)."""
     m = len(out)
     total = np.empty(BLOCK)
@@ -47,7 +47,7 @@ def add_values(row_start, order, first_row, path_start, grouped, degree, frame, 
         for block in range(begin, end, BLOCK):
             n = min(BLOCK, end - block)
             for output in range(m):
-                add_leaf(values, block - begin, n, path, k, degree, frame, weight, w0 + output, m, total)
+                add_leaf(values, block - begin, n, path, k, degree, scaling, weight, w0 + output, m, total)
                 of_block, rows = out[output][first_row:], order[block : block + n]
                 for i in range(n):
                     of_block[rows[i]] += total[i]
@@ -55,17 +55,17 @@ def add_values(row_start, order, first_row, path_start, grouped, degree, frame, 
 
 
 @inner
-def _standardised(z, frame, clip):
+def _standardised(z, scaling, clip):
     """``u`` of a value that is not missing, and whether it may move inside the leaf's range."""
-    if frame[INV_SCALE] == 0.0:
+    if scaling[INV_SCALE] == 0.0:
         return 0.0, True
-    u = (z - frame[CENTER]) * frame[INV_SCALE]
+    u = (z - scaling[CENTER]) * scaling[INV_SCALE]
     if clip:
-        if u < frame[LOWER]:
-            return frame[LOWER], False
-        if u > frame[UPPER]:
-            return frame[UPPER], False
-        return u, frame[LOWER] < frame[UPPER]
+        if u < scaling[LOWER]:
+            return scaling[LOWER], False
+        if u > scaling[UPPER]:
+            return scaling[UPPER], False
+        return u, scaling[LOWER] < scaling[UPPER]
     return u, True
 
 
@@ -89,7 +89,7 @@ def evaluate(leaves, leaf, Z, clip, begin, end, out):
                     for j in range(k):
                         z = Z[row, leaves.column[path + j]]
                         if z == z:
-                            u, _ = _standardised(z, leaves.frame[path + j], clip)
+                            u, _ = _standardised(z, leaves.scaling[path + j], clip)
                             if degree == 2:
                                 total += u * (leaves.weight[w + 1 + j] + u * leaves.weight[w + 1 + k + j])
                             else:
@@ -101,7 +101,7 @@ def evaluate(leaves, leaf, Z, clip, begin, end, out):
                 for j in range(k):
                     z = Z[row, leaves.column[path + j]]
                     if z == z:
-                        u, _ = _standardised(z, leaves.frame[path + j], clip)
+                        u, _ = _standardised(z, leaves.scaling[path + j], clip)
                         linear = w + (1 + j) * n_outputs
                         for output in range(n_outputs):
                             out[row, first + output] += u * leaves.weight[linear + output]
@@ -112,14 +112,14 @@ def evaluate(leaves, leaf, Z, clip, begin, end, out):
 
 
 @inner
-def _slope_scales(z, frame, clip):
+def _slope_scales(z, scaling, clip):
     """``du/dz`` and ``d(u^2)/dz``; both 0 where missing or clipped."""
     if z != z:
         return 0.0, 0.0
-    u, inside = _standardised(z, frame, clip)
+    u, inside = _standardised(z, scaling, clip)
     if not inside:
         return 0.0, 0.0
-    return frame[INV_SCALE], 2.0 * u * frame[INV_SCALE]
+    return scaling[INV_SCALE], 2.0 * u * scaling[INV_SCALE]
 
 
 @exact(LEAVES, LEAF, MATRIX, BOOL, INT, INT, written("f8", 3))
@@ -139,7 +139,7 @@ def jacobian(leaves, leaf, Z, clip, begin, end, out):
                 w = leaves.weight_start[number]
                 for j in range(k):
                     column = leaves.column[path + j]
-                    d_linear, d_square = _slope_scales(Z[row, column], leaves.frame[path + j], clip)
+                    d_linear, d_square = _slope_scales(Z[row, column], leaves.scaling[path + j], clip)
                     linear = w + (1 + j) * n_outputs
                     square = w + (1 + k + j) * n_outputs
                     for output in range(n_outputs):

@@ -12,8 +12,8 @@ from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT32S, INT64S, LEAF_O
 from boostbp.trees.kernels.evaluation import add_values
 from boostbp.trees.kernels.grouping import group, sides
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, inner, largest
-from boostbp.trees.kernels.solving import move_to_frame, solve_leaves
-from boostbp.trees.kernels.sums import frame_of, leaf_ranges, leaf_sums
+from boostbp.trees.kernels.solving import scale_weights, solve_leaves
+from boostbp.trees.kernels.sums import leaf_ranges, leaf_sums, scaling_of
 
 __all__ = ["fit_trees"]
 
@@ -47,8 +47,8 @@ def _add_ranges(ranges, others):
     written("f8", 2),
 )  # fmt: skip
 def fit_trees(
-    nodes, tree_split, start, column, codes, lower, upper, X, Z, degree, grad, hess,
-    penalty, penalize_constant, standardize, learning_rate, block_rows, order, values, frame, weight, leaf, out,
+    nodes, tree_split, start, column, bins, lower, upper, X, Z, degree, grad, hess,
+    penalty, penalize_constant, standardize, learning_rate, block_rows, order, values, scaling, weight, leaf, out,
 ):  # fmt: skip
     """Fit the leaves of trees that serve one output each, and add their values to the running fit.
 
@@ -56,7 +56,7 @@ def fit_trees(
     ----------
     nodes, tree_split : splits of all trees, and the first of each
     start, column : from `paths_of`
-    codes, lower, upper : from `encode`
+    bins, lower, upper : from `put_in_bins`
     grad : (trees, rows) float64
     hess : (trees, rows) or (1, rows) float64
     block_rows : int
@@ -65,7 +65,7 @@ def fit_trees(
         Scratch.
     values : (at least rows x most path columns of a leaf,) float64
         Scratch.
-    frame : (path columns, 4), weight : (terms,) float64, written
+    scaling : (path columns, 4), weight : (terms,) float64, written
         Of the leaves of all trees; see `Leaves`.
     leaf : leaf numbers of (trees, rows), written
     out : (trees, rows) float64, added to
@@ -82,7 +82,7 @@ def fit_trees(
         n_leaves = last - first + 1
         p0 = start[first_leaf]
         paths, columns = start[first_leaf : first_leaf + n_leaves + 1] - p0, column[p0 : start[first_leaf + n_leaves]]
-        own = frame[p0 : p0 + len(columns)]
+        own = scaling[p0 : p0 + len(columns)]
         w = weight[w0 : w0 + n_leaves + degree * len(columns)]
         if len(hess) > 1:
             unit = _is_one(hess[tree])
@@ -95,15 +95,15 @@ def fit_trees(
             stop = min(top + block_rows, n_rows)
             rows, near = order[top:stop], values[top * most : stop * most]
             group(
-                nodes, first, to, codes, X, Z, top, paths, columns, scratch, leaf, tree, rows, near,
+                nodes, first, to, bins, X, Z, top, paths, columns, scratch, leaf, tree, rows, near,
                 row_start[block],
             )  # fmt: skip
             leaf_ranges(row_start[block], rows, top, paths, near, h, ranges if block == 0 else of_block)
             if block > 0:
                 _add_ranges(ranges, of_block)
         for j in range(len(columns)):
-            frame_of(ranges[j], flat_scale, own[j])
-        # The paper's penalty: sums in the user's units, weights then moved into the frame.
+            scaling_of(ranges[j], flat_scale, own[j])
+        # The paper's penalty: sums in the user's units, weights then moved into the scaling.
         center, scale, fill = np.empty(len(columns)), np.empty(len(columns)), np.empty(len(columns))
         for j in range(len(columns)):
             center[j] = own[j, CENTER] if standardize else 0.0
@@ -127,7 +127,7 @@ def fit_trees(
                 _add(w, b)
         solve_leaves(paths, degree, one_output, gram, w, penalty, penalize_constant, learning_rate)
         if not standardize:
-            move_to_frame(paths, degree, one_output, own, w)
+            scale_weights(paths, degree, one_output, own, w)
         for block in range(n_blocks):
             top = block * block_rows
             rows, near = order[top : top + block_rows], values[top * most : (top + block_rows) * most]

@@ -1,8 +1,8 @@
-"""Compiled grouping of rows by leaf: order codes of the input, partition of rows, path columns side by side.
+"""Compiled grouping of rows by leaf: bins of the input, partition of rows, path columns side by side.
 
-A *code* of a value is the number of its bucket among at most 255 buckets of its column, in order; `MISSING` stands for
-NaN. `lower` and `upper`, (features, 256), are the ends of the values in each bucket. Most splits are decided by codes,
-one byte each; the few rows whose bucket a threshold divides are asked for their value, so routing is exact.
+The values of a column lie in at most 255 bins, in order; bin `MISSING` is for NaN. `lower` and `upper`, (features,
+256), are the smallest and the largest value in each bin. Most splits are decided by the bins, one byte each; the few
+rows whose bin a threshold divides are asked for their value, so routing is exact.
 """
 
 from __future__ import annotations
@@ -13,60 +13,61 @@ from boostbp.trees.kernels.entry import INT, INT32S, INT64S, LEAF, LEAF_OUT, MAT
 from boostbp.trees.kernels.records import inner, leaf_at, put_leaf
 from boostbp.trees.kernels.routing import goes_left, sends_left
 
-__all__ = ["encode", "group", "group_block", "group_paths", "group_rows", "partition", "sides"]
+__all__ = ["group", "group_block", "group_paths", "group_rows", "partition", "put_in_bins", "sides"]
 
 MISSING = 255
 RIGHT, LEFT, ASK = 0, 1, 2
-ENCODED = 512  # rows that are encoded at once, column by column
+BINNED = 512  # rows that are binned at once, column by column
 
 
 @exact(MATRIX, MATRIX, written("u1", 2), written("f8", 2), written("f8", 2))
-def encode(X, cuts, codes, lower, upper):
-    """Write the codes of `X`, (features, rows), and the ends of each bucket.
+def put_in_bins(X, cuts, bins, lower, upper):
+    """Write the bins of the values of `X`, (features, rows), and the ends of each bin.
 
     Parameters
     ----------
     cuts : (features, 255) float64
-        Ascending, the last one infinite: the code of a value is the number of cuts below it.
+        Ascending, the last one infinite: the bin of a value is the number of cuts below it.
     """
     lower[:] = np.inf
     upper[:] = -np.inf
-    for top in range(0, len(X), ENCODED):
+    for top in range(0, len(X), BINNED):
         for j in range(len(cuts)):
             of_column = cuts[j]
-            for row in range(top, min(top + ENCODED, len(X))):
+            for row in range(top, min(top + BINNED, len(X))):
                 value = X[row, j]
                 if value != value:
-                    codes[j, row] = MISSING
+                    bins[j, row] = MISSING
                     continue
-                code, step = np.uint32(0), np.uint32(128)
+                # binary search, without a jump that depends on the value
+                number, step = np.uint32(0), np.uint32(128)
                 while step > 0:
-                    code += step if of_column[code + step - np.uint32(1)] < value else np.uint32(0)
+                    number += step if of_column[number + step - np.uint32(1)] < value else np.uint32(0)
                     step >>= np.uint32(1)
-                codes[j, row] = code
-                lower[j, code] = min(lower[j, code], value)
-                upper[j, code] = max(upper[j, code], value)
+                bins[j, row] = number
+                lower[j, number] = min(lower[j, number], value)
+                upper[j, number] = max(upper[j, number], value)
 
 
 @inner
 def sides(nodes, first, last, lower, upper):
-    """Where splits ``first .. last - 1`` send each code, (splits, 256): `RIGHT`, `LEFT`, or `ASK` for the value."""
+    """Return where splits ``first .. last - 1`` send each bin, (splits, 256): `RIGHT`, `LEFT`, or `ASK` the value."""
     out = np.empty((last - first, 256), np.uint8)
     for split in range(first, last):
         of_split, low, high = out[split - first], lower[nodes.feature[split]], upper[nodes.feature[split]]
         if nodes.cat_start[split] < 0:
             threshold = nodes.threshold[split]
-            for code in range(MISSING):
-                of_split[code] = LEFT if high[code] <= threshold else RIGHT if low[code] > threshold else ASK
+            for number in range(MISSING):
+                of_split[number] = LEFT if high[number] <= threshold else RIGHT if low[number] > threshold else ASK
         else:
-            for code in range(MISSING):
-                of_split[code] = sends_left(nodes, split, low[code]) if low[code] == high[code] else ASK
+            for number in range(MISSING):
+                of_split[number] = sends_left(nodes, split, low[number]) if low[number] == high[number] else ASK
         of_split[MISSING] = nodes.missing_left[split]
     return out
 
 
 @inner
-def partition(nodes, first, to, codes, X, top, scratch, leaf, tree, order, row_start):
+def partition(nodes, first, to, bins, X, top, scratch, leaf, tree, order, row_start):
     """Group the rows from `top` on by leaf, split by split.
 
     Parameters
@@ -99,12 +100,12 @@ def partition(nodes, first, to, codes, X, top, scratch, leaf, tree, order, row_s
             begin_of[~split] = begin
             row_start[~split + 1] = end - begin
             continue
-        of_split, code_of = to[split], codes[nodes.feature[first + split], top : top + n_rows]
+        of_split, bin_of = to[split], bins[nodes.feature[first + split], top : top + n_rows]
         rows = sorted_rows[begin:end]
         n_left, n_right = np.uint64(0), np.uint64(0)
         for i in range(len(rows)):
             row = rows[i]
-            side = np.uint64(of_split[code_of[row]])
+            side = np.uint64(of_split[bin_of[row]])
             if side == ASK:
                 side = np.uint64(goes_left(nodes, first + split, X[top + np.int64(row)]))
             rows[n_left] = row
@@ -180,9 +181,9 @@ def group_paths(order, row_start, path_start, column, Z, begin, end, at, values)
 
 
 @inner
-def group(nodes, first, to, codes, X, Z, top, path_start, column, scratch, leaf, tree, order, values, row_start):
+def group(nodes, first, to, bins, X, Z, top, path_start, column, scratch, leaf, tree, order, values, row_start):
     """`partition` and `group_paths` of one block."""
-    partition(nodes, first, to, codes, X, top, scratch, leaf, tree, order, row_start)
+    partition(nodes, first, to, bins, X, top, scratch, leaf, tree, order, row_start)
     at = row_start[:-1].copy()
     begin = np.int64(0)  # a bare 0 is a type of its own, for which what is called would be compiled once more
     group_paths(order, row_start, path_start, column, Z[top : top + len(order)], begin, len(order), at, values)
@@ -192,9 +193,9 @@ def group(nodes, first, to, codes, X, Z, top, path_start, column, scratch, leaf,
     NODES, read("u1", 2), *[MATRIX] * 4, INT, INT32S, INT32S, LEAF_OUT, written("u2", 1), written("f8", 1),
     written("i8", 1),
 )  # fmt: skip
-def group_block(nodes, codes, lower, upper, X, Z, top, path_start, column, leaf, order, values, row_start):
+def group_block(nodes, bins, lower, upper, X, Z, top, path_start, column, leaf, order, values, row_start):
     """Group one block of rows by the leaves of one tree; see `group`."""
     first = tree = np.int64(0)  # as in `group`
     to = sides(nodes, first, len(nodes.feature), lower, upper)
     scratch = np.empty((2, len(order)), np.uint16)
-    group(nodes, first, to, codes, X, Z, top, path_start, column, scratch, leaf, tree, order, values, row_start)
+    group(nodes, first, to, bins, X, Z, top, path_start, column, scratch, leaf, tree, order, values, row_start)

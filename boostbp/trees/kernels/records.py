@@ -65,7 +65,7 @@ class Leaves(NamedTuple):
     tree_degree : (trees,) int64, 1 or 2
     start : (leaves + 1,) int64, first path column of each leaf
     column : (path columns,) int32
-    frame : (path columns, 4) float64
+    scaling : (path columns, 4) float64
     weight_start : (leaves + 1,) int64
     weight : float64, per leaf a block (terms, outputs)
     """
@@ -75,7 +75,7 @@ class Leaves(NamedTuple):
     tree_degree: Any
     start: Any
     column: Any
-    frame: Any
+    scaling: Any
     weight_start: Any
     weight: Any
 

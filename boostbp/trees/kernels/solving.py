@@ -7,7 +7,7 @@ import numpy as np
 from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT32S, MATRIX, VECTOR, exact, written
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, inner, largest
 
-__all__ = ["move_leaf", "move_to_frame", "solve_leaf", "solve_leaves"]
+__all__ = ["scale_leaf", "scale_weights", "solve_leaf", "solve_leaves"]
 
 
 @inner
@@ -84,12 +84,12 @@ def solve_leaves(path_start, degree, n_outputs, gram, weight, penalty, penalize_
 
 
 @inner
-def move_leaf(frame, path, k, degree, n_outputs, weight, w0):
+def scale_leaf(scaling, path, k, degree, n_outputs, weight, w0):
     """Rewrite the weights of one leaf, in the user's units, as weights in units of ``u``."""
     for output in range(n_outputs):
         for j in range(k):
-            center = frame[path + j, CENTER]
-            inverse = frame[path + j, INV_SCALE]
+            center = scaling[path + j, CENTER]
+            inverse = scaling[path + j, INV_SCALE]
             width = 1.0 / inverse if inverse > 0.0 else 0.0
             linear = w0 + (1 + j) * n_outputs + output
             slope = weight[linear]
@@ -104,10 +104,10 @@ def move_leaf(frame, path, k, degree, n_outputs, weight, w0):
 
 
 @exact(INT32S, INT, INT, MATRIX, written("f8", 1))
-def move_to_frame(path_start, degree, n_outputs, frame, weight):
+def scale_weights(path_start, degree, n_outputs, scaling, weight):
     """Rewrite weights in the user's units as weights in units of ``u``, in place."""
     w0 = np.int64(0)  # as in `solve_leaves`
     for leaf in range(len(path_start) - 1):
         k = path_start[leaf + 1] - path_start[leaf]
-        move_leaf(frame, np.int64(path_start[leaf]), k, degree, n_outputs, weight, w0)
+        scale_leaf(scaling, np.int64(path_start[leaf]), k, degree, n_outputs, weight, w0)
         w0 += (1 + degree * k) * n_outputs

@@ -1,7 +1,7 @@
 """Compiled sums over the rows of each leaf: ranges, Gram matrices, moments.
 
 Terms of a leaf with ``k`` path columns, in this order: ``1, u_1 .. u_k`` and, for degree 2,
-``u_1^2 .. u_k^2``, where ``u = (z - center) * inv_scale``. A *frame* is a row
+``u_1^2 .. u_k^2``, where ``u = (z - center) * inv_scale``. A *scaling* is a row
 ``(center, inv_scale, lower, upper)`` for each path column of a leaf; ``lower`` and ``upper`` bound
 ``u`` at evaluation.
 
@@ -16,7 +16,7 @@ import numpy as np
 from boostbp.trees.kernels.entry import FLOAT, INT, INT32S, INT64S, MATRIX, ORDER, VECTOR, exact, written
 from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, fast, inner, largest
 
-__all__ = ["add_sums", "frame_of", "frames", "leaf_ranges", "leaf_sums", "scratch"]
+__all__ = ["add_sums", "leaf_ranges", "leaf_sums", "scaling_of", "scalings", "scratch"]
 
 
 # ---------------------------------------------------------------------------- ranges
@@ -113,8 +113,8 @@ def leaf_ranges(row_start, order, first_row, path_start, grouped, hess, out):
 
 
 @inner
-def frame_of(ranges, flat_scale, out):
-    """The frame of one path column from its range; see `LeafRanges.frame`."""
+def scaling_of(ranges, flat_scale, out):
+    """The scaling of one path column from its range; see `LeafRanges.scaling`."""
     lower, upper = ranges[0], ranges[1]
     center = ranges[2] / ranges[3]
     if not (center >= lower and center <= upper):
@@ -134,10 +134,10 @@ def frame_of(ranges, flat_scale, out):
 
 
 @exact(MATRIX, FLOAT, written("f8", 2))
-def frames(ranges, flat_scale, out):
-    """Write the frame of each path column to `out`, (path columns, 4)."""
+def scalings(ranges, flat_scale, out):
+    """Write the scaling of each path column to `out`, (path columns, 4)."""
     for j in range(len(ranges)):
-        frame_of(ranges[j], flat_scale, out[j])
+        scaling_of(ranges[j], flat_scale, out[j])
 
 
 # ---------------------------------------------------------------------------- Gram matrices and moments

@@ -34,7 +34,7 @@ def term_moments(leaves, leaf, Z, G, out):
                 z = Z[row, leaves.column[path + j]]
                 if z != z:
                     continue
-                u = (z - leaves.frame[path + j, CENTER]) * leaves.frame[path + j, INV_SCALE]
+                u = (z - leaves.scaling[path + j, CENTER]) * leaves.scaling[path + j, INV_SCALE]
                 linear = w + (1 + j) * m
                 for output in range(m):
                     out[linear + output] += u * G[row, output]
