@@ -201,7 +201,7 @@ class Trees(Sequence[Tree]):
 
 def _some(nodes: kernels.Nodes, at: slice) -> kernels.Nodes:
     """Some of the splits, with their category sets alone."""
-    found = nodes._replace(**{name: getattr(nodes, name)[at] for name in _BY_SPLIT})
+    found = kernels.Nodes._make([*[of_split[at] for of_split in nodes[:-1]], nodes.categories])
     if not len(nodes.categories):
         return found
     has_set = found.cat_start >= 0
@@ -222,7 +222,6 @@ def stacked(parts: Sequence[kernels.Nodes]) -> kernels.Nodes:
     return nodes
 
 
-_BY_SPLIT = kernels.Nodes._fields[:-1]
 _KINDS = np.int32, np.float64, np.int32, np.int32, np.bool_, np.int32, np.int32, np.uint32
 
 

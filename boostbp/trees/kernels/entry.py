@@ -47,10 +47,17 @@ class Kind(NamedTuple):
 
     type : the type for numba
     bring : makes it of what callers pass; what cannot be made of it stays, and is compiled for
+    dtypes : of an array that is only read, its own; of a record of them, those of its fields
     """
 
     type: Any
     bring: Callable[[Any], Any]
+    dtypes: tuple[np.dtype[Any], ...] = ()
+
+    @property
+    def is_record(self) -> bool:
+        """Whether callers pass a tuple of arrays."""
+        return isinstance(self.type, types.NamedTuple)
 
 
 class Loop:
@@ -66,6 +73,13 @@ class Loop:
         self.dispatcher, self.kinds = njit(**ENTERED)(function), kinds
         self.dispatcher._cache = KernelCache(function)  # in the place where numba's ``cache=True`` puts its own
         self.__doc__, self.__name__ = function.__doc__, function.__name__
+        places = list(enumerate(kinds))
+        self._arrays = [place for place, kind in places if kind.dtypes and not kind.is_record]
+        self._records = [place for place, kind in places if kind.is_record]
+        self._dtypes = [dtype for place in self._arrays + self._records for dtype in kinds[place].dtypes]
+        self._others = [
+            (place, kind.bring) for place, kind in places if not kind.dtypes and kind.bring is not _as_it_is
+        ]
 
     @property
     def _numba_type_(self) -> Any:
@@ -73,7 +87,19 @@ class Loop:
         return self.dispatcher._numba_type_
 
     def __call__(self, *args: Any) -> Any:
-        """Call it from Python."""
+        """Call it from Python.
+
+        Nearly always all arrays are of the stated kind. That is asked of all of them at once: a call for each
+        costs as much as the loop over the rows of a small tree.
+        """
+        arrays = [args[place] for place in self._arrays]
+        for place in self._records:
+            arrays += args[place]
+        if [array.dtype for array in arrays] == self._dtypes and all([array.flags.carray for array in arrays]):
+            brought = list(args)
+            for place, bring in self._others:
+                brought[place] = bring(args[place])
+            return self.dispatcher(*brought)
         return self.dispatcher(*[kind.bring(arg) for kind, arg in zip(self.kinds, args, strict=True)])
 
     def compile(self) -> None:
@@ -108,26 +134,26 @@ def _bring(array: Any, dtype: Any) -> Any:
 def read(dtype: str, axes: int) -> Kind:
     """An array that the loop only reads."""
     kind = np.dtype(dtype)
-    return Kind(types.Array(from_dtype(kind), axes, "C"), lambda array: _bring(array, kind))
+    return Kind(types.Array(from_dtype(kind), axes, "C"), lambda array: _bring(array, kind), (kind,))
+
+
+def _as_it_is(array: Any) -> Any:
+    return array
 
 
 def written(dtype: str, axes: int) -> Kind:
     """An array that the loop writes to."""
-    return Kind(types.Array(from_dtype(np.dtype(dtype)), axes, "C"), lambda array: array)
+    return Kind(types.Array(from_dtype(np.dtype(dtype)), axes, "C"), _as_it_is)
 
 
 def _record(record: Any, **fields: Kind) -> Kind:
-    brings = [fields[name].bring for name in record._fields]
+    kinds = [fields[name] for name in record._fields]
 
     def bring(value: Any) -> Any:
-        found = [bring(field) for bring, field in zip(brings, value, strict=True)]
-        return value if all(map(_is, found, value)) else record(*found)
+        return record(*[kind.bring(field) for kind, field in zip(kinds, value, strict=True)])
 
-    return Kind(types.NamedTuple([fields[name].type for name in record._fields], record), bring)
-
-
-def _is(a: Any, b: Any) -> bool:
-    return a is b
+    dtypes = tuple(dtype for kind in kinds for dtype in kind.dtypes)
+    return Kind(types.NamedTuple([kind.type for kind in kinds], record), bring, dtypes)
 
 
 def _numbers(leaf: Any) -> Any:
