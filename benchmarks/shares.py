@@ -68,7 +68,7 @@ def profile(case: Case, backend: str) -> dict[str, Any]:
 
 def _additive(inputs: BoundInput, fit: layers.Fit, grad: NDArray[np.float64]) -> Callable[[], None]:
     """The leaves of the first round, fitted block by block."""
-    trees = [fit.layer.forest.member(number).tree for number in range(len(grad))]
+    trees = [fit.layer.forest.tree_with_leaves(number).tree for number in range(len(grad))]
     settings, leaf, out, space = inputs.settings, fit.trace.leaf, np.zeros_like(grad), Workspace()
 
     def work() -> None:

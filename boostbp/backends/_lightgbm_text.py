@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import LinearLeaves
 from boostbp.trees.kernels import Nodes
-from boostbp.trees.tree import Trees, starts
+from boostbp.trees.tree import Trees, offsets
 
 __all__ = ["linear_leaves", "trees"]
 
@@ -83,7 +83,7 @@ def _trees(group: Sequence[Fields]) -> Trees:
         missing_left &= ~categorical
         threshold[categorical] = np.nan
     nodes = Nodes(feature, _around_zero(threshold), left, right, missing_left, start, words, categories)
-    return Trees(nodes, starts([int(fields["num_leaves"]) - 1 for fields in group]), gain)
+    return Trees(nodes, offsets([int(fields["num_leaves"]) - 1 for fields in group]), gain)
 
 
 def _around_zero(threshold: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from boostbp.backends.float32 import gradients, representable
 from boostbp.backends.native_params import blamed
 from boostbp.backends.nodes import without_small_leaves
 from boostbp.extras import require
-from boostbp.trees.sparse import Sparse, tiles
+from boostbp.trees.sparse import Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees
 
 __all__ = ["XGBoost", "XGBoostGrower", "backend"]
@@ -140,7 +140,7 @@ def _blocks(library: Any, X: Sparse, types: Sequence[str] | None) -> Any:
         Its ``feature_types``.
     """
     columns = np.arange(X.shape[1])
-    pieces = tiles(0, len(X), len(columns))
+    pieces = row_blocks(0, len(X), len(columns))
 
     class Blocks(library.DataIter):
         def __init__(self) -> None:

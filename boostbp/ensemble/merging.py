@@ -8,7 +8,7 @@ import numpy as np
 
 from boostbp.layers import Layer
 from boostbp.network.network import Network
-from boostbp.trees.merging import Part, merged
+from boostbp.trees.merging import PlacedForest, merged
 
 __all__ = ["weighted_sum"]
 
@@ -42,14 +42,14 @@ def weighted_sum(networks: Sequence[Network], weights: Sequence[float]) -> Netwo
             layer = network.layers[i]
             if id(layer) in places:
                 continue
-            parts.append(Part(layer.forest, _features(network, i, below, units, n_features), width))
+            parts.append(PlacedForest(layer.forest, _features(network, i, below, units, n_features), width))
             places[id(layer)] = width
             width += layer.forest.n_outputs
         seen = n_features if i == 0 else units + n_features * skip
         layers.append(Layer(merged(parts, n_features=seen, n_outputs=width)))
         units = width
     parts = [
-        Part(network.layers[-1].forest, _features(network, depth - 1, places, units, n_features), 0, weight)
+        PlacedForest(network.layers[-1].forest, _features(network, depth - 1, places, units, n_features), 0, weight)
         for network, weight in zip(networks, weights, strict=True)
         if weight
     ]

@@ -13,7 +13,7 @@ from boostbp import layers
 from boostbp.backends.base import Backend, Table
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective
 from boostbp.losses import Loss
-from boostbp.trees.merging import Part, merged
+from boostbp.trees.merging import PlacedForest, merged
 
 __all__ = ["OutputLayerPlan", "Rows", "again", "boost"]
 
@@ -129,6 +129,6 @@ def again(rows: Rows, head: OutputLayerPlan, *, over: Callable[[], bool] = bool)
 def _together(pieces: Sequence[Layer]) -> Layer:
     """The sum of layers on one input."""
     n_features, n_outputs = pieces[0].forest.n_features, pieces[0].forest.n_outputs
-    parts = [Part(piece.forest, np.arange(n_features)) for piece in pieces]
+    parts = [PlacedForest(piece.forest, np.arange(n_features)) for piece in pieces]
     whole = merged(parts, n_features=n_features, n_outputs=n_outputs)
     return Layer(replace(whole, n_base=pieces[0].forest.n_base))

@@ -14,7 +14,7 @@ from boostbp.ensemble.options import Option
 from boostbp.ensemble.pool import Pool
 from boostbp.network.monitor import EvalSet
 from boostbp.network.network import Network, output_table
-from boostbp.trees.sparse import below
+from boostbp.trees.sparse import vstack
 
 __all__ = ["Refit", "joined"]
 
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 def joined(table: Table, y: Floats, weight: Floats, held: EvalSet, target: Floats) -> tuple[Table, Floats, Floats]:
     """Training rows and held-out rows that count together; `target` is that of the latter, as the loss takes it."""
     counts = held.weight > 0
-    every = Table(below(table.X, held.X[counts]), table.categorical)
+    every = Table(vstack(table.X, held.X[counts]), table.categorical)
     return every, np.concatenate([y, target[counts]]), np.concatenate([weight, held.weight[counts]])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
-from boostbp.trees.sparse import Matrix, Sparse, tiles
+from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
 __all__ = ["distinct_rows", "numbered"]
 
@@ -62,11 +62,11 @@ def _hashes(X: Matrix) -> Hashes:
     if isinstance(X, Sparse):
         indptr, rows, values = X.arrays
         columns = np.repeat(np.arange(X.shape[1], dtype=np.uint64), np.diff(indptr))
-        for part in tiles(0, len(values), 1):
+        for part in row_blocks(0, len(values), 1):
             np.add.at(out, rows[part], _mixed(values[part], columns[part]))
         return out
     columns = np.arange(X.shape[1], dtype=np.uint64)
-    for part in tiles(0, len(X), X.shape[1]):
+    for part in row_blocks(0, len(X), X.shape[1]):
         out[part] = _mixed(X[part], columns).sum(axis=1, dtype=np.uint64)
     return out
 

@@ -13,7 +13,7 @@ from boostbp.inspection.names import Names
 from boostbp.network.network import Network
 from boostbp.trees import basis as bases
 from boostbp.trees import kernels
-from boostbp.trees.forest import Forest, Member
+from boostbp.trees.forest import Forest, TreeWithLeaves
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER
 from boostbp.trees.tree import Tree
 
@@ -70,7 +70,7 @@ class _Reader:
         self, facts: Record, X: Floats, leaf: NDArray[np.int32], outputs: Sequence[str], factor: Floats
     ) -> list[Record]:
         """Records of one tree for all rows."""
-        tree, model, first = member = self.forest.member(facts["tree"])
+        tree, model, first = member = self.forest.tree_with_leaves(facts["tree"])
         Z = bases.expand(self.forest.basis, X)
         values = np.zeros((len(X), model.n_outputs))
         kernels.evaluate(model.leaves(), leaf[None], Z, self.forest.clip, 0, len(X), values)
@@ -98,12 +98,12 @@ class _Reader:
                 )
         return found
 
-    def _terms(self, member: Member, leaf: int) -> list[str]:
+    def _terms(self, member: TreeWithLeaves, leaf: int) -> list[str]:
         paths = member.model.paths
         names = [self.columns[column] for column in paths.column[paths.start[leaf] : paths.start[leaf + 1]]]
         return names + ([f"{name}^2" for name in names] if paths.degree == 2 else [])
 
-    def _inputs(self, member: Member, leaf: int, z: Floats) -> Record:
+    def _inputs(self, member: TreeWithLeaves, leaf: int, z: Floats) -> Record:
         """What the regression of a leaf reads: values, of which some are clipped, or the mean for a missing one."""
         paths = member.model.paths
         at = slice(paths.start[leaf], paths.start[leaf + 1])

@@ -14,7 +14,7 @@ from boostbp.layers.bound import BoundInput
 from boostbp.layers.objective import Objective
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.fitting import fit_trees, rows_by_leaf
-from boostbp.trees.forest import Forest, Grown, Member
+from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel, add_to
 from boostbp.trees.missing import with_missing_leaves
@@ -36,7 +36,7 @@ class Rounds:
     ----------
     running : (outputs, rows) float64
         The running fit.
-    parts : list of Grown
+    parts : list of TreeBatch
         The trees: the base, then those of the first round by output, those of the second, and so on.
     leaf : (trees, rows), smallest integer type
         The leaf of each row under each tree.
@@ -47,7 +47,7 @@ class Rounds:
     n_threads: int
     seed: int
     running: Floats
-    parts: list[Grown]
+    parts: list[TreeBatch]
     leaf: NDArray[Any]
     space: Workspace = field(default_factory=Workspace)
 
@@ -68,7 +68,7 @@ class Rounds:
         """Number of the first tree of the first round."""
         return self.bound.n_base
 
-    def fit_base(self) -> Grown:
+    def fit_base(self) -> TreeBatch:
         """One ridge regression for all outputs; of a curved loss, its minimum: a Newton step would go too far."""
         everything = slice(0, self.objective.n_outputs)
         grad, hess = self.objective.gradient(self.running.T, everything)
@@ -95,7 +95,7 @@ class Rounds:
         """
         n_rounds, groups = self.bound.settings.n_estimators, self._groups()
         growers = [self._fork(outputs) for outputs in groups]
-        found: list[list[Grown]] = [[] for _ in groups]
+        found: list[list[TreeBatch]] = [[] for _ in groups]
 
         def alone(k: int) -> None:
             for number in range(n_rounds):
@@ -131,7 +131,7 @@ class Rounds:
         for number in range(n_rounds):
             before = self.running.copy() if curved else self.running
 
-            def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> Grown:
+            def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> TreeBatch:
                 return self._round(number, growers[k], groups[k], grad[:, groups[k]], hess[:, groups[k]])
 
             of_round = team.map(part, range(len(groups)))
@@ -158,7 +158,7 @@ class Rounds:
             now = self._derivatives()
         return share, now
 
-    def _round(self, number: int, grower: Grower, outputs: slice, grad: Floats, hess: Floats) -> Grown:
+    def _round(self, number: int, grower: Grower, outputs: slice, grad: Floats, hess: Floats) -> TreeBatch:
         """One round of some outputs."""
         settings, n_outputs = self.bound.settings, self.objective.n_outputs
         interrupts.check()
@@ -172,7 +172,7 @@ class Rounds:
             n_threads=max(1, self.n_threads // min(n_outputs, self.n_threads)), space=self.space,
         )  # fmt: skip
         leaves.tree_output[:, 0] += outputs.start
-        return Grown(trees, leaves)
+        return TreeBatch(trees, leaves)
 
     def multi_output_trees(self) -> None:
         """All rounds with one tree for all outputs, whose leaves weigh a row by its largest hessian.
@@ -203,7 +203,7 @@ class Rounds:
             model.add_rows(blocks, self.running, n_threads)
             for rows in blocks:
                 rows.give_back(self.space)
-            share, part = 1.0, Grown(trees, model.leaves())
+            share, part = 1.0, TreeBatch(trees, model.leaves())
             if curved or number + 1 < end:
                 share, (loss, grad, hess) = self._settle(before, loss)
             self.parts.append(part if share == 1.0 else part.times(share))
@@ -218,7 +218,7 @@ class Rounds:
                 self.leaf[number : number + len(leaf)] = leaf
                 number += len(leaf)
 
-    def _native(self, output: int) -> tuple[Grown, NDArray[Any]]:
+    def _native(self, output: int) -> tuple[TreeBatch, NDArray[Any]]:
         settings, bound = self.bound.settings, self.bound
         outputs = slice(output, output + 1)
         grower = cast("NativeGrower", self._fork(outputs))
@@ -230,13 +230,13 @@ class Rounds:
             return grad.ravel(), hess.ravel()
 
         native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
-        members = [Member(*self._from_native(leaves), 0) for leaves in native]
+        members = [TreeWithLeaves(*self._from_native(leaves), 0) for leaves in native]
         forest = Forest.pack(members, n_features=bound.table.X.shape[1], n_outputs=1, basis=settings.basis, clip=False)
         self._check(forest.trees)
         leaf = forest.route(bound.table.X)
         self.running[output] += forest.evaluate(bound.table.X, leaf)[:, 0]
         forest.leaves.tree_output[:, 0] = output
-        return Grown(forest.trees, forest.leaves), leaf
+        return TreeBatch(forest.trees, forest.leaves), leaf
 
     def _from_native(self, leaves: LinearLeaves) -> tuple[Tree, LeafModel]:
         """The library's linear leaves in our scaling, and leaves for missing values: same function, with ranges."""

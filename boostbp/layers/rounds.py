@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boostbp.layers.bound import LayerSettings
 from boostbp.trees.forest import Forest
-from boostbp.trees.tree import starts
+from boostbp.trees.tree import offsets
 
 __all__ = ["first_rounds", "rate_of", "round_of", "rounds_of", "staged", "stages", "structure_of_another"]
 
@@ -92,15 +92,15 @@ def _select(forest: Forest, keep: NDArray[np.bool_]) -> Forest:
         **{name: getattr(nodes, name)[splits] for name in nodes._fields if name != "categories"}
     )  # category sets stay where they are
     kept_leaves = leaves._replace(
-        tree_leaf=starts(per_tree[1][keep]),
+        tree_leaf=offsets(per_tree[1][keep]),
         tree_output=leaves.tree_output[keep],
         tree_degree=leaves.tree_degree[keep],
-        start=starts(np.diff(leaves.start)[its_leaves]),
+        start=offsets(np.diff(leaves.start)[its_leaves]),
         column=leaves.column[columns],
         scaling=leaves.scaling[columns],
-        weight_start=starts(np.diff(leaves.weight_start)[its_leaves]),
+        weight_start=offsets(np.diff(leaves.weight_start)[its_leaves]),
         weight=leaves.weight[weights],
     )
     return replace(
-        forest, tree_split=starts(per_tree[0][keep]), nodes=kept_nodes, leaves=kept_leaves, gain=forest.gain[splits]
+        forest, tree_split=offsets(per_tree[0][keep]), nodes=kept_nodes, leaves=kept_leaves, gain=forest.gain[splits]
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Table
 from boostbp.floats import usual_in_methods
 from boostbp.layers import Layer, Trace
-from boostbp.trees.sparse import beside
+from boostbp.trees.sparse import hstack
 
 __all__ = ["Network"]
 
@@ -50,7 +50,7 @@ class Network:
         """Raw output h_L, (rows, outputs), without traces."""
         if self.skip and len(self.layers) > 1 and not self._hidden_used():
             unseen = np.zeros((len(X), self.layers[-2].forest.n_outputs))
-            return self.layers[-1].predict(beside(unseen, X), n_jobs=n_jobs) + self.baseline
+            return self.layers[-1].predict(hstack(unseen, X), n_jobs=n_jobs) + self.baseline
         return self.representation(X, -1, n_jobs=n_jobs)
 
     def _hidden_used(self) -> bool:
@@ -97,7 +97,7 @@ def output_table(network: Network, table: Table, *, n_jobs: int = 1) -> Table:
 
 def seen(h: Sequence[Floats], *, skip: bool) -> Floats:
     """What the next layer sees of the hidden variables so far: the last one, beside it h_0 if `skip`."""
-    return beside(h[-1], h[0]) if skip and len(h) > 1 else h[-1]
+    return hstack(h[-1], h[0]) if skip and len(h) > 1 else h[-1]
 
 
 def chain(traces: Sequence[Trace], *, skip: bool = False) -> Floats:

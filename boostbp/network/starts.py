@@ -74,7 +74,7 @@ def principal(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -
     found = min(*h.shape, units)
     basis = rng.standard_normal((h.shape[1], min(*h.shape, units + OVERSAMPLED)))
     for _ in range(POWERS):
-        basis, _ = np.linalg.qr(below.pull(weight[:, None] * below.project(basis)))
+        basis, _ = np.linalg.qr(below.project_transposed(weight[:, None] * below.project(basis)))
     scores = below.project(basis)
     _, rotation = np.linalg.eigh(scores.T @ (weight[:, None] * scores))
     directions[:, :found] = basis @ rotation[:, ::-1][:, :found]

@@ -8,25 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees import kernels
-from boostbp.trees.forest import Grown
+from boostbp.trees.forest import TreeBatch
 from boostbp.trees.kernels.records import CENTER, INV_SCALE
-from boostbp.trees.kernels.terms import term_moments
+from boostbp.trees.kernels.sums import term_moments
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel, add_to, stacked
-from boostbp.trees.sparse import Matrix, Sparse, tiles
+from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.splines import Functions, functions_of
-from boostbp.trees.tree import Tree, Trees, starts
+from boostbp.trees.tree import Tree, Trees, offsets
 
 __all__ = ["INTERVALS", "Smooth"]
 
 Floats = NDArray[np.float64]
-INTERVALS = 9  # between knots; what they are too many for, the penalty holds back
-SLACK = 1e-9  # beyond the ends of a leaf, in its units: no row of it is clipped by rounding
+INTERVALS = 9  # between knots, for any function: the penalty smooths the simpler ones
+SLACK = 1e-9  # beyond the ends of an interval, in units of half its width: rounding clips no row of it
 
 
 @dataclass(frozen=True, slots=True)
 class Smooth:
-    """Columns that are smooth functions of single features, without being written down.
+    """Columns that are smooth functions of single features, evaluated by trees and not stored.
 
     Those of one feature span the splines of a degree with knots at its quantiles. The first is linear, the others are
     uncorrelated with it and with each other, and their variance falls with their roughness (Demmler and Reinsch 1975):
@@ -57,7 +57,7 @@ class Smooth:
 
     @classmethod
     def of(cls, X: Matrix, features: NDArray[np.integer], weight: Floats, *, degree: int, most: int) -> Smooth:
-        """The functions of some features.
+        """Return the functions of some features.
 
         Parameters
         ----------
@@ -82,19 +82,20 @@ class Smooth:
                 f"base='additive' is not supported with {len(features)} numeric features, more than {most}: use "
                 "base='ridge'."
             )
-        of_each = most // max(1, len(features))
-        n_intervals = min(INTERVALS, of_each + 1 - degree)
-        found = [
-            functions_of(_column(X, int(j), slice(0, len(X))), int(j), weight, degree, max(1, n_intervals), of_each)
+        per_feature = most // max(1, len(features))
+        n_intervals = min(INTERVALS, per_feature + 1 - degree)
+        everything, n_intervals = slice(0, len(X)), max(1, n_intervals)
+        candidates = [
+            functions_of(_column(X, int(j), everything), int(j), weight, degree, n_intervals, per_feature)
             for j in features
         ]
-        kept = [one for one in found if one is not None]
-        trees = [_tree(one) for one in kept] or [Tree.stump()]
-        models = [_regressions(one, degree) for one in kept] or [_constant()]
+        splines = [functions for functions in candidates if functions is not None]
+        trees = [_tree(functions) for functions in splines] or [Tree.stump()]
+        models = [_regressions(functions, degree) for functions in splines] or [_constant()]
         leaf = np.array([tree.leaf_of(X) for tree in trees], np.uint8)
-        terms = tuple(one.terms for one in kept)
-        feature = np.array([one.feature for one in kept], np.int64)
-        start = starts([part.shape[2] for part in terms])
+        terms = tuple(functions.terms for functions in splines)
+        feature = np.array([functions.feature for functions in splines], np.int64)
+        start = offsets([part.shape[2] for part in terms])
         return cls(X, feature, terms, start, Trees.of(trees), stacked([model.leaves() for model in models]), leaf)
 
     @property
@@ -108,7 +109,7 @@ class Smooth:
         return int(self.start[-1])
 
     def block(self, rows: slice, columns: slice = slice(None)) -> Floats:
-        """Some rows and columns, (rows, columns)."""
+        """Return some rows and columns of ``U``, (rows, columns)."""
         parts = [np.empty((len(range(*rows.indices(len(self.X)))), 0))]
         for number, terms in enumerate(self.terms):
             x, leaf = _column(self.X, int(self.feature[number]), rows), self.leaf[number, rows]
@@ -119,13 +120,13 @@ class Smooth:
         return np.ascontiguousarray(np.concatenate(parts, axis=1)[:, columns])
 
     def times(self, V: Floats) -> Floats:
-        """``U @ V``, (rows, outputs)."""
+        """Return ``U @ V``, (rows, outputs)."""
         out = np.zeros((len(self.X), V.shape[1]))
         add_to(out, self._weighted(np.zeros(V.shape[1]), V), self.leaf, self.X)
         return out
 
     def moment(self, G: Floats) -> Floats:
-        """``U' @ G``, (columns, outputs)."""
+        """Return ``U' @ G``, (columns, outputs): from moments of the leaf terms, those of the functions."""
         n_outputs = G.shape[1]
         leaves = self._weighted(np.zeros(n_outputs), np.zeros((self.n_columns, n_outputs)))
         self._add_moments(leaves, np.ascontiguousarray(G))
@@ -143,15 +144,15 @@ class Smooth:
             return
         columns, place = np.unique(leaves.column, return_inverse=True)
         narrow = leaves._replace(column=place.astype(np.int32))
-        for rows in tiles(0, len(self.X), len(columns)):
+        for rows in row_blocks(0, len(self.X), len(columns)):
             term_moments(narrow, self.leaf[:, rows], self.X.dense(columns, rows), G[rows], leaves.weight)
 
-    def grown(self, constant: Floats, V: Floats) -> Grown:
-        """The trees, with leaves that say ``constant + U @ V``."""
-        return Grown(self.trees, self._weighted(constant, V))
+    def as_trees(self, constant: Floats, V: Floats) -> TreeBatch:
+        """Return the trees, with leaves whose values sum to ``constant + U @ V``."""
+        return TreeBatch(self.trees, self._weighted(constant, V))
 
     def _weighted(self, constant: Floats, V: Floats) -> kernels.Leaves:
-        """The leaves, for as many outputs as `V` has columns."""
+        """Return the leaves for the outputs that `V` has columns of: weights of functions as weights of leaf terms."""
         n_outputs = V.shape[1]
         parts = [
             np.einsum("ltf,fo->lto", terms, V[self.start[number] : self.start[number + 1]])
@@ -166,19 +167,19 @@ class Smooth:
 
 
 def _column(X: Matrix, feature: int, rows: slice) -> Floats:
-    """Some rows of one feature, (rows,)."""
+    """Return some rows of one feature, (rows,)."""
     if isinstance(X, Sparse):
         return X.dense(np.array([feature]), rows)[:, 0]
     return X[rows, feature]
 
 
 def _tree(functions: Functions) -> Tree:
-    """The tree of one feature: missing values right, the others to the interval between knots that they are in."""
+    """Return the tree of one feature: a leaf for each interval between knots, and the last for missing values."""
     feature, knots = functions.feature, functions.knots[1:-1]
     threshold, left, right = [np.inf], [0], [~(len(knots) + 1)]
 
     def below(first: int, last: int) -> int:
-        """Split of the intervals ``first .. last``, or a leaf."""
+        """Return the balanced split of the intervals ``first .. last``, or a leaf."""
         if first == last:
             return ~first
         split, middle = len(threshold), (first + last) // 2
@@ -196,7 +197,10 @@ def _tree(functions: Functions) -> Tree:
 
 
 def _regressions(functions: Functions, degree: int) -> LeafModel:
-    """Leaves of the tree of one feature, for one output, with weights of 0."""
+    """Return the leaves of the tree of one feature, for one output, with weights of 0.
+
+    In each interval ``u`` runs from -1 to 1.
+    """
     width = np.diff(functions.knots)
     ends = np.full(len(width), 1.0 + SLACK)
     scaling = np.column_stack([functions.knots[:-1] + width / 2, 2.0 / width, -ends, ends])
@@ -207,5 +211,5 @@ def _regressions(functions: Functions, degree: int) -> LeafModel:
 
 
 def _constant() -> LeafModel:
-    """One leaf that reads nothing."""
+    """Return one leaf that reads nothing."""
     return LeafModel(LeafColumns.everywhere(np.empty(0, np.int32)), np.empty((0, 4)), np.zeros(1), 1)

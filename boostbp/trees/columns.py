@@ -1,4 +1,4 @@
-"""Columns of an input, dense or sparse, brought to mean 0 and largest size 1: the same bits for both."""
+"""Standardised: columns of an input with mean 0 and largest size 1, the same bits for dense and sparse ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Standardised:
-    """``U``, some columns of an input brought to mean 0 and largest size 1, without being written down.
+    """``U``, some columns of an input scaled to mean 0 and largest size 1, which is never stored.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Standardised:
     scaling : (columns, 4) float64
         See `LeafRanges.scaling`.
     zero : (columns,) float64
-        What becomes of a zero; 0 where there is none.
+        Scaled value of a zero, ``-center * inv_scale``; 0 for a column without zeros.
     variance : (columns,) float64
         Weighted mean of ``u^2``.
     """
@@ -45,7 +45,7 @@ class Standardised:
     @classmethod
     @interrupts.deferred()
     def of(cls, Z: Matrix, weight: Floats) -> Self:
-        """All columns, with row weights."""
+        """Return all columns, standardised with row weights."""
         n_columns = Z.shape[1]
         sums = np.tile([np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0], (n_columns, 1))
         square = np.zeros(n_columns)
@@ -53,7 +53,7 @@ class Standardised:
             kernels.column_sums_sparse(*Z.arrays, weight, sums)
         else:
             kernels.column_sums(Z, weight, sums)
-        lower, upper, total, missing, held, number = sums.T
+        lower, upper, total, missing, nonzero, number = sums.T
         everything = np.cumsum(weight)[-1]  # row by row, as the kernels add
         some_zero = number < len(Z)
         lower, upper = (
@@ -66,11 +66,11 @@ class Standardised:
             kernels.column_squares_sparse(*Z.arrays, weight, scaling, square)
         else:
             kernels.column_squares(Z, weight, scaling, square)
-        variance = (square + (everything - held) * np.square(zero)) / everything
+        variance = (square + (everything - nonzero) * np.square(zero)) / everything
         return cls(Z, np.arange(n_columns, dtype=np.int32), scaling, zero, variance)
 
     def take(self, columns: NDArray[np.integer]) -> Self:
-        """Some of the columns."""
+        """Return some of the columns."""
         return replace(
             self,
             column=self.column[columns],
@@ -85,7 +85,7 @@ class Standardised:
         return len(self.column)
 
     def block(self, rows: slice, columns: slice = slice(None)) -> Floats:
-        """Some rows and columns of ``U``, (rows, columns)."""
+        """Return some rows and columns of ``U``, (rows, columns)."""
         Z, column, scaling = self.Z, self.column[columns], self.scaling[columns]
         part = Z.dense(column, rows) if isinstance(Z, Sparse) else Z[rows].take(column, axis=1)
         with np.errstate(over="ignore", invalid="ignore"):  # a column too wide for float64 has scale 0, and counts as 0
@@ -93,7 +93,7 @@ class Standardised:
         return np.where(np.isnan(U), 0.0, U)
 
     def times(self, V: Floats) -> Floats:
-        """``U @ V``, (rows, outputs)."""
+        """Return ``U @ V``, (rows, outputs): that of a row of zeros, and what the other values add to it."""
         out = np.tile(self.zero @ V, (len(self.Z), 1))
         rest = self.column, self.scaling, self.zero, np.ascontiguousarray(V), out
         if isinstance(self.Z, Sparse):
@@ -103,7 +103,7 @@ class Standardised:
         return out
 
     def moment(self, G: Floats) -> Floats:
-        """``U' @ G``, (columns, outputs)."""
+        """Return ``U' @ G``, (columns, outputs)."""
         out = np.outer(self.zero, G.sum(axis=0))
         rest = self.column, self.scaling, self.zero, np.ascontiguousarray(G), out
         if isinstance(self.Z, Sparse):
@@ -113,15 +113,15 @@ class Standardised:
         return out
 
     def project(self, directions: Floats) -> Floats:
-        """Project the standardised columns on `directions`, (columns, units): (rows, units)."""
+        """Return the columns, of standard deviation 1, times `directions`, (columns, units): (rows, units)."""
         return self.times(directions / self._std[:, None])
 
-    def pull(self, G: Floats) -> Floats:
-        """The transpose of `project`: (rows, units) -> (columns, units)."""
+    def project_transposed(self, G: Floats) -> Floats:
+        """Return the transpose of `project` times `G`: (rows, units) -> (columns, units)."""
         return self.moment(G) / self._std[:, None]
 
     @property
     def _std(self) -> Floats:
-        """Standard deviation of each column, infinite where it is no more than rounding, (columns,)."""
+        """Return the standard deviation of each column, infinite where it is rounding alone, (columns,)."""
         std = np.sqrt(self.variance)
         return np.where(std > 1e-14 * (1.0 + np.abs(self.scaling[:, 0]) * self.scaling[:, 1]), std, np.inf)

@@ -11,8 +11,8 @@ from boostbp.trees.column_bins import ColumnBins
 from boostbp.trees.leaf_rows import LeafColumns, LeafRows
 from boostbp.trees.leaves import stacked
 from boostbp.trees.ridge import Ridge, fit_rows
-from boostbp.trees.sparse import Matrix, Sparse, tiles
-from boostbp.trees.tree import Tree, Trees, paths_of, starts
+from boostbp.trees.sparse import Matrix, Sparse, row_blocks
+from boostbp.trees.tree import Tree, Trees, offsets, paths_of
 from boostbp.trees.workspace import Workspace
 
 __all__ = ["fit_trees", "rows_by_leaf"]
@@ -151,7 +151,7 @@ def _sparse_rows(
     features, place = np.unique(tree.feature, return_inverse=True)
     nodes, column = tree.nodes._replace(feature=place.astype(np.int32)), np.searchsorted(features, paths.column)
     order, values = LeafRows.lent(len(leaf), paths, space)
-    parts, split = tiles(block.start, block.stop, len(features)), starts([len(tree.feature)])
+    parts, split = row_blocks(block.start, block.stop, len(features)), offsets([len(tree.feature)])
     part = np.empty((0, 0))
     for rows in parts:
         part = X.dense(features, rows)

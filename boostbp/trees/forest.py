@@ -15,37 +15,37 @@ from boostbp.trees.basis import Basis
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.leaves import stacked as leaves_stacked
-from boostbp.trees.sparse import Matrix, Sparse, dense, tiles
-from boostbp.trees.tree import Tree, Trees, follow, join, stacked
+from boostbp.trees.sparse import Matrix, Sparse, dense, row_blocks
+from boostbp.trees.tree import Tree, Trees, concat, concat_offsets, stacked
 
-__all__ = ["Forest", "Grown", "Member"]
+__all__ = ["Forest", "TreeBatch", "TreeWithLeaves"]
 
 Floats = NDArray[np.float64]
-LEAST = 256  # rows that are worth a thread
-CHUNK = 8192  # rows whose leaf numbers are held at once when nobody asks to keep them
+ROWS_OF_A_THREAD = 256  # at least: fewer are done sooner than a thread starts
+CHUNK = 8192  # rows whose leaf numbers are kept at once in a prediction
 
 
-class Member(NamedTuple):
-    """A tree of a forest, its leaf regressions, and the first of the outputs that it serves."""
+class TreeWithLeaves(NamedTuple):
+    """One tree, its leaf regressions, and the first of the outputs that it serves."""
 
     tree: Tree
     model: LeafModel
     first_output: int
 
 
-class Grown(NamedTuple):
-    """Some trees of a layer, at least one, and their leaf regressions."""
+class TreeBatch(NamedTuple):
+    """Some trees of a layer, at least one, and their leaf regressions, in flat arrays."""
 
     trees: Trees
     leaves: kernels.Leaves
 
     @classmethod
-    def of(cls, member: Member) -> Grown:
-        """One tree."""
-        return cls(Trees.of([member.tree]), member.model.leaves(member.first_output))
+    def of(cls, one: TreeWithLeaves) -> TreeBatch:
+        """Return a batch of one tree."""
+        return cls(Trees.of([one.tree]), one.model.leaves(one.first_output))
 
-    def times(self, share: float) -> Grown:
-        """The same trees, with leaves that say so many times as much."""
+    def times(self, share: float) -> TreeBatch:
+        """Return the same trees, with the values of their leaves times `share`."""
         return self._replace(leaves=self.leaves._replace(weight=share * self.leaves.weight))
 
 
@@ -81,7 +81,7 @@ class Forest:
     @classmethod
     def of(
         cls,
-        parts: Sequence[Grown],
+        parts: Sequence[TreeBatch],
         *,
         n_features: int,
         n_outputs: int,
@@ -89,24 +89,24 @@ class Forest:
         clip: bool = True,
         n_base: int = 0,
     ) -> Forest:
-        """The trees of all parts, one after the other."""
+        """Return the forest of the trees of all parts, one after the other."""
         trees = [part.trees for part in parts]
-        split = follow([part.split for part in trees])
+        split = concat_offsets([part.split for part in trees])
         nodes, leaves = stacked([part.nodes for part in trees]), leaves_stacked([part.leaves for part in parts])
-        gain = join([part.gain for part in trees], np.float64)
+        gain = concat([part.gain for part in trees], np.float64)
         return cls(n_features, n_outputs, basis, clip, split, nodes, leaves, gain, n_base)
 
     @classmethod
     def pack(
-        cls, members: Sequence[Member], *, n_features: int, n_outputs: int, basis: Basis, clip: bool = True
+        cls, trees: Sequence[TreeWithLeaves], *, n_features: int, n_outputs: int, basis: Basis, clip: bool = True
     ) -> Forest:
-        """Single trees, one after the other."""
-        parts = [Grown.of(member) for member in members]
+        """Return the forest of single trees, one after the other."""
+        parts = [TreeBatch.of(tree) for tree in trees]
         return cls.of(parts, n_features=n_features, n_outputs=n_outputs, basis=basis, clip=clip)
 
     @property
     def trees(self) -> Trees:
-        """The trees without their leaf regressions."""
+        """Return the trees without their leaf regressions."""
         return Trees(self.nodes, self.tree_split, self.gain)
 
     @property
@@ -116,19 +116,19 @@ class Forest:
 
     @property
     def leaf_dtype(self) -> Any:
-        """Smallest integer type that holds the leaf numbers of a tree."""
-        most = int(np.diff(self.leaves.tree_leaf).max(initial=1)) - 1
-        return np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.int32
+        """Return the smallest integer type that holds the leaf numbers of a tree."""
+        largest = int(np.diff(self.leaves.tree_leaf).max(initial=1)) - 1
+        return np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.int32
 
     def route(self, X: Matrix, n_threads: int = 1) -> NDArray[Any]:
-        """Leaf number of each row under each tree, (trees, rows)."""
+        """Return the leaf number of each row under each tree, (trees, rows)."""
         leaf = np.empty((self.n_trees, len(X)), self.leaf_dtype)
         if isinstance(X, Sparse):
 
-            def tile(narrow: Forest, rows: slice, part: Floats) -> None:
+            def dense_block(narrow: Forest, rows: slice, part: Floats) -> None:
                 leaf[:, rows] = narrow.route(part)
 
-            self._by_tiles(tile, X, n_threads)
+            self._by_blocks(dense_block, X, n_threads)
             return leaf
         threads.parallel_map(
             lambda rows: kernels.route(self.nodes, self.tree_split, X, *rows, leaf),
@@ -138,14 +138,14 @@ class Forest:
         return leaf
 
     def evaluate(self, X: Matrix, leaf: NDArray[Any], n_threads: int = 1) -> Floats:
-        """Outputs of rows whose leaves are known, (rows, outputs)."""
+        """Return the outputs of rows whose leaves are known, (rows, outputs)."""
         out = np.zeros((len(X), self.n_outputs))
         if isinstance(X, Sparse):
 
-            def tile(narrow: Forest, rows: slice, part: Floats) -> None:
+            def dense_block(narrow: Forest, rows: slice, part: Floats) -> None:
                 out[rows] = narrow.evaluate(part, np.ascontiguousarray(leaf[:, rows]))
 
-            self._by_tiles(tile, X, n_threads)
+            self._by_blocks(dense_block, X, n_threads)
             return out
         Z = bases.expand(self.basis, X)
         threads.parallel_map(
@@ -156,14 +156,14 @@ class Forest:
         return out
 
     def predict(self, X: Matrix, n_threads: int = 1) -> Floats:
-        """Outputs, (rows, outputs), in chunks: memory does not grow with rows x trees."""
+        """Return the outputs, (rows, outputs); in chunks of rows, so that memory does not grow with rows x trees."""
         out = np.empty((len(X), self.n_outputs))
         if isinstance(X, Sparse):
 
-            def tile(narrow: Forest, rows: slice, part: Floats) -> None:
+            def dense_block(narrow: Forest, rows: slice, part: Floats) -> None:
                 out[rows] = narrow.predict(part)
 
-            self._by_tiles(tile, X, n_threads)
+            self._by_blocks(dense_block, X, n_threads)
             return out
 
         def chunk(first: int) -> None:
@@ -173,8 +173,8 @@ class Forest:
         threads.parallel_map(chunk, range(0, len(X), CHUNK), n_threads)
         return out
 
-    def _by_tiles(self, tile: Callable[[Forest, slice, Floats], None], X: Sparse, n_threads: int) -> None:
-        """Call `tile` on pieces of a sparse input: dense rows of the features in use, and the forest on these."""
+    def _by_blocks(self, work: Callable[[Forest, slice, Floats], None], X: Sparse, n_threads: int) -> None:
+        """Call `work` on blocks of a sparse input: the forest on the features in use, and dense rows of these."""
         per_feature = max(1, self.basis.columns_per_feature)
         feature, which = np.divmod(self.leaves.column, per_feature)
         used = np.union1d(self.nodes.feature, feature)
@@ -186,11 +186,13 @@ class Forest:
             leaves=self.leaves._replace(column=place.astype(np.int32)),
         )
         threads.parallel_map(
-            lambda rows: tile(narrow, rows, X.dense(used, rows)), tiles(0, len(X), len(used) * per_feature), n_threads
+            lambda rows: work(narrow, rows, X.dense(used, rows)),
+            row_blocks(0, len(X), len(used) * per_feature),
+            n_threads,
         )
 
     def vjp(self, X: Matrix, leaf: NDArray[Any], G: Floats, n_threads: int = 1) -> Floats:
-        """``J' g`` of each row: a gradient in the outputs, (rows, outputs), as one in the inputs, (rows, features).
+        """Return ``J' g`` of each row: a gradient in the outputs becomes one in the inputs, (rows, features).
 
         Equation (1) of the paper with the Jacobian of section *Gradient of GBDT Layer*.
         """
@@ -199,14 +201,14 @@ class Forest:
         G = np.ascontiguousarray(G, np.float64)
         out = np.empty_like(Z)
         threads.parallel_map(
-            lambda rows: kernels.pull_back(self.leaves, leaf, Z, self.clip, G, *rows, out),
+            lambda rows: kernels.vjp(self.leaves, leaf, Z, self.clip, G, *rows, out),
             _parts(len(X), n_threads),
             n_threads,
         )
         return bases.vjp(self.basis, X, out)
 
     def jacobian(self, X: Matrix, leaf: NDArray[Any], n_threads: int = 1) -> Floats:
-        """Jacobian of each row, (rows, outputs, features)."""
+        """Return the Jacobian of each row, (rows, outputs, features)."""
         X = dense(X)
         Z = bases.expand(self.basis, X)
         out = np.zeros((len(X), self.n_outputs, Z.shape[1]))
@@ -220,7 +222,7 @@ class Forest:
     def changes(
         self, A: Floats, B: Floats, leaf_a: NDArray[Any], leaf_b: NDArray[Any], n_threads: int = 1
     ) -> tuple[Floats, Floats]:
-        """Change of the outputs from rows `A` to rows `B`, told apart by features.
+        """Return the change of the outputs from rows `A` to rows `B`, feature by feature.
 
         Parameters
         ----------
@@ -247,8 +249,8 @@ class Forest:
         )
         return smooth.reshape(*jump.shape, self.basis.columns_per_feature).sum(-1), jump
 
-    def member(self, number: int) -> Member:
-        """One tree with its leaf regressions as records of their own."""
+    def tree_with_leaves(self, number: int) -> TreeWithLeaves:
+        """Return one tree and its leaf regressions as records of their own."""
         leaves = self.leaves
         begin, end = leaves.tree_leaf[number : number + 2]
         paths = LeafColumns(
@@ -263,10 +265,10 @@ class Forest:
             leaves.weight[leaves.weight_start[begin] : leaves.weight_start[end]],
             n_outputs,
         )
-        return Member(self.trees[number], model, first)
+        return TreeWithLeaves(self.trees[number], model, first)
 
 
 def _parts(n_rows: int, n_threads: int) -> list[tuple[int, int]]:
-    """One range of rows per thread, if rows are many; they do not depend on each other: the split changes no result."""
-    size = max(LEAST, -(-n_rows // n_threads))
+    """Return a range of rows for each thread; rows do not depend on each other, so the ranges change no result."""
+    size = max(ROWS_OF_A_THREAD, -(-n_rows // n_threads))
     return [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]

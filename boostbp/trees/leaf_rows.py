@@ -38,7 +38,7 @@ class LeafColumns:
 
     @classmethod
     def of(cls, tree: Tree, basis: Basis) -> LeafColumns:
-        """The numeric path features of each leaf, expanded by the basis."""
+        """Return the numeric path features of each leaf, expanded by the basis."""
         start, features = tree.path_features()
         per_feature = basis.columns_per_feature
         if per_feature != 1:
@@ -48,12 +48,12 @@ class LeafColumns:
 
     @classmethod
     def everywhere(cls, columns: NDArray[np.int32]) -> LeafColumns:
-        """One leaf that reads all of `columns`: a plain linear regression."""
+        """Return the columns of one leaf that reads all of `columns`: a plain linear regression."""
         return cls(np.array([0, len(columns)], np.int32), np.ascontiguousarray(columns, np.int32), 1)
 
     @property
     def n_terms(self) -> NDArray[np.int64]:
-        """Number of terms of each leaf, (leaves,)."""
+        """Return the number of terms of each leaf, (leaves,)."""
         return 1 + self.degree * np.diff(self.start).astype(np.int64)
 
 
@@ -79,11 +79,11 @@ class LeafRows:
 
     @staticmethod
     def lent(n_rows: int, paths: LeafColumns, space: Workspace) -> tuple[NDArray[np.uint16], Floats]:
-        """Arrays for `order` and `values` of so many rows."""
-        most = int(np.diff(paths.start).max())
-        return space.take("order", n_rows, np.uint16), space.take("values", n_rows * most)
+        """Return room for `order` and `values` of so many rows, taken from the workspace."""
+        most_columns = int(np.diff(paths.start).max())
+        return space.take("order", n_rows, np.uint16), space.take("values", n_rows * most_columns)
 
     def give_back(self, space: Workspace) -> None:
-        """These rows are not needed any more."""
+        """Give the arrays back to the workspace; the rows must not be used any more."""
         space.give("order", self.order)
         space.give("values", self.values)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from boostbp.trees import kernels, threads
 from boostbp.trees.leaf_rows import LeafColumns, LeafRows
-from boostbp.trees.sparse import Matrix, Sparse, tiles
-from boostbp.trees.tree import follow, join
+from boostbp.trees.sparse import Matrix, Sparse, row_blocks
+from boostbp.trees.tree import concat, concat_offsets
 
 __all__ = ["LeafModel", "add_to", "stacked"]
 
@@ -39,7 +39,7 @@ class LeafModel:
     n_outputs: int
 
     def leaves(self, first_output: int = 0) -> kernels.Leaves:
-        """The regressions as a forest of one tree, for the kernels."""
+        """Return the regressions as those of a forest of one tree, for the kernels."""
         n_leaves = len(self.paths.start) - 1
         weight_start = np.zeros(n_leaves + 1, np.int64)
         np.cumsum(self.paths.n_terms * self.n_outputs, out=weight_start[1:])
@@ -60,7 +60,11 @@ class LeafModel:
         threads.parallel_map(add_block, blocks, n_threads)
 
     def coefficients(self, leaf: int) -> Floats:
-        """Weights of one leaf in the user's units, (terms, outputs): constant, columns, squares of columns."""
+        """Return the weights of one leaf in the user's units, (terms, outputs): constant, columns, squares of columns.
+
+        With ``u = (z - c) s``, ``w0 + w1 u + w2 u^2`` is
+        ``(w0 - w1 c s + w2 c^2 s^2) + (w1 s - 2 w2 c s^2) z + w2 s^2 z^2``.
+        """
         begin, end = self.paths.start[leaf], self.paths.start[leaf + 1]
         terms = self.paths.n_terms
         first = int((terms[:leaf] * self.n_outputs).sum())
@@ -82,17 +86,17 @@ def add_to(out: Floats, leaves: kernels.Leaves, leaf: NDArray[np.integer], Z: Ma
         return
     columns, place = np.unique(leaves.column, return_inverse=True)
     leaves = leaves._replace(column=place.astype(np.int32))
-    for rows in tiles(0, len(Z), len(columns)):
+    for rows in row_blocks(0, len(Z), len(columns)):
         part = Z.dense(columns, rows)
         kernels.evaluate(leaves, leaf[:, rows], part, False, 0, len(part), out[rows])
 
 
 def stacked(parts: Sequence[kernels.Leaves]) -> kernels.Leaves:
-    """Leaf regressions of several forests, one after the other."""
+    """Return the leaf regressions of several forests, one after the other."""
     fields = list(zip(*parts, strict=True)) or [()] * len(kernels.Leaves._fields)
     tree_leaf, tree_output, tree_degree, start, column, scaling, weight_start, weight = fields
     return kernels.Leaves(
-        follow(tree_leaf), join(tree_output, np.int64).reshape(-1, 2), join(tree_degree, np.int64), follow(start),
-        join(column, np.int32), join(scaling, np.float64).reshape(-1, 4), follow(weight_start),
-        join(weight, np.float64),
+        concat_offsets(tree_leaf), concat(tree_output, np.int64).reshape(-1, 2), concat(tree_degree, np.int64),
+        concat_offsets(start), concat(column, np.int32), concat(scaling, np.float64).reshape(-1, 4),
+        concat_offsets(weight_start), concat(weight, np.float64),
     )  # fmt: skip

@@ -13,17 +13,17 @@ from scipy.optimize import minimize
 
 from boostbp.trees.additive import Smooth
 from boostbp.trees.columns import Standardised
-from boostbp.trees.forest import Grown
+from boostbp.trees.forest import TreeBatch
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
-from boostbp.trees.sparse import Matrix, tiles
+from boostbp.trees.sparse import Matrix, row_blocks
 from boostbp.trees.tree import Trees
 
 __all__ = ["RidgeBase"]
 
 Floats = NDArray[np.float64]
-MOST = 1000  # rows or columns that are decomposed: work grows with the cube
-STEPS = 50  # of the minimiser; a few dozen bring the loss of a ridge regression to its minimum
+MOST = 1000  # rows or columns that are decomposed: the time grows with the cube of the shorter side
+STEPS = 50  # of L-BFGS; a few dozen bring the loss of a ridge regression to its minimum
 # Least penalties on columns as they were typed; see `RidgeBase.bind`
 MISTYPED = 1e-3  # share of the rows in which a cell is off by as much as its column is wide
 NOT_BEYOND = 0.03  # of the mean sum of squares: no more than this, however far the tails of the columns reach
@@ -31,7 +31,7 @@ SMOOTH = 1e-4  # of the mean sum of squares of smooth functions, of which the ro
 
 
 class Columns(Protocol):
-    """Columns with mean 0 that a ridge regression is fitted on, and the trees that say what it says."""
+    """Columns with mean 0 that a ridge regression is fitted on, and the trees that compute its values."""
 
     @property
     def n_columns(self) -> int:
@@ -54,8 +54,8 @@ class Columns(Protocol):
     def moment(self, G: Floats) -> Floats:
         """``U' @ G``, (columns, outputs)."""
 
-    def grown(self, constant: Floats, V: Floats) -> Grown:
-        """Trees that say ``constant + U @ V``."""
+    def as_trees(self, constant: Floats, V: Floats) -> TreeBatch:
+        """Return trees whose values sum to ``constant + U @ V``."""
 
 
 class _Lines(Standardised):
@@ -67,10 +67,10 @@ class _Lines(Standardised):
     def leaf(self) -> NDArray[np.integer]:
         return np.zeros((1, len(self.Z)), np.uint8)
 
-    def grown(self, constant: Floats, V: Floats) -> Grown:
+    def as_trees(self, constant: Floats, V: Floats) -> TreeBatch:
         weight = np.concatenate([constant[None], V]).ravel()
         model = LeafModel(LeafColumns.everywhere(self.column), self.scaling, weight, len(constant))
-        return Grown(Trees.stumps(1), model.leaves())
+        return TreeBatch(Trees.stumps(1), model.leaves())
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +101,16 @@ class RidgeBase:
     def additive(
         cls, X: Matrix, features: NDArray[np.integer], weight: Floats, *, degree: int, least: float | None = 0.0
     ) -> RidgeBase:
-        """Bind a sum of smooth functions of one feature each; see `Smooth.of` and `bind`."""
+        """Return a base that is a sum of smooth functions of one feature each; see `Smooth.of` and `bind`."""
         U = Smooth.of(X, features, weight, degree=degree, most=MOST)
         return cls._on(U, weight, SMOOTH if least is None else least)
 
     @classmethod
     def bind(cls, Z: Matrix, columns: NDArray[np.int32], weight: Floats, *, least: float | None = 0.0) -> RidgeBase:
-        """Standardise the columns of the input and decompose it.
+        """Return a base on the numeric columns of the input, standardised and decomposed.
 
-        Of an input with more than `MOST` rows and columns, only the `MOST` columns of largest variance, in units of
-        their range, take part.
+        If both rows and columns are more than `MOST`, only the `MOST` columns of largest variance, in units of their
+        range, take part.
 
         Parameters
         ----------
@@ -121,8 +121,8 @@ class RidgeBase:
         weight : (rows,) float64
         least : float or None
             Least penalty that cross-validation may choose, as a share of the mean sum of squares of the columns:
-            directions with a smaller one than that are held back. None: what mistyped cells of rows to come ask for.
-            Columns that say nearly the same get large weights of both signs, and one wrong cell is multiplied by them.
+            directions with a smaller sum of squares than that are shrunk most. None: one that suits mistyped cells in
+            later rows. Nearly equal columns get large weights of both signs, which multiply one wrong cell.
             Errors of variance s^2 in every cell cost as much as a penalty of s^2 a row (Bishop 1995). A cell that is
             off by 1, the size of its column, in one of a thousand rows has s^2 = `MISTYPED`.
         """
@@ -139,7 +139,7 @@ class RidgeBase:
         vectors, values = _spectrum(U, weight)
         return cls(U, weight, vectors, values, least * float(values.sum()) / max(U.n_columns, 1))
 
-    def fit(self, target: Floats, reg_lambda: float | None = None) -> Grown:
+    def fit(self, target: Floats, reg_lambda: float | None = None) -> TreeBatch:
         """Fit all outputs at once.
 
         Parameters
@@ -159,8 +159,8 @@ class RidgeBase:
 
     def minimise(
         self, loss: Callable[[Floats], tuple[float, Floats]], hess: Floats, reg_lambda: float | None = None
-    ) -> Grown:
-        """Fit all outputs to a loss that is no square, such as that of a logistic regression.
+    ) -> TreeBatch:
+        """Fit all outputs to a loss other than the squared error, such as that of a logistic regression.
 
         The constant is penalised lightly, as if by one row: it is finite where a class is absent.
 
@@ -183,9 +183,8 @@ class RidgeBase:
             reg_lambda = self._penalty(centred, self._along(centred))
         sizes = np.concatenate([[self.weight.sum()], self.values])
         penalty = curvature * np.concatenate([[1.0], np.full(len(self.values), reg_lambda)])
-        unit = 1.0 / np.sqrt(
-            curvature * sizes + penalty
-        )  # in these units the loss is about as steep in every direction
+        # 1 / sqrt of the diagonal of the Hessian at 0: in these units the loss is about as steep in every direction.
+        unit = 1.0 / np.sqrt(curvature * sizes + penalty)
 
         def objective(flat: Floats) -> tuple[float, Floats]:
             along = unit[:, None] * flat.reshape(-1, n_outputs)
@@ -199,7 +198,10 @@ class RidgeBase:
         return self._model(along[0], along[1:])
 
     def _moment(self, grad: Floats) -> Floats:
-        """Moments of what is weighted already, along the directions, (rank, outputs)."""
+        """Return the moments of weighted gradients along the directions, (rank, outputs).
+
+        Where columns outnumber rows, ``vectors`` are those of the rows: ``V' U' g = S Q' (g / sqrt(weight))``.
+        """
         if self._wide:
             with np.errstate(divide="ignore", invalid="ignore"):
                 halves = np.where(self.weight[:, None] > 0, grad / np.sqrt(self.weight)[:, None], 0.0)
@@ -207,7 +209,7 @@ class RidgeBase:
         return self.vectors.T @ self.U.moment(grad)
 
     def _slopes(self, along: Floats) -> Floats:
-        """Weights of the columns, (columns, outputs), from weights along the directions."""
+        """Return the weights of the columns, (columns, outputs), from weights along the directions."""
         if self._wide:
             halves = self.vectors @ (along / np.sqrt(self.values)[:, None])
             return self.U.moment(np.sqrt(self.weight)[:, None] * halves)
@@ -215,45 +217,52 @@ class RidgeBase:
 
     @property
     def _wide(self) -> bool:
-        """Whether columns outnumber rows."""
+        """Return whether columns outnumber rows."""
         return self.U.n_columns > len(self.weight)
 
     def _along(self, centred: Floats) -> Floats:
-        """Weighted moments of centred targets along the directions, (rank, outputs)."""
+        """Return the weighted moments of centred targets along the directions, (rank, outputs)."""
         return self._moment(self.weight[:, None] * centred)
 
     def _penalty(self, centred: Floats, along: Floats) -> float:
-        """Penalty of the centred targets by generalised cross-validation."""
+        """Return the penalty for the centred targets by generalised cross-validation."""
         square = float(self.weight @ np.square(centred).sum(1))
-        # a weight counts as so many rows, unless all weights together say less than one row each
+        # a weight of 2 counts as two rows; weights that sum to less than their number count as one row each
         n_rows = max(float(self.weight.sum()), float(np.count_nonzero(self.weight)))
         return max(self.least, _by_gcv(self.values, np.square(along).sum(1), square, n_rows))
 
-    def _model(self, constant: Floats, along: Floats) -> Grown:
-        return self.U.grown(constant, self._slopes(along))
+    def _model(self, constant: Floats, along: Floats) -> TreeBatch:
+        return self.U.as_trees(constant, self._slopes(along))
 
 
 def _spectrum(U: Columns, weight: Floats) -> tuple[Floats, Floats]:
-    """Singular vectors, (shorter side, rank), and squared singular values, (rank,), of ``sqrt(weight) U``."""
+    """Return singular vectors, (shorter side, rank), and squared singular values, (rank,), of ``sqrt(weight) U``.
+
+    They are the eigenvectors and eigenvalues of the smaller of ``U' W U`` and ``sqrt(W) U U' sqrt(W)``.
+    """
     n_rows, n_columns = len(weight), U.n_columns
     if n_columns == 0:
         return np.empty((0, 0)), np.empty(0)
     gram = np.zeros((min(n_rows, n_columns),) * 2)
     if n_columns > n_rows:
-        for columns in tiles(0, n_columns, n_rows):
+        for columns in row_blocks(0, n_columns, n_rows):
             part = U.block(slice(0, n_rows), columns) * np.sqrt(weight)[:, None]
             gram += part @ part.T
     else:
-        for rows in tiles(0, n_rows, n_columns):
+        for rows in row_blocks(0, n_rows, n_columns):
             part = U.block(rows)
             gram += part.T @ (weight[rows, None] * part)
     values, vectors = eigh(gram)
-    keep = values > 1e-12 * max(values[-1], 0.0)
+    keep = values > 1e-12 * max(values[-1], 0.0)  # the others are rounding of the products
     return vectors[:, keep], values[keep]
 
 
 def _by_gcv(values: Floats, along: Floats, square: float, n_rows: float) -> float:
-    """The penalty with the least generalised cross-validation score (Golub, Heath and Wahba 1979).
+    """Return the penalty with the least generalised cross-validation score (Golub, Heath and Wahba 1979).
+
+    The score is ``residual(lambda) / (1 - df(lambda) / n)^2``. Of moments a_i and sums of squares v_i, the residual is
+    ``|y|^2 - sum a_i^2 / v_i + sum (a_i^2 / v_i) (lambda / (v_i + lambda))^2``, and the degrees of freedom are
+    ``df = 1 + sum v_i / (v_i + lambda)``, with 1 for the constant.
 
     Parameters
     ----------
@@ -265,12 +274,12 @@ def _by_gcv(values: Floats, along: Floats, square: float, n_rows: float) -> floa
     if len(values) == 0:
         return 1.0
     grid = values.max() * np.logspace(-9, 2, 45)
-    left = grid[:, None] / (values + grid[:, None])  # share of each direction that the penalty takes away
+    shrunk = grid[:, None] / (values + grid[:, None])  # share of each direction that the penalty takes away
     explained = along / values
     spare = max(n_rows - 1 - len(values), 0)
     # With no dimension to spare (more columns than rows) both residual and freedom vanish with the
     # penalty, and only their ratio counts: neither may be a difference of large numbers.
     outside = max(square - explained.sum(), 0.0) if spare else 0.0
-    residual = outside + (explained * left**2).sum(1)
-    freedom = (spare + left.sum(1)) / n_rows
+    residual = outside + (explained * shrunk**2).sum(1)
+    freedom = (spare + shrunk.sum(1)) / n_rows
     return float(grid[np.argmin(residual / freedom**2)])

@@ -1,4 +1,4 @@
-"""Merging: several forests as one, whose outputs are their weighted outputs, side by side or summed."""
+"""Merging: make one forest of several, whose outputs are theirs times weights, side by side or summed."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.trees.forest import Forest, Grown
+from boostbp.trees.forest import Forest, TreeBatch
 
-__all__ = ["Part", "merged"]
+__all__ = ["PlacedForest", "merged"]
 
 
-class Part(NamedTuple):
-    """A forest, and its place in the whole.
+class PlacedForest(NamedTuple):
+    """A forest, and where its features and outputs stand in the merged one.
 
     Attributes
     ----------
     forest : Forest
     features : (its features,) int
-        Number of each of its features among those of the whole.
+        Number of each of its features among those of the merged forest.
     first_output : int
-        Output of the whole that its first output is added to.
+        Output of the merged forest that its first output is added to.
     weight : float
         What its outputs are multiplied by; gains, which grow with their square, by its square.
     """
@@ -34,8 +34,8 @@ class Part(NamedTuple):
     weight: float = 1.0
 
 
-def merged(parts: Sequence[Part], *, n_features: int, n_outputs: int) -> Forest:
-    """One forest of the trees of all parts, on the basis of those that have path columns.
+def merged(parts: Sequence[PlacedForest], *, n_features: int, n_outputs: int) -> Forest:
+    """Return one forest of the trees of all parts, on the basis of those whose leaves read columns.
 
     Trees on [1, x] and on [1, x, x^2] can stand side by side, as each has its own degree.
 
@@ -44,9 +44,9 @@ def merged(parts: Sequence[Part], *, n_features: int, n_outputs: int) -> Forest:
     ValueError
         If parts have path columns on other different bases, or clip them differently.
     """
-    pathed = [part.forest for part in parts if len(part.forest.leaves.column)] or [parts[0].forest]
-    first = max(pathed, key=lambda forest: forest.basis.powers)
-    for forest in pathed:
+    reading = [part.forest for part in parts if len(part.forest.leaves.column)] or [parts[0].forest]
+    first = max(reading, key=lambda forest: forest.basis.powers)
+    for forest in reading:
         of_features = not (forest.basis.has_functions or first.basis.has_functions)
         if not (of_features or forest.basis == first.basis) or forest.clip != first.clip:
             raise ValueError(f"forests on {first.basis!r} and {forest.basis!r} cannot be one.")
@@ -55,12 +55,12 @@ def merged(parts: Sequence[Part], *, n_features: int, n_outputs: int) -> Forest:
     return Forest.of(placed, n_features=n_features, n_outputs=n_outputs, basis=first.basis, clip=first.clip)
 
 
-def _placed(part: Part, per_feature: int) -> Grown:
-    """Its trees, counted in features and outputs of the whole."""
+def _placed(part: PlacedForest, per_feature: int) -> TreeBatch:
+    """Return its trees, with the feature and output numbers of the merged forest."""
     trees, leaves = part.forest.trees, part.forest.leaves
     feature, function = np.divmod(leaves.column, max(per_feature, 1))
     nodes = trees.nodes._replace(feature=part.features[trees.nodes.feature])
-    return Grown(
+    return TreeBatch(
         replace(trees, nodes=nodes, gain=part.weight**2 * trees.gain),
         leaves._replace(
             tree_output=leaves.tree_output + np.array([part.first_output, 0]),

@@ -62,7 +62,7 @@ def with_missing_leaves(tree: Tree, model: LeafModel, constant: Floats) -> tuple
 
 
 def _possibly_missing(tree: Tree, paths: LeafColumns) -> Iterator[tuple[int, int]]:
-    """Leaf and column of all that a row of the leaf may miss: no split above has sent NaN another way."""
+    """Yield each leaf and each of its columns that its rows may miss: no split above sends NaN another way."""
     to_leaf = _parents(tree)
     for leaf in range(tree.n_leaves):
         elsewhere, child = set(), ~leaf
@@ -76,14 +76,14 @@ def _possibly_missing(tree: Tree, paths: LeafColumns) -> Iterator[tuple[int, int
 
 
 def _parents(tree: Tree) -> dict[int, int]:
-    """The split above each child, a split's index or ``~leaf``."""
+    """Return the split above each child, which is a split's index or ``~leaf``."""
     return {child: split for children in (tree.left, tree.right) for split, child in enumerate(children.tolist())}
 
 
 def _redirected(
     tree: Tree, leaf: NDArray[np.int64], split: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Children of the tree's splits, with splits in the place of some leaves."""
+    """Return the children of the tree's splits, with splits in the place of some leaves."""
     to = ~np.arange(tree.n_leaves)
     to[leaf] = split
     left, right = (np.where(child < 0, to[~child], child) for child in (tree.left, tree.right))

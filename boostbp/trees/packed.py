@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostbp.archive import Arrays, take
 from boostbp.trees import kernels
 from boostbp.trees.basis import BASES, Basis
-from boostbp.trees.forest import Forest, Grown
+from boostbp.trees.forest import Forest, TreeBatch
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree, Trees
@@ -93,8 +93,8 @@ def _serving_all(forest: Forest) -> Forest:
     if not idle.any():
         return forest
     nothing = LeafModel(LeafColumns.everywhere(np.empty(0, np.int32)), np.empty((0, 4)), np.zeros(1), 1)
-    stumps = [Grown(Trees.of([Tree.stump()]), nothing.leaves(output)) for output in np.flatnonzero(idle).tolist()]
-    parts = [Grown(forest.trees, forest.leaves), *stumps]
+    stumps = [TreeBatch(Trees.of([Tree.stump()]), nothing.leaves(output)) for output in np.flatnonzero(idle).tolist()]
+    parts = [TreeBatch(forest.trees, forest.leaves), *stumps]
     whole = Forest.of(parts, n_features=forest.n_features, n_outputs=forest.n_outputs, basis=forest.basis)
     return replace(whole, clip=forest.clip, n_base=forest.n_base)
 

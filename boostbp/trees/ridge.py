@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees import kernels, threads
+from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.leaf_rows import LeafColumns, LeafRows
 from boostbp.trees.leaves import LeafModel
 
@@ -40,20 +41,21 @@ class Ridge:
 
     @property
     def flat_scale(self) -> float:
-        """Inverse scale of a column that is constant in its leaf; see `LeafRanges.scaling`.
+        """Return the inverse scale of a column that is constant in its leaf; see `LeafRanges.scaling`.
 
         In the user's units such a column shares the weight of the constant term.
         """
         return 0.0 if self.standardize else 1.0
 
     def units(self, scaling: Floats) -> tuple[Floats, Floats, Floats]:
-        """Centre, scale and stand-in for missing values, in which sums are taken; see `LeafSums.of`.
+        """Return centre, scale and value for missing ones, (path columns,) each, for the sums; see `LeafSums.of`.
 
-        The paper's penalty needs sums in the user's units; the weights are then moved into the scaling.
+        The paper penalises weights in the user's units, so its sums are taken in them (centre 0, scale 1), and
+        `kernels.scale_weights` rewrites the solution. A missing value is the leaf's mean in either.
         """
         if self.standardize:
-            return scaling[:, 0].copy(), scaling[:, 1].copy(), np.zeros(len(scaling))
-        return np.zeros(len(scaling)), np.ones(len(scaling)), scaling[:, 0].copy()
+            return scaling[:, CENTER].copy(), scaling[:, INV_SCALE].copy(), np.zeros(len(scaling))
+        return np.zeros(len(scaling)), np.ones(len(scaling)), scaling[:, CENTER].copy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class LeafRanges:
 
     @classmethod
     def of(cls, rows: LeafRows, paths: LeafColumns, hess: Floats) -> LeafRanges:
-        """Ranges over one block of rows."""
+        """Return the ranges over one block of rows."""
         values = np.empty((len(paths.column), 4))
         kernels.leaf_ranges(rows.start, rows.order, rows.first, paths.start, rows.values, hess, values)
         return cls(values)
@@ -83,9 +85,10 @@ class LeafRanges:
         return LeafRanges(values)
 
     def scaling(self, *, flat_scale: float = 0.0) -> Floats:
-        """Centre, inverse scale, lower and upper bound of each path column, (path columns, 4).
+        """Return centre, inverse scale, lower and upper bound of each path column, (path columns, 4).
 
-        ``u = (z - centre) * inverse scale`` has mean 0 and largest size 1. A column that is
+        ``u = (z - centre) * inverse scale`` has mean 0 and largest size 1, so that one penalty suits all columns
+        and the sums of squares of all terms are of one size. A column that is
         constant in its leaf or always missing there has inverse scale `flat_scale` (0: it is left
         out, ``u = 0``). A column too wide for float64 has ``u = 0``.
         """
@@ -122,7 +125,7 @@ class LeafSums:
         scale: Floats,
         fill: Floats,
     ) -> LeafSums:
-        """Sums over one block of rows.
+        """Return the sums over one block of rows.
 
         Parameters
         ----------
@@ -143,7 +146,9 @@ class LeafSums:
 
 
 def solve(sums: LeafSums, paths: LeafColumns, ridge: Ridge, learning_rate: float = 1.0) -> Floats:
-    """Ridge weights of each leaf from its sums, shape as ``sums.moment``, times `learning_rate`.
+    """Return the ridge weights of each leaf, shape as ``sums.moment``, times `learning_rate`.
+
+    ``w = (sum h phi phi' + reg_lambda I)^-1 (-sum phi grad')``, the paper's solution for the target ``-grad / h``.
 
     A term that the others of its leaf determine gets weight 0 (a leaf with fewer rows than terms,
     a constant or repeated column, with ``reg_lambda=0``).
@@ -197,5 +202,5 @@ def fit_rows(
 
 
 def drop_unit_weights(hess: Floats) -> Floats:
-    """An empty array in place of ones, as the kernels expect it."""
+    """Return an empty array in place of ones, as the kernels expect it: they then leave the products out."""
     return hess[:0] if (hess == 1.0).all() else hess

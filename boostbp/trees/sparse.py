@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 
 from boostbp.trees.kernels import columns as kernels
 
-__all__ = ["Matrix", "Sparse", "beside", "dense", "tiles"]
+__all__ = ["Matrix", "Sparse", "dense", "hstack", "row_blocks", "vstack"]
 
 Floats = NDArray[np.float64]
 Matrix = Any
 """(rows, features) float64, C-contiguous, or `Sparse`."""
-CELLS = 1 << 20  # cells of a tile: 8 MB
+CELLS = 1 << 20  # numbers in a block of rows: 8 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sparse:
     """A sparse input, (rows, features): what is not held is 0, and a NaN that is held is missing.
 
-    Kernels read dense rows, of few columns: those that trees split on. `tiles` says how many rows go at once.
+    Kernels read dense rows, of few columns: those that trees split on. `row_blocks` says how many rows go at once.
 
     Attributes
     ----------
@@ -91,21 +91,21 @@ def dense(X: Matrix) -> Floats:
     return X.toarray() if isinstance(X, Sparse) else X
 
 
-def beside(left: Floats, right: Matrix) -> Matrix:
+def hstack(left: Floats, right: Matrix) -> Matrix:
     """Columns of two inputs in one; sparse if the right one is."""
     if isinstance(right, Sparse):
         return Sparse.of(sp.hstack([sp.csc_matrix(left), right.entries]))
     return np.hstack([left, right])
 
 
-def below(top: Matrix, bottom: Matrix) -> Matrix:
+def vstack(top: Matrix, bottom: Matrix) -> Matrix:
     """Rows of two inputs of one kind in one."""
     if isinstance(top, Sparse):
         return Sparse.of(sp.vstack([top.entries, bottom.entries]))
     return np.vstack([top, bottom])
 
 
-def tiles(begin: int, end: int, n_columns: int) -> list[slice]:
-    """Rows ``begin .. end - 1`` in pieces of at most `CELLS` cells."""
+def row_blocks(begin: int, end: int, n_columns: int) -> list[slice]:
+    """Rows ``begin .. end - 1`` in blocks of at most `CELLS` numbers."""
     size = max(1, CELLS // max(1, n_columns))
     return [slice(first, min(first + size, end)) for first in range(begin, end, size)]

@@ -1,4 +1,7 @@
-"""Splines of one feature, as functions from the straight to the rough: knots, and terms between them."""
+"""Splines of one feature, ordered from straight to rough: their knots, and their polynomial between knots.
+
+A Demmler-Reinsch basis (Demmler and Reinsch 1975): the eigenvectors of the roughness penalty in the metric of the rows.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from scipy.linalg import eigh
 __all__ = ["Functions", "functions_of"]
 
 Floats = NDArray[np.float64]
-CLOSE = 1e-9  # knots nearer than this share of the range are one
-ROUGHNESS = 2.0  # exponent: the k-th bent function has its variance divided by k^4, as in a smoothing spline
+CLOSE = 1e-9  # share of the range: knots nearer than this are one
+ROUGHNESS = 2.0  # the k-th bent function is divided by k^2, its variance by k^4, as in a smoothing spline
 
 
 class Functions(NamedTuple):
@@ -32,7 +35,7 @@ class Functions(NamedTuple):
 
 
 def functions_of(x: Floats, feature: int, weight: Floats, degree: int, n_intervals: int, most: int) -> Functions | None:
-    """Functions of one feature, at most `most`; None where it has less than two values."""
+    """Return the functions of one feature, at most `most`; None if it has less than two different values."""
     known = ~np.isnan(x)
     x, weight = x[known], weight[known]
     if not weight.sum() > 0:
@@ -52,6 +55,7 @@ def functions_of(x: Floats, feature: int, weight: Floats, degree: int, n_interva
     padded = np.concatenate([np.zeros(degree), unit, np.ones(degree)])
     coefficients = _coefficients(t, share, padded, degree)[:, :most]
     ends, middle = unit[:-1], (unit[:-1] + unit[1:]) / 2
+    # The polynomial of each interval from its values at both ends and the middle, where u = -1, 1 and 0.
     a, m, b = (BSpline(padded, coefficients, degree)(np.clip(at, 0.0, 1.0)) for at in (ends, middle, unit[1:]))
     powers = [m, (b - a) / 2, (a + b) / 2 - m] if degree == 2 else [(a + b) / 2, (b - a) / 2]
     terms = np.stack(powers, axis=1)
@@ -59,24 +63,25 @@ def functions_of(x: Floats, feature: int, weight: Floats, degree: int, n_interva
 
 
 def _coefficients(t: Floats, share: Floats, padded: Floats, degree: int) -> Floats:
-    """B-spline coefficients of the functions, (B-splines, functions); `share` of the rows sums to 1."""
+    """Return the B-spline coefficients of the functions, (B-splines, functions); `share` of the rows sums to 1."""
     B = BSpline.design_matrix(np.clip(t, 0.0, 1.0), padded, degree)
     mean = share @ B
     gram = (B.T @ B.multiply(share[:, None])).toarray() - np.outer(mean, mean)
-    line = np.array([padded[i + 1 : i + 1 + degree].mean() for i in range(len(mean))])  # Greville: the identity
+    # The Greville abscissae are the coefficients of the identity, the straight line.
+    line = np.array([padded[i + 1 : i + 1 + degree].mean() for i in range(len(mean))])
     line -= mean @ line
     along = gram @ line
     variance = float(line @ along)
     largest = max(np.abs(np.array([0.0, 1.0]) - share @ t).max(), np.finfo(float).tiny)
     functions = [line[:, None] / largest]
     values, vectors = eigh(gram - np.outer(along, along) / variance)
-    kept = values > CLOSE * max(values[-1], variance)
-    if kept.any() and len(line) > 2:
-        free = vectors[:, kept] / np.sqrt(values[kept])
+    varying = values > CLOSE * max(values[-1], variance)
+    if varying.any() and len(line) > 2:
+        free = vectors[:, varying] / np.sqrt(values[varying])  # of variance 1
         free -= np.outer(line, along @ free) / variance  # uncorrelated with the line
-        bent = np.diff(free, 2, axis=0)
-        _, turned = eigh(bent.T @ bent)
-        rough = free @ turned
+        bent = np.diff(free, 2, axis=0)  # second differences of coefficients: roughness as in P-splines (Eilers 1996)
+        _, rotation = eigh(bent.T @ bent)  # from smooth to rough
+        rough = free @ rotation
         rough -= mean @ rough
         std = np.sqrt(variance) / largest
         functions.append(std * rough / np.arange(1, rough.shape[1] + 1) ** ROUGHNESS)

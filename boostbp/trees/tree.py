@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees import kernels
-from boostbp.trees.sparse import Matrix, Sparse, tiles
+from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
-__all__ = ["Tree", "Trees", "follow", "join", "stacked", "starts"]
+__all__ = ["Tree", "Trees", "concat", "concat_offsets", "offsets", "stacked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Tree:
         categories: Any = (),
         gain: Any = None,
     ) -> Tree:
-        """Make a tree from anything array-like; the last four may be left out."""
+        """Return a tree made of anything array-like; the last four may be left out."""
         n_splits = len(feature)
         return cls(
             np.ascontiguousarray(feature, np.int32),
@@ -88,7 +88,7 @@ class Tree:
 
     @classmethod
     def stump(cls) -> Tree:
-        """The tree of one leaf."""
+        """Return the tree of one leaf."""
         return cls.of((), (), (), (), ())
 
     @property
@@ -98,7 +98,7 @@ class Tree:
 
     @property
     def nodes(self) -> kernels.Nodes:
-        """The arrays that routing reads, for the kernels."""
+        """Return the arrays that routing reads, for the kernels."""
         return kernels.Nodes(
             self.feature,
             self.threshold,
@@ -111,7 +111,7 @@ class Tree:
         )
 
     def leaf_of(self, X: Matrix) -> NDArray[np.int32]:
-        """Leaf number of each row.
+        """Return the leaf number of each row.
 
         Parameters
         ----------
@@ -123,19 +123,19 @@ class Tree:
         (rows,) int32
         """
         leaf = np.empty((1, len(X)), np.int32)
-        split = starts([len(self.feature)])
+        split = offsets([len(self.feature)])
         if not isinstance(X, Sparse):
             kernels.route(self.nodes, split, X, 0, len(X), leaf)
             return leaf[0]
         features, place = np.unique(self.feature, return_inverse=True)
         nodes = self.nodes._replace(feature=place.astype(np.int32))
-        for rows in tiles(0, len(X), len(features)):
+        for rows in row_blocks(0, len(X), len(features)):
             part = X.dense(features, rows)
             kernels.route(nodes, split, part, 0, len(part), leaf[:, rows])
         return leaf[0]
 
     def path_features(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Numeric features on the way from the root to each leaf, each once, ascending.
+        """Return the numeric features on the path from the root to each leaf, each once, ascending.
 
         Returns
         -------
@@ -148,7 +148,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Trees(Sequence[Tree]):
-    """Several trees, one after the other in flat arrays; one of them is made a `Tree` when it is asked for.
+    """Several trees, one after the other in flat arrays; `trees[k]` makes a `Tree` of one of them.
 
     Attributes
     ----------
@@ -165,19 +165,19 @@ class Trees(Sequence[Tree]):
 
     @classmethod
     def of(cls, trees: Sequence[Tree]) -> Trees:
-        """The trees in flat arrays; without a copy if they are, or if there is one."""
+        """Return the trees in flat arrays; without a copy if they are so already, or if there is one."""
         if isinstance(trees, Trees):
             return trees
-        split = starts([len(tree.feature) for tree in trees])
+        split = offsets([len(tree.feature) for tree in trees])
         if len(trees) == 1:
             return cls(trees[0].nodes, split, trees[0].gain)
-        return cls(stacked([tree.nodes for tree in trees]), split, join([tree.gain for tree in trees], np.float64))
+        return cls(stacked([tree.nodes for tree in trees]), split, concat([tree.gain for tree in trees], np.float64))
 
     @classmethod
     def stumps(cls, count: int) -> Trees:
-        """Trees of one leaf."""
-        one = Tree.stump()
-        return cls(one.nodes, np.zeros(count + 1, np.int64), one.gain)
+        """Return trees of one leaf."""
+        stump = Tree.stump()
+        return cls(stump.nodes, np.zeros(count + 1, np.int64), stump.gain)
 
     def __len__(self) -> int:
         return len(self.split) - 1
@@ -200,23 +200,23 @@ class Trees(Sequence[Tree]):
 
 
 def _some(nodes: kernels.Nodes, at: slice) -> kernels.Nodes:
-    """Some of the splits, with their category sets alone."""
-    found = kernels.Nodes._make([*[of_split[at] for of_split in nodes[:-1]], nodes.categories])
+    """Return some of the splits, and of the category sets their own alone."""
+    part = kernels.Nodes._make([*[of_split[at] for of_split in nodes[:-1]], nodes.categories])
     if not len(nodes.categories):
-        return found
-    has_set = found.cat_start >= 0
-    first, last = found.cat_start[has_set], (found.cat_start + found.cat_words)[has_set]
+        return part
+    has_set = part.cat_start >= 0
+    first, last = part.cat_start[has_set], (part.cat_start + part.cat_words)[has_set]
     words = slice(first.min(initial=len(nodes.categories)), last.max(initial=0))
-    start = np.where(has_set, found.cat_start - words.start, np.int32(-1)).astype(np.int32)
-    return found._replace(cat_start=start, categories=nodes.categories[words])
+    start = np.where(has_set, part.cat_start - words.start, np.int32(-1)).astype(np.int32)
+    return part._replace(cat_start=start, categories=nodes.categories[words])
 
 
 def stacked(parts: Sequence[kernels.Nodes]) -> kernels.Nodes:
-    """Splits of several trees or forests, one after the other."""
+    """Return the splits of several trees or forests, one after the other."""
     fields = list(zip(*parts, strict=True)) or [()] * len(kernels.Nodes._fields)
-    nodes = kernels.Nodes(*[join(field, kind) for field, kind in zip(fields, _KINDS, strict=True)])
+    nodes = kernels.Nodes(*[concat(field, kind) for field, kind in zip(fields, _KINDS, strict=True)])
     if len(nodes.categories):
-        words = starts([len(part.categories) for part in parts])
+        words = offsets([len(part.categories) for part in parts])
         of_split = np.repeat(words[:-1], [len(part.feature) for part in parts]).astype(np.int32)
         nodes.cat_start[:] = np.where(nodes.cat_start >= 0, nodes.cat_start + of_split, nodes.cat_start)
     return nodes
@@ -228,29 +228,29 @@ _KINDS = np.int32, np.float64, np.int32, np.int32, np.bool_, np.int32, np.int32,
 def paths_of(
     nodes: kernels.Nodes, split: NDArray[np.int64], per_feature: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Columns on the path to each leaf of each tree, as in `Tree.path_features`; see `kernels.paths_of`."""
+    """Return the columns on the path to each leaf of each tree, as `Tree.path_features`; see `kernels.paths_of`."""
     n_leaves = int(split[-1] - split[0]) + len(split) - 1
     start, column = np.empty(n_leaves + 1, np.int32), np.empty(8 * n_leaves * per_feature, np.int32)
     kernels.paths_of(nodes, split, per_feature, start, column)
-    if start[-1] > len(column):  # paths are longer than most are
+    if start[-1] > len(column):  # more than 8 features for a leaf on average
         column = np.empty(start[-1], np.int32)
         kernels.paths_of(nodes, split, per_feature, start, column)
     return start, column[: start[-1]].copy()
 
 
-def join(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
-    """Arrays one after the other, a copy; an empty one if there are none."""
+def concat(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
+    """Return a copy of the arrays one after the other; an empty array if there are none."""
     return np.concatenate(parts).astype(kind, copy=False) if parts else np.empty(0, kind)
 
 
-def starts(sizes: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
-    """First place of parts of these sizes, one after the other, and the end of the last."""
-    found = np.zeros(len(sizes) + 1, np.int64)
-    np.asarray(sizes, np.int64).cumsum(out=found[1:])
-    return found
+def offsets(sizes: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
+    """Return the first place of each of parts of these sizes that follow on one another, and the end of the last."""
+    first = np.zeros(len(sizes) + 1, np.int64)
+    np.asarray(sizes, np.int64).cumsum(out=first[1:])
+    return first
 
 
-def follow(parts: Sequence[NDArray[np.integer]]) -> NDArray[np.int64]:
-    """Starts that each begin at 0, as those of all parts, one after the other."""
-    ends = starts([int(part[-1]) for part in parts])
+def concat_offsets(parts: Sequence[NDArray[np.integer]]) -> NDArray[np.int64]:
+    """Return the offsets of all parts that follow on one another, from those of each part, which begin at 0."""
+    ends = offsets([int(part[-1]) for part in parts])
     return np.concatenate([ends[:1], *[part[1:] + end for part, end in zip(parts, ends, strict=False)]])

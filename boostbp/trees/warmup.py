@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from boostbp.trees import kernels
-from boostbp.trees.kernels import columns, terms
+from boostbp.trees.kernels import columns, sums
 from boostbp.trees.kernels.entry import Loop
 
 __all__ = ["PARTS", "WarmUp", "compile_loops", "warmup"]
@@ -14,7 +14,7 @@ __all__ = ["PARTS", "WarmUp", "compile_loops", "warmup"]
 # What is called by others comes first: a loop is compiled once, and part of those that call it.
 PARTS: dict[str, tuple[Loop, ...]] = {
     "predict": (kernels.route, kernels.evaluate),
-    "jacobian": (kernels.jacobian, kernels.pull_back),
+    "jacobian": (kernels.jacobian, kernels.vjp),
     "attributions": (kernels.changes,),
     "fit": (
         kernels.put_in_bins,
@@ -23,7 +23,7 @@ PARTS: dict[str, tuple[Loop, ...]] = {
         columns.column_squares,
         columns.add_products,
         columns.add_moments,
-        terms.term_moments,
+        sums.term_moments,
         kernels.scalings,
         kernels.leaf_ranges,
         kernels.leaf_sums,

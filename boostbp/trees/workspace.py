@@ -20,13 +20,13 @@ class Workspace:
         self._free: dict[str, list[NDArray[Any]]] = {}
 
     def take(self, name: str, size: int, dtype: Any = np.float64) -> NDArray[Any]:
-        """An array, (size,), of any content; `name` keeps arrays of one type and use together."""
+        """Return an array, (size,), of any content; `name` keeps arrays of one type and use together."""
         free = self._free.setdefault(name, [])
         try:
-            kept = free.pop()
+            array = free.pop()
         except IndexError:
-            kept = np.empty(0, dtype)
-        return (kept if len(kept) >= size else np.empty(size, dtype))[:size]
+            array = np.empty(0, dtype)
+        return (array if len(array) >= size else np.empty(size, dtype))[:size]
 
     def give(self, name: str, *arrays: NDArray[Any]) -> None:
         """Take back what `take` lent under this name; the caller must not use it any more."""

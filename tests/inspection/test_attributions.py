@@ -10,7 +10,7 @@ from boostbp.inspection.attributions import _pushes
 from boostbp.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
-from boostbp.trees.forest import Forest, Member
+from boostbp.trees.forest import Forest, TreeWithLeaves
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
@@ -61,7 +61,7 @@ def test_change_of_a_forest_is_told_apart_as_by_hand(case):
     assert_close((smooth + jump).sum(axis=2), total, 1e-10)
     expected_jump, expected_smooth = np.zeros_like(jump), np.zeros_like(smooth)
     for number in range(forest.n_trees):
-        tree, alone = forest.member(number).tree, single(forest, number)
+        tree, alone = forest.tree_with_leaves(number).tree, single(forest, number)
         a, b = tree.leaf_of(A), tree.leaf_of(B)
         for row in range(len(A)):
             change = (plain_forest(alone, B[[row]])[0] - plain_forest(alone, A[[row]])[0])[0]
@@ -76,7 +76,7 @@ def test_change_of_a_forest_is_told_apart_as_by_hand(case):
 def single(forest, number):
     """The forest of one of its trees."""
     return Forest.pack(
-        [forest.member(number)],
+        [forest.tree_with_leaves(number)],
         n_features=forest.n_features,
         n_outputs=forest.n_outputs,
         basis=forest.basis,
@@ -152,7 +152,7 @@ def quadratic_network(rng):
         paths = LeafColumns(np.array([0, n_features], np.int32), np.arange(n_features, dtype=np.int32), 2)
         scaling = np.tile([0.0, 1.0, -1e9, 1e9], (n_features, 1))
         weight = rng.normal(size=(1 + 2 * n_features) * n_outputs)
-        member = Member(Tree.stump(), LeafModel(paths, scaling, weight, n_outputs), 0)
+        member = TreeWithLeaves(Tree.stump(), LeafModel(paths, scaling, weight, n_outputs), 0)
         return Layer(Forest.pack([member], n_features=n_features, n_outputs=n_outputs, basis=Polynomial(2)))
 
     return Network((layer(3, 2), layer(2, 2)), np.array([1.0, -1.0]))

@@ -19,7 +19,7 @@ from boostbp.inspection import importances
 from boostbp.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
-from boostbp.trees.forest import Forest, Member
+from boostbp.trees.forest import Forest, TreeWithLeaves
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
@@ -32,7 +32,7 @@ def stump(feature, gain, output):
     """A tree with one split."""
     tree = Tree.of([feature], [0.0], [~0], [~1], [False], gain=[gain])
     paths = LeafColumns(np.zeros(3, np.int32), np.empty(0, np.int32), 1)
-    return Member(tree, LeafModel(paths, np.empty((0, 4)), np.zeros(2), 1), output)
+    return TreeWithLeaves(tree, LeafModel(paths, np.empty((0, 4)), np.zeros(2), 1), output)
 
 
 def layer(n_features, n_outputs, members):

@@ -13,7 +13,7 @@ from boostbp.inspection.regressions import leaf_records
 from boostbp.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
-from boostbp.trees.forest import Forest, Member
+from boostbp.trees.forest import Forest, TreeWithLeaves
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
@@ -120,7 +120,7 @@ def test_way_through_a_chain_of_many_splits():
     columns = np.zeros(count + 1, np.int32)
     paths = LeafColumns(np.arange(count + 2, dtype=np.int32), columns, 1)
     model = LeafModel(paths, np.ones((count + 1, 4)), np.ones(2 * (count + 1)), 1)
-    forest = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
+    forest = Forest.pack([TreeWithLeaves(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
     network, names = Network((Layer(forest),), np.zeros(1)), Names(("a",), ("y",), (), False, {})
     X = np.array([[0.5], [7.5], [count + 1.0]])
     records = leaf_records(network, X, names, scale=np.ones(1), offset=np.zeros(1))
@@ -142,7 +142,7 @@ def test_way_through_any_kind_of_split(start, words, ways, named):
     tree = Tree.of([0], [1.0], [~0], [~1], [False], cat_start=[start], cat_words=[words], categories=[0b101])
     paths = LeafColumns(np.arange(3, dtype=np.int32), np.zeros(2, np.int32), 1)
     model = LeafModel(paths, np.ones((2, 4)), np.ones(4), 1)
-    forest = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
+    forest = Forest.pack([TreeWithLeaves(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
     colours = {0: ("red", "green", "blue")} if named else {}
     network, names = Network((Layer(forest),), np.zeros(1)), Names(("a",), ("y",), (), False, colours)
     X = np.array([[0.0], [1.0], [2.0]])

@@ -50,7 +50,9 @@ def test_products_are_those_of_the_columns_written_down(degree, missing):
     np.testing.assert_allclose(U.moment(G), whole.T @ G, atol=1e-9)
     np.testing.assert_array_equal(U.block(slice(50, 60), slice(3, 7)), whole[50:60, 3:7])
     expected = np.array([0.5, -1.0]) + whole @ V
-    np.testing.assert_allclose(forest_of(U.grown(np.array([0.5, -1.0]), V), X, degree).predict(X), expected, atol=1e-10)
+    np.testing.assert_allclose(
+        forest_of(U.as_trees(np.array([0.5, -1.0]), V), X, degree).predict(X), expected, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("missing", [False, True])

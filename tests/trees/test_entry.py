@@ -5,7 +5,7 @@ import pytest
 
 from boostbp.trees import kernels
 from boostbp.trees.kernels import columns
-from boostbp.trees.tree import Tree, starts
+from boostbp.trees.tree import Tree, offsets
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((300, 4))
@@ -15,7 +15,7 @@ EXPECTED = np.array([2 if x[1] > 0.1 else 0 if x[3] <= -0.4 else 1 for x in X])
 
 def routed(nodes, X, dtype=np.uint8):
     leaf = np.empty((1, len(X)), dtype)
-    kernels.route(nodes, starts([2]), X, 0, len(X), leaf)
+    kernels.route(nodes, offsets([2]), X, 0, len(X), leaf)
     return leaf[0]
 
 
@@ -74,7 +74,7 @@ def test_leaf_numbers_of_any_type_are_written_and_read(dtype):
     rows = np.array([0.0, 1.0, 254.5, n_splits - 1.0, np.inf])
     expected = np.append(np.ceil(rows[:-1]), n_splits)
     leaf = np.zeros((1, len(rows)), dtype)
-    kernels.route(chain.nodes, starts([n_splits]), rows[:, None], 0, len(rows), leaf)
+    kernels.route(chain.nodes, offsets([n_splits]), rows[:, None], 0, len(rows), leaf)
     np.testing.assert_array_equal(leaf[0], expected)
     order = np.empty(len(rows), np.uint16)
     start = np.empty(n_splits + 2, np.int64)
@@ -94,7 +94,7 @@ def test_numbers_of_any_type_take_the_one_version():
         np.testing.assert_array_equal(out, expected)
     for numbers in ((0, 300), (np.int32(0), np.uint8(200)), (False, np.int64(300))):
         leaf = np.empty((1, len(X)), np.uint8)
-        kernels.route(TREE.nodes, starts([2]), X, *numbers, leaf)
+        kernels.route(TREE.nodes, offsets([2]), X, *numbers, leaf)
         np.testing.assert_array_equal(leaf[0, : numbers[1]], EXPECTED[: numbers[1]])
     for loop in (kernels.scalings, kernels.route):
         assert len(loop.dispatcher.signatures) == 1

@@ -10,7 +10,7 @@ from helpers import BASES, plain_forest, random_tree
 from known_leaves import fit_leaves
 
 from boostbp.trees import forest as forests
-from boostbp.trees.forest import Forest, Member
+from boostbp.trees.forest import Forest, TreeWithLeaves
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
@@ -31,7 +31,7 @@ def make_members(basis, *, seed=0, rows=400, sizes=(7, 0, 12, 3, 1)):
         first = int(rng.integers(N_OUTPUTS - outputs + 1))
         Y = rng.standard_normal((rows, outputs))
         model = fit_leaves(tree.leaf_of(X), LeafColumns.of(tree, basis), basis.expand(X), -Y, np.ones(rows), Ridge(0.1))
-        members.append(Member(tree, model, first))
+        members.append(TreeWithLeaves(tree, model, first))
     return X, members
 
 
@@ -105,7 +105,7 @@ def test_leaf_numbers_take_the_smallest_type_that_holds_them():
         tree = random_tree(rng, n_splits, features=1)
         paths = LeafColumns(np.zeros(tree.n_leaves + 1, np.int32), np.empty(0, np.int32), 1)
         model = fit_leaves(tree.leaf_of(X), paths, X, X[:, :1], np.ones(500), Ridge())
-        forest = pack([Member(tree, model, 0), stump], BASES["linear"])
+        forest = pack([TreeWithLeaves(tree, model, 0), stump], BASES["linear"])
         leaf = forest.route(X)
         assert leaf.dtype == dtype
         np.testing.assert_array_equal(leaf[0], tree.leaf_of(X))
@@ -138,7 +138,7 @@ def test_clipped_inputs_keep_the_value_of_the_edge_of_the_training_range():
     tree = Tree.of([0], [10.0], [~0], [~1], [False])
     paths = LeafColumns.of(tree, BASES["quadratic"])
     model = fit_leaves(tree.leaf_of(x), paths, x, -(x + x**2), np.ones(50), Ridge(0.0))
-    clipped = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=BASES["quadratic"])
+    clipped = Forest.pack([TreeWithLeaves(tree, model, 0)], n_features=1, n_outputs=1, basis=BASES["quadratic"])
     free = replace(clipped, clip=False)
     X = np.array([[-5.0], [-1.0], [2.0], [7.0]])
     leaf = clipped.route(X)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from boostbp.trees.basis import Polynomial
-from boostbp.trees.forest import Forest, Member
+from boostbp.trees.forest import Forest, TreeWithLeaves
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.missing import with_missing_leaves
@@ -53,7 +53,9 @@ def random_leaves(rng, tree):
 
 
 def forest_of(tree, model, clip):
-    return Forest.pack([Member(tree, model, 0)], n_features=N_FEATURES, n_outputs=1, basis=Polynomial(1), clip=clip)
+    return Forest.pack(
+        [TreeWithLeaves(tree, model, 0)], n_features=N_FEATURES, n_outputs=1, basis=Polynomial(1), clip=clip
+    )
 
 
 def rows_of(rng):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from boostbp.trees import packed
 from boostbp.trees.basis import Elementwise, Polynomial
-from boostbp.trees.forest import Forest, Member
+from boostbp.trees.forest import Forest, TreeWithLeaves
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
@@ -58,7 +58,7 @@ def test_number_of_trees_of_the_base_comes_back(rich):
 
 
 def test_output_without_a_tree_is_stored_with_a_leaf_of_zero():
-    member = fit_case(RICH).layer.forest.member(1)
+    member = fit_case(RICH).layer.forest.tree_with_leaves(1)
     forest = Forest.pack([member], n_features=5, n_outputs=3, basis=Polynomial(2))
     again = unpack(*packed.pack(forest))
     X = training_rows(RICH)[0]
@@ -83,7 +83,7 @@ def test_chain_of_many_splits_is_checked_by_steps_that_double():
     columns = np.zeros(count + 1, np.int32)
     paths = LeafColumns(np.arange(count + 2, dtype=np.int32), columns, 1)
     model = LeafModel(paths, np.ones((count + 1, 4)), np.ones(2 * (count + 1)), 1)
-    forest = Forest.pack([Member(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
+    forest = Forest.pack([TreeWithLeaves(tree, model, 0)], n_features=1, n_outputs=1, basis=Polynomial(1))
     facts, arrays = packed.pack(forest)
     rows = np.array([[0.5], [count - 0.5], [count + 1.0]])
     assert unpack(facts, arrays).route(rows).tolist() == [[0, 2, 1]]

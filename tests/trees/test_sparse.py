@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge as SKRidge
 from boostbp.trees import linear, sparse
 from boostbp.trees.basis import Elementwise, Polynomial
 from boostbp.trees.columns import Standardised
-from boostbp.trees.forest import Forest, Member
+from boostbp.trees.forest import Forest, TreeWithLeaves
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import add_to
 from boostbp.trees.linear import RidgeBase
@@ -34,7 +34,7 @@ def make(rows=300, columns=12, *, missing=True, seed=0):
 
 
 @pytest.fixture
-def small_tiles(monkeypatch):
+def small_blocks(monkeypatch):
     monkeypatch.setattr(sparse, "CELLS", 50)
 
 
@@ -60,12 +60,12 @@ def test_zeros_that_are_held_are_zeros():
     np.testing.assert_array_equal(dense.times(np.ones((12, 2))), held.times(np.ones((12, 2))))
 
 
-def test_tiles_are_small_and_cover_all_rows(small_tiles):
-    parts = sparse.tiles(3, 40, 12)
+def test_row_blocks_are_small_and_cover_all_rows(small_blocks):
+    parts = sparse.row_blocks(3, 40, 12)
     assert [part.start for part in parts] == [3, *(part.stop for part in parts[:-1])]
     assert parts[-1].stop == 40
     assert max((part.stop - part.start) * 12 for part in parts) <= 50
-    assert len(sparse.tiles(0, 3, 1000)) == 3
+    assert len(sparse.row_blocks(0, 3, 1000)) == 3
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -98,7 +98,7 @@ def test_standardised_columns_are_what_they_say(missing):
     np.testing.assert_allclose(got.moment(G), U.T @ G, atol=1e-10)
 
 
-def test_leaves_of_a_tree(small_tiles):
+def test_leaves_of_a_tree(small_blocks):
     rng = np.random.default_rng(3)
     X, _, _ = make()
     X[:, 8] = rng.integers(0, 40, 300)
@@ -111,7 +111,7 @@ def test_leaves_of_a_tree(small_tiles):
 @pytest.mark.parametrize(
     "basis", [Polynomial(1), Polynomial(2), Elementwise([np.cos, np.sin], [lambda x: -np.sin(x), np.cos])]
 )
-def test_a_forest_gives_the_same_bits(basis, small_tiles):
+def test_a_forest_gives_the_same_bits(basis, small_blocks):
     rng = np.random.default_rng(4)
     X, S, weight = make()
     X[:, 4] = np.sign(X[:, 4])
@@ -122,7 +122,7 @@ def test_a_forest_gives_the_same_bits(basis, small_tiles):
         grad = rng.standard_normal((300, 2 if first == 0 else 1))
         paths = LeafColumns.of(tree, basis)
         model = fit_leaves(tree.leaf_of(X), paths, basis.expand(X), grad, weight, Ridge(0.5))
-        members.append(Member(tree, model, first))
+        members.append(TreeWithLeaves(tree, model, first))
     forest = Forest.pack(members, n_features=12, n_outputs=2, basis=basis)
     leaf = forest.route(X)
     np.testing.assert_array_equal(forest.route(S, 2), leaf)
@@ -134,7 +134,7 @@ def test_a_forest_gives_the_same_bits(basis, small_tiles):
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(300, 12), (9, 12)])
-def test_a_ridge_base_gives_the_same_bits(rows, columns, small_tiles):
+def test_a_ridge_base_gives_the_same_bits(rows, columns, small_blocks):
     X, S, weight = make(rows, columns)
     y = np.random.default_rng(5).standard_normal((rows, 2))
     models = [RidgeBase.bind(Z, np.arange(columns, dtype=np.int32), weight).fit(y) for Z in (X, S)]

@@ -1,4 +1,4 @@
-"""Compiled loops over plain arrays: route, sum, solve, evaluate, pull back, tell changes apart.
+"""Compiled loops over plain arrays: route, sum, solve, evaluate, differentiate, attribute changes.
 
 Nothing here allocates per row, draws random numbers or starts threads; every kernel releases the
 interpreter lock, so callers run row blocks or outputs in threads of their own.
@@ -9,7 +9,7 @@ whole arrays together with the texts of its errors, which takes longer than the 
 
 from __future__ import annotations
 
-from boostbp.trees.kernels.backward import pull_back
+from boostbp.trees.kernels.backward import vjp
 from boostbp.trees.kernels.changes import changes
 from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian
 from boostbp.trees.kernels.fitting import fit_trees
@@ -33,10 +33,10 @@ __all__ = [
     "leaf_ranges",
     "leaf_sums",
     "paths_of",
-    "pull_back",
     "put_in_bins",
     "route",
     "scale_weights",
     "scalings",
     "solve_leaves",
+    "vjp",
 ]

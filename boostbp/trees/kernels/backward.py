@@ -1,8 +1,8 @@
-"""Compiled backward pass: a gradient in the outputs of a forest, pulled back to its columns.
+"""Compiled backward pass: the gradient in the columns of a forest, from that in its outputs.
 
-Rows pass tree by tree in blocks that are held column by column, grouped by leaf: then the numbers of a leaf's
-regression stay in registers. Its rows are brought together, pulled back without a branch, and added where they belong.
-Numbers are read by their place in the arrays: a leaf has few rows of a block, and a slice costs as much as some dozen.
+Rows pass tree by tree in blocks that lie column by column, grouped by leaf: then the weights of a leaf stay in
+registers. The rows of a leaf are copied together, multiplied without a branch, and added where they belong. Arrays are
+indexed, not sliced: a leaf has few rows of a block, and a slice costs as much as a dozen of them.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import numpy as np
 from boostbp.trees.kernels.entry import BOOL, INT, LEAF, LEAVES, MATRIX, exact, written
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, inner, leaf_at
 
-__all__ = ["pull_back"]
+__all__ = ["vjp"]
 
-MOST, LEAST = 2048, 256  # rows of a block; fewer where columns are many
-CELLS = 1 << 20  # of a block
+MOST_ROWS, LEAST_ROWS = 2048, 256  # of a block; fewer where columns are many
+CELLS = 1 << 20  # numbers in a block: 8 MB
 
 
 @exact(LEAVES, LEAF, MATRIX, BOOL, MATRIX, INT, INT, written("f8", 2))
-def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
+def vjp(leaves, leaf, Z, clip, G, begin, end, out):
     """Write ``J' G`` of rows ``begin .. end - 1`` to `out`, (rows, columns), for `G`, (rows, outputs).
 
     `leaf` is leaf numbers of (trees, rows).
     """
     n_columns, n_trees = Z.shape[1], len(leaves.tree_degree)
-    most = min(end - begin, max(LEAST, min(MOST, CELLS // max(1, n_columns))))
+    most = min(end - begin, max(LEAST_ROWS, min(MOST_ROWS, CELLS // max(1, n_columns))))
     z, total = np.empty((n_columns, most)), np.empty((n_columns, most))
-    order, rows_g, near = np.empty(most, np.uint16), np.empty(most), np.empty(most)
+    order, g_of_leaf, z_of_leaf = np.empty(most, np.uint16), np.empty(most), np.empty(most)
     most_leaves = 0
     for tree in range(n_trees):
         most_leaves = max(most_leaves, leaves.tree_leaf[tree + 1] - leaves.tree_leaf[tree])
@@ -43,9 +43,9 @@ def pull_back(leaves, leaf, Z, clip, G, begin, end, out):
             for number in range(n_leaves):
                 rows = order[row_start[number] : row_start[number + 1]]
                 if n_outputs == 1:
-                    _pull_one(leaves, tree, number, rows, z, clip, g[:, 0], rows_g, near, total)
+                    _vjp_of_one_output(leaves, tree, number, rows, z, clip, g[:, 0], g_of_leaf, z_of_leaf, total)
                 else:
-                    _pull_several(leaves, tree, number, rows, z, clip, g, total)
+                    _vjp_of_several_outputs(leaves, tree, number, rows, z, clip, g, total)
         for i in range(n_rows):
             for j in range(n_columns):
                 out[top + i, j] = total[j, i]
@@ -78,7 +78,7 @@ def _group(leaf, tree, top, n_rows, n_leaves, row_start, order):
 
 @inner
 def _range(scaling, at, clip):
-    """The range of ``u`` in which an input moves its leaf's value; empty, with its ends exchanged, if in none."""
+    """Return the range of ``u`` in which an input has a slope; if it has none, an empty one with its ends exchanged."""
     if scaling[at, INV_SCALE] == 0.0 or (clip and not scaling[at, LOWER] < scaling[at, UPPER]):
         return np.inf, -np.inf
     if clip:
@@ -87,8 +87,8 @@ def _range(scaling, at, clip):
 
 
 @inner
-def _pull_one(leaves, tree, number, rows, z, clip, g, rows_g, near, total):
-    """Add what rows of one leaf pull back where a tree serves one output."""
+def _vjp_of_one_output(leaves, tree, number, rows, z, clip, g, g_of_leaf, z_of_leaf, total):
+    """Add ``g (w_j + 2 u_j w_jj) inv_scale`` of the rows of one leaf of a tree that serves one output."""
     degree = leaves.tree_degree[tree]
     number += leaves.tree_leaf[tree]
     path = leaves.start[number]
@@ -96,7 +96,7 @@ def _pull_one(leaves, tree, number, rows, z, clip, g, rows_g, near, total):
     w = leaves.weight_start[number]
     n = len(rows)
     for i in range(n):
-        rows_g[i] = g[rows[i]]
+        g_of_leaf[i] = g[rows[i]]
     for j in range(k):
         at, column = path + j, np.uint64(leaves.column[path + j])
         lower, upper = _range(leaves.scaling, at, clip)
@@ -105,19 +105,19 @@ def _pull_one(leaves, tree, number, rows, z, clip, g, rows_g, near, total):
         center, inverse, linear = leaves.scaling[at, CENTER], leaves.scaling[at, INV_SCALE], leaves.weight[w + 1 + j]
         square = 2.0 * leaves.weight[w + 1 + k + j] if degree == 2 else 0.0
         for i in range(n):
-            near[i] = z[column, rows[i]]
+            z_of_leaf[i] = z[column, rows[i]]
         for i in range(n):
-            u = (near[i] - center) * inverse
+            u = (z_of_leaf[i] - center) * inverse
             slope = linear + u * square if degree == 2 else linear
-            pulled = rows_g[i] * slope * inverse
-            near[i] = pulled if (u >= lower) & (u <= upper) else 0.0
+            product = g_of_leaf[i] * slope * inverse
+            z_of_leaf[i] = product if (u >= lower) & (u <= upper) else 0.0
         for i in range(n):
-            total[column, rows[i]] += near[i]
+            total[column, rows[i]] += z_of_leaf[i]
 
 
 @inner
-def _pull_several(leaves, tree, number, rows, z, clip, g, total):
-    """Add what rows of one leaf pull back where a tree serves several outputs.
+def _vjp_of_several_outputs(leaves, tree, number, rows, z, clip, g, total):
+    """Add ``sum_o g_o (w_jo + 2 u_j w_jjo) inv_scale`` of the rows of one leaf of a tree that serves several outputs.
 
     Gradients times weights first: a slope may be beyond float64 where the gradient is 0.
     """
@@ -139,14 +139,14 @@ def _pull_several(leaves, tree, number, rows, z, clip, g, total):
             u = (of_column[row] - center) * inverse
             if not ((u >= lower) & (u <= upper)):
                 continue
-            pulled = 0.0
+            product = 0.0
             for output in range(n_outputs):
-                pulled += linear[output] * g[row, output]
-            pulled *= inverse
+                product += linear[output] * g[row, output]
+            product *= inverse
             if degree == 2:
                 curved = 0.0
                 for output in range(n_outputs):
                     curved += square[output] * g[row, output]
                 if curved != 0.0:
-                    pulled += 2.0 * u * inverse * curved
-            to[row] += pulled
+                    product += 2.0 * u * inverse * curved
+            to[row] += product

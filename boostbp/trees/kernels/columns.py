@@ -1,9 +1,9 @@
 """Compiled sums over the columns of an input, the same bits for a dense and a sparse one.
 
 Zeros take no part in a sum: both kinds of input then add the same numbers in the same order, and the work grows with
-what a sparse input holds. A sparse input comes as its compressed columns `indptr`, `indices`, `data`.
+the entries of a sparse input. A sparse input comes as its compressed columns `indptr`, `indices`, `data`.
 
-Standardised, a value is ``u = (z - center) * inv_scale``, 0 if missing; `zero` is what a zero becomes.
+Standardised, a value is ``u = (z - center) * inv_scale``, 0 if missing; `zero` is that of a zero.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STANDARDISED = INT32S, MATRIX, VECTOR
 
 
 @inner
-def _see(z, w, sums):
+def _add_entry(z, w, sums):
     sums[4] += w
     sums[5] += 1.0
     if z != z:
@@ -50,7 +50,7 @@ def column_sums(Z, weight, sums):
     for row in range(len(Z)):
         for j in range(len(sums)):
             if Z[row, j] != 0.0:
-                _see(Z[row, j], weight[row], sums[j])
+                _add_entry(Z[row, j], weight[row], sums[j])
 
 
 @exact(*ENTRIES, VECTOR, written("f8", 2))
@@ -59,7 +59,7 @@ def column_sums_sparse(indptr, indices, data, weight, sums):
     for j in range(len(sums)):
         for k in range(indptr[j], indptr[j + 1]):
             if data[k] != 0.0:
-                _see(data[k], weight[indices[k]], sums[j])
+                _add_entry(data[k], weight[indices[k]], sums[j])
 
 
 @inner

@@ -1,6 +1,8 @@
 """Compiled values and slopes of a forest: evaluate, Jacobian.
 
-Missing values have ``u = 0``, the leaf's training mean; see `boostbp.trees.kernels.sums` for the terms.
+A leaf's value is ``w_0 + sum_j u_j (w_j + u_j w_jj)`` of its path columns, without ``w_jj`` for degree 1; its slope in
+column j is ``(w_j + 2 u_j w_jj) inv_scale``. A missing value has ``u = 0``, the leaf's training mean. A clipped input
+has a slope of 0. See `boostbp.trees.kernels.sums` for the terms.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ __all__ = ["add_leaf", "add_values", "evaluate", "jacobian"]
 
 @inner
 def add_leaf(values, at, n, path, k, degree, scaling, weight, w0, m, total):
-    """Values of `n` rows, with path columns ``values[:k, at:at + n]``, for one of `m` outputs of a leaf, into `total`.
+    """Write the values of `n` rows for one of `m` outputs of a leaf to `total`; path columns ``values[:k, at:at + n]``.
 
     The same operations in the same order as in `evaluate`, for the same bits.
     """
@@ -56,7 +58,7 @@ def add_values(row_start, order, first_row, path_start, grouped, degree, scaling
 
 @inner
 def _standardised(z, scaling, clip):
-    """``u`` of a value that is not missing, and whether it may move inside the leaf's range."""
+    """Return ``u`` of a value that is not missing, and whether the leaf's value has a slope there."""
     if scaling[INV_SCALE] == 0.0:
         return 0.0, True
     u = (z - scaling[CENTER]) * scaling[INV_SCALE]
@@ -113,7 +115,7 @@ def evaluate(leaves, leaf, Z, clip, begin, end, out):
 
 @inner
 def _slope_scales(z, scaling, clip):
-    """``du/dz`` and ``d(u^2)/dz``; both 0 where missing or clipped."""
+    """Return ``du/dz`` and ``d(u^2)/dz``; both 0 where missing or clipped."""
     if z != z:
         return 0.0, 0.0
     u, inside = _standardised(z, scaling, clip)

@@ -1,6 +1,6 @@
-"""Compiled fit of whole trees: route, sum, solve and evaluate in one call, block of rows after block.
+"""Compiled fit of whole trees: route, sum, solve and evaluate in one call, one block of rows after the other.
 
-The pieces are those of the additive path (`leaf_ranges`, `leaf_sums`, `solve_leaves`, `add_values`), and blocks are
+The steps are those of the additive path (`leaf_ranges`, `leaf_sums`, `solve_leaves`, `add_values`), and blocks are
 added in the same order, so both give the same bits.
 """
 
@@ -82,7 +82,7 @@ def fit_trees(
         n_leaves = last - first + 1
         p0 = start[first_leaf]
         paths, columns = start[first_leaf : first_leaf + n_leaves + 1] - p0, column[p0 : start[first_leaf + n_leaves]]
-        own = scaling[p0 : p0 + len(columns)]
+        of_tree = scaling[p0 : p0 + len(columns)]
         w = weight[w0 : w0 + n_leaves + degree * len(columns)]
         if len(hess) > 1:
             unit = _is_one(hess[tree])
@@ -102,14 +102,14 @@ def fit_trees(
             if block > 0:
                 _add_ranges(ranges, of_block)
         for j in range(len(columns)):
-            scaling_of(ranges[j], flat_scale, own[j])
-        # The paper's penalty: sums in the user's units, weights then moved into the scaling.
+            scaling_of(ranges[j], flat_scale, of_tree[j])
+        # The paper penalises weights in the user's units: its sums are taken in them, the solution is rescaled below.
         center, scale, fill = np.empty(len(columns)), np.empty(len(columns)), np.empty(len(columns))
         for j in range(len(columns)):
-            center[j] = own[j, CENTER] if standardize else 0.0
-            scale[j] = own[j, INV_SCALE] if standardize else 1.0
-            fill[j] = 0.0 if standardize else own[j, CENTER]
-        size = 0
+            center[j] = of_tree[j, CENTER] if standardize else 0.0
+            scale[j] = of_tree[j, INV_SCALE] if standardize else 1.0
+            fill[j] = 0.0 if standardize else of_tree[j, CENTER]
+        size = 0  # numbers in the Gram matrices of all leaves
         for number in range(n_leaves):
             size += (1 + degree * (paths[number + 1] - paths[number])) ** 2
         gram = np.zeros(size)
@@ -127,10 +127,10 @@ def fit_trees(
                 _add(w, b)
         solve_leaves(paths, degree, one_output, gram, w, penalty, penalize_constant, learning_rate)
         if not standardize:
-            scale_weights(paths, degree, one_output, own, w)
+            scale_weights(paths, degree, one_output, of_tree, w)
         for block in range(n_blocks):
             top = block * block_rows
             rows, near = order[top : top + block_rows], values[top * most : (top + block_rows) * most]
-            add_values(row_start[block], rows, top, paths, near, degree, own, w, out[tree : tree + 1])
+            add_values(row_start[block], rows, top, paths, near, degree, of_tree, w, out[tree : tree + 1])
         first_leaf += n_leaves
         w0 += len(w)

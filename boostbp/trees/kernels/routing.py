@@ -48,7 +48,7 @@ FEATURE, MISSING_LEFT, RIGHT, LEFT, WIDTH = np.uint32(0), np.uint32(1), np.uint3
 
 @inner
 def _flatten(nodes, first, last, flat, threshold, todo):
-    """A numeric tree in which leaves are splits that lead to themselves, so that every row takes as many steps.
+    """Write a numeric tree in which leaves are splits that lead to themselves, so that every row takes as many steps.
 
     Writes `WIDTH` numbers of each node, splits first, then leaves, into `flat`, and its `threshold`. Returns the number
     of steps to the deepest leaf. `todo` is scratch: nodes, each followed by its depth.
@@ -134,7 +134,7 @@ def route(nodes, tree_split, X, begin, end, leaf):
 
 @exact(NODES, INT64S, INT, *[written("i4", 1)] * 2)
 def paths_of(nodes, tree_split, per_feature, start, column):
-    """Columns on the path to each leaf of each tree, ascending.
+    """Write the columns on the path to each leaf of each tree, ascending.
 
     A numeric feature ``j`` stands for columns ``j * per_feature .. (j + 1) * per_feature - 1``.
 
@@ -159,33 +159,33 @@ def paths_of(nodes, tree_split, per_feature, start, column):
                     parent[child] = i
                 else:
                     leaf_parent[~child] = i
-        found = np.empty(max(n_splits, 1), np.int32)
+        features = np.empty(max(n_splits, 1), np.int32)
         for leaf in range(n_splits + 1):
-            n_found = _ascending(nodes, first, parent, leaf_parent[leaf], found)
+            n_features = _ascending(nodes, first, parent, leaf_parent[leaf], features)
             begin = start[done]
             done += 1
-            start[done] = begin + n_found * per_feature
+            start[done] = begin + n_features * per_feature
             if start[done] > len(column):
                 continue
-            for j in range(n_found):
+            for j in range(n_features):
                 for q in range(per_feature):
-                    column[begin + j * per_feature + q] = found[j] * per_feature + q
+                    column[begin + j * per_feature + q] = features[j] * per_feature + q
 
 
 @inner
-def _ascending(nodes, first, parent, split, found):
-    """Write the numeric features from a split up to the root into `found`, each once; how many."""
-    n_found = 0
+def _ascending(nodes, first, parent, split, features):
+    """Write the numeric features from a split up to the root into `features`, ascending, each once; return how many."""
+    n_features = 0
     while split >= 0:
         if nodes.cat_start[first + split] < 0:
             feature = nodes.feature[first + split]
-            at = n_found
-            while at > 0 and found[at - 1] > feature:
+            at = n_features
+            while at > 0 and features[at - 1] > feature:
                 at -= 1
-            if at == 0 or found[at - 1] != feature:
-                for j in range(n_found, at, -1):
-                    found[j] = found[j - 1]
-                found[at] = feature
-                n_found += 1
+            if at == 0 or features[at - 1] != feature:
+                for j in range(n_features, at, -1):
+                    features[j] = features[j - 1]
+                features[at] = feature
+                n_features += 1
         split = parent[split]
-    return n_found
+    return n_features

@@ -12,7 +12,10 @@ __all__ = ["scale_leaf", "scale_weights", "solve_leaf", "solve_leaves"]
 
 @inner
 def _factor(a, p, floor):
-    """Cholesky factor in place of the lower triangle; a pivot below `floor` drops its term (0 on the diagonal).
+    """Write the Cholesky factor over the lower triangle; a pivot below `floor` drops its term (0 on the diagonal).
+
+    A pivot is the part of a term's sum of squares that the terms before it leave over: below `floor` of the sum it is
+    rounding, and the term is a combination of the others.
 
     Plain loops: rows are too short for vectors, and the sums of a column do not wait for each other.
     """
@@ -69,7 +72,7 @@ def solve_leaf(gram, g0, weight, w0, p, m, penalty, penalize_constant, scale, a)
 
 @exact(INT32S, INT, INT, VECTOR, written("f8", 1), FLOAT, BOOL, FLOAT)
 def solve_leaves(path_start, degree, n_outputs, gram, weight, penalty, penalize_constant, scale):
-    """Ridge weights of each leaf: ``scale * (gram + penalty I)^-1 moment``, in place of the moments in `weight`.
+    """Write the ridge weights of each leaf, ``scale * (gram + penalty I)^-1 moment``, over the moments in `weight`.
 
     A term that the others determine (a pivot below 1e-12 of its size) has weight 0.
     """
@@ -85,7 +88,10 @@ def solve_leaves(path_start, degree, n_outputs, gram, weight, penalty, penalize_
 
 @inner
 def scale_leaf(scaling, path, k, degree, n_outputs, weight, w0):
-    """Rewrite the weights of one leaf, in the user's units, as weights in units of ``u``."""
+    """Rewrite the weights of one leaf, in the user's units, as weights in units of ``u``.
+
+    With ``z = c + d u``, ``a + b z + q z^2`` is ``(a + b c + q c^2) + (b + 2 q c) d u + q d^2 u^2``.
+    """
     for output in range(n_outputs):
         for j in range(k):
             center = scaling[path + j, CENTER]

@@ -1,9 +1,8 @@
 """Compiled sums over the rows of each leaf: ranges, Gram matrices, moments.
 
 Terms of a leaf with ``k`` path columns, in this order: ``1, u_1 .. u_k`` and, for degree 2,
-``u_1^2 .. u_k^2``, where ``u = (z - center) * inv_scale``. A *scaling* is a row
-``(center, inv_scale, lower, upper)`` for each path column of a leaf; ``lower`` and ``upper`` bound
-``u`` at evaluation.
+``u_1^2 .. u_k^2``, where ``u = (z - center) * inv_scale``. The *scaling* of a path column of a leaf is a row
+``(center, inv_scale, lower, upper)``; ``lower`` and ``upper`` bound ``u`` at evaluation.
 
 The rows of a leaf are taken `BLOCK` at a time: their path columns lie in rows of a matrix, (columns, rows), and
 every sum runs along these rows.
@@ -13,10 +12,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import FLOAT, INT, INT32S, INT64S, MATRIX, ORDER, VECTOR, exact, written
-from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, fast, inner, largest
+from boostbp.trees.kernels.entry import (
+    FLOAT,
+    INT,
+    INT32S,
+    INT64S,
+    LEAF,
+    LEAVES,
+    MATRIX,
+    ORDER,
+    VECTOR,
+    exact,
+    written,
+)
+from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, fast, inner, largest, leaf_at
 
-__all__ = ["add_sums", "leaf_ranges", "leaf_sums", "scaling_of", "scalings", "scratch"]
+__all__ = ["add_sums", "leaf_ranges", "leaf_sums", "scaling_of", "scalings", "scratch", "term_moments"]
 
 
 # ---------------------------------------------------------------------------- ranges
@@ -24,7 +35,10 @@ __all__ = ["add_sums", "leaf_ranges", "leaf_sums", "scaling_of", "scalings", "sc
 
 @inner
 def _key(bits):
-    """The bits of a float64 as an integer of the same order, and back: integers have vector minima and maxima."""
+    """Return the bits of a float64 as an integer of the same order, or back: integers have vector minima and maxima.
+
+    IEEE 754 numbers are ordered as sign and magnitude: the bits below the sign of a negative one are turned over.
+    """
     return bits ^ ((bits >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF))
 
 
@@ -55,8 +69,8 @@ def _ends(keys):
 
 
 @inner
-def _add_some(z, h, out, keys):
-    """Add what `add_ranges` adds of a column with missing values."""
+def _add_known(z, h, out, keys):
+    """Add the range of a column with missing values, row by row."""
     for i in range(len(z)):
         if z[i] == z[i]:
             key = _key(z[i : i + 1].view(np.int64)[0])
@@ -80,7 +94,7 @@ def leaf_ranges(row_start, order, first_row, path_start, grouped, hess, out):
         out[path, 0], out[path, 1], out[path, 2], out[path, 3] = np.inf, -np.inf, 0.0, 0.0
         keys[path, 0] = _key(keys[path, 0])
         keys[path, 1] = _key(keys[path, 1])
-    all_h = np.ones(BLOCK)
+    h_of_block = np.ones(BLOCK)
     unit = len(hess) == 0
     at = 0
     for leaf in range(n_leaves):
@@ -90,7 +104,7 @@ def leaf_ranges(row_start, order, first_row, path_start, grouped, hess, out):
         at += values.size
         for block in range(begin, end, BLOCK):
             n = min(BLOCK, end - block)
-            h, rows = all_h[:n], order[block : block + n]
+            h, rows = h_of_block[:n], order[block : block + n]
             if not unit:
                 of_block = hess[first_row:]
                 for i in range(n):
@@ -99,8 +113,8 @@ def leaf_ranges(row_start, order, first_row, path_start, grouped, hess, out):
             for j in range(k):
                 z = values[j][block - begin : block - begin + n]
                 total = _total(z) if unit else _weighted_total(z, h)
-                if total != total:
-                    _add_some(z, h, out[path + j], keys[path + j])
+                if total != total:  # some are missing
+                    _add_known(z, h, out[path + j], keys[path + j])
                     continue
                 lower, upper = _ends(z.view(np.int64))
                 keys[path + j, 0] = min(keys[path + j, 0], lower)
@@ -114,10 +128,10 @@ def leaf_ranges(row_start, order, first_row, path_start, grouped, hess, out):
 
 @inner
 def scaling_of(ranges, flat_scale, out):
-    """The scaling of one path column from its range; see `LeafRanges.scaling`."""
+    """Write the scaling of one path column, of its range, to `out`; see `LeafRanges.scaling`."""
     lower, upper = ranges[0], ranges[1]
     center = ranges[2] / ranges[3]
-    if not (center >= lower and center <= upper):
+    if not (center >= lower and center <= upper):  # weights of 0, or the sum went beyond float64
         center = 0.5 * lower + 0.5 * upper
     scale = max(upper - center, center - lower)
     inverse = 1.0 / scale
@@ -130,7 +144,7 @@ def scaling_of(ranges, flat_scale, out):
         out[UPPER] = (upper - center) * inverse
     else:
         out[CENTER] = center if np.isfinite(center) else 0.0
-        out[INV_SCALE] = 0.0 if scale == np.inf else flat_scale
+        out[INV_SCALE] = 0.0 if scale == np.inf else flat_scale  # a width of 0, or so small that 1 / scale overflows
 
 
 @exact(MATRIX, FLOAT, written("f8", 2))
@@ -145,13 +159,16 @@ def scalings(ranges, flat_scale, out):
 
 @inner
 def scratch(n_terms, n_outputs):
-    """Rows for terms, and rows for weighted terms, of a block: each (terms + outputs, `BLOCK`) and some to spare."""
+    """Return room for the terms and the weighted terms of a block: each (terms + outputs, `BLOCK`), and 4 rows more.
+
+    `_tile` reads two rows of one and four of the other, beyond the last term.
+    """
     return np.zeros((n_terms + n_outputs + 4, BLOCK)), np.zeros((n_terms + n_outputs + 4, BLOCK))
 
 
 @fast
 def _tile(left, a, right, b, n):
-    """Products of two rows of `left` with four of `right`: eight sums in registers, for six loads."""
+    """Return the products of two rows of `left` with four of `right`: eight sums in registers, for six loads."""
     l0, l1 = left[a], left[a + 1]
     r0, r1, r2, r3 = right[b], right[b + 1], right[b + 2], right[b + 3]
     s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = 0.0
@@ -193,7 +210,7 @@ def add_sums(values, at, n, path, k, degree, center, scale, fill, h, unit, terms
     `weighted` come from `scratch`.
     """
     p = 1 + degree * k
-    size = (n + 7) // 8 * 8  # whole vectors: what lies behind the rows is zero
+    size = (n + 7) // 8 * 8  # whole vectors of 8 numbers: those behind the rows are zero
     for i in range(n):
         terms[0, i] = 1.0
     for j in range(k):
@@ -264,3 +281,39 @@ def leaf_sums(
             )  # fmt: skip
         g0 += p * p
         m0 += p * m
+
+
+@exact(LEAVES, LEAF, MATRIX, MATRIX, written("f8", 1))
+def term_moments(leaves, leaf, Z, G, out):
+    """Add ``sum over rows of phi(u) g'`` to `out`, in the places of ``leaves.weight``.
+
+    Parameters
+    ----------
+    leaves : Leaves
+        Of trees that each serve all outputs.
+    leaf : leaf numbers of (trees, rows)
+    Z : (rows, columns) float64
+        A missing value has ``u = 0``; nothing is clipped.
+    G : (rows, outputs) float64
+    """
+    m = G.shape[1]
+    for tree in range(len(leaves.tree_degree)):
+        degree = leaves.tree_degree[tree]
+        for row in range(len(Z)):
+            number = leaves.tree_leaf[tree] + leaf_at(leaf, tree, row)
+            path, w = leaves.start[number], leaves.weight_start[number]
+            k = leaves.start[number + 1] - path
+            for output in range(m):
+                out[w + output] += G[row, output]
+            for j in range(k):
+                z = Z[row, leaves.column[path + j]]
+                if z != z:
+                    continue
+                u = (z - leaves.scaling[path + j, CENTER]) * leaves.scaling[path + j, INV_SCALE]
+                linear = w + (1 + j) * m
+                for output in range(m):
+                    out[linear + output] += u * G[row, output]
+                if degree == 2:
+                    square = w + (1 + k + j) * m
+                    for output in range(m):
+                        out[square + output] += u * u * G[row, output]
