@@ -111,29 +111,29 @@ def codes_of(factors: Factors, categories: Sequence[Category], label: str) -> ND
 
 
 def _same_numbers(values: list[Any], code: dict[Any, float]) -> Iterator[tuple[Any, float]]:
-    """Values that are no category as they stand, but the same number as one, and its code."""
+    """Yield values that equal no category but are the same number as one, each with the code of that category."""
     plain = _by_number((_number(category), at) for category, at in code.items())
     # a reader that made numbers of text took the zeros before them away
     padded = _by_number((_padded(category), at) for category, at in code.items())
     for value in values:
         if not is_missing(value) and value not in code:
             number = _number(value)
-            found = plain if isinstance(value, str) else padded | plain
-            if number is not None and found.get(number) is not None:
-                yield value, found[number]
+            code_of = plain if isinstance(value, str) else padded | plain
+            if number is not None and code_of.get(number) is not None:
+                yield value, code_of[number]
 
 
 def _by_number(pairs: Iterable[tuple[Any, float]]) -> dict[Any, Any]:
     """Return the codes by number; None for a number that several categories are."""
-    found: dict[Any, Any] = {}
+    code_of: dict[Any, Any] = {}
     for number, code in pairs:
         if number is not None:
-            found[number] = None if number in found else code
-    return found
+            code_of[number] = None if number in code_of else code
+    return code_of
 
 
 def _number(value: Category) -> int | float | None:
-    """The number that a label is, or spells as files do; exactly, if it is a whole one."""
+    """Return the number that a label is, or spells as files do; exactly, if it is a whole one."""
     if not isinstance(value, str):
         return value
     if not _PLAIN.fullmatch(value):

@@ -111,7 +111,7 @@ class Health:
 
 
 def health_of(history: History) -> Health:
-    """The report of a training."""
+    """Return the report of a training."""
     best = history[history.best_epoch]
     moved = history.epochs[1 : history.best_epoch + 1] or history.epochs[1:]
     layers = tuple(
@@ -157,23 +157,23 @@ def warn_if_ill(history: History) -> None:
 
 
 def _sentences(layer: LayerHealth, *, back_propagated: bool) -> list[str]:
-    found = []
+    sentences = []
     if layer.dead >= DEAD and back_propagated:
-        found.append(_dead(layer))
+        sentences.append(_dead(layer))
     if _has_collapsed(layer):
-        found.append(_collapsed(layer))
+        sentences.append(_collapsed(layer))
     if layer.r2 < LOOSE:
-        found.append(
+        sentences.append(
             f"{layer.name} does not follow its targets: a refit explains {layer.r2:.0%} of them on average. "
             "Try more n_estimators, a larger learning_rate or a larger max_depth for it."
         )
     if layer.gap > MEMORISED:
-        found.append(
+        sentences.append(
             f"{layer.name} has memorised training rows: a linear regression on it explains {layer.explained:.0%} of "
             f"the target there, and {layer.explained_held:.0%} on held-out rows. Try a larger reg_lambda or "
             "min_samples_leaf, or a smaller max_depth."
         )
-    return found
+    return sentences
 
 
 def _dead(layer: LayerHealth) -> str:
@@ -197,7 +197,7 @@ def _collapsed(layer: LayerHealth) -> str:
 
 
 def _at(values: Sequence[float], layer: int) -> float:
-    """A layer's number; NaN if it was not recorded, as in a mixture with a neural network."""
+    """Return a layer's number; NaN if it was not recorded, as in a mixture with a neural network."""
     return values[layer] if layer < len(values) else math.nan
 
 

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 def importances(network: Network, kind: str, layer: int | None = None) -> Floats:
-    """Importances by ``"split"`` or ``"gain"``, shares with sum 1.
+    """Return importances by ``"split"`` or ``"gain"``, shares with sum 1.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def importances(network: Network, kind: str, layer: int | None = None) -> Floats
 def importances_over(
     network: Network, kind: str, table: Table, baseline: Floats, *, steps: int = 32, n_threads: int = 1
 ) -> Floats:
-    """Importances by ``"jacobian"`` or ``"attribution"`` over some rows, shares with sum 1.
+    """Return importances by ``"jacobian"`` or ``"attribution"`` over some rows, shares with sum 1.
 
     Sums over rows and outputs, in units of the network: outputs of a regression count by their standard deviations.
 
@@ -88,16 +88,17 @@ def importances_over(
 
 
 def shares_of(values: Floats) -> Floats:
-    """Values as shares of their sum; zeros if that is 0."""
+    """Return values as shares of their sum; zeros if that is 0."""
     total = values.sum()
     return values / total if total > 0 else np.zeros_like(values)
 
 
 def _totals(forest: Forest, kind: str) -> Floats:
-    """Splits or gains of the trees of each output at each column, (outputs, columns)."""
+    """Return the splits or gains of the trees of each output at each column, (outputs, columns)."""
     if kind == "gain" and np.isnan(forest.gain).any():
         raise ValueError("kind='gain' is not known: the backend states no gain of its splits. Use kind='split'.")
     value = np.maximum(forest.gain, 0.0) if kind == "gain" else (forest.gain != 0.0).astype(float)
+    # Splits with a gain of 0 are no choice of a library: knots of a base, and what asks for missing values.
     totals = np.zeros((forest.n_outputs, forest.n_features))
     for tree, (first, served) in enumerate(forest.leaves.tree_output):
         splits = slice(forest.tree_split[tree], forest.tree_split[tree + 1])

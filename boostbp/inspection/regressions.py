@@ -13,8 +13,9 @@ from boostbp.inspection.names import Names
 from boostbp.network.network import Network
 from boostbp.trees import basis as bases
 from boostbp.trees import kernels
-from boostbp.trees.forest import Forest, TreeWithLeaves
+from boostbp.trees.forest import Forest
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER
+from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
 
 __all__ = ["leaf_records"]
@@ -26,7 +27,7 @@ Record = dict[str, Any]
 def leaf_records(
     network: Network, X: Floats, names: Names, *, scale: Floats, offset: Floats, n_threads: int = 1
 ) -> list[Record]:
-    """One record for each row, layer, tree and output that the tree serves.
+    """Return one record for each row, layer, tree and output that the tree serves.
 
     Parameters
     ----------
@@ -69,23 +70,23 @@ class _Reader:
     def records(
         self, facts: Record, X: Floats, leaf: NDArray[np.int32], outputs: Sequence[str], factor: Floats
     ) -> list[Record]:
-        """Records of one tree for all rows."""
-        tree, model, first = member = self.forest.tree_with_leaves(facts["tree"])
+        """Return the records of one tree for all rows."""
+        tree, model, first = self.forest.tree_with_leaves(facts["tree"])
         Z = bases.expand(self.forest.basis, X)
         values = np.zeros((len(X), model.n_outputs))
         kernels.evaluate(model.leaves(), leaf[None], Z, self.forest.clip, 0, len(X), values)
         parents = _parents(tree)
         conditions_of = cache(lambda number: _path_conditions(tree, parents, number, self.names, self.categories))
         terms_of = cache(model.coefficients)
-        found = []
+        records = []
         for row, number in enumerate(leaf.tolist()):
             facts = facts | {"leaf": number, "path": conditions_of(number)}
-            read = self._inputs(member, number, Z[row])
+            inputs = self._inputs(model, number, Z[row])
             for k, value in enumerate(values[row].tolist()):
                 unit = float(factor[first + k])
                 terms = terms_of(number)[:, k] * unit
-                words = dict(zip(self._terms(member, number), terms[1:].tolist(), strict=True))
-                found.append(
+                words = dict(zip(self._terms(model, number), terms[1:].tolist(), strict=True))
+                records.append(
                     _record(
                         row,
                         facts,
@@ -93,22 +94,22 @@ class _Reader:
                         value=value * unit,
                         constant=float(terms[0]),
                         coefficients=words,
-                        **read,
+                        **inputs,
                     )
                 )
-        return found
+        return records
 
-    def _terms(self, member: TreeWithLeaves, leaf: int) -> list[str]:
-        paths = member.model.paths
+    def _terms(self, model: LeafModel, leaf: int) -> list[str]:
+        paths = model.paths
         names = [self.columns[column] for column in paths.column[paths.start[leaf] : paths.start[leaf + 1]]]
         return names + ([f"{name}^2" for name in names] if paths.degree == 2 else [])
 
-    def _inputs(self, member: TreeWithLeaves, leaf: int, z: Floats) -> Record:
-        """What the regression of a leaf reads: values, of which some are clipped, or the mean for a missing one."""
-        paths = member.model.paths
+    def _inputs(self, model: LeafModel, leaf: int, z: Floats) -> Record:
+        """Return the inputs of a leaf's regression: values, some clipped, or the leaf's mean for a missing one."""
+        paths = model.paths
         at = slice(paths.start[leaf], paths.start[leaf + 1])
         read: Record = {"inputs": {}, "clipped": [], "missing": []}
-        for column, scaling in zip(paths.column[at], member.model.scaling[at], strict=True):
+        for column, scaling in zip(paths.column[at], model.scaling[at], strict=True):
             name, value = self.columns[column], float(z[column])
             if np.isnan(value):
                 read["missing"].append(name)
@@ -128,7 +129,7 @@ def _record(row: int, facts: Record, output: str, **rest: Any) -> Record:
 
 
 def _parents(tree: Tree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The split above each split and above each leaf, (splits,) and (leaves,); -1 above the root."""
+    """Return the split above each split and above each leaf, (splits,) and (leaves,); -1 above the root."""
     splits, leaves = np.full(len(tree.feature), -1), np.full(tree.n_leaves, -1)
     for children in (tree.left, tree.right):
         below, number = children >= 0, np.arange(len(children))
@@ -143,7 +144,7 @@ def _path_conditions(
     names: Sequence[str],
     categories: Mapping[int, tuple[Any, ...]],
 ) -> list[str]:
-    """Conditions on the way from the root to a leaf, one for each feature, in the order of the first split on it."""
+    """Return the conditions from the root to a leaf, one for each feature, in the order of the first split on it."""
     steps: list[tuple[int, bool]] = []
     child, split = ~leaf, int(parents[1][leaf])
     while split >= 0:
@@ -156,19 +157,19 @@ def _path_conditions(
 
 
 def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categories: tuple[Any, ...] | None) -> str:
-    """What a feature must be to pass its splits."""
+    """Return in words what a feature must be to pass its splits."""
     missing = " or missing" if all(tree.missing_left[split] == is_left for split, is_left in steps) else ""
     if categories is None and any(tree.cat_start[split] >= 0 for split, _ in steps):
         categories = tuple(range(32 * max(int(tree.cat_words[split]) for split, _ in steps)))
     if categories is not None:
         codes = np.arange(len(categories), dtype=float)
-        kept = np.ones(len(codes), bool)
+        passing = np.ones(len(codes), bool)
         for split, is_left in steps:
-            kept &= _sent_left(tree, split, codes) == is_left
-        return f"{name} in {{{', '.join(str(categories[code]) for code in np.flatnonzero(kept))}}}{missing}"
+            passing &= _sent_left(tree, split, codes) == is_left
+        return f"{name} in {{{', '.join(str(categories[code]) for code in np.flatnonzero(passing))}}}{missing}"
     upper = min((tree.threshold[split] for split, is_left in steps if is_left), default=np.inf)
     lower = max((tree.threshold[split] for split, is_left in steps if not is_left), default=-np.inf)
-    if lower == np.inf:  # the leaf of an additive base for missing values
+    if lower == np.inf:  # a leaf for missing values, of an additive base or a library's own leaves
         return f"{name} missing"
     if lower == -np.inf and upper == np.inf:
         return f"{name} known{missing}"

@@ -18,7 +18,7 @@ __all__ = ["state_of", "take_over"]
 
 torch: Any = require("torch", extra="torch", what="boostbp.torch")
 
-FORMAT, VERSION = "boostbp.GBDTStep", 1
+FORMAT, VERSION = "boostbp.GBDTStep", 2
 
 
 class _Progress(NamedTuple):
@@ -52,7 +52,10 @@ def take_over(layers: Sequence[GBDTModule], state: Mapping[str, Any]) -> list[fl
     if not isinstance(state, Mapping) or state.get("format") != FORMAT:
         raise ValueError("this is not the state of a GBDTStep: load what its state_dict() gave.")
     if state.get("version") != VERSION:
-        raise ValueError(f"the state has version {state.get('version')}, this boostbp reads {VERSION}: update boostbp.")
+        raise ValueError(
+            f"the state has version {state.get('version')}, this boostbp reads {VERSION}: update boostbp, or save the "
+            "state anew."
+        )
     try:
         losses = [float(loss) for loss in state["losses"]]
         records = list(state["layers"])
