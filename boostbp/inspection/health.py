@@ -23,6 +23,9 @@ LEFT_OUT = (
 )
 
 
+NO_HIDDEN_LAYERS = "No network was trained (deep=False): there are no hidden layers to tell of."
+
+
 class HealthWarning(UserWarning):
     """A layer that back-propagation cannot have trained: it is dead, or has collapsed."""
 
@@ -129,7 +132,7 @@ def health_of(history: History) -> Health:
         for layer in range(len(best.stds))
     )
     weight = history.weight(NETWORK)
-    sentences = [] if weight else [LEFT_OUT]
+    sentences = [] if weight else [LEFT_OUT if layers else NO_HIDDEN_LAYERS]
     sentences += [sentence for layer in layers for sentence in _sentences(layer, back_propagated=bool(moved))]
     if history.stop is Stop.NOT_FINITE:
         sentences.append(history.stop.value)
