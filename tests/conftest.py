@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from boostbp.ensemble import output_layers
+from boostbp.ensemble import constants
 
 # No deadlines: the first call of a compiled kernel takes seconds. Derandomised, so that a red test stays red.
 settings.register_profile(
@@ -28,4 +28,4 @@ def few_rounds(request, monkeypatch):
     Tests of what the default model is worth are marked ``full_length``.
     """
     if request.node.get_closest_marker("full_length") is None:
-        monkeypatch.setattr(output_layers, "MOST", 6)
+        monkeypatch.setattr(constants, "MAX_PIECES", 6)

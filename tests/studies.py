@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from boostbp.network.history import NETWORK, Candidate, Choice, Epoch, History, Stop
+from boostbp.network.history import NETWORK, CandidateResult, Choice, Epoch, History, Stop
 from boostbp.report.evidence import Curve, Evidence
 from boostbp.report.page import Study
 from boostbp.report.result import Result, joined
@@ -29,7 +29,10 @@ def history(epochs=4, layers=1, sets=("valid_0",)):
 
 def weighed_at(shown, weight):
     """The same history of a network that has this weight in an average with a single layer."""
-    candidates = Candidate("single layer", 1.0, 1.0 - weight, None), Candidate(NETWORK, 1.0, weight, NETWORK)
+    candidates = (
+        CandidateResult("single layer", 1.0, 1.0 - weight, None),
+        CandidateResult(NETWORK, 1.0, weight, NETWORK),
+    )
     return replace(shown, choice=Choice(candidates, 0.0, 0.1))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from boostbp.ensemble.candidates import CANDIDATES
 from boostbp.losses import LOSSES
 from boostbp.network.steps import STEPS
 from boostbp.trees.basis import BASES
@@ -19,11 +20,12 @@ SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S))
 def forgotten():
     """What a section adds to a list is not there after it."""
     lists = (LOSSES, STEPS, BASES)
-    before = [dict(known) for known in lists]
+    before, candidates = [dict(known) for known in lists], list(CANDIDATES)
     yield
     for known, names in zip(lists, before, strict=True):
         known.clear()
         known.update(names)
+    CANDIDATES[:] = candidates
 
 
 @pytest.mark.parametrize("heading", SECTIONS)

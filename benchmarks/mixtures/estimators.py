@@ -210,8 +210,9 @@ class GBDTNNRegressor(_Regressor):
     loss, n_estimators, momentum, epochs, early_stopping, ... :
         As in `BoostBPRegressor`. Parameters per layer count the neural layers, which do not look at
         theirs. `checkpoint`, `warm_start`, `structure_epochs` and `structure_samples` are refused, as
-        there is nothing of theirs here. There are no single layers beside a mixture, and held-out rows stay held out:
-        `deep`, `refit`, `refit_order` and `output` are not looked at.
+        there is nothing of theirs here, and ``deep=False``, as a mixture is made of its hidden layers. There are no
+        single layers beside a mixture, and held-out rows stay held out: `deep="auto"`, `refit`, `refit_order` and
+        `output` are not looked at.
 
     Attributes
     ----------

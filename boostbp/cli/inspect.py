@@ -61,26 +61,30 @@ def _parts(facts: dict[str, Any], most: int) -> Iterator[str | Group]:
     yield f"{len(facts['features'])} features: {_listed(facts['features'])}"
     yield f"{len(facts['outputs'])} outputs: {_listed(facts['outputs'])}"
     words = weight_in_words(facts["health"]["weight"])
-    of = "" if training["choice"] is None else f"network with {words or 'all weight in the model'}: "
+    networks = training["choice"] is not None and any(one["network"] for one in training["choice"]["candidates"])
+    of = f"network with {words or 'all weight in the model'}: " if networks else ""
     yield f"{of}epoch {training['kept']} of {training['epochs']}: training loss {training['loss']:.6g}{metrics}"
     yield f"{training['seconds']:.1f} s of training. {training['stop']}"
     if facts["settings"]:
         yield _table("Settings other than the defaults", ("parameter", "value"), facts["settings"].items())
-    heads = tuple(facts["layers"][0])
+    heads, hidden = tuple(facts["layers"][0]), facts["health"]["layers"]
     layers = ((str(number), *(f"{layer[head]:,}" for head in heads)) for number, layer in enumerate(facts["layers"]))
-    unused = "" if training["weight_of_networks"] else "; hidden layers are of a network with no weight in the model"
+    unused = ""
+    if hidden and not training["weight_of_networks"]:
+        unused = "; hidden layers are of a network with no weight in the model"
     yield _table(f"Layers, the output layer last{unused}", ("layer", *heads), layers)
     if training["choice"] is not None:
         weighed = training["choice"]["candidates"]
         candidates = ((each["name"], f"{each['loss']:.6g}", f"{each['weight']:.2f}") for each in weighed)
         yield _table("Candidates for the model, on held-out rows", ("candidate", "loss", "weight"), candidates)
-        yield f"Depth lowers the held-out loss by {training['choice']['gain']:.3g} ± {training['choice']['error']:.2g}."
+        if networks:
+            gain, error = training["choice"]["gain"], training["choice"]["error"]
+            yield f"Depth lowers the held-out loss by {gain:.3g} ± {error:.2g}."
         if training["scores"]:
             scores = ", ".join(f"{name} {training['metric']} {value:.6g}" for name, value in training["scores"].items())
             yield f"The average of them has {scores}."
     if training["refitted"]:
         yield REFITTED
-    hidden = facts["health"]["layers"]
     if hidden:
         health = ((str(layer["layer"]), *(_short(layer[name]) for name in _HEALTH)) for layer in hidden)
         beside = f", of a network with {words}" if words else ""

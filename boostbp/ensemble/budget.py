@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-__all__ = ["Budget"]
+__all__ = ["Budget", "Turn"]
 
 
 @dataclass
@@ -51,3 +51,39 @@ class Budget:
     def end(self) -> None:
         """Let all that asks stop."""
         self.ended = True
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The time of one candidate.
+
+    Attributes
+    ----------
+    budget : Budget
+    share : float
+        Share of `max_time` by which all candidates of its kind are to be done.
+    left : int
+        How many turns of this kind there are from this one on.
+    required : bool
+        Whether it is trained whatever the time.
+    until : float
+        When it ends, by `time.perf_counter`.
+    """
+
+    budget: Budget
+    share: float = 1.0
+    left: int = 1
+    required: bool = False
+    until: float = np.inf
+
+    def begun(self) -> Turn:
+        """The turn, with an end by the time that is left now."""
+        return replace(self, until=self.budget.until(self.share, self.left))
+
+    def seconds(self) -> float | None:
+        """Seconds until its end; None without a limit."""
+        return None if self.budget.seconds is None else max(self.until - time.perf_counter(), 0.0)
+
+    def over(self) -> bool:
+        """Whether its end, or that of everything, has come."""
+        return self.budget.over(self.until)

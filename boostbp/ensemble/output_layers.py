@@ -1,133 +1,162 @@
-"""Heads: an output layer boosted to its end, in pieces, until held-out rows see no more gain; and on all rows."""
+"""Output layers boosted piece by piece until the held-out loss falls no more; and again on other rows."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import layers
-from boostbp.backends.base import Backend, Table
+from boostbp.ensemble import constants
+from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.trained_candidate import OutputLayerPlan
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective
-from boostbp.losses import Loss
 from boostbp.trees.merging import PlacedForest, merged
 
-__all__ = ["OutputLayerPlan", "Rows", "again", "boost"]
+__all__ = ["Boosted", "Boosting", "boost_again"]
 
 Floats = NDArray[np.float64]
-PIECE = 25  # rounds between looks at the held-out rows
-PATIENCE = 3  # pieces without gain before the end
-LEAST = 1e-4  # share of what the first piece gains that counts as a gain: losses may be known but for a constant
-CLOSE = 0.05  # share of what is left that always does: one easy split may take all but a thousandth of the loss
-MOST = 160  # pieces
 
 
 @dataclass(frozen=True, slots=True)
-class OutputLayerPlan:
-    """How an output layer was boosted, to do it again: `pieces` fits of the layer's rounds, the base in the first."""
-
-    settings: LayerSettings
-    pieces: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """What output layers are boosted on.
+class Boosted:
+    """Layers on one input, boosted one after the other, each on what those before have left; one base for all.
 
     Attributes
     ----------
-    table : Table
-        What the layer sees of the training rows.
-    y : (rows, outputs), weight : (rows,) float64
-    backend : Backend
-    loss : Loss
-    baseline : (outputs,) float64
-        Raw output that boosting starts from.
-    n_threads, seed : int
+    problem : Problem
+        Its table is what the layers see.
+    bound : BoundInput
+        That table, bound for the next piece.
+    fit : (rows, outputs) float64
+        Raw output so far on the training rows, baseline included.
+    pieces : tuple of Layer
     """
 
-    table: Table
-    y: Floats
-    weight: Floats
-    backend: Backend
-    loss: Loss
-    baseline: Floats
-    n_threads: int = 1
-    seed: int = 0
+    problem: Problem
+    bound: BoundInput
+    fit: Floats
+    pieces: tuple[Layer, ...] = ()
 
-    def pieces(self, settings: LayerSettings) -> Iterator[Layer]:
-        """Layers boosted one after the other without end, each on what those before have left; one base for all."""
-        bound = BoundInput(self.backend, self.table, settings, self.weight)
-        fit = np.broadcast_to(self.baseline, self.y.shape)
-        for number in itertools.count():
-            goal = LossObjective(self.loss, self.y, self.weight, fit)
-            fitted = layers.fit(bound, goal, n_threads=self.n_threads, seed=self.seed + number)
-            yield fitted.layer
-            fit = fit + fitted.output
-            if number == 0:
-                bound = bound.without_base()
+    @classmethod
+    def begin(cls, problem: Problem, settings: LayerSettings) -> Boosted:
+        """Bind the input; a piece has the rounds of `settings`."""
+        bound = BoundInput(problem.growing_backend, problem.table, settings, problem.weight)
+        return cls(problem, bound, np.broadcast_to(problem.baseline, problem.y.shape))
+
+    def advance(self) -> Boosted:
+        """Boost one piece more."""
+        problem, number = self.problem, len(self.pieces)
+        goal = LossObjective(problem.loss, problem.y, problem.weight, self.fit)
+        n_threads, seed = problem.settings.n_threads, problem.settings.seed + number
+        piece = layers.fit(self.bound, goal, n_threads=n_threads, seed=seed)
+        bound = self.bound if number else self.bound.without_base()
+        return replace(self, bound=bound, fit=self.fit + piece.output, pieces=(*self.pieces, piece.layer))
 
 
-def boost(
-    rows: Rows,
-    settings: LayerSettings,
-    *,
-    held_X: Floats,
-    score: Callable[[Floats], float],
-    over: Callable[[], bool] = bool,
-) -> tuple[Layer, Floats, OutputLayerPlan]:
-    """Boost an output layer until `score`, the held-out loss of a raw output, stops falling.
+@dataclass(frozen=True, slots=True)
+class Boosting:
+    """An output layer that is boosted piece by piece while the held-out loss falls.
+
+    Attributes
+    ----------
+    boosted : Boosted
+    settings : LayerSettings
+        Of a piece.
+    held_out_input : (held-out rows, features) float64
+        What the layer sees of the held-out rows.
+    raw : (held-out rows, outputs) float64
+        Raw output of all pieces there, baseline included.
+    least_gain : float
+        Fall of the held-out loss that counts as a gain.
+    best : int
+        Number of pieces with the least loss.
+    best_score : float
+    best_raw : (held-out rows, outputs) float64
+    """
+
+    boosted: Boosted
+    settings: LayerSettings
+    held_out_input: Floats
+    raw: Floats
+    least_gain: float
+    best: int
+    best_score: float
+    best_raw: Floats
+
+    @classmethod
+    def begin(cls, problem: Problem, settings: LayerSettings, held_out_input: Floats) -> Boosting:
+        """Bind the input, for pieces of as many rounds as lie between two looks at the held-out loss.
+
+        Parameters
+        ----------
+        problem : Problem
+            Its table is what the layer sees.
+        settings : LayerSettings
+            Its number of rounds is not looked at.
+        """
+        settings = replace(settings, n_estimators=constants.PIECE_ROUNDS)
+        raw = np.broadcast_to(problem.baseline, (len(held_out_input), len(problem.baseline)))
+        return cls(Boosted.begin(problem, settings), settings, held_out_input, raw, 0.0, 1, np.inf, raw)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the loss has stopped falling, or there are as many pieces as may be."""
+        return len(self.boosted.pieces) >= min(constants.MAX_PIECES, self.best + constants.PATIENCE_PIECES)
+
+    def advance(self) -> Boosting:
+        """Boost one piece more, and look at the held-out loss."""
+        problem, first = self.boosted.problem, not self.boosted.pieces
+        boosted = self.boosted.advance()
+        raw = self.raw + boosted.pieces[-1].predict(self.held_out_input, n_jobs=problem.settings.n_threads)
+        score = problem.score(raw)
+        least_gain = self.least_gain
+        if first:  # a share of what it gains, as losses may be known but for a constant
+            least_gain = constants.LEAST_GAIN_OF_FIRST * max(problem.score(self.raw) - score, 0.0)
+        after = replace(self, boosted=boosted, raw=raw, least_gain=least_gain)
+        # one easy split may take all but a thousandth of the loss: a share of the rest is a gain, too
+        if first or score < self.best_score - min(least_gain, constants.LEAST_GAIN_OF_REST * abs(self.best_score)):
+            return replace(after, best=len(boosted.pieces), best_score=score, best_raw=raw)
+        return after
+
+    @property
+    def layer(self) -> Layer:
+        """The best pieces, as one layer."""
+        return _together(self.boosted.pieces[: self.best])
+
+    @property
+    def plan(self) -> OutputLayerPlan:
+        """How to boost the layer again."""
+        return OutputLayerPlan(self.settings, self.best)
+
+
+def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], bool] = bool) -> Layer | None:
+    """Boost an output layer by as many rounds on other rows.
 
     Parameters
     ----------
-    rows : Rows
-    settings : LayerSettings
-        Of the layer; its number of rounds is not looked at.
-    held_X : (held-out rows, features) float64
-        What the layer sees of them.
+    problem : Problem
+        Its table is what the layer sees of these rows.
     over : callable
-        ``over() -> bool``: whether time is up, and no new piece is to begin. Asked only where one would.
+        ``over() -> bool``: whether time is up, asked before each piece.
 
     Returns
     -------
-    layer : Layer
-    held : (held-out rows, outputs) float64
-        Its raw output there, baseline included.
-    head : OutputLayerPlan
+    Layer or None
+        None if time was up before the end.
     """
-    settings = replace(settings, n_estimators=PIECE)
-    growing = rows.pieces(settings)
-    raw = np.broadcast_to(rows.baseline, (len(held_X), len(rows.baseline)))
-    pieces: list[Layer] = []
-    constant = score(raw)
-    best, best_score, held, least = 1, np.inf, raw, 0.0
-    while not pieces or (len(pieces) < min(MOST, best + PATIENCE) and not over()):
-        pieces.append(next(growing))
-        raw = raw + pieces[-1].predict(held_X, n_jobs=rows.n_threads)
-        now = score(raw)
-        if len(pieces) == 1:
-            least = LEAST * max(constant - now, 0.0)
-        if now < best_score - min(least, CLOSE * abs(best_score)) or len(pieces) == 1:
-            best, best_score, held = len(pieces), now, raw
-    return _together(pieces[:best]), held, OutputLayerPlan(settings, best)
-
-
-def again(rows: Rows, head: OutputLayerPlan, *, over: Callable[[], bool] = bool) -> Layer | None:
-    """Boost an output layer by as many rounds on other rows; None if time is up before."""
-    growing = rows.pieces(head.settings)
-    pieces: list[Layer] = []
-    while len(pieces) < head.pieces:
+    boosted: Boosted | None = None
+    for _ in range(plan.pieces):
         if over():
             return None
-        pieces.append(next(growing))
-    return _together(pieces)
+        boosted = (boosted or Boosted.begin(problem, plan.settings)).advance()
+    return None if boosted is None else _together(boosted.pieces)
 
 
 def _together(pieces: Sequence[Layer]) -> Layer:
-    """The sum of layers on one input."""
+    """Return the sum of layers on one input."""
     n_features, n_outputs = pieces[0].forest.n_features, pieces[0].forest.n_outputs
     parts = [PlacedForest(piece.forest, np.arange(n_features)) for piece in pieces]
     whole = merged(parts, n_features=n_features, n_outputs=n_outputs)

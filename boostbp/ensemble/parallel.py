@@ -1,106 +1,120 @@
-"""Parallel candidates: trained side by side, and what is there of them after an interrupt."""
+"""Parallel tasks, each after the one that it needs, and what is there of them after an interrupt."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, islice
-from threading import Event, Lock
-from typing import TypeVar
+from dataclasses import dataclass
+from threading import Condition, Event
+from typing import Any, Generic, TypeVar
 
+from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.trees import interrupts
 
-__all__ = ["at_once", "lazily", "run_parallel", "waves_left"]
+__all__ = ["Task", "n_parallel", "run_tasks", "waves_left"]
 
 T = TypeVar("T")
-# Few rows keep few threads busy, for much of a fit is Python; for the same reason more than three candidates at a time
-# would wait for each other. With many rows one uses all threads by itself, and takes less memory alone.
-MOST_AT_ONCE, MOST_ROWS = 3, 20_000
 
 
-def at_once(n_rows: int, n_threads: int) -> int:
-    """How many candidates are best trained at a time."""
-    return min(n_threads, MOST_AT_ONCE) if n_rows < MOST_ROWS else 1
+@dataclass(frozen=True, slots=True)
+class Task(Generic[T]):
+    """Some work with a result that depends on at most one other.
+
+    Attributes
+    ----------
+    name : str
+    work : callable
+        ``work(needed) -> result``, or None for no result.
+    needs : str or None
+        Name of the task whose result, `needed`, the work begins from. Without that result it is left out.
+    """
+
+    name: str
+    work: Callable[[T | None], T | None]
+    needs: str | None = None
 
 
-def waves_left(n_pieces: int, number: int, n_at_once: int) -> int:
-    """How many turns there are from the piece with this number on, if so many run at a time."""
-    return -(-(n_pieces - number) // n_at_once)
+def n_parallel(n_rows: int, n_threads: int) -> int:
+    """Return how many candidates are best trained at a time."""
+    return min(n_threads, constants.MAX_PARALLEL) if n_rows < constants.MAX_PARALLEL_ROWS else 1
 
 
-def run_parallel(
-    pieces: Iterable[Iterator[T]], n_at_once: int, budget: Budget
-) -> tuple[list[T], KeyboardInterrupt | None]:
-    """Run iterators to their end, so many at a time; the first one where this is called.
+def waves_left(n_tasks: int, number: int, n_at_once: int) -> int:
+    """Return how many turns there are from the task with this number on, if so many run at a time."""
+    return -(-(n_tasks - number) // n_at_once)
+
+
+def run_tasks(
+    tasks: Sequence[Task[T]],
+    n_at_once: int,
+    budget: Budget,
+    results: dict[str, T],
+    *,
+    interrupt_of: Callable[[T], KeyboardInterrupt | None] = lambda result: None,
+) -> KeyboardInterrupt | None:
+    """Run tasks, so many at a time, in their order; the first one in the thread that calls this.
 
     Parameters
     ----------
-    pieces : iterable of iterators
-        What each gives does not depend on the others.
+    tasks : sequence of Task
+        None depends on another but through the result that it needs.
     n_at_once : int
         The caller is one of the threads.
     budget : Budget
         Ended for all of them where one fails or is interrupted.
+    results : dict
+        Results by name: tasks may need those that are there, and each adds its own, also before an interrupt.
+    interrupt_of : callable
+        What ended the work of a result before its time.
 
     Returns
     -------
-    found : list
-        All that they gave, in their order.
-    interrupt : KeyboardInterrupt or None
-        What ended them, if that is Ctrl-C; what they had given by then is there.
+    KeyboardInterrupt or None
+        What ended the tasks, if that is Ctrl-C.
 
     Raises
     ------
     BaseException
         What the first one of those that failed raised.
     """
-    stopped, lock = Event(), Lock()
+    queue = _Queue(tasks, results)
     came: list[KeyboardInterrupt] = []
     failed: dict[int, BaseException] = {}
-    found: dict[int, list[T]] = {}
-    numbered = enumerate(pieces)
 
-    def left() -> Iterator[tuple[int, Iterator[T]]]:
-        """What nobody has begun."""
-        while not stopped.is_set():
-            with lock:
-                following = next(numbered, None)
-            if following is None:
-                return
-            yield following
-
-    def work(mine: Iterable[tuple[int, Iterator[T]]]) -> None:
-        number = -1
+    def work(take_first: Callable[[], Task[T] | None]) -> None:
+        """Do tasks until nothing is left to begin."""
+        task = None
         try:
-            for number, piece in mine:
-                given = found[number] = []
-                for each in piece:
-                    given.append(each)
-                    interrupts.check()
-                    if stopped.is_set():
-                        return
+            task = take_first()
+            while task is not None:
+                result = task.work(results.get(task.needs) if task.needs else None)
+                queue.done(task, result)
+                interrupt = None if result is None else interrupt_of(result)
+                if interrupt is not None:
+                    raise interrupt
+                interrupts.check()
+                task = queue.take()
         except interrupts.Stopped:
             pass
         except KeyboardInterrupt as interrupt:
             came.append(interrupt)
             stop()
         except BaseException as error:
-            failed[number] = error
+            failed[len(tasks) if task is None else tasks.index(task)] = error
             stop()
 
     def stop() -> None:
-        stopped.set()
+        queue.stop()
         budget.end()
 
     try:
         with interrupts.deferred(), ThreadPoolExecutor(max(1, n_at_once - 1)) as others:
             try:
-                mine = left()
-                first = list(islice(mine, 1))
-                other = interrupts.stoppable(work, stopped)
-                working = [others.submit(other, left()) for _ in range(n_at_once - 1)]
-                work(chain(first, mine))
+                first = queue.take()
+                other = interrupts.stoppable(work, queue.stopped)
+                working = [others.submit(other, queue.take) for _ in range(n_at_once - 1)]
+                work(lambda: first)
                 for each in working:
                     interrupts.result_of(each)
             except BaseException:  # of a signal's handler, while the caller waits for the others
@@ -110,9 +124,42 @@ def run_parallel(
         came.append(interrupt)
     if failed:
         raise failed[min(failed)]
-    return [each for number in sorted(found) for each in found[number]], came[0] if came else None
+    return came[0] if came else None
 
 
-def lazily(work: Callable[[], T]) -> Iterator[T]:
-    """One result, worked out when it is asked for."""
-    yield work()
+class _Queue:
+    """Tasks that nobody has begun, and the results of those that are done."""
+
+    def __init__(self, tasks: Sequence[Task[Any]], results: dict[str, Any]) -> None:
+        self.waiting, self.results = list(tasks), results
+        self.running: set[str] = set()
+        self.stopped, self.changed = Event(), Condition()
+
+    def take(self) -> Task[Any] | None:
+        """Begin the first task that has what it needs, once there is one; None if there will be none."""
+        while not self.stopped.is_set():
+            with self.changed:
+                ready = [task for task in self.waiting if task.needs is None or task.needs in self.results]
+                if ready:
+                    self.waiting.remove(ready[0])
+                    self.running.add(ready[0].name)
+                    return ready[0]
+                if not any(task.needs in self.running for task in self.waiting):
+                    return None
+                self.changed.wait(interrupts.POLL)
+            interrupts.check()
+        return None
+
+    def done(self, task: Task[Any], result: Any) -> None:
+        """Keep the result of a task, if there is one."""
+        with self.changed:
+            self.running.discard(task.name)
+            if result is not None:
+                self.results[task.name] = result
+            self.changed.notify_all()
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self.stopped.set()
+        with self.changed:
+            self.changed.notify_all()

@@ -17,9 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp import backends, cautions, checks, metrics
 from boostbp.backends.base import Table
-from boostbp.ensemble import selection
+from boostbp.ensemble import ensemble
+from boostbp.ensemble.problem import Problem
 from boostbp.estimators import parameters, session
 from boostbp.estimators.atomic import all_or_nothing
+from boostbp.estimators.ensemble_parameters import ensemble_settings_of
 from boostbp.estimators.inspected import Inspected
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import drop_zero_weight, read_input
@@ -27,16 +29,20 @@ from boostbp.inspection import summary_of
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
 from boostbp.network.backprop import EvalSet, Progress
+from boostbp.network.history import History
+from boostbp.network.network import Network
 from boostbp.network.steps import Step
 from boostbp.trees import threads
 
 __all__ = ["BaseBoostBP", "names_of"]
 
 Floats = NDArray[np.float64]
+WHY = "without evaluation sets and held-out rows (fewer than 36, early_stopping=False or epochs=0)"
 NOT_WEIGHED = (
-    "The network was not weighed against single layers, though deep='auto': without evaluation sets and held-out rows "
-    "(fewer than 36, early_stopping=False or epochs=0), or after an interrupt, it is the model."
+    f"The network was not weighed against single layers, though deep='auto': {WHY}, or after an interrupt, it is the "
+    "model."
 )
+ONE_SINGLE_LAYER = f"Single layers were not weighed: {WHY}, the model is one with n_estimators rounds."
 
 
 @usual_in_methods
@@ -154,7 +160,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """Hidden representation: the units of all networks in the model, side by side.
 
         With ``deep=True`` these are those of `hidden_layer_sizes`. If the model is an average without any network,
-        they are those of the network that was asked for, and a warning says so.
+        they are those of the network that was asked for, and a warning says so. With ``deep=False`` there are none.
 
         Parameters
         ----------
@@ -170,6 +176,11 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         -----
         UserWarning
             If no network has weight in the model (``history_.weight()`` is 0).
+
+        Raises
+        ------
+        ValueError
+            If the model has no such layer: none with ``deep=False`` or ``hidden_layer_sizes=()``.
         """
         check_is_fitted(self)
         named = _get_output_config("transform", self)["dense"] != "default"
@@ -225,15 +236,23 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def summary(self) -> str:
         """What training did and what depth added, in a few sentences."""
         check_is_fitted(self)
-        if self._fewest_hidden or self.deep is True or self.history_.choice or len(self.network_.layers) == 1:
+        deep = ensemble_settings_of(self).deep
+        if self.history_.choice or deep is True or (deep == "auto" and self._is_single_layer):
             return self.history_.summary()
-        return f"{self.history_.summary()}\n{NOT_WEIGHED}"
+        return f"{self.history_.summary()}\n{ONE_SINGLE_LAYER if self._is_single_layer else NOT_WEIGHED}"
+
+    @property
+    def _is_single_layer(self) -> bool:
+        return len(self.network_.layers) == 1
 
     @property
     def _n_features_out(self) -> int:
         """Units of the last hidden layer, for the names of `transform`'s columns."""
-        if len(self.network_.layers) == 1:
-            raise ValueError("hidden_layer_sizes=() has no hidden layer, whose units could have names: give one.")
+        if self._is_single_layer:
+            raise ValueError(
+                "This model has no hidden layer, whose units could have names: use deep='auto' or deep=True, and "
+                "hidden_layer_sizes other than ()."
+            )
         return self.network_.layers[-2].forest.n_outputs
 
     def _to_target(self, y: Floats) -> Floats:
@@ -274,18 +293,24 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         table, y, weight = drop_zero_weight(table, y, weight)
         in_rows = weight.sum() / given
         eval_sets = [replace(one, weight=one.weight * in_rows) if one.from_training else one for one in eval_sets]
-        train = partial(
-            selection.train,
+        problem = partial(
+            Problem.of,
             table,
             y,
+            weight,
             backend=backends.load(self.backend),
             loss=loss,
-            weight=weight,
             eval_sets=eval_sets,
             metric=metric,
             outcome=outcome,
             to_target=self._to_target,
         )
+        how = ensemble_settings_of(self)
+
+        def train(**training: Any) -> tuple[Network, History]:
+            """Train with settings, callbacks and an earlier state, which may be others each time."""
+            return ensemble.train(problem(**training), how)
+
         summarise = partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads)
         session.begin(self, session.Training(train, settings, summarise=summarise))
         return self

@@ -12,6 +12,7 @@ from sklearn.base import is_classifier
 
 from boostbp import backends, checks
 from boostbp.backends.base import MOST_THREADS, Growth
+from boostbp.estimators.ensemble_parameters import check_single_layers
 from boostbp.estimators.held_out import check_validation
 from boostbp.layers import LayerSettings
 from boostbp.layers.rounds import rate_of
@@ -36,7 +37,7 @@ OF_ALL: dict[str, tuple[Any, ...]] = {
     "start": tuple(STARTS),
     "refit_order": ("upward", "downward"),
     "output": ("boost", "move"),
-    "deep": ("auto", True),
+    "deep": ("auto", True, False),
     **dict.fromkeys(("skip", "best_rounds", "refit", "warm_start"), (True, False)),
 }
 COUNTS: dict[str, Callable[[str, Any], Any]] = {
@@ -76,6 +77,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         check(name, getattr(estimator, name))
     checks.at_least("tol", estimator.tol, 0)
     checks.seconds("max_time", estimator.max_time)
+    check_single_layers(estimator)
     check_validation(estimator.validation)
     checks.between("validation_fraction", estimator.validation_fraction, 0, 1)
     units = _sizes(estimator.hidden_layer_sizes, estimator._fewest_hidden)
@@ -87,8 +89,6 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         start=STARTS[estimator.start],
         refit_order=estimator.refit_order,
         output=estimator.output,
-        refit=bool(estimator.refit),
-        deep=estimator.deep if estimator._fewest_hidden == 0 else True,  # a single layer must be able to stand in
         skip=bool(estimator.skip),
         structure_epochs=_structure_epochs(estimator),
         structure_samples=_samples(estimator, n_rows),

@@ -33,7 +33,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     ----------
     hidden_layer_sizes : sequence of int
         Units of each hidden layer, from the input up, of each network in the model. None at all, ``()``, is a single
-        layer of boosted trees: all rounds are grown, and as many kept as validation likes best.
+        layer of boosted trees: all rounds are grown, and as many kept as validation likes best. With ``deep=False`` it
+        does not matter: the model is an average of single layers, also with ``()``.
     loss : str or Loss
         ``"squared_error"``, ``"absolute_error"``, ``"huber"`` (delta 1, in standard deviations), ``"quantile"`` (the
         median), ``"poisson"`` (counts), ``"gamma"`` (amounts above 0), ``"tweedie"`` (amounts of which many are 0), the
@@ -100,12 +101,16 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         or as in the paper, from the output to the input, each on its old input.
     output : {"boost", "move"}
         The output layer is boosted on the loss, or fitted to its moved target as in the paper.
-    deep : {"auto", True}
-        On held-out rows, weigh the deep network and variants of it (linear hidden units; sums of smooth functions)
-        against single layers of the same library: the model is the average of them that does
+    deep : {"auto", True, False}
+        "auto": on held-out rows, weigh the deep network and variants of it (linear hidden units; sums of smooth
+        functions) against single layers of the same library: the model is the average of them that does
         best, without networks where they add nothing (``history_.choice``, ``summary()``). All but the network have
         rounds and shrinkage of their own, and those with constant leaves their own depth, number of leaves and penalty.
-        Needs an evaluation set, or rows to hold out. True: just the network, exactly as the parameters say.
+        Needs an evaluation set, or rows to hold out; with ``hidden_layer_sizes=()`` it is one single layer.
+        True: just the network, exactly as the parameters say. False: the average of the same single layers alone; no
+        network is trained, `transform` has nothing to show, and without rows to weigh by it is the single layer that
+        ``hidden_layer_sizes=()`` gives. Parameters of hidden layers and of back-propagation, and callbacks, which are
+        called after epochs, then have no effect; `checkpoint` and `warm_start` are refused.
     skip : bool
         Layers above the first see the features beside the hidden layer below them.
     structure_epochs : int or "auto"
@@ -134,8 +139,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         `GroupShuffleSplit`, or of one's own with ``split(X, y, groups)``; or a pair, the numbers (or masks) of the rows
         to learn from and of those to hold out.
     refit : bool
-        With ``deep="auto"`` and rows held out here, not in `eval_set`: once the model is chosen, its single layers and
-        output layers are grown again, by as many rounds, on all rows. Hidden layers stay.
+        With rows held out here, not in `eval_set`, and unless ``deep=True``: once the model is chosen, its single
+        layers and output layers are grown again, by as many rounds, on all rows. Hidden layers stay.
     n_iter_no_change : int or None
         Epochs (not rounds) without improvement on the first evaluation set after which training stops. The best epoch
         is restored.
@@ -143,7 +148,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Smallest change of the metric that counts as an improvement.
     max_time : float or None
         Seconds after which no new epoch begins, nor any further rounds of what the network is weighed against, to
-        which 60 % of them are left. The clock starts when everything is compiled; see `boostbp.warmup`.
+        which 60 % of them are left (with ``deep=False``, all of them). The clock starts when everything is compiled;
+        see `boostbp.warmup`.
     categorical_features : "from_dtype", sequence or None
         Columns with categories. "from_dtype": those of a data frame that are categories or text by their dtype; text
         that spells numbers or dates is refused until it is converted, or named here. Otherwise names, numbers, or bools

@@ -23,6 +23,9 @@ LEFT_OUT = (
 )
 
 
+NO_HIDDEN_LAYERS = "This model has no hidden layers: deep=False and hidden_layer_sizes=() train none."
+
+
 class HealthWarning(UserWarning):
     """A layer that back-propagation cannot have trained: it is dead, or has collapsed."""
 
@@ -100,6 +103,8 @@ class Health:
         return {"epoch": self.epoch, "weight": self.weight, "layers": layers, "warnings": list(self.warnings)}
 
     def __str__(self) -> str:
+        if not self.layers:
+            return "\n".join([NO_HIDDEN_LAYERS, *self.warnings])
         columns = ("dead", "drift", "std_start", "std", "r2", "explained", "explained_held", "gap")
         rows = [["layer", *columns]]
         rows += [[str(layer.layer), *(f"{getattr(layer, name):.3g}" for name in columns)] for layer in self.layers]
@@ -129,7 +134,7 @@ def health_of(history: History) -> Health:
         for layer in range(len(best.stds))
     )
     weight = history.weight(NETWORK)
-    sentences = [] if weight else [LEFT_OUT]
+    sentences = [LEFT_OUT] if layers and not weight else []
     sentences += [sentence for layer in layers for sentence in _sentences(layer, back_propagated=bool(moved))]
     if history.stop is Stop.NOT_FINITE:
         sentences.append(history.stop.value)

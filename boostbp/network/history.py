@@ -6,7 +6,16 @@ import math
 from dataclasses import dataclass, field
 from enum import Enum
 
-__all__ = ["NETWORK", "REFITTED", "Candidate", "Choice", "Epoch", "History", "Stop", "weight_in_words"]
+__all__ = [
+    "NETWORK",
+    "REFITTED",
+    "CandidateResult",
+    "Choice",
+    "Epoch",
+    "History",
+    "Stop",
+    "weight_in_words",
+]
 
 NETWORK = "network"  # name of the candidate that was asked for
 REFITTED = "Its output layers were then grown again on all rows."  # what `History.refitted` means
@@ -23,6 +32,7 @@ class Stop(Enum):
     )
     TIME = "max_time, or the share of it that networks get, was used up; the best epoch was restored."
     CALLBACK = "A callback asked to stop; the best epoch was restored."
+    NO_NETWORK = "No network was trained (deep=False): the model is an average of single layers."
     INTERRUPTED = "Interrupted from the keyboard; the best epoch was restored."
 
     @classmethod
@@ -80,8 +90,8 @@ class Epoch:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A model that the deep one was weighed against, or a part of it.
+class CandidateResult:
+    """What became of a candidate for the model: its loss, and its weight.
 
     Attributes
     ----------
@@ -92,14 +102,14 @@ class Candidate:
         another class.
     weight : float
         Its share in the model; 0: left out.
-    stack : str or None
+    network : str or None
         Name of the network whose hidden layers it has, "network" for the one that was asked for; None: it has none.
     """
 
     name: str
     loss: float
     weight: float
-    stack: str | None
+    network: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +118,7 @@ class Choice:
 
     Attributes
     ----------
-    candidates : tuple of Candidate
+    candidates : tuple of CandidateResult
     gain : float
         Held-out loss of the best sum of single layers, minus that of the best sum with deep networks in it.
     error : float
@@ -120,27 +130,38 @@ class Choice:
         first set chose the model, too: on other rows it may do worse.
     """
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CandidateResult, ...]
     gain: float
     error: float
     hurried: bool = False
     metrics: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def has_networks(self) -> bool:
+        """Whether networks were among the candidates; not with ``deep=False``."""
+        return any(one.network for one in self.candidates)
+
     def __str__(self) -> str:
         """Sentences: what each candidate lost, what depth added, what the model is made of."""
         made_of = " + ".join(f"{one.weight:.2f} {one.name}" for one in self.candidates if one.weight)
-        deep = any(one.weight and one.stack for one in self.candidates)
-        verdict = "networks are part of the model" if deep else "no network is part of it"
         hurried = ["max_time cut candidates short, or left them out: more of it may give a better model."]
         return "\n".join(
             [
                 "Loss on held-out rows:",
                 *(f"  {one.loss:.6g}  {one.name}" for one in self.candidates),
-                f"Depth lowered it by {self.gain:.3g}, standard error {self.error:.3g}: {verdict}. "
-                "These rows chose the model, too: on others it may gain less.",
+                *([self._verdict_on_depth] if self.has_networks else []),
                 f"The model is {made_of}.",
                 *(hurried if self.hurried else []),
             ]
+        )
+
+    @property
+    def _verdict_on_depth(self) -> str:
+        deep = any(one.weight and one.network for one in self.candidates)
+        verdict = "networks are part of the model" if deep else "no network is part of it"
+        return (
+            f"Depth lowered it by {self.gain:.3g}, standard error {self.error:.3g}: {verdict}. "
+            "These rows chose the model, too: on others it may gain less."
         )
 
 
@@ -212,20 +233,13 @@ class History:
         """
         if self.choice is None:
             return 1.0
-        counted = (one for one in self.choice.candidates if one.stack is not None and network in (None, one.stack))
+        counted = (one for one in self.choice.candidates if one.network and network in (None, one.network))
         return math.fsum(one.weight for one in counted)
 
     def summary(self) -> str:
         """What training did, in a few sentences; what depth added, if that was weighed, and how the model scores."""
-        best = self.epochs[self.best_epoch]
-        scores = self.format_metrics(best.metrics)
-        words = weight_in_words(self.weight(NETWORK))
-        of = f" of the network, which has {words}" if words else ""
-        lines = [
-            f"{len(self.epochs) - 1} epochs in {sum(epoch.seconds for epoch in self.epochs):.1f} s. {self.stop.value}",
-            f"Best epoch {self.best_epoch}{of}: training loss {best.loss:.6g}{', ' if scores else ''}{scores}; "
-            f"training loss of epoch 0, before any back-propagation: {self.epochs[0].loss:.6g}.",
-        ]
+        seconds = sum(epoch.seconds for epoch in self.epochs)
+        lines = [f"{len(self.epochs) - 1} epochs in {seconds:.1f} s. {self.stop.value}", self._best_epoch_in_words()]
         if self.choice is not None:
             lines.append(str(self.choice))
             if self.scores:
@@ -233,6 +247,18 @@ class History:
         if self.refitted:
             lines.append(REFITTED)
         return "\n".join(lines)
+
+    def _best_epoch_in_words(self) -> str:
+        best = self.epochs[self.best_epoch]
+        if self.choice is not None and not self.choice.has_networks:
+            return f"Training loss {best.loss:.6g}."
+        scores = self.format_metrics(best.metrics)
+        words = weight_in_words(self.weight(NETWORK))
+        of = f" of the network, which has {words}" if words else ""
+        return (
+            f"Best epoch {self.best_epoch}{of}: training loss {best.loss:.6g}{', ' if scores else ''}{scores}; "
+            f"training loss of epoch 0, before any back-propagation: {self.epochs[0].loss:.6g}."
+        )
 
     def format_metrics(self, metrics: dict[str, float]) -> str:
         """Metrics of an epoch, or the scores, in words."""

@@ -35,10 +35,6 @@ class Settings:
         Stop when the metric of the first evaluation set has not improved for so many epochs.
     tol : float
         Improvements up to this do not count.
-    deep : {"auto", True}
-        Weigh the network against single layers on the first evaluation set, or keep it as it is.
-    refit : bool
-        Grow the output layers of the weighed model again on all rows, where those that chose it were training rows.
     skip : bool
         Layers above the first see the input beside the hidden layer below them.
     best_rounds : bool
@@ -62,8 +58,6 @@ class Settings:
     output: Literal["boost", "move"] = "boost"
     n_iter_no_change: int | None = None
     tol: float = 0.0
-    deep: Literal["auto", True] = True
-    refit: bool = True
     skip: bool = False
     best_rounds: bool = True
     structure_epochs: int = 1

@@ -11,7 +11,7 @@ from boostbp import plain
 from boostbp.archive import Arrays, take
 from boostbp.layers import Layer
 from boostbp.losses import LOSSES, Loss
-from boostbp.network.history import Candidate, Choice, Epoch, History, Stop
+from boostbp.network.history import CandidateResult, Choice, Epoch, History, Stop
 from boostbp.network.network import Network
 from boostbp.network.steps import STEPS, Step
 from boostbp.trees import packed
@@ -85,7 +85,8 @@ def history_of(history: History) -> Any:
 
 
 def _choice_of(choice: Choice) -> Any:
-    candidates = [[one.name, plain.encode(one.loss), plain.encode(one.weight), one.stack] for one in choice.candidates]
+    results = choice.candidates
+    candidates = [[one.name, plain.encode(one.loss), plain.encode(one.weight), one.network] for one in results]
     numbers = {"gain": plain.encode(choice.gain), "error": plain.encode(choice.error)}
     numbers["metrics"] = plain.encode(choice.metrics)
     return {"candidates": candidates, **numbers, "hurried": choice.hurried}
@@ -98,7 +99,8 @@ def _choice_from(fact: Any, names: Sequence[str]) -> Choice:
     if not all(map(_is_candidate, values["candidates"])):
         raise ValueError(f"This is not a choice: it has the candidates {values['candidates']!r:.999}.")
     candidates = tuple(
-        Candidate(name, float(loss), float(weight), stack) for name, loss, weight, stack in values["candidates"]
+        CandidateResult(name, float(loss), float(weight), network)
+        for name, loss, weight, network in values["candidates"]
     )
     metrics = values["metrics"]
     good = _numbers(values["gain"], values["error"]) and type(values["hurried"]) is bool
@@ -110,8 +112,8 @@ def _choice_from(fact: Any, names: Sequence[str]) -> Choice:
 def _is_candidate(fact: Any) -> bool:
     if not isinstance(fact, list) or len(fact) != 4:
         return False
-    name, loss, weight, stack = fact
-    named = isinstance(name, str) and isinstance(stack, str | None)
+    name, loss, weight, network = fact
+    named = isinstance(name, str) and isinstance(network, str | None)
     return named and _numbers(loss, weight) and 0.0 <= weight <= 1.0 + 1e-9
 
 

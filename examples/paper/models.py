@@ -199,7 +199,7 @@ def _told(model: Any) -> dict[str, Any]:
     """The epoch that a model of ours kept, and the weight of networks in an average; None where there is none."""
     history = getattr(model, "history_", None)
     choice = getattr(history, "choice", None)
-    networks = None if choice is None else sum(one.weight for one in choice.candidates if one.stack)
+    networks = None if choice is None else sum(one.weight for one in choice.candidates if one.network)
     return {"epoch": getattr(history, "best_epoch", None), "networks": networks}
 
 

@@ -17,6 +17,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, files, storage
 from boostbp.cli import app
 from boostbp.cli.settings import settings
 from boostbp.cli.sink import sink
+from boostbp.network.history import Stop
 from boostbp.network.trainer import Trainer
 
 QUICK = ["-s", "epochs=1", "-s", "hidden_layer_sizes=3", "-s", "n_estimators=4", "-s", "min_samples_leaf=5"]
@@ -95,6 +96,26 @@ def test_a_fit_that_is_interrupted_at_once_saves_nothing(folder, tmp_path, monke
     result = run("fit", folder / "diabetes.csv", "-t", "target", "-m", tmp_path / "model", *QUICK)
     assert error_of(result, 130) == "error: interrupted."
     assert list(tmp_path.iterdir()) == []
+
+
+def test_single_layers_alone_from_file_to_predictions(folder, tmp_path):
+    where, out = tmp_path / "model", tmp_path / "out.csv"
+    result = run("fit", folder / "diabetes.csv", "-t", "target", "-m", where, *QUICK, "-s", "deep=false")
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stderr.split())
+    assert "model, an average: rmse" in said
+    assert f"{Stop.NO_NETWORK.value} Saved to {where}" in said
+    assert "network with" not in said
+    estimator = storage.load(where)
+    assert estimator.deep is False
+    assert run("predict", folder / "diabetes.csv", "-m", where, "-o", out).exit_code == 0
+    X = pd.read_csv(folder / "diabetes.csv").drop(columns="target")
+    np.testing.assert_array_equal(pd.read_csv(out)["prediction"], estimator.predict(X))
+    inspected = " ".join(run("inspect", where).output.split())
+    assert Stop.NO_NETWORK.value in inspected
+    assert not any(word in inspected for word in ("Depth lowers", "hidden layers are of a network", "warning"))
+    message = error_of(run("transform", folder / "diabetes.csv", "-m", where, "-o", out), 1)
+    assert "this model has no hidden layer (deep=False" in message
 
 
 @pytest.mark.parametrize("read_from", ["csv", "parquet"])

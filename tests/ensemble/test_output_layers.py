@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
-from boostbp import backends, losses
+from boostbp import backends
 from boostbp.backends.base import Growth, Table
-from boostbp.ensemble import output_layers
+from boostbp.ensemble import constants
+from boostbp.ensemble.output_layers import Boosting, boost_again
+from boostbp.ensemble.problem import Problem
 from boostbp.layers import LayerSettings
+from boostbp.losses import Poisson
+from boostbp.network.monitor import EvalSet
+from boostbp.network.settings import Settings
 from boostbp.trees.basis import Polynomial
 
-SETTINGS = LayerSettings(growth=Growth(max_depth=3, min_samples_leaf=10), learning_rate=0.1, basis=Polynomial(1))
+LAYER = LayerSettings(growth=Growth(max_depth=3, min_samples_leaf=10), learning_rate=0.1, basis=Polynomial(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Missing(Poisson):
+    """The likelihood of counts without a constant."""
+
+    constant: float = 0.0
+    name: ClassVar[str] = "missing"
+
+    def value(self, h, y):
+        return Poisson.value(self, h, y) - self.constant
 
 
 def counts(rows, seed):
@@ -20,34 +39,68 @@ def counts(rows, seed):
     return X, rng.poisson(np.exp(3.9 + 0.1 * np.sin(6 * X[:, :1])))[:, :1].astype(np.float64)
 
 
-def grown(missing):
-    """A layer on counts of 50 or so, by their likelihood without so much of it; and the loss after each piece."""
-    (X, y), (held_X, held_y) = counts(240, 0), counts(120, 1)
-    loss = losses.load("poisson", n_outputs=1)
-    weight = np.ones(len(y))
-    rows = output_layers.Rows(Table(X), y, weight, backends.load("lightgbm"), loss, loss.baseline(y, weight))
-    seen = []
+def problem_of(missing=0.0):
+    """Counts of 50 or so."""
+    (X, y), (held_out, held_out_y) = counts(240, 0), counts(120, 1)
+    return Problem.of(
+        Table(X),
+        y,
+        np.ones(len(y)),
+        backend=backends.load("lightgbm"),
+        loss=Missing(constant=missing),
+        settings=Settings(layers=(LAYER,), units=()),
+        eval_sets=[EvalSet("held_out", held_out, held_out_y, np.ones(len(held_out)))],
+        to_target=lambda y: y,
+    )
 
-    def score(raw):
-        seen.append(float(loss.value(raw, held_y).mean()) - missing)
-        return seen[-1]
 
-    layer, held, head = output_layers.boost(rows, SETTINGS, held_X=held_X, score=score)
-    np.testing.assert_allclose(layer.predict(held_X) + rows.baseline, held, rtol=1e-12)
-    return held, head, np.array(seen)
+def boosted(missing):
+    """A layer on them; and the held-out loss before the first piece and after each."""
+    problem = problem_of(missing)
+    boosting = Boosting.begin(problem, LAYER, problem.held_out.X)
+    scores = [problem.score(boosting.raw)]
+    while not boosting.finished:
+        boosting = boosting.advance()
+        scores.append(problem.score(boosting.raw))
+    raw = boosting.layer.predict(problem.held_out.X) + problem.baseline
+    np.testing.assert_allclose(raw, boosting.best_raw, rtol=1e-12)
+    return boosting, np.array(scores)
 
 
 def test_the_best_piece_is_kept_where_losses_are_below_0():
-    _, head, seen = grown(missing=0.0)
-    assert seen.max() < 0
-    assert len(seen) - 1 <= head.pieces + output_layers.PATIENCE < output_layers.MOST
-    gain = seen[0] - seen.min()
-    assert seen[head.pieces] == pytest.approx(seen.min(), abs=output_layers.PATIENCE * output_layers.LEAST * gain)
+    boosting, scores = boosted(missing=0.0)
+    pieces = boosting.plan.pieces
+    assert scores.max() < 0
+    assert len(scores) - 1 <= pieces + constants.PATIENCE_PIECES < constants.MAX_PIECES
+    gain = scores[0] - scores.min()
+    least = constants.PATIENCE_PIECES * constants.LEAST_GAIN_OF_FIRST * gain
+    assert scores[pieces] == pytest.approx(scores.min(), abs=least)
 
 
 @pytest.mark.parametrize("missing", [-1e3, -150.0, 1e3])
 def test_a_constant_in_the_loss_changes_nothing(missing):
-    held, head, _ = grown(missing)
-    expected, expected_head, _ = grown(0.0)
-    assert head.pieces == expected_head.pieces
-    np.testing.assert_array_equal(held, expected)
+    boosting, expected = boosted(missing)[0], boosted(0.0)[0]
+    assert boosting.plan.pieces == expected.plan.pieces
+    np.testing.assert_array_equal(boosting.best_raw, expected.best_raw)
+
+
+def test_a_piece_more_leaves_what_was_before():
+    problem = problem_of()
+    one = Boosting.begin(problem, LAYER, problem.held_out.X).advance()
+    raw, pieces = one.raw.copy(), one.boosted.pieces
+    ways = [one.advance().advance(), one.advance().advance()]
+    np.testing.assert_array_equal(one.raw, raw)
+    assert one.boosted.pieces == pieces
+    np.testing.assert_array_equal(ways[0].raw, ways[1].raw)  # it can be gone on with twice
+
+
+def test_a_plan_is_the_same_layer_again_on_the_same_rows():
+    problem = problem_of()
+    boosting = Boosting.begin(problem, replace(LAYER, learning_rate=0.01), problem.held_out.X).advance()
+    while not boosting.finished:
+        boosting = boosting.advance()
+    assert boosting.plan.pieces > 1
+    again = boost_again(problem, boosting.plan)
+    np.testing.assert_array_equal(again.predict(problem.table.X), boosting.layer.predict(problem.table.X))
+    asked = []
+    assert boost_again(problem, boosting.plan, over=lambda: bool(asked) or asked.append(1)) is None

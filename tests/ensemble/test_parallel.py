@@ -1,4 +1,4 @@
-"""Candidates side by side: the same results in the same order, what is there after Ctrl-C, an end for the rest."""
+"""Parallel candidates: the same results in the same order, what is there after Ctrl-C, an end for the rest."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,10 +14,10 @@ from helpers import BACKENDS, interrupted_fit
 from sklearn.datasets import make_friedman1
 
 from boostbp import BoostBPRegressor
-from boostbp.ensemble import output_layers, pool, selection
-from boostbp.ensemble import parallel as room
+from boostbp.ensemble import average, constants, output_layers
 from boostbp.ensemble.budget import Budget
-from boostbp.ensemble.parallel import at_once, lazily, run_parallel, waves_left
+from boostbp.ensemble.output_layers import Boosting
+from boostbp.ensemble.parallel import Task, n_parallel, run_tasks, waves_left
 from boostbp.network.history import Stop
 from boostbp.trees import interrupts
 
@@ -29,82 +30,137 @@ needs_kill = pytest.mark.skipif(
 )
 
 
+def pieces_of(works, n_at_once, budget=None):
+    """Run functions as tasks named 0, 1, ...; the results by number, and the interrupt."""
+    results: dict = {}
+    tasks = [Task(str(k), lambda needed, work=work: work()) for k, work in enumerate(works)]
+    interrupt = run_tasks(tasks, n_at_once, Budget(None) if budget is None else budget, results)
+    return {int(name): result for name, result in results.items()}, interrupt
+
+
 def test_few_rows_share_the_threads_and_many_do_not():
-    assert [at_once(1000, threads) for threads in (1, 2, 3, 8)] == [1, 2, 3, 3]
-    assert at_once(room.MOST_ROWS, 8) == 1
+    assert [n_parallel(1000, threads) for threads in (1, 2, 3, 8)] == [1, 2, 3, 3]
+    assert n_parallel(constants.MAX_PARALLEL_ROWS, 8) == 1
 
 
 @pytest.mark.parametrize("n_at_once", [1, 2, 3])
-def test_all_is_done_in_order_and_some_at_a_time(n_at_once):
+def test_all_is_done_and_some_at_a_time(n_at_once):
     inside, most = [], []
 
-    def piece(k):
-        for number in range(k):
-            inside.append(k)
-            most.append(len(inside))
-            meeting.wait(timeout=10)
-            inside.remove(k)
-            yield k, number
+    def task(k):
+        inside.append(k)
+        most.append(len(inside))
+        meeting.wait(timeout=10)
+        inside.remove(k)
+        return k * k
 
     meeting = threading.Barrier(1)
-    expected = [(k, number) for k in range(5) for number in range(k)]
-    assert run_parallel(map(piece, range(5)), n_at_once, Budget(None)) == (expected, None)
+    assert pieces_of([partial(task, k) for k in range(5)], n_at_once) == ({k: k * k for k in range(5)}, None)
     assert max(most) <= n_at_once
     meeting = threading.Barrier(n_at_once)  # passes only when so many are there
-    found, _ = run_parallel([piece(1) for _ in range(2 * n_at_once)], n_at_once, Budget(None))
-    assert found == [(1, 0)] * (2 * n_at_once)
+    assert len(pieces_of([partial(task, 1)] * (2 * n_at_once), n_at_once)[0]) == 2 * n_at_once
+
+
+@pytest.mark.parametrize("n_at_once", [1, 2, 3])
+def test_a_task_begins_from_the_result_that_it_needs(n_at_once):
+    order = []
+
+    def work(name, needed):
+        order.append(name)
+        if name == "slow":
+            time.sleep(0.1)
+        return [*(needed or []), name]
+
+    needs = {"slow": None, "on slow": "slow", "again": "on slow", "on none": "none", "none": None, "on given": "given"}
+    tasks = [
+        Task(name, partial(work, name) if name != "none" else lambda _: None, need) for name, need in needs.items()
+    ]
+    results = {"given": ["given"]}
+    assert run_tasks(tasks, n_at_once, Budget(None), results) is None
+    assert results == {
+        "given": ["given"],
+        "slow": ["slow"],
+        "on slow": ["slow", "on slow"],
+        "again": ["slow", "on slow", "again"],
+        "on given": ["given", "on given"],
+    }
+    assert [name for name in order if name != "on given"] == ["slow", "on slow", "again"]
+    if n_at_once == 1:
+        assert order == ["slow", "on slow", "again", "on given"]
+
+
+def test_the_first_task_is_done_where_it_is_asked_for():
+    found = pieces_of([lambda: (time.sleep(0.05), threading.current_thread())[1]] * 3, 3)[0]
+    assert found[0] is threading.main_thread()
 
 
 @pytest.mark.parametrize("n_at_once", [1, 2])
-def test_an_interrupt_in_a_piece_keeps_what_is_there(n_at_once):
-    begun, raised, given = [], [], threading.Event()
+def test_an_interrupt_in_a_task_keeps_what_is_there(n_at_once):
+    begun, raised = [], []
 
-    def piece(k):
+    def task(k):
         begun.append(k)
-        yield k
-        if k == 1:
-            given.wait(timeout=10)
+        if k == 3:
             raised.append(KeyboardInterrupt())
             raise raised[0]
-        if k > 1:
-            time.sleep(0.01)  # lets the one that waits be heard before all are done
-        yield 10 + k
-        given.set()
+        time.sleep(0.01)  # lets the one that waits be heard before all are done
+        return k
 
-    found, interrupt = run_parallel(map(piece, range(400)), n_at_once, Budget(None))
+    results, interrupt = pieces_of([partial(task, k) for k in range(400)], n_at_once)
     assert interrupt is raised[0]
-    assert found[:3] == [0, 10, 1]
+    assert {0, 1} <= set(results)
+    assert 3 not in results
     assert len(begun) < 400
 
 
-def _with_handler(handler, pieces, n_at_once):
+@pytest.mark.parametrize("n_at_once", [1, 2])
+def test_a_result_that_was_interrupted_is_kept_and_ends_the_rest(n_at_once):
+    interrupt, budget, results = KeyboardInterrupt(), Budget(None), {}
+    tasks = [Task("0", lambda _: 0), Task("1", lambda _: 1), Task("2", lambda _: 2, needs="1")]
+    came = run_tasks(tasks, n_at_once, budget, results, interrupt_of=lambda result: interrupt if result == 1 else None)
+    assert came is interrupt
+    assert budget.ended
+    assert results == {"0": 0, "1": 1}
+
+
+def _with_handler(handler, works, n_at_once):
     before = signal.signal(signal.SIGINT, handler)
     try:
-        return run_parallel(pieces, n_at_once, Budget(None))
+        return pieces_of(works, n_at_once)
     finally:
         signal.signal(signal.SIGINT, before)
 
 
 @needs_kill
 @pytest.mark.parametrize("n_at_once", [1, 2])
-def test_the_key_ends_pieces_where_they_ask(n_at_once):
-    given = threading.Event()
-
-    def piece(k):
-        yield k
+def test_the_key_ends_tasks_where_they_ask(n_at_once):
+    def endless(k):
         if k == n_at_once:
-            given.wait(timeout=10)
             os.kill(os.getpid(), signal.SIGINT)
-        given.set()
         while True:
             interrupts.check()
 
-    if n_at_once == 1:
-        given.set()
-    pieces = [lazily(lambda: -1), *map(piece, range(1, 5))]
-    found, interrupt = _with_handler(signal.default_int_handler, pieces, n_at_once)
-    assert found == [-1, *range(1, n_at_once + 1)]
+    works = [lambda: -1, *(partial(endless, k) for k in range(1, 5))]
+    results, interrupt = _with_handler(signal.default_int_handler, works, n_at_once)
+    assert results == {0: -1}
     assert type(interrupt) is KeyboardInterrupt
+
+
+@needs_kill
+def test_the_key_ends_the_wait_for_a_result_that_a_task_needs():
+    def endless():
+        os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            interrupts.check()
+
+    tasks = [Task("0", lambda _: 0), Task("endless", lambda _: endless()), Task("on it", lambda _: 1, needs="endless")]
+    before, results = signal.signal(signal.SIGINT, signal.default_int_handler), {}
+    try:
+        interrupt = run_tasks(tasks, 2, Budget(None), results)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert type(interrupt) is KeyboardInterrupt
+    assert results == {"0": 0}
 
 
 @needs_kill
@@ -116,36 +172,37 @@ def test_what_a_handler_of_the_users_raises_keeps_what_is_there(n_at_once):
     def raising(*_):
         raise Enough
 
-    def piece(k):
-        yield k
+    def task(k):
         if k >= 3:
             os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.05)
-        yield 10 + k
+        return k
 
-    found, interrupt = _with_handler(raising, map(piece, range(400)), n_at_once)
+    results, interrupt = _with_handler(raising, [partial(task, k) for k in range(400)], n_at_once)
     assert type(interrupt) is Enough
-    assert found[:5] == [0, 10, 1, 11, 2]  # the handler may end the one after it
-    assert 3 in found
-    assert len(found) < 400
+    assert {0, 1} <= set(results)  # the handler may end the one after it
+    assert len(results) < 400
 
 
-def test_a_piece_that_fails_ends_the_others():
-    budget, waiting = Budget(None), threading.Event()
+@pytest.mark.parametrize("waits", [False, True], ids=["works", "waits for a result"])
+def test_a_task_that_fails_ends_the_others(waits):
+    budget, waiting, results = Budget(None), threading.Event(), {}
 
-    def long():
+    def long(needed):
         waiting.set()
-        while not budget.over():
+        while not waits and not budget.over():
             time.sleep(0.001)
-        yield 0
+        return 0
 
-    def failing():
+    def failing(needed):
         waiting.wait(timeout=10)
+        time.sleep(0.02)
         raise ValueError("no such thing")
-        yield
 
+    tasks = [Task("long", long), Task("failing", failing), Task("on it", lambda _: 1, needs="failing")]
     with pytest.raises(ValueError, match="no such thing"):
-        run_parallel([long(), failing()], 2, budget)
+        run_tasks(tasks, 2, budget, results)
+    assert results == {"long": 0}
     assert budget.ended
     assert not budget.spent
 
@@ -155,11 +212,10 @@ def test_an_error_is_not_lost_to_the_key():
     def failing():
         os.kill(os.getpid(), signal.SIGINT)
         raise ValueError("no such thing")
-        yield
 
     for n_at_once in (1, 2):
         with pytest.raises(ValueError, match="no such thing"):
-            _with_handler(signal.default_int_handler, [failing()], n_at_once)
+            _with_handler(signal.default_int_handler, [failing], n_at_once)
 
 
 def test_turns_that_are_left():
@@ -187,7 +243,7 @@ def test_candidates_side_by_side_make_the_same_model(backend, monkeypatch):
 
 @pytest.mark.parametrize("when", [1, 6])  # three of the first five may be output layers of networks, and one unfinished
 def test_an_interrupt_side_by_side_weighs_what_is_there(monkeypatch, when):
-    original, lock, calls = pool.boost, threading.Lock(), []
+    original, lock, calls = Boosting.begin, threading.Lock(), []
 
     def interrupted(*args, **options):
         with lock:
@@ -197,14 +253,14 @@ def test_an_interrupt_side_by_side_weighs_what_is_there(monkeypatch, when):
             raise KeyboardInterrupt
         return original(*args, **options)
 
-    monkeypatch.setattr(pool, "boost", interrupted)
+    monkeypatch.setattr(Boosting, "begin", interrupted)
     model = interrupted_fit(BoostBPRegressor(n_jobs=2, **FAST), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert np.isfinite(model.predict(X)).all()
     if when == 1:
         return
     candidates = model.history_.choice.candidates
-    assert 1 <= len([each for each in candidates if not each.stack]) <= when
+    assert 1 <= len([each for each in candidates if not each.network]) <= when
     assert "network" in [each.name for each in candidates]
 
 
@@ -212,14 +268,14 @@ def test_an_error_side_by_side_comes_out_as_it_is(monkeypatch):
     def broken(*args, **options):
         raise ValueError("no such layer")
 
-    monkeypatch.setattr(pool, "boost", broken)
+    monkeypatch.setattr(Boosting, "begin", broken)
     with pytest.raises(ValueError, match="no such layer"):
         BoostBPRegressor(n_jobs=2, **FAST).fit(X, Y)
 
 
 @needs_kill
 def test_the_key_in_a_whole_fit_side_by_side(monkeypatch):
-    original, lock, calls = pool.boost, threading.Lock(), []
+    original, lock, calls = Boosting.begin, threading.Lock(), []
 
     def pressed(*args, **options):
         with lock:
@@ -229,7 +285,7 @@ def test_the_key_in_a_whole_fit_side_by_side(monkeypatch):
             os.kill(os.getpid(), signal.SIGINT)
         return original(*args, **options)
 
-    monkeypatch.setattr(pool, "boost", pressed)
+    monkeypatch.setattr(Boosting, "begin", pressed)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         model = interrupted_fit(BoostBPRegressor(n_jobs=2, **FAST), X, Y)
@@ -244,13 +300,13 @@ def test_the_key_in_a_whole_fit_side_by_side(monkeypatch):
 
 @needs_kill
 def test_the_key_while_weights_are_found_waits_for_the_model(monkeypatch):
-    original = selection.ensemble_weights
+    original = average.ensemble_weights
 
     def pressed(*args, **options):
         os.kill(os.getpid(), signal.SIGINT)
         return original(*args, **options)
 
-    monkeypatch.setattr(selection, "ensemble_weights", pressed)
+    monkeypatch.setattr(average, "ensemble_weights", pressed)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         model = interrupted_fit(BoostBPRegressor(**FAST), X, Y)

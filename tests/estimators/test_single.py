@@ -9,7 +9,7 @@ from sklearn.datasets import load_diabetes, load_iris
 
 from benchmarks.mixtures import GBDTNNRegressor
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer, load, save
-from boostbp.ensemble import selection
+from boostbp.ensemble.problem import Problem
 from boostbp.layers.rounds import rounds_of
 from boostbp.network import backprop
 from boostbp.network.history import REFITTED, Stop
@@ -67,7 +67,7 @@ def test_a_single_layer_outlives_an_interrupt_before_it_is_grown_again(monkeypat
 
     how = {"n_estimators": 20, "random_state": 0}
     kept = BoostBPRegressor((), refit=False, **how).fit(X, Y)
-    monkeypatch.setattr(selection, "joined", pressed)
+    monkeypatch.setattr(Problem, "on_all_rows", pressed)
     model = interrupted_fit(BoostBPRegressor((), **how), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert not model.history_.refitted

@@ -15,7 +15,7 @@ from sklearn.linear_model import LinearRegression
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.inspection import HealthWarning, health_of, warn_if_ill
 from boostbp.losses import Logistic
-from boostbp.network.history import NETWORK, Candidate, Choice, weight_in_words
+from boostbp.network.history import NETWORK, CandidateResult, Choice, weight_in_words
 from boostbp.network.linear_probe import explained
 from tests.inspection.models import CASES, FLOWERS, LIBRARIES, SMALL, SPECIES, fitted, table
 from tests.studies import weighed_at
@@ -157,10 +157,10 @@ def test_weights_of_networks_add_up():
     history = fitted("regressor", "lightgbm")[0].history_
     assert (history.weight(), history.weight(NETWORK)) == (1.0, 1.0)
     candidates = (
-        Candidate("single layer", 1.0, 0.2, None),
-        Candidate("network", 1.0, 0.1, NETWORK),
-        Candidate("network, final output layer", 1.0, 0.3, NETWORK),
-        Candidate("linear network", 1.0, 0.4, "linear network"),
+        CandidateResult("single layer", 1.0, 0.2, None),
+        CandidateResult("network", 1.0, 0.1, NETWORK),
+        CandidateResult("network, final output layer", 1.0, 0.3, NETWORK),
+        CandidateResult("linear network", 1.0, 0.4, "linear network"),
     )
     average = replace(history, choice=Choice(candidates, 0.0, 0.1))
     assert average.weight() == pytest.approx(0.8)

@@ -14,7 +14,7 @@ from sklearn.datasets import make_friedman1
 
 import boostbp
 from boostbp import BoostBPRegressor
-from boostbp.ensemble.merging import weighted_sum
+from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.inspection import importances
 from boostbp.layers import Layer
 from boostbp.network.network import Network

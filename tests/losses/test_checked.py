@@ -8,7 +8,7 @@ from helpers import kind_of_target
 from scipy.stats import norm
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, losses
-from boostbp.ensemble.options import smooth_labels
+from boostbp.ensemble.weights import smooth_labels
 from boostbp.estimators.units import units_of
 from boostbp.layers import LossObjective
 from boostbp.losses import checked

@@ -49,7 +49,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba.core import event
 import boostbp
-from boostbp.ensemble import output_layers
+from boostbp.ensemble import constants
 from boostbp.trees import leaf_rows
 
 warnings.simplefilter("ignore")
@@ -63,7 +63,7 @@ class Compiled(event.Listener):
         pass
 
 event.register("numba:compile", Compiled())
-output_layers.MOST = 1  # few rounds
+constants.MAX_PIECES = 1  # few rounds
 leaf_rows.BLOCK_ROWS = 64  # several blocks, where threads share the rows
 rng = np.random.default_rng(0)
 X = rng.standard_normal((150, 4))
@@ -159,10 +159,10 @@ CLOCKS = """
 import numpy as np
 import boostbp
 from boostbp.network import backprop
-from boostbp.ensemble import output_layers, selection
+from boostbp.ensemble import constants, ensemble
 from boostbp.trees.warmup import PARTS
 
-output_layers.MOST = 1
+constants.MAX_PIECES = 1
 seen = []
 
 def watched(clock):
@@ -172,7 +172,7 @@ def watched(clock):
             super().__init__(*args, **params)
     return Watched
 
-selection.Budget, backprop.Monitor = watched(selection.Budget), watched(backprop.Monitor)
+ensemble.Budget, backprop.Monitor = watched(ensemble.Budget), watched(backprop.Monitor)
 X = np.random.default_rng(0).standard_normal((100, 3))
 small = {"epochs": 1, "n_estimators": 2, "random_state": 0}
 model = boostbp.BoostBPRegressor((2,), **small, **PARAMS).fit(X, X[:, 0])

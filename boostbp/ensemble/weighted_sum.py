@@ -1,4 +1,4 @@
-"""Merging: a weighted sum of networks is a network, with their hidden units side by side."""
+"""A weighted sum of networks, which is a network with their hidden units side by side."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from helpers import BACKENDS
 from sklearn.datasets import make_friedman1
 
 from boostbp import BoostBPRegressor, Elementwise
-from boostbp.ensemble.merging import weighted_sum
+from boostbp.ensemble.weighted_sum import weighted_sum
 
 X, Y = make_friedman1(250, n_features=5, random_state=0)
 ROWS = make_friedman1(80, n_features=5, random_state=1)[0]

@@ -10,7 +10,7 @@ from helpers import BACKENDS, interrupted_fit
 from sklearn.datasets import load_digits, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, fit_layer, load, save
-from boostbp.ensemble import output_layers, refit, selection
+from boostbp.ensemble import average, candidate, constants, output_layers, refits
 from boostbp.network.history import REFITTED, Stop
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
@@ -22,20 +22,20 @@ FAST = {"n_estimators": 5, "learning_rate": 0.1, "epochs": 2, "random_state": 0,
 @pytest.fixture(autouse=True)
 def one_piece(monkeypatch):
     """Single layers and final output layers of 25 rounds."""
-    monkeypatch.setattr(output_layers, "MOST", 1)
+    monkeypatch.setattr(constants, "MAX_PIECES", 1)
 
 
 @pytest.fixture
 def choose(monkeypatch):
-    """Make the model of options in equal parts, by their names."""
+    """Make the model of candidates in equal parts, by their names."""
 
     def choose(*names):
-        def ensemble_weights(options, *rest, **how):
-            weights = np.array([float(one.name in names) for one in options])
+        def ensemble_weights(candidates, *rest, **how):
+            weights = np.array([float(one.name in names) for one in candidates])
             assert weights.sum() == len(names)
             return weights / len(names), 1.0, 0.1
 
-        monkeypatch.setattr(selection, "ensemble_weights", ensemble_weights)
+        monkeypatch.setattr(average, "ensemble_weights", ensemble_weights)
 
     return choose
 
@@ -152,7 +152,7 @@ def test_the_choice_does_not_depend_on_it_and_says_so(tmp_path):
 def test_what_cannot_be_refitted_stays(monkeypatch, choose, event):
     names = ["single layer", "network", "linear network"]
     choose(*names)
-    original, calls = output_layers.again, []
+    original, calls = output_layers.boost_again, []
 
     def again(*args, **options):
         calls.append(1)
@@ -161,7 +161,7 @@ def test_what_cannot_be_refitted_stays(monkeypatch, choose, event):
         return original(*args, **options)
 
     before = BoostBPRegressor((3,), refit=False, **FAST).fit(X, Y)
-    monkeypatch.setattr(refit.output_layers, "again", again)
+    monkeypatch.setattr(refits, "boost_again", again)
     model = BoostBPRegressor((3,), **FAST)
     model = interrupted_fit(model, X, Y) if event is KeyboardInterrupt else model.fit(X, Y)
     assert len(calls) == (2 if event is KeyboardInterrupt else 3)
@@ -174,8 +174,8 @@ def test_what_cannot_be_refitted_stays(monkeypatch, choose, event):
 def test_without_time_nothing_is_refitted(monkeypatch, choose):
     choose("single layer", "network")
     before = BoostBPRegressor((3,), refit=False, **FAST).fit(X, Y)
-    of = refit.Refit.of
-    monkeypatch.setattr(selection.Refit, "of", lambda pool, target, over: of(pool, target, lambda: True))
+    again = output_layers.boost_again
+    monkeypatch.setattr(refits, "boost_again", lambda problem, plan, over: again(problem, plan, over=lambda: True))
     model = BoostBPRegressor((3,), **FAST).fit(X, Y)
     assert not model.history_.refitted
     np.testing.assert_array_equal(model.predict(X), before.predict(X))
@@ -185,7 +185,7 @@ def test_interrupted_fit_is_not_drawn_out_by_it(monkeypatch):
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(selection.Pool, "headed", interrupted)
+    monkeypatch.setattr(candidate, "output_table", interrupted)
     model = interrupted_fit(BoostBPRegressor((3,), **FAST), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert not model.history_.refitted

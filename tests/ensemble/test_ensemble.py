@@ -13,19 +13,14 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.metrics import log_loss, root_mean_squared_error
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
-from boostbp.ensemble import budget, pool, selection
-from boostbp.ensemble.options import (
-    Option,
-    distinct,
-    ensemble_weights,
-    greedy_selection,
-    smooth_labels,
-    t_statistic,
-)
+from boostbp.ensemble import average, budget, constants, ensemble
+from boostbp.ensemble.output_layers import Boosting
+from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
+from boostbp.ensemble.weights import ensemble_weights, greedy_selection, smooth_labels, t_statistic
 from boostbp.estimators import base
 from boostbp.losses import AbsoluteError, Logistic, Softmax, SquaredError
 from boostbp.network import backprop
-from boostbp.network.history import Candidate, Stop
+from boostbp.network.history import CandidateResult, Stop
 from boostbp.trees.basis import Elementwise
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
@@ -37,29 +32,29 @@ def squared(y):
     return lambda raw: np.square(raw - y).sum(axis=1)
 
 
-def option(held, deep=False):
-    return Option("", "network" if deep else None, None, held)
+def trained(held_out, deep=False):
+    return TrainedCandidate("", "network" if deep else None, None, held_out)
 
 
-def test_forward_selection_finds_the_mean_that_is_best():
+def test_greedy_selection_finds_the_mean_that_is_best():
     rng = np.random.default_rng(0)
     y = rng.standard_normal((500, 1))
     noise = rng.standard_normal((2, 500, 1))
-    options = [option(y + noise[0]), option(y - noise[0] + 0.1 * noise[1]), option(y + 3.0)]
-    weights, raw = greedy_selection(options, range(3), squared(y), np.ones(500))
+    candidates = [trained(y + noise[0]), trained(y - noise[0] + 0.1 * noise[1]), trained(y + 3.0)]
+    weights, raw = greedy_selection(candidates, range(3), squared(y), np.ones(500))
     assert weights.sum() == pytest.approx(1.0)
     assert [w > 0 for w in weights] == [True, True, False]
-    np.testing.assert_allclose(raw, sum(w * o.held for w, o in zip(weights, options, strict=True)), rtol=1e-12)
-    alone, _ = greedy_selection(options, [2], squared(y), np.ones(500))
+    np.testing.assert_allclose(raw, sum(w * o.held_out for w, o in zip(weights, candidates, strict=True)), rtol=1e-12)
+    alone, _ = greedy_selection(candidates, [2], squared(y), np.ones(500))
     assert list(alone) == [0, 0, 1]
 
 
 def test_gain_and_its_standard_error_are_those_of_the_paired_rows():
     rng = np.random.default_rng(0)
     y, weight = np.zeros((300, 1)), rng.uniform(0.5, 2.0, 300)
-    single, deep = option(rng.standard_normal((300, 1))), option(0.1 * rng.standard_normal((300, 1)), deep=True)
+    single, deep = trained(rng.standard_normal((300, 1))), trained(0.1 * rng.standard_normal((300, 1)), deep=True)
     weights, gain, error = ensemble_weights([single, deep], squared(y), weight, least_gain=1.0, half_at=0.0)
-    difference = (single.held**2 - deep.held**2).ravel()
+    difference = (single.held_out**2 - deep.held_out**2).ravel()
     assert weights[1] > 0
     assert gain == pytest.approx(np.average(difference, weights=weight), rel=0.1)
     assert error == pytest.approx(difference.std() / np.sqrt(300), rel=0.2)
@@ -68,13 +63,13 @@ def test_gain_and_its_standard_error_are_those_of_the_paired_rows():
 
 @given(st.integers(0, 2**31), st.floats(0.0, 10.0))
 @settings(max_examples=25, deadline=None)
-def test_doubted_networks_have_half_a_say_at_as_many_standard_errors(seed, half_at):
+def test_networks_have_half_of_their_weight_at_as_many_standard_errors(seed, half_at):
     rng = np.random.default_rng(seed)
     y, weight = rng.standard_normal((60, 1)), rng.uniform(0.5, 2.0, 60)
-    options = [option(y + noise, deep=k > 1) for k, noise in enumerate(rng.standard_normal((4, 60, 1)))]
-    deep, gain, error = ensemble_weights(options, squared(y), weight, least_gain=0.0, half_at=0.0)
-    shallow = ensemble_weights(options, squared(y), weight, least_gain=np.inf, half_at=0.0)[0]
-    weights, *same = ensemble_weights(options, squared(y), weight, least_gain=0.0, half_at=half_at)
+    candidates = [trained(y + noise, deep=k > 1) for k, noise in enumerate(rng.standard_normal((4, 60, 1)))]
+    deep, gain, error = ensemble_weights(candidates, squared(y), weight, least_gain=0.0, half_at=0.0)
+    shallow = ensemble_weights(candidates, squared(y), weight, least_gain=np.inf, half_at=0.0)[0]
+    weights, *same = ensemble_weights(candidates, squared(y), weight, least_gain=0.0, half_at=half_at)
     assert same == [gain, error]
     assert weights.sum() == pytest.approx(1.0)
     t = gain / error if gain > 0 else 0.0
@@ -83,14 +78,14 @@ def test_doubted_networks_have_half_a_say_at_as_many_standard_errors(seed, half_
 
 
 @pytest.mark.parametrize("learnt", ["classes", "numbers"])
-def test_networks_are_doubted_where_classes_are_learnt(monkeypatch, learnt):
-    seen, original = [], selection.ensemble_weights
+def test_weights_of_networks_are_shrunk_where_classes_are_learnt(monkeypatch, learnt):
+    seen, original = [], average.ensemble_weights
 
     def spied(*args, **how):
         seen.append(how["half_at"])
         return original(*args, **how)
 
-    monkeypatch.setattr(selection, "ensemble_weights", spied)
+    monkeypatch.setattr(average, "ensemble_weights", spied)
     model, target = (BoostBPClassifier, Y > 15) if learnt == "classes" else (BoostBPRegressor, Y)
     held = HELD[0], HELD[1] > 15 if learnt == "classes" else HELD[1]
     model = model((3,), **FAST).fit(X, target, eval_set=[held])
@@ -147,7 +142,7 @@ def test_classifier_is_chosen_by_its_loss():
     assert log_loss(y[400:], model.predict_proba(X[400:])) <= min(losses) + 1e-9
 
 
-def test_softened_labels_are_those_of_a_quarter_of_a_row_more_of_another_class():
+def test_smoothed_labels_are_those_of_a_quarter_of_a_row_more_of_another_class():
     y = np.array([[0.0], [1.0], [1.0], [0.0]])
     weight = np.array([1.0, 2.0, 0.5, 0.0])  # three rows count
     np.testing.assert_allclose(smooth_labels(y, weight, Logistic()).ravel(), [0.05, 0.95, 0.95, 0.05])
@@ -195,8 +190,8 @@ def test_interrupt_in_a_variant_ends_the_fit_and_keeps_what_is_there(monkeypatch
     candidates = model.history_.choice.candidates
     networks = ["network", "linear network", "additive network"][: number - 1]
     kinds = ["", ", final output layer"]
-    assert [one.name for one in candidates if one.stack] == [name + kind for name in networks for kind in kinds]
-    assert len([one for one in candidates if not one.stack]) > 5
+    assert [one.name for one in candidates if one.network] == [name + kind for name in networks for kind in kinds]
+    assert len([one for one in candidates if not one.network]) > 5
     assert sum(one.weight for one in candidates) == pytest.approx(1.0)
     mse = np.mean(np.square(model.predict(HELD[0]) - HELD[1])) / model._scale[0] ** 2 / 2
     assert mse <= min(one.loss for one in candidates) * (1 + 1e-9)
@@ -206,7 +201,7 @@ def test_interrupt_before_the_first_single_layer_keeps_the_network(monkeypatch):
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pool, "boost", interrupted)
+    monkeypatch.setattr(Boosting, "begin", interrupted)
     model = interrupted_fit(BoostBPRegressor((3,), **FAST), X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
     assert model.history_.choice is None
@@ -215,7 +210,7 @@ def test_interrupt_before_the_first_single_layer_keeps_the_network(monkeypatch):
 
 
 def test_interrupt_between_single_layers_weighs_the_network_against_those_that_are_there(monkeypatch):
-    original, calls = pool.boost, []
+    original, calls = Boosting.begin, []
 
     def interrupted(*args, **options):
         calls.append(1)
@@ -223,10 +218,10 @@ def test_interrupt_between_single_layers_weighs_the_network_against_those_that_a
             raise KeyboardInterrupt
         return original(*args, **options)
 
-    monkeypatch.setattr(pool, "boost", interrupted)
+    monkeypatch.setattr(Boosting, "begin", interrupted)
     model = interrupted_fit(BoostBPRegressor((3,), **FAST), X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
-    assert [one.stack for one in model.history_.choice.candidates] == [None, None, "network"]
+    assert [one.network for one in model.history_.choice.candidates] == [None, None, "network"]
 
 
 def test_interrupt_in_the_summary_of_features_loses_nothing(monkeypatch):
@@ -285,13 +280,13 @@ def test_time_is_shared_out(monkeypatch):
     assert not endless.over()
 
 
-def test_option_without_a_number_is_never_picked():
+def test_candidate_without_a_number_is_never_picked():
     y = np.random.default_rng(0).standard_normal((50, 1))
-    options = [option(np.full((50, 1), np.nan)), option(y + 1.0), option(y + 0.5, deep=True)]
-    weights, gain, _ = ensemble_weights(options, squared(y), np.ones(50), least_gain=0.5, half_at=0.0)
+    candidates = [trained(np.full((50, 1), np.nan)), trained(y + 1.0), trained(y + 0.5, deep=True)]
+    weights, gain, _ = ensemble_weights(candidates, squared(y), np.ones(50), least_gain=0.5, half_at=0.0)
     assert list(weights) == [0, 0, 1]
     assert gain == pytest.approx(0.75)
-    alone, _ = greedy_selection(options, [0], squared(y), np.ones(50))
+    alone, _ = greedy_selection(candidates, [0], squared(y), np.ones(50))
     assert list(alone) == [1, 0, 0]
 
 
@@ -300,12 +295,12 @@ def test_health_counts_the_share_of_the_network_it_is_about():
     model = BoostBPClassifier((4,), **FAST).fit(X, y)
     candidates = tuple(
         replace(one, weight=0.25 if one.name in ("network", "network, final output layer") else 0.0)
-        if one.stack != "linear network"
+        if one.network != "linear network"
         else replace(one, weight=0.1)
         for one in model.history_.choice.candidates
     )
     model.history_.choice = replace(model.history_.choice, candidates=candidates)
-    linear = sum(one.stack == "linear network" for one in candidates)
+    linear = sum(one.network == "linear network" for one in candidates)
     assert linear > 0
     assert model.health().weight == pytest.approx(sum(one.weight for one in candidates) - 0.1 * linear)
 
@@ -329,24 +324,24 @@ def test_variant_that_explodes_is_left_out(monkeypatch, number):
 def test_units_of_cross_validated_linear_functions_stand_in_for_additive_ones():
     waves = Elementwise([np.sin], [np.cos])
     model = BoostBPRegressor((3,), basis=waves, **FAST).fit(X, Y, eval_set=[HELD])
-    variants = [one.name for one in model.history_.choice.candidates if one.stack == one.name][1:]
+    variants = [one.name for one in model.history_.choice.candidates if one.network == one.name][1:]
     assert variants == ["linear network", "linear network, cross-validated penalty"]
 
 
 def _final(**how):
     """The settings of the final output layer of the network, whether or not it is chosen."""
-    found = {}
-    original = pool.Pool.headed
+    kept = {}
+    train_all = ensemble.train_all
 
-    def spied(self, option, *rest):
-        for headed in original(self, option, *rest):
-            found[option.name] = headed.head.settings
-            yield headed
+    def spied(candidates, problem, budget, results):
+        interrupt = train_all(candidates, problem, budget, results)
+        kept.update(results)
+        return interrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool.Pool, "headed", spied)
+        patch.setattr(ensemble, "train_all", spied)
         BoostBPRegressor((3,), **FAST | how).fit(X, Y, eval_set=[HELD])
-    return found["network"]
+    return kept["network, final output layer"].plan.settings
 
 
 @pytest.mark.parametrize("skip", [False, True])
@@ -357,14 +352,14 @@ def test_final_output_layers_start_from_smooth_functions_of_what_they_see(skip):
 def test_final_output_layers_start_from_what_was_asked_for_where_they_cannot(monkeypatch):
     assert _final(basis=Elementwise([np.sin], [np.cos])).base == "ridge"
     assert _final(base=None).base is None
-    monkeypatch.setattr(pool, "MOST_FEATURES", 2)  # fewer than units
+    monkeypatch.setattr(constants, "ADDITIVE_MAX_FEATURES", 2)  # fewer than units
     assert _final().base == "ridge"
 
 
 def test_networks_that_add_too_little_are_left_out_and_still_transform(monkeypatch):
-    monkeypatch.setattr(selection, "LEAST_GAIN_T", 1e9)
+    monkeypatch.setattr(constants, "LEAST_GAIN_T", 1e9)
     model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
-    assert not any(one.weight for one in model.history_.choice.candidates if one.stack)
+    assert not any(one.weight for one in model.history_.choice.candidates if one.network)
     assert "no network is part of it" in model.summary()
     assert "of the network, which has no weight in the model: training loss" in model.summary()
     assert model.history_.weight() == model.health().weight == 0.0
@@ -382,7 +377,7 @@ def test_chosen_model_and_its_story_survive_a_file(tmp_path):
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     assert again.history_.choice == model.history_.choice
-    assert isinstance(again.history_.choice.candidates[0], Candidate)
+    assert isinstance(again.history_.choice.candidates[0], CandidateResult)
 
 
 def test_resumed_training_gives_the_same_choice(tmp_path):
@@ -459,9 +454,9 @@ def test_numbers_that_follow_the_model_are_not_held_back():
     assert sum(one.weight for one in candidates) == pytest.approx(1.0)
 
 
-def test_options_that_predict_the_same_are_one():
+def test_candidates_that_predict_the_same_are_one():
     y = np.arange(6.0)[:, None]
-    same, other = option(y), option(y + 1e-15)
-    assert distinct([same, other, option(y.copy())]) == [same, other]
-    network = option(y, deep=True)
-    assert distinct([same, network, option(y.copy(), deep=True)]) == [same, network]
+    same, other = trained(y), trained(y + 1e-15)
+    assert distinct([same, other, trained(y.copy())]) == [same, other]
+    network = trained(y, deep=True)
+    assert distinct([same, network, trained(y.copy(), deep=True)]) == [same, network]

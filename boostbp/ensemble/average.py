@@ -1,0 +1,102 @@
+"""Average: the weighted sum of trained candidates that the held-out rows choose, as one network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.ensemble import constants
+from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.trained_candidate import TrainedCandidate
+from boostbp.ensemble.weighted_sum import weighted_sum
+from boostbp.ensemble.weights import ensemble_weights, half_weight_t_of, shrink_weight, t_statistic
+from boostbp.network.history import CandidateResult, Choice
+from boostbp.network.network import Network
+
+__all__ = ["Average", "average_of"]
+
+Floats = NDArray[np.float64]
+ROUNDING = 1e-9  # of weights
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """A weighted sum of candidates and of the constant that boosting starts from.
+
+    Attributes
+    ----------
+    parts : tuple of TrainedCandidate
+        Those with weight.
+    weights : tuple of float
+    constant : (outputs,) float64
+        Weight of the constant times the constant; 0 if it has none.
+    shown : Network or None
+        One whose hidden layers are in the sum without weight, for `transform`: the network that was asked for, if no
+        other one is in the sum.
+    choice : Choice
+        What a history tells of it.
+    """
+
+    parts: tuple[TrainedCandidate, ...]
+    weights: tuple[float, ...]
+    constant: Floats
+    shown: Network | None
+    choice: Choice
+
+    @property
+    def models(self) -> list[Network]:
+        """The parts as they were trained."""
+        return [one.model for one in self.parts]
+
+    def network(self, models: Sequence[Network]) -> Network:
+        """The sum as one network, of the parts as given: as they were trained, or refitted."""
+        shown = [] if self.shown is None else [self.shown]
+        whole = weighted_sum([*models, *shown], [*self.weights, *(0.0 for _ in shown)])
+        return replace(whole, baseline=whole.baseline + self.constant) if self.constant.any() else whole
+
+
+def average_of(candidates: Sequence[TrainedCandidate], problem: Problem, asked: Network | None) -> Average:
+    """Return the average of the candidates that does best on the held-out rows.
+
+    Parameters
+    ----------
+    candidates : sequence of TrainedCandidate
+    problem : Problem
+    asked : Network or None
+        The network that was asked for.
+    """
+    weights, gain, error = _weights(candidates, problem)
+    results = [
+        CandidateResult(one.name, problem.score(one.held_out), float(weight), one.network)
+        for one, weight in zip(candidates, weights, strict=True)
+    ]
+    rest, constant = max(1.0 - float(weights.sum()), 0.0), np.zeros_like(problem.baseline)
+    if rest > ROUNDING:
+        raw = np.broadcast_to(problem.baseline, problem.target.shape)
+        results.insert(0, CandidateResult("constant", problem.score(raw), rest, None))
+        constant = rest * problem.baseline
+    parts = tuple(one for one, weight in zip(candidates, weights, strict=True) if weight > 0)
+    shown = None if any(one.network for one in parts) else asked
+    used = tuple(float(weight) for weight in weights if weight > 0)
+    return Average(parts, used, constant, shown, Choice(tuple(results), gain, error))
+
+
+def _weights(candidates: Sequence[TrainedCandidate], problem: Problem) -> tuple[Floats, float, float]:
+    """Return the weights of the candidates, what networks add, and its standard error; the constant has the rest.
+
+    Of numbers that hardly follow the model on the held-out rows, few and noisy, chance chooses most: there the weight
+    of networks is shrunk as for classes, and that of all candidates towards the constant.
+    """
+    weight = problem.held_out.weight
+    weigh = partial(ensemble_weights, candidates, problem.row_losses, weight, least_gain=constants.LEAST_GAIN_T)
+    weights, gain, error = weigh(half_at=half_weight_t_of(problem.loss))
+    raw = sum((w * one.held_out for w, one in zip(weights, candidates, strict=True)), np.zeros(1))
+    t = t_statistic(raw, problem.target, problem.baseline, weight, problem.loss)
+    if t < constants.WEAK_SIGNAL_T:
+        weights, gain, error = weigh(half_at=constants.HALF_WEIGHT_T)
+        weights = shrink_weight(max(t, constants.LEAST_SIGNAL_T), constants.HALF_WEIGHT_T) * weights
+    return weights, gain, error

@@ -1,0 +1,144 @@
+"""The model of a fit: one network, or the average of networks and single layers that the held-out rows choose."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from boostbp.ensemble.average import average_of
+from boostbp.ensemble.budget import Budget
+from boostbp.ensemble.candidate import Candidate
+from boostbp.ensemble.candidates import candidates_for
+from boostbp.ensemble.problem import EnsembleSettings, Problem, back_propagate
+from boostbp.ensemble.refits import refit_all, refit_single_layer
+from boostbp.ensemble.schedule import train_all
+from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
+from boostbp.network.history import NETWORK, Epoch, History, Stop
+from boostbp.network.network import Network
+from boostbp.network.settings import Settings
+from boostbp.trees import interrupts
+
+__all__ = ["train"]
+
+
+def train(problem: Problem, settings: EnsembleSettings) -> tuple[Network, History]:
+    """Train the model of a fit.
+
+    With ``settings.deep == "auto"`` and an evaluation set it is a sum of single layers and networks: those of
+    `CANDIDATES`, with weights by greedy selection on the first evaluation set. Where no sum with a network in it is
+    better than the best without by more than `LEAST_GAIN_T` standard errors, networks are left out. Where classes are
+    learnt, the model lies between the two sums: the same rows chose the networks' epochs, and few rows that are far off
+    decide on their log-loss. So it does where held-out numbers hardly follow the model (`WEAK_SIGNAL_T`), and it then
+    keeps to the constant in part. If they are training rows that were held out, the output layers of what is chosen are
+    grown again on all rows; so is a single layer that was asked for.
+
+    With ``settings.deep`` False, it is such a sum of single layers, and no network is trained. Without an evaluation
+    set nothing can be weighed: the model is the network that was asked for, or the single layer in its place.
+
+    Of `max_time` the network takes `NETWORK_TIME` at most, and each other candidate its share of the rest. An interrupt
+    ends all of it: the model is made of the candidates that are there. On few rows the candidates are trained in
+    parallel, as threads allow; none depends on another but an output layer on the network below it.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If it came before there was a model; otherwise it is in the history.
+    FloatingPointError
+        If the network that was asked for diverged in its first epoch.
+    """
+    if not settings.deep and not problem.eval_sets:
+        problem = replace(problem, settings=_single_layer_of(problem.settings))
+    if settings.deep is True or not problem.eval_sets:
+        return back_propagate(problem)
+    if settings.deep and not problem.settings.units:
+        return _train_single_layer(problem, settings)
+    return _train_average(problem, settings)
+
+
+def _single_layer_of(settings: Settings) -> Settings:
+    """Return the settings of the output layer alone, on features."""
+    last = settings.layers[-1]
+    typed = replace(last, min_base_lambda=None if last.clip else 0.0)
+    return replace(settings, layers=(typed,), units=(), epochs=0)
+
+
+def _train_single_layer(problem: Problem, settings: EnsembleSettings) -> tuple[Network, History]:
+    """Train a single layer that was asked for, and again on all rows unless time is up."""
+    budget = Budget(problem.settings.max_time)
+    layer, history = back_propagate(problem)
+    cut_short = history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE) or budget.over()
+    if settings.refit and problem.held_out.from_training and not cut_short:
+        layer = refit_single_layer(layer, history, problem)
+    return layer, history
+
+
+def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Network, History]:
+    """Train all candidates and average them; what has been trained by then if an interrupt comes."""
+    budget, begun = Budget(problem.settings.max_time), time.perf_counter()
+    networks = settings.deep == "auto"
+    results: dict[str, TrainedCandidate] = {}
+    made: tuple[Network, History] | None = None
+    interrupt: KeyboardInterrupt | None = None
+    try:
+        with interrupts.deferred():  # and raised when the model is there
+            candidates = candidates_for(problem, networks=networks)
+            interrupt = train_all(candidates, problem, budget, results)
+            if (NETWORK in results) if networks else results:
+                made = _averaged(candidates, results, problem, settings, budget, interrupt)
+                if not networks:
+                    made[1].epochs[0] = replace(made[1][0], seconds=time.perf_counter() - begun)
+    except KeyboardInterrupt as later_one:
+        interrupt = interrupt or later_one
+    if made is None and NETWORK in results:
+        asked = results[NETWORK]
+        assert asked.history is not None
+        made = asked.model, asked.history
+    if made is None:
+        assert interrupt is not None
+        raise interrupt
+    if interrupt is not None:
+        made[1].interrupted(interrupt)
+    return made
+
+
+def _averaged(
+    candidates: list[Candidate],
+    results: Mapping[str, TrainedCandidate],
+    problem: Problem,
+    settings: EnsembleSettings,
+    budget: Budget,
+    interrupt: KeyboardInterrupt | None,
+) -> tuple[Network, History]:
+    """Return the average of what was trained, refitted, and the history of the network, which is told of it."""
+    asked = results.get(NETWORK)
+    trained = [results[one.name] for one in candidates if one.name in results]
+    whole = distinct([one for one in trained if one.interrupt is None])
+    if asked is not None:
+        assert asked.history is not None
+        if all(one.network for one in whole):  # interrupted before the first single layer
+            return asked.model, asked.history
+        if not any(one.network for one in whole):
+            whole = [*whole, asked]
+    average = average_of(whole, problem, None if asked is None else asked.model)
+    model = average.network(average.models)
+    scores = problem.metrics_of(model)
+    history = _history_without_network(model, problem, scores) if asked is None else asked.history
+    assert history is not None
+    refitted = average.models
+    if settings.refit and problem.held_out.from_training and interrupt is None:
+        refitted, interrupt = refit_all(average.parts, problem, budget)
+        if interrupt is not None:
+            history.interrupted(interrupt)
+    history.refitted = any(new is not old for new, old in zip(refitted, average.models, strict=True))
+    history.choice = replace(average.choice, hurried=budget.spent, metrics=scores)
+    return (average.network(refitted) if history.refitted else model), history
+
+
+def _history_without_network(model: Network, problem: Problem, scores: dict[str, float]) -> History:
+    """Return the history of an average of single layers: an epoch 0, which tells of the model before its refit."""
+    raw = model.predict(problem.table.X, n_jobs=problem.settings.n_threads)
+    loss = float(problem.weight @ problem.loss.value(raw, problem.y) / problem.weight.sum())
+    epoch = Epoch(0, loss, scores, 0.0, (), (), (), (), ())
+    name = "" if problem.metric is None else problem.metric.name
+    return History([epoch], stop=Stop.NO_NETWORK, metric=name)

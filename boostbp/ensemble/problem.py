@@ -1,0 +1,196 @@
+"""Problem: what the model of a fit is trained on, and the held-out rows that choose it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Backend, Table
+from boostbp.ensemble.weights import smooth_labels
+from boostbp.layers.row_sampling import on_sample
+from boostbp.losses import Loss
+from boostbp.metrics import Metric
+from boostbp.network import backprop
+from boostbp.network.history import History
+from boostbp.network.monitor import Callback, EvalSet
+from boostbp.network.network import Network
+from boostbp.network.settings import Settings
+from boostbp.network.state import State
+from boostbp.network.trainer import baseline_of
+from boostbp.trees.sparse import vstack
+
+__all__ = ["EnsembleSettings", "Problem", "back_propagate"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleSettings:
+    """How networks and single layers become one model.
+
+    Attributes
+    ----------
+    deep : {"auto", True, False}
+        Average networks and single layers, keep the network alone, or average single layers only.
+    refit : bool
+        Grow the output layers of the model again on all rows, where the rows that chose it were training rows.
+    """
+
+    deep: Literal["auto"] | bool = "auto"
+    refit: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What every candidate is trained on, and how it is scored.
+
+    Attributes
+    ----------
+    table : Table
+        h_0 of the training rows; of an output layer, what it sees of them.
+    y : (rows, outputs), weight : (rows,) float64
+    backend : Backend
+    loss : Loss
+    settings : Settings
+        Of the network that the user asked for; candidates change them.
+    baseline : (outputs,) float64
+        Raw output that boosting starts from.
+    eval_sets : tuple of EvalSet
+        The first one weighs the candidates: the held-out rows.
+    target, smoothed : (held-out rows, outputs) float64
+        Targets of the held-out rows as the loss takes them, and the same with smoothed labels, by which candidates are
+        scored. Without evaluation sets there are no such rows.
+    metric : Metric or None
+    outcome : callable
+        Raw output to what `metric` compares with the targets of evaluation sets.
+    callbacks : sequence of callable
+    resume : State or None
+        Of an earlier training of the network that the user asked for.
+    """
+
+    table: Table
+    y: Floats
+    weight: Floats
+    backend: Backend
+    loss: Loss
+    settings: Settings
+    baseline: Floats
+    eval_sets: tuple[EvalSet, ...]
+    target: Floats
+    smoothed: Floats
+    metric: Metric | None
+    outcome: Callable[[Floats], Floats]
+    callbacks: Sequence[Callback] = ()
+    resume: State | None = None
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        y: Floats,
+        weight: Floats,
+        *,
+        backend: Backend,
+        loss: Loss,
+        settings: Settings,
+        eval_sets: Sequence[EvalSet] = (),
+        to_target: Callable[[Floats], Floats],
+        metric: Metric | None = None,
+        outcome: Callable[[Floats], Floats] | None = None,
+        callbacks: Sequence[Callback] = (),
+        resume: State | None = None,
+    ) -> Problem:
+        """Make the problem of a fit.
+
+        Parameters
+        ----------
+        to_target : callable
+            Targets of an evaluation set as the loss takes them.
+        outcome : callable, optional
+            The loss's link if left out.
+        """
+        baseline = baseline_of(loss, y, weight, settings)
+        target = smoothed = np.empty((0, y.shape[1]))
+        if eval_sets:
+            target = to_target(eval_sets[0].y)
+            smoothed = smooth_labels(target, eval_sets[0].weight, loss)
+        return cls(
+            table,
+            y,
+            weight,
+            backend,
+            loss,
+            settings,
+            baseline,
+            tuple(eval_sets),
+            target,
+            smoothed,
+            metric,
+            outcome or loss.link,
+            callbacks,
+            resume,
+        )
+
+    @property
+    def held_out(self) -> EvalSet:
+        """The rows that weigh the candidates."""
+        return self.eval_sets[0]
+
+    @property
+    def growing_backend(self) -> Backend:
+        """The backend of output layers and single layers, which grows structures on some rows if that was asked for."""
+        return on_sample(self.backend, self.settings.structure_samples)
+
+    def row_losses(self, raw: Floats) -> Floats:
+        """Loss of each held-out row for a raw output, (held-out rows,)."""
+        return self.loss.value(raw, self.smoothed)
+
+    def score(self, raw: Floats) -> float:
+        """Weighted mean loss on the held-out rows for a raw output there."""
+        return float(self.held_out.weight @ self.row_losses(raw) / self.held_out.weight.sum())
+
+    def metrics_of(self, network: Network) -> dict[str, float]:
+        """Metric of a network on each evaluation set, by name."""
+        if self.metric is None:
+            return {}
+        raws = {one.name: network.predict(one.X, n_jobs=self.settings.n_threads) for one in self.eval_sets}
+        return {one.name: self.metric(self.outcome(raws[one.name]), one.y, one.weight) for one in self.eval_sets}
+
+    def with_threads(self, n_threads: int) -> Problem:
+        """The same on so many threads, the library's own among them."""
+        layers = tuple(
+            replace(layer, growth=replace(layer.growth, n_threads=min(layer.growth.n_threads, n_threads)))
+            for layer in self.settings.layers
+        )
+        return replace(self, settings=replace(self.settings, n_threads=n_threads, layers=layers))
+
+    def on_all_rows(self) -> Problem:
+        """The same with the held-out rows of weight above 0 among the training rows."""
+        counts = self.held_out.weight > 0
+        return replace(
+            self,
+            table=Table(vstack(self.table.X, self.held_out.X[counts]), self.table.categorical),
+            y=np.concatenate([self.y, self.target[counts]]),
+            weight=np.concatenate([self.weight, self.held_out.weight[counts]]),
+        )
+
+
+def back_propagate(problem: Problem) -> tuple[Network, History]:
+    """Train the network of a problem by `backprop.train`."""
+    return backprop.train(
+        problem.table,
+        problem.y,
+        backend=problem.backend,
+        loss=problem.loss,
+        settings=problem.settings,
+        weight=problem.weight,
+        eval_sets=problem.eval_sets,
+        metric=problem.metric,
+        outcome=problem.outcome,
+        callbacks=problem.callbacks,
+        resume=problem.resume,
+    )

@@ -1,0 +1,67 @@
+"""Trained candidates: what may be part of the model, with its output on the held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.layers import LayerSettings
+from boostbp.network.history import History
+from boostbp.network.network import Network
+
+__all__ = ["OutputLayerPlan", "TrainedCandidate", "distinct"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLayerPlan:
+    """How an output layer was boosted, to do it again: `pieces` fits of the layer's rounds, the base in the first."""
+
+    settings: LayerSettings
+    pieces: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedCandidate:
+    """What may be part of the model.
+
+    Attributes
+    ----------
+    name : str
+    network : str or None
+        Name of the network whose hidden layers it has; None for a single layer.
+    model : Network
+    held_out : (held-out rows, outputs) float64
+        Its raw output on the held-out rows.
+    plan : OutputLayerPlan or None
+        How its output layer may be grown again on more rows.
+    history : History or None
+        Of a network that was trained by back-propagation.
+    """
+
+    name: str
+    network: str | None
+    model: Network
+    held_out: Floats
+    plan: OutputLayerPlan | None = None
+    history: History | None = None
+
+    @property
+    def interrupt(self) -> KeyboardInterrupt | None:
+        """What ended the training before its time; the best epoch is there."""
+        return None if self.history is None else self.history.interrupt
+
+
+def distinct(candidates: Sequence[TrainedCandidate]) -> list[TrainedCandidate]:
+    """Leave out candidates that predict the held-out rows exactly as an earlier one does, of networks or of others.
+
+    A backend may not do what tells two of them apart, and native parameters may undo it.
+    """
+    first: dict[tuple[bool, bytes], TrainedCandidate] = {}
+    for one in candidates:
+        first.setdefault((one.network is None, one.held_out.tobytes()), one)
+    return list(first.values())

@@ -1,0 +1,231 @@
+"""deep=False: an average of single layers, and no network."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers import BACKENDS, interrupted_fit, needs_torch
+from sklearn.datasets import load_iris, make_friedman1
+from sklearn.metrics import log_loss, root_mean_squared_error
+
+from benchmarks.mixtures import GBDTNNRegressor
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, callbacks, load, save
+from boostbp.ensemble import constants
+from boostbp.ensemble.budget import Turn
+from boostbp.ensemble.output_layers import Boosting
+from boostbp.network import backprop
+from boostbp.network.history import REFITTED, Stop
+
+X, Y = make_friedman1(300, n_features=5, random_state=0)
+HELD_OUT = make_friedman1(150, n_features=5, random_state=1)
+FAST = {"n_estimators": 5, "epochs": 2, "random_state": 0}
+
+
+@pytest.fixture(autouse=True)
+def few_pieces(monkeypatch):
+    """Single layers of 75 rounds at most."""
+    monkeypatch.setattr(constants, "MAX_PIECES", 3)
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    """Back-propagation is not called."""
+
+    def train(*args, **options):
+        raise AssertionError("a network is trained")
+
+    monkeypatch.setattr(backprop, "train", train)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_single_layers_are_those_beside_the_network_and_no_network_is_trained(backend, monkeypatch):
+    beside = BoostBPRegressor((3,), backend=backend, **FAST).fit(X, Y, eval_set=[HELD_OUT]).history_.choice
+    monkeypatch.setattr(backprop, "train", None)
+    model = BoostBPRegressor((3,), backend=backend, deep=False, **FAST).fit(X, Y, eval_set=[HELD_OUT])
+    choice = model.history_.choice
+    singles = [(one.name, one.loss) for one in beside.candidates if one.network is None]
+    assert [(one.name, one.loss) for one in choice.candidates] == singles
+    assert sum(one.weight for one in choice.candidates) == pytest.approx(1.0)
+    assert not choice.has_networks
+    assert len(model.network_.layers) == 1
+    mse = np.mean(np.square(model.predict(HELD_OUT[0]) - HELD_OUT[1])) / model._scale[0] ** 2 / 2
+    assert mse <= min(one.loss for one in choice.candidates) * (1 + 1e-9)
+    assert model.history_.scores == pytest.approx(
+        {"valid_0": root_mean_squared_error(HELD_OUT[1], model.predict(HELD_OUT[0]))}
+    )
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.usefixtures("no_network")
+def test_classes_over_threads_and_files(backend, tmp_path):
+    flowers, y = load_iris(return_X_y=True)
+    model, parallel = (
+        BoostBPClassifier((3,), backend=backend, deep=False, n_jobs=n_jobs, **FAST).fit(flowers, y) for n_jobs in (1, 3)
+    )
+    p = model.predict_proba(flowers)
+    np.testing.assert_array_equal(parallel.predict_proba(flowers), p)
+    assert parallel.history_.choice == model.history_.choice
+    assert log_loss(y, p) < 0.4
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(flowers), p)
+    assert again.deep is False
+    assert again.history_ == model.history_
+    assert again.summary() == model.summary()
+
+
+@pytest.mark.usefixtures("no_network")
+def test_hidden_layers_do_not_matter():
+    fitted = [BoostBPRegressor(sizes, deep=False, random_state=0).fit(X, Y) for sizes in ((), (3,), (8, 4))]
+    for other in fitted[1:]:
+        np.testing.assert_array_equal(other.predict(X), fitted[0].predict(X))
+        assert other.history_.choice == fitted[0].history_.choice
+
+
+def test_one_single_layer_is_what_no_hidden_layers_are_by_default():
+    kinds = [BoostBPRegressor((), deep=deep, refit=False, **FAST).fit(X, Y) for deep in ("auto", True)]
+    np.testing.assert_array_equal(kinds[0].predict(X), kinds[1].predict(X))
+    assert kinds[0].history_.choice is None
+
+
+@pytest.mark.usefixtures("no_network")
+def test_rows_that_were_held_out_are_learnt_from_in_the_end():
+    model, before = (BoostBPRegressor(deep=False, refit=refit, **FAST).fit(X, Y) for refit in (True, False))
+    assert model.history_.choice == before.history_.choice
+    assert [one.history_.refitted for one in (model, before)] == [True, False]
+    assert model.summary().endswith(f" on held_out.\n{REFITTED}")
+    assert not np.allclose(model.predict(X), before.predict(X))
+    given = BoostBPRegressor(deep=False, **FAST).fit(X, Y, eval_set=[HELD_OUT])
+    assert not given.history_.refitted
+
+
+@pytest.mark.usefixtures("no_network")
+def test_it_says_that_there_is_no_network():
+    model = BoostBPRegressor(deep=False, **FAST).fit(X, Y)
+    text = model.summary()
+    assert text.startswith("0 epochs in ")
+    assert Stop.NO_NETWORK.value in text
+    assert "Depth" not in text
+    assert model.history_.stop is Stop.NO_NETWORK
+    assert model.n_iter_ == 0
+    health = model.health()
+    assert (health.weight, health.layers, health.warnings) == (0.0, (), ())
+    assert str(health) == "This model has no hidden layers: deep=False and hidden_layer_sizes=() train none."
+    with pytest.raises(ValueError, match=r"layer=-1 does not exist: this model has no hidden layer \(deep=False"):
+        model.transform(X)
+    with pytest.raises(ValueError, match=r"no hidden layer, .* deep='auto' or deep=True"):
+        model.get_feature_names_out()
+    assert model.hidden_representation(X) == []
+    assert model.jacobian(X).shape == (300, 1, 5)
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_without_held_out_rows_it_is_one_single_layer(backend):
+    how = {"backend": backend, "early_stopping": False, "random_state": 0, "n_estimators": 12}
+    model = BoostBPRegressor((3,), deep=False, **how).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), BoostBPRegressor((), **how).fit(X, Y).predict(X))
+    assert model.summary().endswith("the model is one with n_estimators rounds.")
+    few = BoostBPRegressor((3,), deep=False, **FAST).fit(X[:30], Y[:30])
+    assert few.history_.choice is None
+    assert len(few.network_.layers) == 1
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.usefixtures("no_network")
+def test_next_to_no_time_leaves_one_single_layer(n_jobs):
+    model = BoostBPRegressor(deep=False, max_time=1e-9, n_jobs=n_jobs, **FAST).fit(X, Y)
+    assert [one.name for one in model.history_.choice.candidates] == ["single layer"]
+    assert model.history_.choice.hurried
+    assert not model.history_.refitted
+    whole = BoostBPRegressor(deep=False, max_time=1e6, n_jobs=n_jobs, **FAST).fit(X, Y)
+    assert not whole.history_.choice.hurried
+    np.testing.assert_array_equal(whole.predict(X), BoostBPRegressor(deep=False, **FAST).fit(X, Y).predict(X))
+
+
+@pytest.mark.usefixtures("no_network")
+def test_single_layers_have_all_of_the_time():
+    shares = []
+
+    def spied(self):
+        shares.append(self.share)
+        return begun(self)
+
+    begun = Turn.begun
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Turn, "begun", spied)
+        BoostBPRegressor(deep=False, max_time=100, **FAST).fit(X, Y)
+        held_out_here = set(shares)
+        shares.clear()
+        BoostBPRegressor(deep=False, max_time=100, **FAST).fit(X, Y, eval_set=[HELD_OUT])
+    assert (held_out_here, set(shares)) == ({0.95}, {1.0})
+
+
+@pytest.mark.parametrize("when", [1, 4])
+@pytest.mark.usefixtures("no_network")
+def test_an_interrupt_keeps_the_single_layers_that_are_there(monkeypatch, when):
+    original, calls = Boosting.begin, []
+
+    def interrupted(*args, **options):
+        calls.append(1)
+        if len(calls) == when:
+            raise KeyboardInterrupt
+        return original(*args, **options)
+
+    monkeypatch.setattr(Boosting, "begin", interrupted)
+    if when == 1:
+        with pytest.raises(KeyboardInterrupt):
+            BoostBPRegressor(deep=False, **FAST).fit(X, Y)
+        return
+    model = interrupted_fit(BoostBPRegressor(deep=False, **FAST), X, Y)
+    assert model.history_.stop is Stop.INTERRUPTED
+    assert len(model.history_.choice.candidates) == 3
+    assert not model.history_.refitted
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_what_keeps_the_training_of_a_network_is_refused(tmp_path):
+    path = tmp_path / "state"
+    for how in ({"checkpoint": path}, {"warm_start": True}, {"callbacks": [callbacks.checkpoint(path)]}):
+        name = next(iter(how))
+        with pytest.raises(ValueError, match=rf"^{name}.* with deep=False is not supported: .* Leave out {name}"):
+            BoostBPRegressor(deep=False, **how, **FAST).fit(X, Y)
+    assert not path.exists()
+
+
+@pytest.mark.usefixtures("no_network")
+def test_callbacks_of_epochs_are_not_called():
+    seen = []
+    BoostBPRegressor(deep=False, callbacks=[seen.append], verbose=1, **FAST).fit(X, Y)
+    assert seen == []
+
+
+@pytest.mark.parametrize("kind", [BoostBPAutoencoder, pytest.param(GBDTNNRegressor, marks=needs_torch)])
+def test_what_is_made_of_its_hidden_layers_refuses_it(kind):
+    with pytest.raises(ValueError, match=rf"^deep=False is not supported by {kind.__name__}"):
+        kind((2,), deep=False).fit(X, Y)
+
+
+def test_a_word_is_not_a_truth_value():
+    with pytest.raises(ValueError, match="deep='false' is not known: use one of 'auto', True, False"):
+        BoostBPRegressor(deep="false").fit(X, Y)
+
+
+def test_bools_of_numpy_are_bools():
+    model = BoostBPRegressor(deep=np.False_, **FAST).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), BoostBPRegressor(deep=False, **FAST).fit(X, Y).predict(X))
+    assert "No network was trained" in model.summary()
+
+
+@pytest.mark.parametrize("base", [None, "ridge"])
+def test_interaction_constraints_hold_in_the_average(base):
+    pairs = {"interaction_constraints": [[0, 1], [2], [3], [4]]}
+    model = BoostBPRegressor((), deep=False, base=base, backend_params=pairs, max_depth=2, **FAST).fit(X, Y)
+    rows = X[:50].copy()
+    moved, other = rows.copy(), rows.copy()
+    moved[:, 2] = 0.9
+    other[:, 3] = 0.1
+    both = moved.copy()
+    both[:, 3] = 0.1
+    difference = model.predict(both) - model.predict(moved) - model.predict(other) + model.predict(rows)
+    np.testing.assert_allclose(difference, 0.0, atol=1e-9 * np.abs(Y).max())
