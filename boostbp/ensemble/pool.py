@@ -146,7 +146,7 @@ class Pool:
     def plainly(self, name: str, network: Network) -> Option:
         """A network as it was trained."""
         held, last = network.predict(self.held.X, n_jobs=self.settings.n_threads), self.settings.layers[-1]
-        boosted = self.settings.output == "boost"
+        boosted = self.settings.output_target == "loss"
         head = OutputLayerPlan(replace(last, n_estimators=rounds_of(network.layers[-1].forest))) if boosted else None
         return Option(name, name, network, held, head)
 
