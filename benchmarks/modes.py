@@ -14,6 +14,7 @@ from benchmarks.accuracy.data import SETS, cut
 from benchmarks.rivals.tuning import score_of
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.report.contenders import SINGLE_LAYER, Split, train
+from boostbp.search import parameters
 
 __all__ = ["MODES", "TASKS", "mode", "peers", "tasks"]
 
@@ -51,10 +52,10 @@ def mode(task: str, name: str, data_dir: Path | None, *, rows: int, epochs: int)
     model = BoostBPClassifier if metric == "log_loss" else BoostBPRegressor
     params = {"epochs": epochs, "structure_epochs": 1, "deep": True, "n_iter_no_change": None}
     params |= {"random_state": 0, "eval_metric": metric}
-    estimator = model(**{**params, **MODES[name]})
+    estimator = model(**parameters({**params, **MODES[name]}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model(**{**params, **MODES[name], "epochs": 1}).fit(*_some(split))  # compiles
+        model(**parameters({**params, **MODES[name], "epochs": 1})).fit(*_some(split))  # compiles
         begun = time.perf_counter()
         estimator.fit(split.X, split.y, eval_set=[(split.X_valid, split.y_valid)])
         seconds = time.perf_counter() - begun

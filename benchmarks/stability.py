@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks import lines
 from benchmarks.source import source
-from boostbp import BoostBPClassifier, BoostBPRegressor
+from boostbp import BoostBPClassifier, BoostBPRegressor, search
 from boostbp.backends import available
 
 __all__ = ["BOUND", "data", "drawn", "main", "outcome", "report"]
@@ -50,7 +50,7 @@ def drawn(number: int) -> Drawn:
 
     task = one(*TASKS)
     units = one((4,), (8,), (16,), (8, 4), (4, 4, 4))
-    output = one("boost", "boost", "move")
+    target = one("loss", "loss", "moved")
     order = one("upward", "upward", "downward")
     backend = one(*LIBRARIES)
     native = backend == "lightgbm" and task != "four classes"  # whose outputs depend on each other
@@ -58,9 +58,9 @@ def drawn(number: int) -> Drawn:
     parameters = {
         "hidden_layer_sizes": units,
         "backend": backend,
-        "n_estimators": [round(log(1, 60)) for _ in range(len(units) + 1)],
-        "learning_rate": one(None, None, 0.1, 0.5, 1.0),
-        "max_depth": [int(rng.integers(1, 9)) for _ in range(len(units) + 1)],
+        **of_layers("n_estimators", [round(log(1, 60)) for _ in range(len(units) + 1)]),
+        **of_layers("learning_rate", [one(None, None, 0.1, 0.5, 1.0)] * (len(units) + 1)),
+        **of_layers("max_depth", [int(rng.integers(1, 9)) for _ in range(len(units) + 1)]),
         "min_samples_leaf": one(1, 5, 20),
         "multi_strategy": one("one_output_per_tree", "multi_output_tree")
         if leaves == "refit"
@@ -71,7 +71,7 @@ def drawn(number: int) -> Drawn:
         "penalize_constant": one(True, False),
         "standardize": one(True, False),
         "clip": one(True, True, True, False),
-        "base": one("ridge", "additive", None),
+        "base": one("ridge", "additive", "zero"),
         "base_lambda": one("gcv", "gcv", 0.0, log(1e-6, 1e3)),
         "epochs": 12,
         "start": one("projection", "principal", "identity", "noise"),
@@ -79,12 +79,11 @@ def drawn(number: int) -> Drawn:
         "step_size": log(0.01, 10),
         "momentum": one(0.0, 0.5, 0.8, 0.95),
         "refit_order": order,
-        "output": output,
+        "output_target": target,
         "deep": one(True, True, True, True, True, True, True, True, True, "auto"),
         "skip": one(False, False, True),
         "structure_epochs": 1 if leaves == "native" else one(1, 1, 3),
         "structure_samples": None if leaves == "native" else one(None, None, 0.5),
-        "best_rounds": one(True, False),
         "early_stopping": one(False, True),
         "random_state": number,
         "n_jobs": 1,
@@ -93,6 +92,12 @@ def drawn(number: int) -> Drawn:
     if task == "regression":
         parameters["loss"] = one("squared_error", "squared_error", "squared_error", "absolute_error", "huber")
     return task, parameters
+
+
+def of_layers(name: str, values: list[Any]) -> dict[str, Any]:
+    """A parameter of each layer, hidden ones first."""
+    *hidden, output = values
+    return {"hidden": [{name: value} for value in hidden], f"output__{name}": output}
 
 
 def data(number: int, task: str) -> tuple[Floats, NDArray[Any], Floats, NDArray[Any]]:
@@ -125,7 +130,8 @@ def outcome(number: int) -> dict[str, Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.filterwarnings("ignore", message="Back-propagation is dead|.* has collapsed")  # ours
-            model = (BoostBPRegressor if task == "regression" else BoostBPClassifier)(**parameters).fit(X, y, **watched)
+            kind = BoostBPRegressor if task == "regression" else BoostBPClassifier
+            model = kind(**search.parameters(parameters)).fit(X, y, **watched)
             parts = {"reach": (X, y), "reach_held": (X_held[1::2], y_held[1::2])}
             reach = _ranges if task == "regression" else _losses
             found |= {name: reach(model, *part, y) for name, part in parts.items()}

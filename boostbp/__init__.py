@@ -2,7 +2,9 @@
 
 from boostbp.backends import check_backend
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp.layers import LayerSpec
 from boostbp.network import callbacks
+from boostbp.network.spec import BackpropSpec
 from boostbp.settings import paper_settings
 from boostbp.single import fit_layer
 from boostbp.storage import load, save
@@ -11,10 +13,12 @@ from boostbp.trees.warmup import warmup
 from boostbp.versions import __version__, show_versions
 
 __all__ = [
+    "BackpropSpec",
     "BoostBPAutoencoder",
     "BoostBPClassifier",
     "BoostBPRegressor",
     "Elementwise",
+    "LayerSpec",
     "__version__",
     "callbacks",
     "check_backend",

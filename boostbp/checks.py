@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,8 +14,6 @@ from sklearn.utils import check_random_state
 __all__ = [
     "LARGEST_INT",
     "MOST_LEAVES",
-    "NUMBERS",
-    "WORDS",
     "at_least",
     "between",
     "file",
@@ -152,23 +149,3 @@ def or_else(other: Any, check: Callable[[str, Any], Any]) -> Callable[[str, Any]
     return lambda name, value: (
         value if value is other or (isinstance(value, str) and value == other) else check(name, value)
     )
-
-
-# Of one layer: what its numbers, and its words and switches, may be.
-NUMBERS: dict[str, Callable[[str, Any], Any]] = {
-    "n_estimators": partial(whole, least=0, most=LARGEST_INT),
-    "learning_rate": partial(at_least, least=0, most=2),  # beyond it each round is further from a target
-    "max_depth": partial(whole, least=-1, most=LARGEST_INT),
-    "max_leaves": or_else(None, partial(whole, least=2, most=MOST_LEAVES)),
-    "min_samples_leaf": partial(whole, least=1, most=LARGEST_INT),
-    "max_bins": partial(whole, least=2, most=LARGEST_INT),
-    "reg_lambda": partial(at_least, least=0),
-    "base_lambda": or_else("gcv", partial(at_least, least=0)),
-}
-WORDS: dict[str, tuple[Any, ...]] = {
-    "multi_strategy": ("one_output_per_tree", "multi_output_tree"),
-    "extra_trees": ("auto", True, False),
-    "leaves": ("refit", "native"),
-    "base": ("ridge", "additive", None),
-    **dict.fromkeys(("penalize_constant", "standardize", "clip"), (True, False)),
-}

@@ -1,27 +1,28 @@
 """Search spaces of deep models and of single layers of ours, for Optuna and for random search.
 
-A space names dimensions. Names are parameters of the model, but for the shape, which is easier to search
-by number: ``layers`` hidden layers of ``units`` units each, and ``hidden_NAME`` and ``output_NAME`` for a parameter
-with a value per layer. What a search draws is handed out as parameters of the model.
+A space names dimensions. Names are parameters of the model, as its ``set_params`` takes them (``hidden__max_depth``),
+but for the shape, which is easier to search by number: ``layers`` hidden layers of ``units`` units each. What a search
+draws is handed out as parameters of the model.
 
 Every search begins with the model as it is, without any change.
 
 >>> import numpy as np
->>> space = {"units": Choice((8, 16)), "layers": Integer(1, 2), "hidden_max_depth": Integer(1, 3)}
+>>> space = {"units": Choice((8, 16)), "layers": Integer(1, 2), "hidden__max_depth": Integer(1, 3)}
 >>> sample(np.random.default_rng(0), space)
-{'hidden_layer_sizes': (16,), 'max_depth': [1, None]}
+{'hidden': {'max_depth': 1}, 'hidden_layer_sizes': (16,)}
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-__all__ = ["SPACES", "Choice", "Integer", "Number", "parameters", "sample", "suggest"]
+from boostbp.estimators.parameters import FIELD_PLACES, SPECS
+
+__all__ = ["SPACES", "Choice", "Integer", "Number", "nested", "parameters", "sample", "suggest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +85,22 @@ SPACES: Mapping[str, Space] = {
     "deep": {
         "layers": Integer(1, 2),
         "units": Choice((8, 16, 32, 64)),
-        "hidden_n_estimators": Choice((0, 5, 20, 60)),
-        "hidden_max_depth": Integer(1, 5),
-        "hidden_reg_lambda": Number(0.1, 100.0, log=True),
-        "output_n_estimators": Choice((100, 300)),
-        "output_max_depth": Integer(2, 6),
-        "output_reg_lambda": Number(1.0, 100.0, log=True),
+        "hidden__n_estimators": Choice((0, 5, 20, 60)),
+        "hidden__max_depth": Integer(1, 5),
+        "hidden__reg_lambda": Number(0.1, 100.0, log=True),
+        "output__n_estimators": Choice((100, 300)),
+        "output__max_depth": Integer(2, 6),
+        "output__reg_lambda": Number(1.0, 100.0, log=True),
         "min_samples_leaf": Integer(5, 50, log=True),
-        "basis": Choice(("linear", "quadratic")),
-        "hidden_base_lambda": Choice((None, 1.0)),
-        "multi_strategy": Choice(("one_output_per_tree", "multi_output_tree")),
-        "structure_epochs": Choice((1, 4)),
-        "structure_samples": Choice((None, 0.5)),
-        "skip": Choice((False, True)),
-        "start": Choice(("projection", "principal", "identity", "noise")),
-        "step_size": Number(0.3, 1.0, log=True),
+        "hidden__basis": Choice(("linear", "quadratic")),
+        "output__basis": Choice(("linear", "quadratic")),
+        "hidden__base_lambda": Choice((None, 1.0)),
+        "hidden__multi_strategy": Choice(("one_output_per_tree", "multi_output_tree")),
+        "backprop__structure_epochs": Choice((1, 4)),
+        "backprop__structure_samples": Choice((None, 0.5)),
+        "backprop__skip": Choice((False, True)),
+        "backprop__start": Choice(("projection", "principal", "identity", "noise")),
+        "backprop__step_size": Number(0.3, 1.0, log=True),
         "epochs": Choice((100, 300)),
         "deep": Choice(("auto", True)),
     },
@@ -107,10 +109,10 @@ SPACES: Mapping[str, Space] = {
         "learning_rate": Number(0.03, 0.2, log=True),
         "max_depth": Integer(1, 6),
         "min_samples_leaf": Integer(5, 100, log=True),
-        "reg_lambda": Number(0.1, 100.0, log=True),
-        "basis": Choice(("constant", "linear", "quadratic")),
-        "base": Choice(("ridge", "additive", None)),
-        "extra_trees": Choice(("auto", False)),
+        "output__reg_lambda": Number(0.1, 100.0, log=True),
+        "output__basis": Choice(("constant", "linear", "quadratic")),
+        "output__base": Choice(("ridge", "additive", "zero")),
+        "output__extra_trees": Choice(("auto", False)),
     },
 }
 
@@ -132,39 +134,63 @@ def suggest(trial: Any, space: Space, given: Mapping[str, Any] | None = None) ->
     study = getattr(trial, "study", None)  # a FixedTrial has none, and says what it wants
     shut = trial.number == 0 and study is not None and "fixed_params" not in study.trials[0].system_attrs
     drawn = {} if shut else {name: each.suggest(trial, name) for name, each in _open(space, given).items()}
-    return parameters({**drawn, **given})
+    return nested({**drawn, **given})
 
 
 def sample(rng: np.random.Generator, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Draw the parameters of a model at random, beside those that are given."""
     given = given or {}
-    return parameters({**{name: each.sample(rng) for name, each in _open(space, given).items()}, **given})
+    return nested({**{name: each.sample(rng) for name, each in _open(space, given).items()}, **given})
 
 
-def parameters(drawn: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of a model from what was drawn by the names of a space.
+def nested(drawn: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a model from what was drawn by the names of a space.
 
     Parameters
     ----------
     drawn : mapping
-        ``layers`` (1 if left out) and ``units`` become ``hidden_layer_sizes``; ``hidden_NAME`` and ``output_NAME``
-        become one value per layer, None for the part that is left out. All else stays.
+        ``layers`` (1 if left out) and ``units`` become ``hidden_layer_sizes``; ``hidden__NAME`` and its like become
+        dicts, beside what is there of these. All else stays.
     """
-    found = dict(drawn)
-    layers = found.pop("layers", 1)
-    if "units" in found:
-        found[_SIZES] = (found.pop("units"),) * layers
-    sizes = found.get(_SIZES, range(layers))
-    layers = 1 if isinstance(sizes, Integral) else len(sizes)
-    split = [name.split("_", 1) for name in found if name.startswith(("hidden_", "output_")) and name != _SIZES]
-    for name in dict.fromkeys(name for _, name in split):
-        hidden, output = found.pop(f"hidden_{name}", None), found.pop(f"output_{name}", None)
-        found[name] = [hidden] * layers + [output]
-    return found
+    prefixes = tuple(f"{spec}__" for spec in SPECS)
+    params = {
+        name: value
+        for name, value in drawn.items()
+        if name not in ("layers", "units") and not name.startswith(prefixes)
+    }
+    if "units" in drawn:
+        params[_SIZES] = (drawn["units"],) * drawn.get("layers", 1)
+    for name, value in drawn.items():
+        if name.startswith(prefixes):
+            spec, _, field = name.partition("__")
+            params[spec] = {**(params.get(spec) or {}), field: value}
+    return dict(sorted(params.items()))
+
+
+def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a model from names that stand side by side, as in a table or on a command line.
+
+    Parameters
+    ----------
+    flat : mapping
+        Names as `nested` takes them, and fields of specs that no parameter is called by: one of `LayerSpec` is for
+        every layer, one of `BackpropSpec` is ``backprop``'s.
+
+    Examples
+    --------
+    >>> parameters({"max_depth": 3, "basis": "linear", "hidden__basis": "quadratic", "step_size": 0.3})["hidden"]
+    {'basis': 'quadratic'}
+    """
+    fields = {
+        spec: {name: value for name, value in flat.items() if spec in FIELD_PLACES.get(name, ())} for spec in SPECS
+    }
+    rest = {name: value for name, value in flat.items() if name not in FIELD_PLACES}
+    given = {spec: {**held, **(rest.get(spec) or {})} for spec, held in fields.items() if held}
+    return nested({**rest, **given})
 
 
 def _open(space: Space, given: Iterable[str]) -> dict[str, Dimension]:
     """The dimensions that are left to be searched."""
-    shut = {f"{part}{name}" for name in given for part in ("", "hidden_", "output_")}
+    shut = {f"{spec}{name}" for name in given for spec in ("", "hidden__", "output__")}
     shut |= {"layers", "units"} if _SIZES in shut else set()
-    return {name: each for name, each in space.items() if name not in shut}
+    return {name: each for name, each in space.items() if name not in shut and name.split("__")[0] not in given}

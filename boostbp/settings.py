@@ -18,30 +18,40 @@ def paper_settings(**changes: Any) -> dict[str, Any]:
     Parameters
     ----------
     **changes
-        Parameters to set beside these, such as ``n_estimators=[40, 200]``.
+        Parameters to set beside these, such as ``n_estimators=200``; of ``hidden``, ``output`` and ``backprop``, dicts
+        of what to set in them.
 
     Examples
     --------
     >>> from boostbp import BoostBPRegressor, paper_settings
-    >>> model = BoostBPRegressor((32,), **paper_settings(backend="sklearn", n_estimators=[40, 200]))
+    >>> model = BoostBPRegressor((32,), **paper_settings(n_estimators=200, hidden={"n_estimators": 40}))
     """
-    settings: dict[str, Any] = {
-        "start": "noise",
-        "step": "plain",
-        "step_size": 0.5,
-        "momentum": 0.5,
-        "refit_order": "downward",
-        "output": "move",
-        "deep": True,
+    layer = {
         "basis": "quadratic",
         "reg_lambda": 1.0,
         "penalize_constant": True,
         "standardize": False,
         "clip": False,
-        "base": None,
+        "base": "zero",
         "extra_trees": False,
-        "structure_epochs": 1,
+    }
+    settings: dict[str, Any] = {
+        "hidden": layer,
+        "output": layer,
+        "backprop": {
+            "start": "noise",
+            "step": "plain",
+            "step_size": 0.5,
+            "momentum": 0.5,
+            "refit_order": "downward",
+            "output_target": "moved",
+            "structure_epochs": 1,
+        },
+        "deep": True,
         "early_stopping": False,
         "epochs": 60,
     }
-    return settings | changes
+    return settings | {
+        name: {**settings[name], **value} if isinstance(settings.get(name), dict) else value
+        for name, value in changes.items()
+    }

@@ -107,7 +107,7 @@ def training(regressor: Callable[..., Any], folder: Path) -> None:
         callbacks.early_stopping(3),
         callbacks.time_limit(60),
     ]
-    model = regressor(callbacks=[*theirs, plateau]).fit(X, y, **watched)
+    model = regressor().fit(X, y, callbacks=[*theirs, plateau], **watched)
     logging.getLogger("boostbp").setLevel(logging.WARNING)
     print(f"recorded RMSE: {np.round(seen['valid_0']['rmse'], 1).tolist()}. {model.history_.stop.value}")
 
@@ -118,20 +118,21 @@ def training(regressor: Callable[..., Any], folder: Path) -> None:
 
         return callback
 
-    stopped = regressor(callbacks=[at(2, KeyboardInterrupt)])
+    stopped = regressor()
     with suppress(KeyboardInterrupt):  # it is raised when the model has its best state
-        stopped.fit(X, y, **watched)
+        stopped.fit(X, y, callbacks=[at(2, KeyboardInterrupt)], **watched)
     print(f"Ctrl-C in epoch 2: {stopped.history_.stop.value} R2 {stopped.score(X_valid, y_valid):.3f}")
 
     state = folder / "training.boostbp"
     try:
-        regressor(checkpoint=state, callbacks=[at(2, MemoryError)]).fit(X, y, **watched)
+        regressor().fit(X, y, checkpoint=state, callbacks=[at(2, MemoryError)], **watched)
     except MemoryError:
         print(f"died in epoch 2, and left {state.name}")
-    resumed, expected = regressor(checkpoint=state).fit(X, y, **watched), regressor().fit(X, y, **watched)
+    resumed = regressor().fit(X, y, checkpoint=state, **watched)
+    expected = regressor().fit(X, y, **watched)
     print(f"resumed, the model is that of a whole fit: {np.array_equal(resumed.predict(X), expected.predict(X))}")
 
-    longer = regressor(warm_start=True).fit(X, y, **watched)
+    longer = regressor().fit(X, y, keep_state=True, **watched)
     epochs = longer.n_iter_
     print(f"fit_more(2): {epochs} epochs, then {longer.fit_more(2).n_iter_}")
 

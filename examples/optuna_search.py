@@ -48,11 +48,11 @@ def main(argv: list[str] | None = None) -> None:
     X, X_test, y, y_test = train_test_split(X, y, random_state=0)
     X, X_valid, y, y_valid = train_test_split(X, y, random_state=0)
     always = {"backend": args.backend, "epochs": 30, "random_state": 0, "n_jobs": -1}
-    always |= {"epochs": 4, "hidden_n_estimators": 5} if args.quick else {}
+    always |= {"epochs": 4, "hidden__n_estimators": 5} if args.quick else {}
 
     def fit(trial: Any) -> float:
-        model = BoostBPRegressor(**suggest(trial, SPACES["deep"], always), callbacks=[prune(trial)])
-        model.fit(X, y, eval_set=[(X_valid, y_valid)])
+        model = BoostBPRegressor(**suggest(trial, SPACES["deep"], always))
+        model.fit(X, y, eval_set=[(X_valid, y_valid)], callbacks=[prune(trial)])
         trial.set_user_attr("test", float(root_mean_squared_error(y_test, model.predict(X_test))))
         return float(root_mean_squared_error(y_valid, model.predict(X_valid)))
 

@@ -30,7 +30,8 @@ def main() -> None:
         model = BoostBPClassifier(
             (16,),
             backend=backend,
-            n_estimators=[10, 30],
+            n_estimators=30,
+            hidden={"n_estimators": 10},
             max_depth=3,
             epochs=3 if args.quick else 8,
             deep=True,  # just the network, not weighed against single layers

@@ -22,7 +22,7 @@ def own_loop(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarra
 
     torch.manual_seed(0)
     x, target = torch.tensor(X, dtype=torch.float32), torch.tensor(y)
-    middle = GBDTModule(16, 16, n_estimators=5, max_depth=3, step_size=0.2)
+    middle = GBDTModule(16, 16, {"n_estimators": 5}, step_size=0.2)
     model = torch.nn.Sequential(torch.nn.Linear(64, 16), torch.nn.Tanh(), middle, torch.nn.Linear(16, 10))
     adam, trees = torch.optim.Adam(model.parameters(), lr=0.01), GBDTStep(model, n_rows=len(x))
     smooth = torch.nn.CrossEntropyLoss(label_smoothing=0.05)  # any loss that torch can express

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor, callbacks, save
 from boostbp import atomic_write as room
@@ -161,7 +162,7 @@ def test_special_files_are_refused(special):
 
 
 def test_a_model_is_not_saved_in_the_place_of_one(special):
-    model = BoostBPRegressor(**SMALL).fit(X, X[:, 0])
+    model = BoostBPRegressor(**parameters(**SMALL)).fit(X, X[:, 0])
     with pytest.raises(OSError, match="a file would take the place of"):
         save(model, special)
 
@@ -169,22 +170,22 @@ def test_a_model_is_not_saved_in_the_place_of_one(special):
 @pytest.mark.parametrize("way", ["parameter", "callback", "more"])
 def test_a_checkpoint_that_cannot_be_written_is_told_before_the_work(special, way):
     begun = []
-    model = BoostBPRegressor(**SMALL, warm_start=way == "more")
+    model = BoostBPRegressor(**parameters(**SMALL))
     if way == "more":
-        model.fit(X, X[:, 0])
-    watching = [lambda progress: begun.append(1)]
+        model.fit(X, X[:, 0], keep_state=True)
+    told = {"callbacks": [lambda progress: begun.append(1)]}
     if way == "callback":
-        model.set_params(callbacks=[*watching, callbacks.checkpoint(special)])
+        told["callbacks"].append(callbacks.checkpoint(special))
     else:
-        model.set_params(callbacks=watching, checkpoint=special)
+        told["checkpoint"] = special
     with pytest.raises(OSError, match="a file would take the place of"):
-        model.fit_more(1) if way == "more" else model.fit(X, X[:, 0])
+        model.fit_more(1, **told) if way == "more" else model.fit(X, X[:, 0], **told)
     assert not begun
 
 
 def test_a_checkpoint_in_no_folder_is_told_before_the_work(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
-        BoostBPRegressor(**SMALL, checkpoint=tmp_path / "none" / "file").fit(X, X[:, 0])
+        BoostBPRegressor(**parameters(**SMALL)).fit(X, X[:, 0], checkpoint=tmp_path / "none" / "file")
 
 
 def test_a_file_is_cleared_of_what_the_killed_left_but_not_of_what_is_written(tmp_path):

@@ -12,6 +12,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from flat_parameters import parameters
 from helpers import WITH_CATEGORIES, needs_torch
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer, load, plots, save
@@ -80,11 +81,15 @@ def calls_of(model):
 
 
 FITS = {
-    "regressor": lambda **how: BoostBPRegressor(**SMALL, **how).fit(X, Y),
-    "poisson": lambda **how: BoostBPRegressor(loss="poisson", **SMALL, **how).fit(X, COUNTS),
-    "classifier": lambda **how: BoostBPClassifier(**SMALL, **how).fit(X, LABELS, sample_weight=WEIGHT),
-    "two classes": lambda **how: BoostBPClassifier(**SMALL, **how).fit(X, LABELS == "a", eval_set=(X, LABELS == "a")),
-    "auto-encoder": lambda **how: BoostBPAutoencoder(**SMALL, **how).fit(np.nan_to_num(X) * [1, 1e150, 1e250, 1, 1]),
+    "regressor": lambda **how: BoostBPRegressor(**parameters(**SMALL, **how)).fit(X, Y),
+    "poisson": lambda **how: BoostBPRegressor(**parameters(loss="poisson", **SMALL, **how)).fit(X, COUNTS),
+    "classifier": lambda **how: BoostBPClassifier(**parameters(**SMALL, **how)).fit(X, LABELS, sample_weight=WEIGHT),
+    "two classes": lambda **how: BoostBPClassifier(**parameters(**SMALL, **how)).fit(
+        X, LABELS == "a", eval_set=(X, LABELS == "a")
+    ),
+    "auto-encoder": lambda **how: BoostBPAutoencoder(**parameters(**SMALL, **how)).fit(
+        np.nan_to_num(X) * [1, 1e150, 1e250, 1, 1]
+    ),
 }
 
 
@@ -111,7 +116,7 @@ def test_models_and_all_that_they_tell_are_the_same(backend, kind):
 @pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_an_average_of_models_is_the_same_on_several_threads(backend):
     def fit():
-        return BoostBPClassifier(backend=backend, n_jobs=2, **SMALL).fit(X, LABELS).predict_proba(X)
+        return BoostBPClassifier(**parameters(backend=backend, n_jobs=2, **SMALL)).fit(X, LABELS).predict_proba(X)
 
     np.testing.assert_array_equal(under("raise", fit), fit())
 
@@ -134,10 +139,10 @@ def test_threads_that_were_told_are_as_usual():
 def test_layers_files_and_pictures_too(tmp_path, backend):
     mpl.use("Agg")
     targets = np.nan_to_num(X[:, [0, 3]]) * [1.0, 1e-90]
-    made = fit_layer(X, targets, backend=backend, n_estimators=4)
+    made = fit_layer(X, targets, {"n_estimators": 4}, backend=backend)
 
     def layer():
-        fitted = fit_layer(X, targets, backend=backend, n_estimators=4)
+        fitted = fit_layer(X, targets, {"n_estimators": 4}, backend=backend)
         output, trace = fitted.forward(X)
         return output, trace.vjp(output), fitted.jacobian(X), fitted.predict(X)
 
@@ -160,7 +165,9 @@ def test_layers_files_and_pictures_too(tmp_path, backend):
 
 def test_training_that_goes_on_is_the_same(tmp_path):
     def more():
-        model = BoostBPRegressor(warm_start=True, deep=True, checkpoint=tmp_path / "state", **SMALL).fit(X, Y)
+        model = BoostBPRegressor(**parameters(deep=True, **SMALL)).fit(
+            X, Y, keep_state=True, checkpoint=tmp_path / "state"
+        )
         told = model.fit_more(2).predict(X)
         (tmp_path / "state").unlink()
         return told
@@ -178,8 +185,8 @@ def test_mixtures_and_layers_in_torch_are_the_same():
     def mixtures():
         how = {"n_estimators": 4, "epochs": 2, "random_state": 0}
         present = np.nan_to_num(X)
-        one = GBDTNNClassifier((3,), **how).fit(X, LABELS)
-        other = NNGBDTRegressor((3,), **how).fit(present, present[:, 0])
+        one = GBDTNNClassifier((3,), **parameters(**how)).fit(X, LABELS)
+        other = NNGBDTRegressor((3,), **parameters(**how)).fit(present, present[:, 0])
         return one.predict_proba(X), other.predict(present), other.jacobian(present)
 
     def layer():

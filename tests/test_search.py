@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pytest
+from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor, search
 from boostbp.search import SPACES, Choice, Integer, Number
@@ -46,26 +47,39 @@ def test_optuna_draws_from_the_space_after_the_model_as_it_is():
     assert study.trials[7].params == drawn[7]
 
 
-def test_shapes_become_parameters_per_layer():
-    drawn = {"layers": 2, "units": 8, "hidden_n_estimators": 0, "output_max_depth": 3, "basis": "linear"}
-    assert search.parameters(drawn) == {
+def test_names_of_a_space_become_parameters():
+    drawn = {"layers": 2, "units": 8, "hidden__n_estimators": 0, "output__max_depth": 3, "reg_lambda": 2.0}
+    assert search.nested(drawn) == {
         "hidden_layer_sizes": (8, 8),
-        "n_estimators": [0, 0, None],
-        "max_depth": [None, None, 3],
-        "basis": "linear",
+        "hidden": {"n_estimators": 0},
+        "output": {"max_depth": 3},
+        "reg_lambda": 2.0,  # of another library, say
     }
-    fixed = {"hidden_layer_sizes": (4, 4, 4), "hidden_n_estimators": 7}
-    assert search.parameters(fixed) == {"hidden_layer_sizes": (4, 4, 4), "n_estimators": [7, 7, 7, None]}
+    fixed = {"hidden_layer_sizes": (4, 4), "hidden": {"max_depth": 2}, "hidden__n_estimators": 7}
+    assert search.nested(fixed) == {"hidden_layer_sizes": (4, 4), "hidden": {"max_depth": 2, "n_estimators": 7}}
+
+
+def test_fields_by_their_bare_names_are_for_every_layer():
+    flat = {"max_depth": 2, "basis": "linear", "hidden__basis": "quadratic", "skip": True, "output": {"base": "zero"}}
+    assert search.parameters(flat) == {
+        "max_depth": 2,
+        "hidden": {"basis": "quadratic"},
+        "output": {"basis": "linear", "base": "zero"},
+        "backprop": {"skip": True},
+    }
+    BoostBPRegressor(**search.parameters(flat))
 
 
 def test_what_is_given_is_not_searched():
-    given = {"hidden_layer_sizes": (4, 4), "hidden_n_estimators": 0, "basis": "linear"}
+    given = {"hidden_layer_sizes": (4, 4), "hidden__n_estimators": 0, "max_depth": 4, "backprop": {"skip": True}}
     rng = np.random.default_rng(0)
     drawn = [search.sample(rng, SPACES["deep"], given) for _ in range(20)]
     assert {value["hidden_layer_sizes"] for value in drawn} == {(4, 4)}
-    assert {value["basis"] for value in drawn} == {"linear"}
-    assert {tuple(value["n_estimators"]) for value in drawn} == {(0, 0, 100), (0, 0, 300)}
-    assert len({value["step_size"] for value in drawn}) == len(drawn)
+    assert {value["hidden"]["n_estimators"] for value in drawn} == {0}
+    assert {value["output"]["n_estimators"] for value in drawn} == {100, 300}
+    assert not any("max_depth" in value["hidden"] or "max_depth" in value["output"] for value in drawn)
+    assert all(value["backprop"] == {"skip": True} for value in drawn)
+    assert len({value["hidden"]["reg_lambda"] for value in drawn}) == len(drawn)
 
 
 @pytest.mark.parametrize("kind", ["deep", "single"])
@@ -77,7 +91,7 @@ def test_every_corner_of_our_spaces_can_be_fitted(kind):
     ]
     for end in ends:
         ends_of = {name: end(each) for name, each in SPACES[kind].items()}
-        chosen = search.parameters({**ends_of, "units": 4} if kind == "deep" else ends_of)
+        chosen = search.nested({**ends_of, "units": 4} if kind == "deep" else ends_of)
         model = BoostBPRegressor(**{"hidden_layer_sizes": (), **chosen, "epochs": 1}).fit(X, X[:, 0])
         assert model.score(X, X[:, 0]) > 0.5
 
@@ -96,8 +110,8 @@ def test_optuna_is_told_the_metric_of_each_epoch_and_prunes_by_it():
 
     def fit(trial):
         shape = {"hidden_layer_sizes": (2,), "n_estimators": 3, "epochs": 3, "random_state": 0}
-        model = BoostBPRegressor(**shape, callbacks=[example().prune(trial)])
-        model.fit(X, X[:, 0], eval_set=[(X[:50], X[:50, 0])])
+        model = BoostBPRegressor(**parameters(**shape))
+        model.fit(X, X[:, 0], eval_set=[(X[:50], X[:50, 0])], callbacks=[example().prune(trial)])
         seen.append(model.history_.metrics("valid_0"))
         return seen[-1][-1]
 
@@ -126,7 +140,3 @@ def test_trials_that_say_what_they_want_get_it():
     study.enqueue_trial({"few": 3})
     study.optimize(lambda trial: seen.append(search.suggest(trial, DIMENSIONS)) or 0.0, n_trials=1)
     assert seen[0]["few"] == 3
-
-
-def test_one_hidden_layer_may_be_a_number():
-    assert search.parameters({"hidden_layer_sizes": 16, "hidden_max_depth": 2})["max_depth"] == [2, None]

@@ -6,6 +6,7 @@ import copy
 from functools import cache
 
 import pytest
+from flat_parameters import spec_and_rest
 from helpers import BASES, make_targets, make_X
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
@@ -14,7 +15,7 @@ from boostbp.torch import GBDTModule  # noqa: E402
 
 __all__ = ["SMALL", "backward", "fitted", "module", "rows", "torch", "two_layers"]
 
-SMALL = {"n_estimators": 4, "max_depth": 3, "min_samples_leaf": 8, "random_state": 0}
+SMALL = {"n_estimators": 4, "max_depth": 3, "min_samples_leaf": 8, "extra_trees": False, "random_state": 0}
 
 
 def rows(n=200, dtype=torch.float64, seed=0):
@@ -22,7 +23,8 @@ def rows(n=200, dtype=torch.float64, seed=0):
 
 
 def module(outputs=3, **changes):
-    return GBDTModule(None, outputs, **(SMALL | changes))
+    spec, rest = spec_and_rest(SMALL | changes)
+    return GBDTModule(None, outputs, spec, **rest)
 
 
 @cache

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
@@ -21,17 +22,14 @@ from boostbp.inputs import drop_zero_weight
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
 from boostbp.network.monitor import EvalSet
+from boostbp.network.spec import BackpropSpec
 from boostbp.trees.sparse import dense
 
 __all__ = ["GBDTNNClassifier", "GBDTNNRegressor", "NNGBDTClassifier", "NNGBDTRegressor"]
 
 Floats = NDArray[np.float64]
-_OF_TREES_ALONE = {
-    "checkpoint": None,
-    "warm_start": False,
-    "structure_epochs": "auto",
-    "structure_samples": None,
-}
+_BACKPROP = BackpropSpec(step_size=0.2)  # a network follows the outputs of its trees: it needs smaller steps than trees
+_OF_TREES_ALONE = ("structure_epochs", "structure_samples")
 _ACTIVATIONS = ("gelu", "identity", "relu", "tanh")
 _OPTIMIZERS = ("adam", "adamw", "rmsprop", "sgd")
 
@@ -60,11 +58,12 @@ class _Mixture(BaseBoostBP):
         eval_sets: Sequence[EvalSet],
         metric: Metric | None,
         outcome: Callable[[Floats], Floats],
+        run: session.Run,
     ) -> Self:
         require("torch", extra="torch", what=type(self).__name__)
         from benchmarks.mixtures.training import NetworkPlan, train
 
-        self._check_network()
+        self._check_network(run)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         settings = settings_of(self, len(table.X), y.shape[1], seed)
         table, y, weight = drop_zero_weight(table, y, weight)
@@ -82,22 +81,38 @@ class _Mixture(BaseBoostBP):
             y,
             plan=plan,
             backend=backends.load(self.backend),
-            start=self.start,
+            start=self._backprop().start,
             loss=loss,
             weight=weight,
             eval_sets=eval_sets,
             metric=metric,
             outcome=outcome,
         )
-        session.begin(self, session.Training(training, settings))
+        session.begin(self, session.Training(training, settings), run)
         return self
 
-    def _check_network(self) -> None:
-        for name, default in _OF_TREES_ALONE.items():
-            if getattr(self, name) != default:
+    def _backprop(self) -> BackpropSpec:
+        given = self.backprop
+        return replace(_BACKPROP, **given) if isinstance(given, Mapping) else BackpropSpec.of(given or _BACKPROP)
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """Names of its own parameters, and of those of the estimator of trees."""
+        return sorted({*super()._get_param_names(), *cls._of_trees()})
+
+    @classmethod
+    def _of_trees(cls) -> list[str]:
+        estimator = BoostBPClassifier if issubclass(cls, BoostBPClassifier) else BoostBPRegressor
+        return list(inspect.signature(estimator).parameters)
+
+    def _check_network(self, run: session.Run) -> None:
+        backprop = self._backprop()
+        refused = {name: (getattr(backprop, name), getattr(_BACKPROP, name)) for name in _OF_TREES_ALONE}
+        refused |= {"checkpoint": (run.checkpoint, None), "keep_state": (run.keep_state, False)}
+        for name, (value, default) in refused.items():
+            if value != default:
                 raise ValueError(
-                    f"{name}={getattr(self, name)!r} is not supported in a mixture with a neural network: "
-                    f"leave it {default!r}."
+                    f"{name}={value!r} is not supported in a mixture with a neural network: leave it {default!r}."
                 )
         for name, known in (("activation", _ACTIVATIONS), ("optimizer", _OPTIMIZERS)):
             value = getattr(self, name)
@@ -130,7 +145,6 @@ class _Classifier(_Mixture, BoostBPClassifier):
         network_learning_rate: float = 0.01,
         network_steps: int = 15,
         batch_size: int | None = 256,
-        step_size: float = 0.2,
         **shared: Any,
     ) -> None:
         self.activation = activation
@@ -138,7 +152,7 @@ class _Classifier(_Mixture, BoostBPClassifier):
         self.network_learning_rate = network_learning_rate
         self.network_steps = network_steps
         self.batch_size = batch_size
-        super().__init__(hidden_layer_sizes, loss=loss, class_weight=class_weight, step_size=step_size, **shared)
+        super().__init__(hidden_layer_sizes, loss=loss, class_weight=class_weight, **shared)
 
 
 class _Regressor(_Mixture, BoostBPRegressor):
@@ -152,7 +166,6 @@ class _Regressor(_Mixture, BoostBPRegressor):
         network_learning_rate: float = 0.01,
         network_steps: int = 15,
         batch_size: int | None = 256,
-        step_size: float = 0.2,
         **shared: Any,
     ) -> None:
         self.activation = activation
@@ -160,7 +173,7 @@ class _Regressor(_Mixture, BoostBPRegressor):
         self.network_learning_rate = network_learning_rate
         self.network_steps = network_steps
         self.batch_size = batch_size
-        super().__init__(hidden_layer_sizes, loss=loss, step_size=step_size, **shared)
+        super().__init__(hidden_layer_sizes, loss=loss, **shared)
 
 
 class GBDTNNClassifier(_Classifier):
@@ -205,14 +218,15 @@ class GBDTNNRegressor(_Regressor):
         Gradient steps of the network in each epoch.
     batch_size : int or None
         Rows of each of these steps; None: all.
-    step_size : float
-        Of the trees' outputs. The network follows them, so they need smaller steps than trees do.
-    loss, n_estimators, momentum, epochs, early_stopping, ... :
-        As in `BoostBPRegressor`. Parameters per layer count the neural layers, which do not look at
-        theirs. `checkpoint`, `warm_start`, `structure_epochs` and `structure_samples` are refused, as
-        there is nothing of theirs here, and ``deep=False``, as a mixture is made of its hidden layers. There are no
-        single layers beside a mixture, and held-out rows stay held out: `deep="auto"`, `refit`, `refit_order` and
-        `output` are not looked at.
+    backprop : BackpropSpec, dict or None
+        How the trees' outputs move. The network follows them, so they need smaller steps than trees do: `step_size`
+        is .2 unless it is given. `structure_epochs` and `structure_samples` are refused, as there is nothing of theirs
+        here.
+    loss, n_estimators, hidden, epochs, early_stopping, ... :
+        As in `BoostBPRegressor`; `hidden` is of the trees. `checkpoint` and `keep_state` of `fit` are refused, and
+        so is ``deep=False``, as a mixture is made of its hidden layers. There are no single layers beside a mixture,
+        and held-out rows stay held out: ``deep="auto"``, `refit`, and of `backprop` `refit_order` and `output_target`,
+        are not looked at.
 
     Attributes
     ----------
@@ -241,7 +255,8 @@ class NNGBDTRegressor(_Regressor):
     """NN-GBDT: neural hidden layers, and boosted trees as the output layer.
 
     In each epoch the network takes its gradient steps through the trees as they stand; then the
-    trees are fitted again to what it gives, by boosting on the loss or to their moved output (`output`).
+    trees are fitted again to what it gives, by boosting on the loss or to their moved output
+    (`output_target` of `backprop`).
     The network sees numbers at mean 0 and standard deviation 1 and categories as indicators; with `skip`
     the trees see its units and the features as they are. Needs the extra ``torch``.
 
@@ -249,10 +264,10 @@ class NNGBDTRegressor(_Regressor):
     ----------
     hidden_layer_sizes : sequence of int
         Units of each hidden layer, all neural.
-    activation, optimizer, network_learning_rate, network_steps, batch_size, step_size :
+    activation, optimizer, network_learning_rate, network_steps, batch_size :
         As in `GBDTNNRegressor`.
     loss, n_estimators, output, epochs, early_stopping, ... :
-        As in `GBDTNNRegressor`; but `output` counts, and `start` does not.
+        As in `GBDTNNRegressor`; but `output`, and `output_target` of `backprop`, count, and `start` does not.
 
     Attributes
     ----------

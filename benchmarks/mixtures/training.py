@@ -102,10 +102,10 @@ def train(
         _no_state()
     checked.check(loss, checked.baseline(loss, y, weight), y)
     history = History(metric=metric.name if metric and eval_sets else "")
-    # the watcher cuts networks of trees only; a mixture is cut here
-    watch = Monitor(history, eval_sets, metric, outcome, callbacks, replace(settings, best_rounds=False))
+    # the monitor would cut the output layer of a network of trees: a mixture is cut here
+    watch = Monitor(history, eval_sets, metric, outcome, callbacks, replace(settings, output_target="moved"))
     watch.state = _no_state
-    cuts = plan.trees == "last" and settings.output == "boost" and settings.best_rounds and eval_sets
+    cuts = plan.trees == "last" and settings.output_target == "loss" and eval_sets
     with torch_threads(settings.n_threads), torch.inference_mode(False), torch.enable_grad():
         run = _Run(
             table, y, weight, loss, settings, plan, _network(table, y, weight, loss, settings, plan, backend, start)
@@ -273,7 +273,7 @@ class _Run:
         with torch.no_grad():
             h = network.body(self.x)
             seen = network.seen(len(network.hidden), h, self.x)
-        if self.settings.output == "boost":
+        if self.settings.output_target == "loss":
             trees.boost(self.loss, self.y, x=seen, sample_weight=self.weight)
         elif self.epoch == 0:
             zero = np.zeros(self.y.shape)  # as in Algorithm 1, whose output starts from 0

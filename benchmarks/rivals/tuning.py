@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, log_loss, root_mean_squared_error
 from benchmarks.rivals.contenders import train, trees_of
 from benchmarks.rivals.spaces import SPACES
 from boostbp.report.contenders import Contender, Fitted, Split
-from boostbp.search import Space, parameters, sample
+from boostbp.search import Space, nested, sample
 
 __all__ = ["Metric", "Trial", "Tuned", "candidates", "score_of", "tune"]
 
@@ -143,7 +143,7 @@ def candidates(
     rng: np.random.Generator, space: Space, given: Mapping[str, Any] | None = None
 ) -> Iterator[dict[str, Any]]:
     """Candidates of a random search without end, the first of which takes what is given alone."""
-    yield parameters(given or {})
+    yield nested(given or {})
     while True:
         yield sample(rng, space, given)
 

@@ -15,6 +15,7 @@ from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree
 
 __all__ = [
+    "CHECKS",
     "FEW_ROWS",
     "MOST_THREADS",
     "TOGETHER",
@@ -114,7 +115,7 @@ class Growth:
     params: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, check in _CHECKS.items():
+        for name, check in CHECKS.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
         object.__setattr__(self, "params", checks.named("backend_params", self.params))
 
@@ -131,10 +132,12 @@ class Growth:
         return self.max_depth != 0 and self.leaves > 1
 
 
-_CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    **{name: checks.NUMBERS[name] for name in ("max_depth", "min_samples_leaf", "max_bins")},
+CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
+    "max_depth": partial(checks.whole, least=-1, most=checks.LARGEST_INT),
     # One leaf is no tree for users, but what a backend must be able to grow.
-    "max_leaves": lambda name, value: None if value is None else checks.whole(name, value, 1, checks.MOST_LEAVES),
+    "max_leaves": checks.or_else(None, partial(checks.whole, least=1, most=checks.MOST_LEAVES)),
+    "min_samples_leaf": partial(checks.whole, least=1, most=checks.LARGEST_INT),
+    "max_bins": partial(checks.whole, least=2, most=checks.LARGEST_INT),
     "n_threads": partial(checks.whole, least=1, most=MOST_THREADS),
     "random_state": partial(checks.whole, least=0),
     "colsample_bytree": checks.share,

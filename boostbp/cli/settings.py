@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from boostbp.estimators.parameters import FIELD_PLACES, places_of
+from boostbp.search import parameters
+from boostbp.suggestions import suggestion
+
 __all__ = ["assignments", "settings"]
 
 _WORDS = {"true": True, "false": False, "none": None}
-_NATIVE = "backend_params"
-# Type of a default -> what may be given in its place; a tuple is one value per layer.
-_FITS: dict[type, tuple[type, ...]] = {bool: (bool,), int: (int, tuple), float: (float, tuple)}
-_CURES = {bool: "true or false", int: "a whole number", float: "a number"}
+_TABLES = ("backend_params", "hidden", "output", "backprop")  # parameters that hold parameters
+# Type of a default -> what may be given in its place.
+_FITS: dict[type, tuple[type, ...]] = {bool: (bool,), int: (int,)}
+_CURES = {bool: "true or false", int: "a whole number"}
 
 
 def settings(
@@ -29,9 +32,10 @@ def settings(
     estimator : type
         Its signature names the parameters, and their defaults say what they hold.
     config : Path, optional
-        TOML file with ``key = value`` for parameters and a table ``[backend_params]`` for native ones.
+        TOML file with ``key = value`` for parameters and a table for each that holds others, such as ``[hidden]``.
     assigned : iterable of str
-        ``key=value``, or ``backend_params.key=value``.
+        ``key=value``, or ``hidden.key=value`` for one that another holds; ``hidden__key=value`` is the same. A field
+        of a spec by its bare name is for every layer, see `boostbp.search.parameters`.
     backend : str, optional
 
     Raises
@@ -41,15 +45,17 @@ def settings(
     """
     given = _read(config) if config is not None else {}
     for key, value in assignments(assigned).items():
-        head, dot, native = key.partition(".")
-        if dot and head == _NATIVE:
-            given[_NATIVE] = {**given.get(_NATIVE, {}), native: value}
+        table, inner = _split(key)
+        if table:
+            _set_inner(given, table, inner, value)
         else:
             given[key] = value
     if backend is not None:
         given["backend"] = backend
     defaults = {name: p.default for name, p in inspect.signature(estimator).parameters.items()}
-    return {key: _checked(key, value, defaults) for key, value in given.items()}
+    places = places_of(estimator)
+    of_specs = dict.fromkeys(FIELD_PLACES)
+    return parameters({key: _checked(key, value, of_specs | defaults, places) for key, value in given.items()})
 
 
 def assignments(texts: Iterable[str]) -> dict[str, Any]:
@@ -61,6 +67,26 @@ def assignments(texts: Iterable[str]) -> dict[str, Any]:
             raise ValueError(f"--set {text!r} is not of the form key=value.")
         found[key.strip()] = _value(value.strip())
     return found
+
+
+def _split(key: str) -> tuple[str, str]:
+    """The table that a key belongs to and its name there; no table for a parameter by itself."""
+    for table in _TABLES:
+        for mark in (".", "__"):
+            if key.startswith(table + mark):
+                return table, key[len(table) + len(mark) :]
+    return "", key
+
+
+def _set_inner(given: dict[str, Any], table: str, key: str, value: Any) -> None:
+    """Set a key of a table, and of a table in it: ``hidden.backend_params.min_data_in_bin=3``."""
+    inner_table, inner = _split(key)
+    held = dict(given.get(table) or {})
+    if inner_table:
+        _set_inner(held, inner_table, inner, value)
+    else:
+        held[key] = value
+    given[table] = held
 
 
 def _value(text: str) -> Any:
@@ -79,20 +105,16 @@ def _read(config: Path) -> dict[str, Any]:
         raise ValueError(f"--config {str(config)!r} is not a TOML file: {error}.") from error
 
 
-def _checked(key: str, value: Any, defaults: Mapping[str, Any]) -> Any:
+def _checked(key: str, value: Any, defaults: Mapping[str, Any], places: Mapping[str, str]) -> Any:
     if key not in defaults:
-        close = difflib.get_close_matches(key, defaults, 1)
-        cure = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(defaults)}."
-        raise ValueError(f"{key}={value!r}: there is no parameter {key!r}; {cure}")
-    if key == _NATIVE and not isinstance(value, Mapping):
-        raise ValueError(f"{key}={value!r} is not a table: give backend_params.NAME=VALUE.")
+        raise ValueError(f"{key}={value!r}: there is no parameter {key!r}; {suggestion(key, places)}")
+    if key in _TABLES and value is not None and not isinstance(value, Mapping | list):
+        raise ValueError(f"{key}={value!r} is not a table: give {key}.NAME=VALUE.")
     default = defaults[key]
     if isinstance(value, list):
         value = tuple(value)
     if isinstance(default, tuple):
         return value if isinstance(value, tuple) else (value,)
-    if isinstance(default, float) and type(value) is int:
-        return float(value)
     fits = _FITS.get(type(default))
     if fits is None or (isinstance(value, fits) and isinstance(value, bool) == isinstance(default, bool)):
         return value

@@ -190,7 +190,7 @@ class _NetworkTraining:
             turn.budget.spent = True
         held_out = model.predict(problem.held_out.X, n_jobs=problem.settings.n_threads)
         plan = None
-        if problem.settings.output == "boost":
+        if problem.settings.output_target == "loss":
             rounds = rounds_of(model.layers[-1].forest)
             plan = OutputLayerPlan(replace(problem.settings.layers[-1], n_estimators=rounds))
         result = TrainedCandidate(self.name, self.name, model, held_out, plan, history)

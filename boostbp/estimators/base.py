@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from boostbp.ensemble import ensemble
 from boostbp.ensemble.problem import Problem
 from boostbp.estimators import parameters, session
 from boostbp.estimators.atomic import all_or_nothing
-from boostbp.estimators.ensemble_parameters import ensemble_settings_of
+from boostbp.estimators.ensemble_parameters import check_run, ensemble_settings_of
 from boostbp.estimators.inspected import Inspected
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import drop_zero_weight, read_input
@@ -31,7 +30,8 @@ from boostbp.metrics import Metric
 from boostbp.network.backprop import EvalSet, Progress
 from boostbp.network.history import History
 from boostbp.network.network import Network
-from boostbp.network.steps import Step
+from boostbp.network.spec import BackpropSpec
+from boostbp.suggestions import suggestion
 from boostbp.trees import threads
 
 __all__ = ["BaseBoostBP", "names_of"]
@@ -53,108 +53,50 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     # who splits by groups means them for our held-out rows, too
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
-    def __init__(
-        self,
-        hidden_layer_sizes: Sequence[int] = (16,),
-        *,
-        backend: Any = "lightgbm",
-        n_estimators: int | Sequence[int] | None = None,
-        learning_rate: float | Sequence[float] | None = None,
-        max_depth: int | Sequence[int] | None = None,
-        max_leaves: int | Sequence[int | None] | None = None,
-        min_samples_leaf: int | Sequence[int] = 20,
-        max_bins: int = 255,
-        extra_trees: bool | str = "auto",
-        multi_strategy: str = "one_output_per_tree",
-        leaves: str = "refit",
-        basis: Any = "quadratic",
-        reg_lambda: float | Sequence[float] | None = None,
-        penalize_constant: bool = True,
-        standardize: bool = True,
-        clip: bool = True,
-        base: str | None = "ridge",
-        base_lambda: float | str | Sequence[float | str] | None = None,
-        epochs: int = 300,
-        start: str = "projection",
-        step: str | Step = "normalised",
-        step_size: float = 0.4,
-        momentum: float = 0.8,
-        refit_order: str = "upward",
-        output: str = "boost",
-        deep: str | bool = "auto",
-        skip: bool = False,
-        structure_epochs: int | str = "auto",
-        structure_samples: int | float | None = None,
-        best_rounds: bool = True,
-        eval_metric: Any = None,
-        early_stopping: bool | str = "auto",
-        validation_fraction: float = 0.1,
-        validation: Any = "random",
-        refit: bool = True,
-        n_iter_no_change: int | None = 30,
-        tol: float = 0.0,
-        max_time: float | None = None,
-        categorical_features: Any = "from_dtype",
-        callbacks: Sequence[Callable[[Progress], object]] | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        backend_params: dict[str, Any] | None = None,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.backend = backend
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.max_leaves = max_leaves
-        self.min_samples_leaf = min_samples_leaf
-        self.max_bins = max_bins
-        self.extra_trees = extra_trees
-        self.multi_strategy = multi_strategy
-        self.leaves = leaves
-        self.basis = basis
-        self.reg_lambda = reg_lambda
-        self.penalize_constant = penalize_constant
-        self.standardize = standardize
-        self.clip = clip
-        self.base = base
-        self.base_lambda = base_lambda
-        self.epochs = epochs
-        self.start = start
-        self.step = step
-        self.step_size = step_size
-        self.momentum = momentum
-        self.refit_order = refit_order
-        self.output = output
-        self.deep = deep
-        self.skip = skip
-        self.structure_epochs = structure_epochs
-        self.structure_samples = structure_samples
-        self.best_rounds = best_rounds
-        self.eval_metric = eval_metric
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.validation = validation
-        self.refit = refit
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.max_time = max_time
-        self.categorical_features = categorical_features
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.backend_params = backend_params
+    hidden_layer_sizes: Any
+    backend: Any
+    eval_metric: Any
+    categorical_features: Any
+    random_state: Any
+    n_jobs: Any
+    deep: Any
+    hidden: Any
+    output: Any
+    backprop: Any
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Show the shared parameters in the signature of a subclass that adds its own and passes on the rest."""
-        super().__init_subclass__(**kwargs)
-        if "__init__" in cls.__dict__:
-            setattr(cls.__init__, "__signature__", _signature(cls))  # noqa: B010
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; if `deep`, the fields of specs as well, such as ``hidden__max_depth``."""
+        own: dict[str, Any] = super().get_params(deep=deep)
+        return {**own, **parameters.nested(self)} if deep else own
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; fields of specs by names such as ``hidden__max_depth``.
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter; the message says which one was meant.
+        """
+        fields: dict[str, dict[str, Any]] = {}
+        own: dict[str, Any] = {}
+        known = self.get_params(deep=False)
+        for name, value in params.items():
+            head, nested, field = name.partition("__")
+            if nested and head in parameters.SPECS:
+                fields.setdefault(head, {})[field] = value
+            elif name in known:
+                own[name] = value
+            else:
+                cure = suggestion(name, parameters.places_of(type(self)))
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}: {cure}")
+        specs = {
+            head: parameters.changed(head, own.get(head, known[head]), changes) for head, changes in fields.items()
+        }
+        super().set_params(**{**own, **specs})
+        return self
+
+    def _backprop(self) -> BackpropSpec:
+        return BackpropSpec.of(self.backprop)
 
     def transform(self, X: Any, layer: int = -1) -> Floats:
         """Hidden representation: the units of all networks in the model, side by side.
@@ -214,23 +156,31 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             return slopes * self._output_scale()[:, None]
 
     @all_or_nothing
-    def fit_more(self, epochs: int) -> Self:
+    def fit_more(
+        self,
+        epochs: int,
+        *,
+        callbacks: Sequence[Callable[[Progress], object]] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
         """Train on for more epochs, on the rows and with the parameters of `fit`.
 
         Parameters
         ----------
         epochs : int
             How many more; patience and `max_time` count anew.
+        callbacks, checkpoint : optional
+            As in `fit`.
 
         Raises
         ------
         ValueError
-            If `fit` did not keep the state of training: it does with ``warm_start=True``.
+            If `fit` did not keep the state of training: it does with ``keep_state=True``.
         KeyboardInterrupt
             On Ctrl-C, as `fit` does.
         """
         check_is_fitted(self)
-        session.more(self, epochs)
+        session.more(self, epochs, session.Run(callbacks, checkpoint, keep_state=True))
         return self
 
     def summary(self) -> str:
@@ -286,7 +236,9 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         eval_sets: Sequence[EvalSet],
         metric: Metric | None,
         outcome: Callable[[Floats], Floats],
+        run: session.Run,
     ) -> Self:
+        check_run(self, run)
         random = checks.random_state("random_state", self.random_state)
         settings = parameters.settings_of(self, len(table.X), y.shape[1], int(random.randint(2**31 - 1)))
         given = weight.sum()
@@ -312,7 +264,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             return ensemble.train(problem(**training), how)
 
         summarise = partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads)
-        session.begin(self, session.Training(train, settings, summarise=summarise))
+        session.begin(self, session.Training(train, settings, summarise=summarise), run)
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -330,16 +282,3 @@ def names_of(eval_set: Sequence[Any], eval_names: Sequence[str] | None) -> list[
             f"eval_names={eval_names!r} must hold {len(eval_set)} different strings, one for each eval_set."
         )
     return names
-
-
-def _signature(cls: type) -> inspect.Signature:
-    """The parameters of a class, with those of the classes it is derived from in the place of its ``**shared``."""
-    of_init = cls.__dict__["__init__"]
-    own = list(inspect.signature(of_init).parameters.values())
-    found = {p.name: p for p in own if p.kind is not p.VAR_KEYWORD}
-    if len(found) < len(own):
-        for parent in cls.__mro__[1:]:
-            if issubclass(parent, BaseBoostBP) and "__init__" in parent.__dict__:
-                for p in inspect.signature(parent.__dict__["__init__"]).parameters.values():
-                    found.setdefault(p.name, p)
-    return inspect.Signature(list(found.values()))

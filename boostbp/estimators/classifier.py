@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +13,18 @@ from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 
 from boostbp import losses
+from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.eval_sets import listed
 from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.parameters import suggests
 from boostbp.estimators.supervised import Supervised
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight, warn_of_numbers
+from boostbp.layers import LayerSpec
 from boostbp.losses import Loss
+from boostbp.network.monitor import Progress
+from boostbp.network.spec import BackpropSpec
 
 __all__ = ["BoostBPClassifier"]
 
@@ -29,34 +35,153 @@ Floats = NDArray[np.float64]
 class BoostBPClassifier(ClassifierMixin, Supervised):
     """Multi-layered gradient boosted trees for classification, trained by back-propagation.
 
-    Parameters are those of `BoostBPRegressor`, with another default of `loss`, and:
-
     Parameters
     ----------
+    hidden_layer_sizes : sequence of int
+        Units of each hidden layer, from the input up, of each network in the model. None at all, ``()``, is a single
+        layer of boosted trees: all rounds are grown, and as many kept as validation likes best.
     loss : str or Loss
         ``"log_loss"``: logistic for two classes, softmax for more. One's own gives probabilities by its `link`, and
         says by ``task = "classification"`` that it is one of classes.
     class_weight : dict, "balanced" or None
         Weights of the classes, times `sample_weight`; rows that are held out here have them too, an `eval_set` has the
         weights that it is given.
+    backend : {"lightgbm", "xgboost", "sklearn"} or Backend
+        Who grows the trees.
+    n_estimators : int or None
+        Boosting rounds of the output layer, which is the only one where ``hidden_layer_sizes=()``. None: see
+        `LayerSpec`. Hidden layers, which are fitted again every epoch, have 20: ``hidden={"n_estimators": ...}``.
+    learning_rate : float or None
+        Shrinkage of each tree of the output layer (the paper's beta). None: see `LayerSpec`.
+    max_depth : int or None
+        Of the trees of every layer; -1: no limit. None: 3 in hidden layers, 4 in the output layer.
+    min_samples_leaf : int or None
+        Rows in a leaf of every layer. None: 20.
+    subsample : float or None
+        Share of the rows on which a tree of any layer is grown, drawn anew each round; its leaves are fitted on all of
+        them. None: 1.
+    colsample_bytree : float or None
+        Share of the features on which a tree of any layer may split, drawn anew for each tree. None: 1.
+    hidden : LayerSpec, dict or None, or a sequence of these
+        How hidden layers are fitted, by the fields of `LayerSpec`, such as ``{"max_depth": 2, "basis": "linear"}``; a
+        sequence holds one for each. They win over the parameters above, and so do those of `output`.
+    output : LayerSpec, dict or None
+        How the output layer is fitted, by the fields of `LayerSpec`.
+    backprop : BackpropSpec, dict or None
+        How hidden layers are trained, by the fields of `BackpropSpec`, such as ``{"step_size": 0.3}``.
+    epochs : int
+        Largest number of epochs of back-propagation.
+    deep : {"auto", True, False}
+        "auto": on held-out rows, weigh the deep network and variants of it (linear hidden units; sums of smooth
+        functions) against single layers of the same library: the model is the average of them that does
+        best, without networks where they add nothing (``history_.choice``, ``summary()``). All but the network have
+        rounds and shrinkage of their own, and those with constant leaves their own depth, number of leaves and penalty.
+        Needs an evaluation set, or rows to hold out; with ``hidden_layer_sizes=()`` it is one single layer.
+        True: just the network, exactly as the parameters say. False: the average of the same single layers alone; no
+        network is trained, `transform` has nothing to show, and without rows to weigh by it is the single layer that
+        ``hidden_layer_sizes=()`` gives. `hidden` and `backprop`, and callbacks, which are called after epochs, then
+        have no effect; `checkpoint` and `keep_state` of `fit` are refused.
+    early_stopping : bool or "auto"
+        Without `eval_set`, hold out the rows that `validation` says. "auto": from 36 rows on, and 50 rows at least, or
+        a quarter of fewer than 200. False: run all epochs.
+    validation : float, "last", splitter or pair
+        Which rows are held out. A share of the rows (of the groups, if `fit` is told them; of distinct rows, if some
+        are repeated), drawn at random, of each class its share; rows of a group (`fit`'s `groups`) stay together, and
+        so do rows that are repeated, in numbers that chance would not repeat. "last": the last tenth, of rows in the
+        order of time. Or the last split of a splitter of scikit-learn, such as `TimeSeriesSplit` or
+        `GroupShuffleSplit`, or of one's own with ``split(X, y, groups)``; or a pair, the numbers (or masks) of the
+        rows to learn from and of those to hold out.
+    refit : bool
+        With rows held out here, not in `eval_set`, and unless ``deep=True``: once the model is chosen, its single
+        layers and output layers are grown again, by as many rounds, on all rows. Hidden layers stay.
+    eval_metric : str, callable, tuple or None
+        Metric of the evaluation sets, which chooses the best epoch and number of rounds (models of the average are
+        weighed by the loss), by its name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"), a
+        function ``f(y_true, y_pred)``, which is maximised if its name ends in ``_score``, or a tuple
+        ``(name, f, greater_is_better)``; None: the loss's own. Metrics of classes are a classifier's. With `n_jobs`
+        above 1, functions are called from several threads.
+    max_time : float or None
+        Seconds after which no new epoch begins, nor any further rounds of what the network is weighed against, to
+        which 60 % of them are left. The clock starts when everything is compiled; see `boostbp.warmup`.
+    categorical_features : "from_dtype", sequence or None
+        Columns with categories. "from_dtype": those of a data frame that are categories or text by their dtype; text
+        that spells numbers or dates is refused until it is converted, or named here. Otherwise names, numbers, or bools
+        for all columns.
+    n_jobs : int or None
+        Threads; -1: all cores. The model does not depend on it.
+    random_state : int, RandomState or None
+    verbose : int
+        0: silent; 1: a progress bar; 2: log each epoch to the logger ``boostbp``.
+    backend_params : dict or None
+        Native parameters of the library under its names, for every layer; values must be of their kind and within their
+        bounds. Refused, with the reason, are those that would break the method, that a parameter of ours stands for,
+        and that speak of features by number or name: hidden layers have units in their place. Only
+        ``interaction_constraints``, lists of column numbers, is taken where ``hidden_layer_sizes=()``: features without
+        a list in common do not interact.
 
     Attributes
     ----------
     classes_ : (classes,) ndarray
         Those of `y`; a class whose rows all have weight 0 is one, with a probability of a millionth or less.
+    network_, history_, n_iter_, feature_importances_, feature_summary_, n_features_in_, feature_names_in_ :
+        As in `BoostBPRegressor`.
     """
 
+    @suggests
     def __init__(
         self,
         hidden_layer_sizes: Sequence[int] = (16,),
         *,
         loss: Any = "log_loss",
         class_weight: Any = None,
-        **shared: Any,
+        backend: Any = "lightgbm",
+        n_estimators: int | None = None,
+        learning_rate: float | None = None,
+        max_depth: int | None = None,
+        min_samples_leaf: int | None = None,
+        subsample: float | None = None,
+        colsample_bytree: float | None = None,
+        hidden: LayerSpec | Mapping[str, Any] | Sequence[LayerSpec | Mapping[str, Any]] | None = None,
+        output: LayerSpec | Mapping[str, Any] | None = None,
+        backprop: BackpropSpec | Mapping[str, Any] | None = None,
+        epochs: int = 300,
+        deep: Literal["auto"] | bool = "auto",
+        early_stopping: Literal["auto"] | bool = "auto",
+        validation: Any = 0.1,
+        refit: bool = True,
+        eval_metric: Any = None,
+        max_time: float | None = None,
+        categorical_features: Any = "from_dtype",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        backend_params: Mapping[str, Any] | None = None,
     ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
         self.loss = loss
         self.class_weight = class_weight
-        super().__init__(hidden_layer_sizes, **shared)
+        self.backend = backend
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.subsample = subsample
+        self.colsample_bytree = colsample_bytree
+        self.hidden = hidden
+        self.output = output
+        self.backprop = backprop
+        self.epochs = epochs
+        self.deep = deep
+        self.early_stopping = early_stopping
+        self.validation = validation
+        self.refit = refit
+        self.eval_metric = eval_metric
+        self.max_time = max_time
+        self.categorical_features = categorical_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.backend_params = backend_params
 
     @all_or_nothing
     def fit(
@@ -71,6 +196,9 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         eval_X: Any = None,
         eval_y: Any = None,
         eval_sample_weight: Any = None,
+        callbacks: Sequence[Callable[[Progress], object]] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        keep_state: bool = False,
     ) -> Self:
         """Train.
 
@@ -91,7 +219,17 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         eval_X, eval_y, eval_sample_weight : optional
             The same as `eval_set`, each an argument of its own as in LightGBM: one table and its target, or tuples of
             them. Scikit-learn can route them, and a pipeline with ``transform_input=["eval_X"]`` transform the tables.
+        callbacks : sequence of callable, optional
+            Each is called with a `Progress` after each epoch; returning True stops. See `boostbp.callbacks`.
+        checkpoint : str or path, optional
+            File that holds the whole state of the network's training after each epoch. A fit that finds it goes on from
+            there, and ends in the same model, bit for bit, as one that was never interrupted; it must see the same data
+            and parameters (`epochs` may grow). What the network is weighed against is trained anew. Needs a whole
+            number as `random_state`.
+        keep_state : bool
+            Keep the state of the network's training, which holds the training rows, in memory for `fit_more`.
         """
+        run = session.Run(callbacks, checkpoint, keep_state)
         table = self._read(X, reset=True)
         labels = read_target(y, len(table.X), labels=True)
         weight = read_weight(sample_weight, len(table.X))
@@ -117,7 +255,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
             table, target, weight, sets = hold_out(self, table, target, weight, labels, groups=groups, X=X)
         self._loss: Loss = loss
         metric = self._metric(loss, sets)
-        return self._train(table, target, weight, loss, sets, metric, loss.link)
+        return self._train(table, target, weight, loss, sets, metric, loss.link, run)
 
     def _check_loss(self, loss: Loss, n_outputs: int) -> None:
         """Refuse losses whose link gives no probabilities that sum to 1."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from boostbp.ensemble.problem import EnsembleSettings
+from boostbp.estimators.session import Run
 from boostbp.network.callbacks import Checkpoint
 
-__all__ = ["check_single_layers", "ensemble_settings_of"]
+__all__ = ["check_run", "check_single_layers", "ensemble_settings_of"]
 
 
 def ensemble_settings_of(estimator: Any) -> EnsembleSettings:
@@ -17,23 +18,33 @@ def ensemble_settings_of(estimator: Any) -> EnsembleSettings:
 
 
 def check_single_layers(estimator: Any) -> None:
-    """Refuse what speaks of a network where ``deep=False`` trains none.
+    """Refuse ``deep=False`` where an estimator is made of its hidden layers.
 
     Raises
     ------
     ValueError
-        If the estimator is made of its hidden layers, or is to keep the state of their training.
+        If it is.
     """
-    if isinstance(estimator.deep, str) or estimator.deep:
-        return
-    if estimator._fewest_hidden:
+    if estimator._fewest_hidden and not isinstance(estimator.deep, str) and not estimator.deep:
         raise ValueError(
             f"deep=False is not supported by {type(estimator).__name__}, which is made of its hidden layers: leave it "
             "'auto'. BoostBPRegressor and BoostBPClassifier can do without."
         )
-    callbacks = estimator.callbacks if isinstance(estimator.callbacks, list | tuple) else ()
-    kept = {"checkpoint": estimator.checkpoint, "warm_start": estimator.warm_start}
-    kept |= {f"callbacks[{number}]": one for number, one in enumerate(callbacks) if isinstance(one, Checkpoint)}
+
+
+def check_run(estimator: Any, run: Run) -> None:
+    """Refuse to keep the training of a network where ``deep=False`` trains none.
+
+    Raises
+    ------
+    ValueError
+        If it is asked for.
+    """
+    if isinstance(estimator.deep, str) or estimator.deep:
+        return
+    callbacks = run.callbacks if isinstance(run.callbacks, list | tuple) else ()
+    kept = {"checkpoint": run.checkpoint, "keep_state": run.keep_state}
+    kept |= {f"callbacks[{number}]": each for number, each in enumerate(callbacks) if isinstance(each, Checkpoint)}
     for name, value in kept.items():
         if value:
             raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 # Of early_stopping="auto": below so many rows none are given away, and so many at least are given away, or a quarter.
 FEWEST, LEAST_HELD = 36, 50
-WORDS = ("random", "last")
+SHARE = 0.1  # of the rows, where `validation` does not say how many
 
 
 def hold_out(
@@ -30,7 +31,7 @@ def hold_out(
     Parameters
     ----------
     estimator : BaseBoostBP
-        Its `validation` says which rows, `validation_fraction` how many.
+        Its `validation` says which rows, or how many.
     table, y, weight : Table, (rows, outputs) and (rows,) float64
         Rows of weight 0 are none: they are neither counted nor given away at random.
     strata : (rows,) array or None
@@ -57,22 +58,22 @@ def hold_out(
     names = None if groups is None else read_groups(groups, len(y))
     if not stopping or checks.whole("epochs", estimator.epochs, 0) == 0:
         return table, y, weight, []
-    if names is not None and validation != "random" and not _splits(validation):
+    if names is not None and not isinstance(validation, float) and not _splits(validation):
         raise ValueError(
-            f"groups with validation={_said(validation)} is not supported: use validation='random', or a splitter that "
-            "takes groups."
+            f"groups with validation={_said(validation)} is not supported: use a share of the groups, such as "
+            "validation=0.1, or a splitter that takes groups."
         )
     fewest = FEWEST if stopping == "auto" else 0
-    if validation == "random":
+    if isinstance(validation, float):
         held = _at_random(estimator, table, weight, strata, names, fewest)
-    elif validation == "last":
+    elif isinstance(validation, str):
         held = _last(estimator, np.flatnonzero(weight > 0), fewest)
     else:
         target = y[:, 0] if y.shape[1] == 1 else y
         train, held = _asked_for(validation, X, target if strata is None else strata, groups, len(y))
     if not len(held):
         return table, y, weight, []
-    if isinstance(validation, str):
+    if isinstance(validation, str | float):
         train = np.setdiff1d(np.arange(len(y)), held)
     _check_sides(validation, train, held, weight, strata)
     held_out = EvalSet("held_out", table.X[held], y[held], weight[held], from_training=True)
@@ -80,13 +81,16 @@ def hold_out(
 
 
 def check_validation(validation: Any) -> Any:
-    """The parameter `validation`, if it is a word, a splitter, or two sets of rows."""
+    """Return the parameter `validation`, if it is a share, a word, a splitter, or two sets of rows."""
+    if isinstance(validation, Real) and not isinstance(validation, bool):
+        return checks.between("validation", validation, 0, 1)
     if isinstance(validation, str):
-        return checks.one_of("validation", validation, WORDS)
+        return checks.one_of("validation", validation, ("last",))
     if not _splits(validation) and not (isinstance(validation, (tuple, list)) and len(validation) == 2):
         raise ValueError(
-            f"validation={validation!r} is not known: use 'random', 'last', a splitter with split(X, y, groups), such "
-            "as GroupShuffleSplit(), or a pair (rows to learn from, rows to hold out)."
+            f"validation={checks.shown(validation)} is not known: use a share of the rows, such as 0.1, 'last', a "
+            "splitter with split(X, y, groups), such as GroupShuffleSplit(), or a pair (rows to learn from, rows to "
+            "hold out)."
         )
     return validation
 
@@ -103,13 +107,13 @@ def _said(validation: Any) -> str:
 
 def _number_held(estimator: Any, count: int, what: str = "rows") -> int:
     """How many of so many rows, or groups of them, are given away."""
-    share = checks.between("validation_fraction", estimator.validation_fraction, 0, 1)
+    share = SHARE if isinstance(estimator.validation, str) else float(estimator.validation)
     if estimator.early_stopping == "auto":
         share = max(share, min(LEAST_HELD / count, 0.25))
     if np.ceil(share * count) >= count:
         raise ValueError(
-            f"validation_fraction={estimator.validation_fraction!r} of {count} {what} leaves none to learn from: give "
-            f"a smaller share, more {what}, or early_stopping=False."
+            f"validation={estimator.validation!r} of {count} {what} leaves none to learn from: give a smaller share, "
+            f"more {what}, or early_stopping=False."
         )
     return int(np.ceil(share * count))
 

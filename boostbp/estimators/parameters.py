@@ -1,54 +1,54 @@
-"""Parameters of an estimator, checked, as settings of the driver."""
+"""Parameters of an estimator: read, nested, and turned into the settings of its training."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import partial, wraps
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import is_classifier
 
-from boostbp import backends, checks
-from boostbp.backends.base import MOST_THREADS, Growth
+from boostbp import checks
 from boostbp.estimators.ensemble_parameters import check_single_layers
 from boostbp.estimators.held_out import check_validation
-from boostbp.layers import LayerSettings
-from boostbp.layers.rounds import rate_of
+from boostbp.layers import LayerSettings, LayerSpec
+from boostbp.layers.spec import HIDDEN, OUTPUT
+from boostbp.layers.spec import settings_of as layer_settings_of
 from boostbp.network import steps
 from boostbp.network.settings import Settings
+from boostbp.network.spec import BackpropSpec
 from boostbp.network.starts import STARTS
-from boostbp.trees import basis as bases
+from boostbp.suggestions import suggestion
 from boostbp.trees import forks, threads
-from boostbp.trees.ridge import Ridge
 
-__all__ = ["settings_of"]
+__all__ = ["FIELD_PLACES", "SPECS", "changed", "nested", "places_of", "settings_of", "suggests"]
 
-# What None stands for: in hidden layers, in the output layer.
-DEFAULTS: dict[str, tuple[Any, Any]] = {
-    "n_estimators": (20, 100),
-    "max_depth": (3, 4),
-    "reg_lambda": (1.0, 1.0),
-    "base_lambda": ("gcv", "gcv"),
-    "max_leaves": (None, None),
+P = ParamSpec("P")
+E = TypeVar("E")
+
+# Parameters that are specs: their fields are parameters too, by names such as hidden__max_depth.
+SPECS: Mapping[str, type[Any]] = {"hidden": LayerSpec, "output": LayerSpec, "backprop": BackpropSpec}
+OF_ANY_LAYER = ("max_depth", "min_samples_leaf", "subsample", "colsample_bytree", "backend_params")
+OF_OUTPUT = ("n_estimators", "learning_rate")
+# Fields that no parameter is called by, and the specs that hold them.
+FIELD_PLACES: Mapping[str, tuple[str, ...]] = {
+    **{f.name: ("hidden", "output") for f in fields(LayerSpec) if f.name not in OF_ANY_LAYER + OF_OUTPUT},
+    **{f.name: ("backprop",) for f in fields(BackpropSpec)},
 }
-OF_ALL: dict[str, tuple[Any, ...]] = {
-    "start": tuple(STARTS),
-    "refit_order": ("upward", "downward"),
-    "output": ("boost", "move"),
-    "deep": ("auto", True, False),
-    **dict.fromkeys(("skip", "best_rounds", "refit", "warm_start"), (True, False)),
-}
-COUNTS: dict[str, Callable[[str, Any], Any]] = {
+OF_FIT = ("callbacks", "checkpoint", "keep_state", "eval_set", "sample_weight", "groups")
+CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "deep": partial(checks.one_of, allowed=("auto", True, False)),
+    "refit": partial(checks.one_of, allowed=(True, False)),
     "epochs": partial(checks.whole, least=0),
-    "structure_epochs": checks.or_else("auto", partial(checks.whole, least=1)),
-    "n_iter_no_change": checks.or_else(None, partial(checks.whole, least=1)),
+    "max_time": checks.seconds,
 }
 MOST_UNITS = 2**16  # of a hidden layer: a slip of the keyboard is not a layer
-OUTPUT_RATE = 0.1
 # Trees that an epoch grows for the output layer of a classifier: more learn by heart what hidden layers should learn.
-OUTPUT_TREES = 400
+OUTPUT_TREES, FEWEST_ROUNDS = 400, 20
 # Of the variance of a hidden unit: the ridge base above hidden units holds back directions in which they vary less.
 # Units that move along the same gradients become alike; large weights on their differences turn gradients to noise.
 ALIKE = 0.15
@@ -57,7 +57,7 @@ NATIVE_ROWS = 20_000  # from here on a library's own threads beat the cost of st
 
 
 def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Settings:
-    """Settings of the driver.
+    """Return the settings of the training.
 
     Parameters
     ----------
@@ -71,113 +71,104 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
     ValueError
         If a parameter is out of bounds; the message names it.
     """
-    for name, allowed in (checks.WORDS | OF_ALL).items():
-        checks.one_of(name, getattr(estimator, name), allowed)
-    for name, check in COUNTS.items():
+    for name, check in CHECKS.items():
         check(name, getattr(estimator, name))
-    checks.at_least("tol", estimator.tol, 0)
-    checks.seconds("max_time", estimator.max_time)
-    check_single_layers(estimator)
     check_validation(estimator.validation)
-    checks.between("validation_fraction", estimator.validation_fraction, 0, 1)
+    check_single_layers(estimator)
     units = _sizes(estimator.hidden_layer_sizes, estimator._fewest_hidden)
+    backprop = estimator._backprop()
+    specs = _layer_specs(estimator, backprop, len(units), n_outputs)
+    native = any(spec.leaves == "native" for spec in specs)
     return Settings(
-        layers=_layers(estimator, (*units, n_outputs), n_rows, seed),
+        layers=_layers(estimator, specs, (*units, n_outputs), n_rows, seed),
         units=units,
         epochs=int(estimator.epochs) if units else 0,
-        step=steps.load(estimator.step, estimator.step_size, estimator.momentum),
-        start=STARTS[estimator.start],
-        refit_order=estimator.refit_order,
-        output=estimator.output,
-        skip=bool(estimator.skip),
-        structure_epochs=_structure_epochs(estimator),
-        structure_samples=_samples(estimator, n_rows),
-        best_rounds=estimator.best_rounds,
-        n_iter_no_change=estimator.n_iter_no_change if estimator.early_stopping else None,
-        tol=estimator.tol,
+        step=steps.load(backprop.step, backprop.step_size, backprop.momentum),
+        start=STARTS[backprop.start],
+        refit_order=backprop.refit_order,
+        output_target=backprop.output_target,
+        skip=backprop.skip,
+        structure_epochs=_structure_epochs(backprop, native),
+        structure_samples=_structure_samples(backprop, native, n_rows),
+        n_iter_no_change=backprop.n_iter_no_change if estimator.early_stopping else None,
         max_time=estimator.max_time,
         n_threads=threads.count(estimator.n_jobs),
         seed=seed,
     )
 
 
-def _layers(estimator: Any, outputs: tuple[int, ...], n_rows: int, seed: int) -> tuple[LayerSettings, ...]:
+def _layer_specs(estimator: Any, backprop: BackpropSpec, n_hidden: int, n_outputs: int) -> list[LayerSpec]:
+    """Return the spec of each layer, complete: its own fields, then the estimator's, then the defaults of its place."""
+    any_layer = LayerSpec(**{name: getattr(estimator, name) for name in OF_ANY_LAYER})
+    given = estimator.hidden
+    several = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    if several and len(given) != n_hidden:
+        raise ValueError(
+            f"hidden={checks.shown(given)} has {len(given)} specs for {n_hidden} hidden layers: give one for each, "
+            "or a single one for all."
+        )
+    named = [(f"hidden[{i}]", given[i]) if several else ("hidden", given) for i in range(n_hidden)]
+    hidden = [LayerSpec.of(value, name).or_else(any_layer).or_else(HIDDEN) for name, value in named]
+    if not n_hidden:
+        LayerSpec.of(None if several else given, "hidden")  # checked where it is not used, too
+    default = OUTPUT
+    if n_hidden and is_classifier(estimator):
+        default = replace(
+            default, n_estimators=min(OUTPUT.n_estimators or 0, max(FEWEST_ROUNDS, OUTPUT_TREES // n_outputs))
+        )
+    if backprop.output_target == "moved":
+        default = replace(default, learning_rate=None)
+    of_output = LayerSpec(**{name: getattr(estimator, name) for name in OF_OUTPUT})
+    output = LayerSpec.of(estimator.output, "output").or_else(of_output).or_else(any_layer).or_else(default)
+    return [*hidden, output]
+
+
+def _layers(
+    estimator: Any, specs: Sequence[LayerSpec], outputs: tuple[int, ...], n_rows: int, seed: int
+) -> tuple[LayerSettings, ...]:
     n_threads = forks.native_threads(threads.count(estimator.n_jobs))
-    names = [name for name in checks.NUMBERS if name not in ("learning_rate", "max_bins")]
-    defaults = {name: _defaults(name, len(outputs)) for name in names}
-    if len(outputs) > 1 and is_classifier(estimator):
-        defaults["n_estimators"][-1] = min(defaults["n_estimators"][-1], max(20, OUTPUT_TREES // outputs[-1]))
-    chosen = {name: _per_layer(name, getattr(estimator, name), defaults[name]) for name in names}
-    chosen["learning_rate"] = _rates(estimator.learning_rate, chosen["n_estimators"], estimator.output == "boost")
-    native = estimator.leaves == "native" and estimator.extra_trees == "auto"
-    drawn = not native and backends.draws(estimator.backend, estimator.extra_trees)
-    typed = None if estimator.clip and len(outputs) == 1 else 0.0  # of a single layer on typed columns
-    built = []
-    for i, size in enumerate(outputs):
-        last = i == len(outputs) - 1
-        growth = Growth(
-            max_depth=chosen["max_depth"][i],
-            max_leaves=chosen["max_leaves"][i],
-            min_samples_leaf=chosen["min_samples_leaf"][i],
-            max_bins=checks.NUMBERS["max_bins"]("max_bins", estimator.max_bins),
-            extra_trees=drawn,
-            n_threads=min(n_threads, MOST_THREADS) if size < n_threads and n_rows >= NATIVE_ROWS else 1,
-            random_state=seed % (2**31 - 1),
-            shared=estimator.multi_strategy == "multi_output_tree" and not last,
-            alone=len(outputs) == 1,
-            params=checks.named("backend_params", estimator.backend_params),
-        )
-        settings = LayerSettings(
-            n_estimators=chosen["n_estimators"][i],
-            learning_rate=chosen["learning_rate"][i],
-            growth=growth,
-            basis=_basis(estimator, len(outputs) - 1),
-            ridge=Ridge(chosen["reg_lambda"][i], estimator.penalize_constant, estimator.standardize),
-            clip=estimator.clip,
-            base=estimator.base,
-            base_lambda=None if chosen["base_lambda"][i] == "gcv" else chosen["base_lambda"][i],
+    typed = None if specs[0].clip and len(specs) == 1 else 0.0  # of a single layer on typed columns
+    layers = []
+    for i, (spec, n_outputs) in enumerate(zip(specs, outputs, strict=True)):
+        settings = layer_settings_of(
+            spec,
+            estimator.backend,
+            seed=seed,
+            n_threads=n_threads if n_outputs < n_threads and n_rows >= NATIVE_ROWS else 1,
+            alone=len(specs) == 1,
+            own_trees=i == len(specs) - 1,
             min_base_lambda=ALIKE if i > 0 else typed,
-            leaves=estimator.leaves,
         )
-        built.append(settings)
-    return tuple(built)
+        if not settings.basis.columns_per_feature and len(specs) > 1:
+            raise ValueError(
+                "basis='constant' with hidden layers: neither their leaves nor the ridge regression under them, on the "
+                "same terms, would have a derivative to learn by. Use another basis, or hidden_layer_sizes=()."
+            )
+        layers.append(settings)
+    return tuple(layers)
 
 
-def _basis(estimator: Any, hidden: int) -> bases.Basis:
-    basis = bases.load(estimator.basis)
-    if not basis.columns_per_feature and hidden:
+def _structure_epochs(backprop: BackpropSpec, native: bool) -> int:
+    if backprop.structure_epochs == "auto":
+        return 1 if native else STRUCTURE_EPOCHS
+    if native and backprop.structure_epochs > 1:
         raise ValueError(
-            "basis='constant' with hidden layers: neither their leaves nor the ridge regression under them, on the "
-            "same terms, would have a derivative to learn by. Use another basis, or hidden_layer_sizes=()."
-        )
-    return basis
-
-
-def _structure_epochs(estimator: Any) -> int:
-    if estimator.structure_epochs == "auto":
-        return 1 if estimator.leaves == "native" else STRUCTURE_EPOCHS
-    if estimator.leaves == "native" and estimator.structure_epochs > 1:
-        raise ValueError(
-            f"structure_epochs={estimator.structure_epochs!r} is not supported with leaves='native': the library fits "
+            f"structure_epochs={backprop.structure_epochs!r} is not supported with leaves='native': the library fits "
             "its leaves only to trees that it grows. Use leaves='refit', or structure_epochs=1."
         )
-    return int(estimator.structure_epochs)
+    return backprop.structure_epochs
 
 
-def _samples(estimator: Any, n_rows: int) -> int | None:
-    value = estimator.structure_samples
-    if value is None:
+def _structure_samples(backprop: BackpropSpec, native: bool, n_rows: int) -> int | None:
+    samples = backprop.structure_samples
+    if samples is None:
         return None
-    share = isinstance(value, float)
-    checks.finite("structure_samples", value)
-    if not (0.0 < value <= 1.0 if share else value >= 1):
-        raise ValueError(f"structure_samples={value!r} is not allowed: give a share in (0, 1], or a number of rows.")
-    if estimator.leaves == "native":
+    if native:
         raise ValueError(
-            f"structure_samples={value!r} is not supported with leaves='native': the library fits its leaves "
+            f"structure_samples={samples!r} is not supported with leaves='native': the library fits its leaves "
             "on the rows it grows on. Use leaves='refit'."
         )
-    return max(1, round(value * n_rows)) if share else int(value)
+    return max(1, round(samples * n_rows)) if isinstance(samples, float) else int(samples)
 
 
 def _sizes(hidden_layer_sizes: Any, fewest: int) -> tuple[int, ...]:
@@ -196,25 +187,57 @@ def _is_size(size: Any) -> bool:
     return whole and not isinstance(size, bool) and 1 <= size <= MOST_UNITS
 
 
-def _defaults(name: str, n_layers: int) -> list[Any]:
-    hidden, output = DEFAULTS.get(name, (None, None))
-    return [hidden] * (n_layers - 1) + [output]
+def nested(estimator: Any) -> dict[str, Any]:
+    """Return the fields of the estimator's specs by names such as ``hidden__max_depth``; unset ones are None."""
+    values: dict[str, Any] = {}
+    for name, kind in SPECS.items():
+        value = getattr(estimator, name)
+        held = value if isinstance(value, Mapping) else {}
+        spec = value if isinstance(value, kind) else kind()
+        if isinstance(value, Mapping | kind | None):
+            values |= {f"{name}__{f.name}": held.get(f.name, getattr(spec, f.name)) for f in fields(kind)}
+    return values
 
 
-def _per_layer(name: str, value: Any, defaults: list[Any]) -> list[Any]:
-    n_layers = len(defaults)
-    several = isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim > 0)
-    values = list(value) if several and not isinstance(value, str | bytes) else [value] * n_layers
-    if len(values) != n_layers:
-        raise ValueError(
-            f"{name}={checks.shown(value)} has {len(values)} numbers for {n_layers} layers: give one number, "
-            "or one per layer (hidden layers first, the output layer last)."
-        )
-    values = [default if one is None else one for one, default in zip(values, defaults, strict=True)]
-    return [checks.NUMBERS[name](name, one) for one in values]
+def changed(name: str, value: Any, changes: Mapping[str, Any]) -> Any:
+    """Return a spec parameter with some of its fields changed.
+
+    Raises
+    ------
+    ValueError
+        If there is no such field, a value is out of bounds, or the parameter holds a spec for each hidden layer.
+    """
+    kind = SPECS[name]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        raise ValueError(f"{name} holds a spec for each hidden layer: set {name} itself, not {name}__{min(changes)}.")
+    spec = kind.of(value, name)
+    kind.of(dict(changes), name)
+    return replace(spec, **changes)
 
 
-def _rates(learning_rate: Any, rounds: list[int], boosted: bool) -> list[float]:
-    """Shrinkage of each layer; by default layers fitted to a moved target can cover nearly all of it."""
-    rates = [rate_of(n) for n in rounds]
-    return _per_layer("learning_rate", learning_rate, [*rates[:-1], OUTPUT_RATE] if boosted else rates)
+def places_of(kind: type) -> dict[str, str]:
+    """Return how to write each parameter of an estimator: its own, those of its specs, and those of `fit`."""
+    written = {name: repr(name) for name in inspect.signature(kind).parameters}
+    layer_fields = {f.name: f"output={{{f.name!r}: ...}}, and hidden=... for hidden layers" for f in fields(LayerSpec)}
+    backprop_fields = {f.name: f"backprop={{{f.name!r}: ...}}" for f in fields(BackpropSpec)}
+    return {name: f"{name}=... of fit" for name in OF_FIT} | layer_fields | backprop_fields | written
+
+
+def suggests(init: Callable[Concatenate[E, P], None]) -> Callable[Concatenate[E, P], None]:
+    """Make a constructor say what was meant by a parameter that it does not have.
+
+    Raises
+    ------
+    TypeError
+        As Python does, with the parameter that was meant.
+    """
+
+    @wraps(init)
+    def checked(self: E, *args: P.args, **parameters: P.kwargs) -> None:
+        for name in parameters:
+            if name not in init.__code__.co_varnames[: init.__code__.co_argcount + init.__code__.co_kwonlyargcount]:
+                kind = type(self)
+                raise TypeError(f"{kind.__name__} has no parameter {name!r}: {suggestion(name, places_of(kind))}")
+        init(self, *args, **parameters)
+
+    return checked

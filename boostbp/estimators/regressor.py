@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +12,19 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from boostbp import losses
+from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.eval_sets import listed, named_in_errors
 from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.parameters import suggests
 from boostbp.estimators.supervised import Supervised
 from boostbp.estimators.units import units_of
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight
+from boostbp.layers import LayerSpec
 from boostbp.network.backprop import EvalSet
+from boostbp.network.monitor import Progress
+from boostbp.network.spec import BackpropSpec
 
 __all__ = ["BoostBPRegressor"]
 
@@ -43,64 +49,29 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         ``"poisson"``, ``"gamma"`` and ``"tweedie"`` are above 0: their link is logarithmic.
     backend : {"lightgbm", "xgboost", "sklearn"} or Backend
         Who grows the trees.
-    n_estimators : int, sequence of int or None
-        Boosting rounds: one number, or one per layer (output layer last). None: 20 for hidden layers,
-        100 for the output layer; fewer above hidden layers where five or more classes are told apart, 400 trees in
-        all but at least 20 rounds. One number or one per layer also holds for `learning_rate`, `max_depth`,
-        `max_leaves`, `min_samples_leaf` and `reg_lambda`. None for one layer, as in ``[None, 300]``, is its default.
-    learning_rate : float, sequence of float or None
-        Shrinkage of each tree (the paper's beta). None: 0.1 in a boosted output layer, and in any other
-        as much as lets its trees cover 95 % of a target, ``1 - 0.05 ** (1 / n_estimators)``.
-    max_depth : int, sequence of int or None
-        -1: no limit. None: 3 in hidden layers, 4 in the output layer.
-    max_leaves : int or None
-        None: as many as `max_depth` allows.
-    min_samples_leaf : int
-    max_bins : int
-    extra_trees : bool or "auto"
-        Draw the one threshold of each feature that a node may split at, in place of the best one: hidden units become
-        smoother and fit their training rows less closely. "auto": where the library can (LightGBM and scikit-learn),
-        but not with ``leaves="native"``.
-    multi_strategy : {"one_output_per_tree", "multi_output_tree"}
-        Whether each unit of a hidden layer has trees of its own, or all units share the structure of
-        each tree (vector leaves of XGBoost; otherwise grown on a random projection of
-        the gradients, drawn anew each round).
-    leaves : {"refit", "native"}
-        Leaf regressions on `basis`, or the library's own linear leaves (LightGBM).
-    basis : {"constant", "linear", "quadratic"} or Elementwise
-        phi, the terms of a leaf regression.
-    reg_lambda : float, sequence of float or None
-        Ridge penalty of leaf regressions. None: 1.
-    penalize_constant, standardize : bool
-        Whether the constant is penalised, and whether weights are penalised in units of the leaf.
-    clip : bool
-        Clip the inputs of a leaf regression to the range the leaf saw in training. Isolated values, such as cells off
-        by a factor of ten, do not widen it: regressions read them as the nearest of the other values of their column,
-        in training as well. The ridge regression under a single layer then has a least penalty, if `base_lambda` is
-        "gcv", so that one wrong cell does not outweigh other columns that say the same.
-    base : {"ridge", "additive", None}
-        Start each layer with a ridge regression on all its inputs; with more than 1,000 rows and inputs, on the 1,000
-        inputs of largest variance in units of their range. "additive": on smooth functions of each input, splines of
-        the degree of `basis` with up to 9 intervals between quantiles, kept smooth by the same penalty. Both are on the
-        terms of `basis`: on a constant, nothing.
-    base_lambda : float, "gcv", sequence of these, or None
-        Its penalty; "gcv" (and None): by generalised cross-validation, on hidden units not less than .15 of the mean
-        sum of squares of a unit. Linear hidden layers may learn faster with 1.
+    n_estimators : int or None
+        Boosting rounds of the output layer, which is the only one where ``hidden_layer_sizes=()``. None: see
+        `LayerSpec`. Hidden layers, which are fitted again every epoch, have 20: ``hidden={"n_estimators": ...}``.
+    learning_rate : float or None
+        Shrinkage of each tree of the output layer (the paper's beta). None: see `LayerSpec`.
+    max_depth : int or None
+        Of the trees of every layer; -1: no limit. None: 3 in hidden layers, 4 in the output layer.
+    min_samples_leaf : int or None
+        Rows in a leaf of every layer. None: 20.
+    subsample : float or None
+        Share of the rows on which a tree of any layer is grown, drawn anew each round; its leaves are fitted on all of
+        them. None: 1.
+    colsample_bytree : float or None
+        Share of the features on which a tree of any layer may split, drawn anew for each tree. None: 1.
+    hidden : LayerSpec, dict or None, or a sequence of these
+        How hidden layers are fitted, by the fields of `LayerSpec`, such as ``{"max_depth": 2, "basis": "linear"}``; a
+        sequence holds one for each. They win over the parameters above, and so do those of `output`.
+    output : LayerSpec, dict or None
+        How the output layer is fitted, by the fields of `LayerSpec`.
+    backprop : BackpropSpec, dict or None
+        How hidden layers are trained, by the fields of `BackpropSpec`, such as ``{"step_size": 0.3}``.
     epochs : int
         Largest number of epochs of back-propagation.
-    start : {"projection", "principal", "identity", "noise"}
-        Hidden variables before the first epoch: random projections of the input, its principal components, copies
-        of its first columns, or the paper's noise.
-    step : {"normalised", "plain"} or Step
-        Whether `step_size` counts in standard deviations of the hidden units, or multiplies the gradient as in the
-        paper; or an object with its own size and momentum, of `boostbp.network.steps` or your own.
-    step_size, momentum : float
-        alpha and mu of the paper; not looked at if `step` is an object.
-    refit_order : {"upward", "downward"}
-        Layers are fitted again from the input to the output, each on the new output of the one below;
-        or as in the paper, from the output to the input, each on its old input.
-    output : {"boost", "move"}
-        The output layer is boosted on the loss, or fitted to its moved target as in the paper.
     deep : {"auto", True, False}
         "auto": on held-out rows, weigh the deep network and variants of it (linear hidden units; sums of smooth
         functions) against single layers of the same library: the model is the average of them that does
@@ -109,43 +80,27 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Needs an evaluation set, or rows to hold out; with ``hidden_layer_sizes=()`` it is one single layer.
         True: just the network, exactly as the parameters say. False: the average of the same single layers alone; no
         network is trained, `transform` has nothing to show, and without rows to weigh by it is the single layer that
-        ``hidden_layer_sizes=()`` gives. Parameters of hidden layers and of back-propagation, and callbacks, which are
-        called after epochs, then have no effect; `checkpoint` and `warm_start` are refused.
-    skip : bool
-        Layers above the first see the features beside the hidden layer below them.
-    structure_epochs : int or "auto"
-        Epochs for which tree structures are kept while their leaves are fitted again; 1: grown every epoch.
-        "auto": 4, or 1 with ``leaves="native"``.
-    structure_samples : int, float or None
-        Rows (a number, or a share of them) that tree structures are grown on, drawn once; leaves are fitted on all
-        rows. Not with ``leaves="native"``.
-    best_rounds : bool
-        Keep as many rounds of the output layer as the first evaluation set likes best.
+        ``hidden_layer_sizes=()`` gives. `hidden` and `backprop`, and callbacks, which are called after epochs, then
+        have no effect; `checkpoint` and `keep_state` of `fit` are refused.
+    early_stopping : bool or "auto"
+        Without `eval_set`, hold out the rows that `validation` says. "auto": from 36 rows on, and 50 rows at least, or
+        a quarter of fewer than 200. False: run all epochs.
+    validation : float, "last", splitter or pair
+        Which rows are held out. A share of the rows (of the groups, if `fit` is told them; of distinct rows, if some
+        are repeated), drawn at random; rows of a group (`fit`'s `groups`) stay together, and
+        so do rows that are repeated, in numbers that chance would not repeat. "last": the last tenth, of rows in the
+        order of time. Or the last split of a splitter of scikit-learn, such as `TimeSeriesSplit` or
+        `GroupShuffleSplit`, or of one's own with ``split(X, y, groups)``; or a pair, the numbers (or masks) of the
+        rows to learn from and of those to hold out.
+    refit : bool
+        With rows held out here, not in `eval_set`, and unless ``deep=True``: once the model is chosen, its single
+        layers and output layers are grown again, by as many rounds, on all rows. Hidden layers stay.
     eval_metric : str, callable, tuple or None
         Metric of the evaluation sets, which chooses the best epoch and number of rounds (models of the average are
         weighed by the loss), by its name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"), a
         function ``f(y_true, y_pred)``, which is maximised if its name ends in ``_score``, or a tuple
         ``(name, f, greater_is_better)``; None: the loss's own. Metrics of classes are a classifier's. With `n_jobs`
         above 1, functions are called from several threads.
-    early_stopping : bool or "auto"
-        Without `eval_set`, hold out `validation_fraction` of the rows. "auto": from 36 rows on, and 50 rows at least,
-        or a quarter of fewer than 200. False: run all epochs.
-    validation_fraction : float
-        Of the rows; of the groups, if `fit` is told them; of distinct rows, if some are repeated.
-    validation : {"random", "last"}, splitter or pair
-        Which rows are held out. "random": any, of each class its share; rows of a group (`fit`'s `groups`) stay
-        together, and so do rows that are repeated, in numbers that chance would not repeat. "last": the last ones, of
-        rows in the order of time. Or the last split of a splitter of scikit-learn, such as `TimeSeriesSplit` or
-        `GroupShuffleSplit`, or of one's own with ``split(X, y, groups)``; or a pair, the numbers (or masks) of the rows
-        to learn from and of those to hold out.
-    refit : bool
-        With rows held out here, not in `eval_set`, and unless ``deep=True``: once the model is chosen, its single
-        layers and output layers are grown again, by as many rounds, on all rows. Hidden layers stay.
-    n_iter_no_change : int or None
-        Epochs (not rounds) without improvement on the first evaluation set after which training stops. The best epoch
-        is restored.
-    tol : float
-        Smallest change of the metric that counts as an improvement.
     max_time : float or None
         Seconds after which no new epoch begins, nor any further rounds of what the network is weighed against, to
         which 60 % of them are left (with ``deep=False``, all of them). The clock starts when everything is compiled;
@@ -154,26 +109,17 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Columns with categories. "from_dtype": those of a data frame that are categories or text by their dtype; text
         that spells numbers or dates is refused until it is converted, or named here. Otherwise names, numbers, or bools
         for all columns.
-    callbacks : sequence of callable or None
-        Each is called with a `Progress` after each epoch; returning True stops. See `boostbp.callbacks`.
-    checkpoint : str, path or None
-        File that holds the whole state of the network's training after each epoch. A fit that finds it goes on from
-        there, and ends in the same model, bit for bit, as one that was never interrupted; it must see the same data and
-        parameters (`epochs` may grow). What the network is weighed against is trained anew. Needs a whole number as
-        `random_state`.
-    warm_start : bool
-        Keep the state of the network's training in memory, for `fit_more` and for another `fit` on the same data with
-        more `epochs`.
     n_jobs : int or None
         Threads; -1: all cores. The model does not depend on it.
     random_state : int, RandomState or None
     verbose : int
         0: silent; 1: a progress bar; 2: log each epoch to the logger ``boostbp``.
     backend_params : dict or None
-        Native parameters of the library under its names; values must be of their kind and within their bounds. Refused,
-        with the reason, are those that would break the method, that a parameter of this list stands for, and that speak
-        of features by number or name: hidden layers have units in their place. Only ``interaction_constraints``, lists
-        of column numbers, is taken where ``hidden_layer_sizes=()``: features without a list in common do not interact.
+        Native parameters of the library under its names, for every layer; values must be of their kind and within their
+        bounds. Refused, with the reason, are those that would break the method, that a parameter of ours stands for,
+        and that speak of features by number or name: hidden layers have units in their place. Only
+        ``interaction_constraints``, lists of column numbers, is taken where ``hidden_layer_sizes=()``: features without
+        a list in common do not interact.
 
     Attributes
     ----------
@@ -198,11 +144,59 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     (442, 8)
     """
 
+    @suggests
     def __init__(
-        self, hidden_layer_sizes: Sequence[int] = (16,), *, loss: Any = "squared_error", **shared: Any
+        self,
+        hidden_layer_sizes: Sequence[int] = (16,),
+        *,
+        loss: Any = "squared_error",
+        backend: Any = "lightgbm",
+        n_estimators: int | None = None,
+        learning_rate: float | None = None,
+        max_depth: int | None = None,
+        min_samples_leaf: int | None = None,
+        subsample: float | None = None,
+        colsample_bytree: float | None = None,
+        hidden: LayerSpec | Mapping[str, Any] | Sequence[LayerSpec | Mapping[str, Any]] | None = None,
+        output: LayerSpec | Mapping[str, Any] | None = None,
+        backprop: BackpropSpec | Mapping[str, Any] | None = None,
+        epochs: int = 300,
+        deep: Literal["auto"] | bool = "auto",
+        early_stopping: Literal["auto"] | bool = "auto",
+        validation: Any = 0.1,
+        refit: bool = True,
+        eval_metric: Any = None,
+        max_time: float | None = None,
+        categorical_features: Any = "from_dtype",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        backend_params: Mapping[str, Any] | None = None,
     ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
         self.loss = loss
-        super().__init__(hidden_layer_sizes, **shared)
+        self.backend = backend
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.subsample = subsample
+        self.colsample_bytree = colsample_bytree
+        self.hidden = hidden
+        self.output = output
+        self.backprop = backprop
+        self.epochs = epochs
+        self.deep = deep
+        self.early_stopping = early_stopping
+        self.validation = validation
+        self.refit = refit
+        self.eval_metric = eval_metric
+        self.max_time = max_time
+        self.categorical_features = categorical_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.backend_params = backend_params
 
     @all_or_nothing
     def fit(
@@ -217,6 +211,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         eval_X: Any = None,
         eval_y: Any = None,
         eval_sample_weight: Any = None,
+        callbacks: Sequence[Callable[[Progress], object]] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        keep_state: bool = False,
     ) -> Self:
         """Train.
 
@@ -240,6 +237,15 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         eval_X, eval_y, eval_sample_weight : optional
             The same as `eval_set`, each an argument of its own as in LightGBM: one table and its target, or tuples of
             them. Scikit-learn can route them, and a pipeline with ``transform_input=["eval_X"]`` transform the tables.
+        callbacks : sequence of callable, optional
+            Each is called with a `Progress` after each epoch; returning True stops. See `boostbp.callbacks`.
+        checkpoint : str or path, optional
+            File that holds the whole state of the network's training after each epoch. A fit that finds it goes on from
+            there, and ends in the same model, bit for bit, as one that was never interrupted; it must see the same data
+            and parameters (`epochs` may grow). What the network is weighed against is trained anew. Needs a whole
+            number as `random_state`.
+        keep_state : bool
+            Keep the state of the network's training, which holds the training rows, in memory for `fit_more`.
 
         Raises
         ------
@@ -250,6 +256,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
             first epoch is not over. See `boostbp.callbacks.stop_on_interrupt`. What any other handler of a signal
             raises, between rounds of trees, leaves the estimator as it was, as all exceptions do.
         """
+        run = session.Run(callbacks, checkpoint, keep_state)
         table = self._read(X, reset=True)
         target = read_target(y, len(table.X))
         self._one_dimensional = target.ndim == 1
@@ -274,7 +281,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         self._loss = loss
         metric = self._metric(loss, sets, self._scale)
         return self._train(
-            table, (target - self._shift) / self._scale, weight, loss, sets, metric, self._outcome
+            table, (target - self._shift) / self._scale, weight, loss, sets, metric, self._outcome, run
         )  # fmt: skip
 
     def predict(self, X: Any) -> Floats:

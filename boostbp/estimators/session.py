@@ -19,7 +19,7 @@ from boostbp.network.settings import Settings
 from boostbp.network.state import State
 from boostbp.trees.warmup import compile_loops
 
-__all__ = ["Training", "begin", "more", "raise_interrupt"]
+__all__ = ["Run", "Training", "begin", "more", "raise_interrupt"]
 
 _FOREIGN = ("before_iteration", "after_iteration", "on_epoch_end")  # of LightGBM, XGBoost and Keras; ours have none
 
@@ -45,22 +45,53 @@ class Training:
     summarise: Callable[[Network], Summary] | None = None
 
 
-def begin(estimator: Any, training: Training) -> None:
-    """Train an estimator, from the start, its checkpoint, or where ``warm_start=True`` left it."""
-    written = [callback for callback in _callbacks(estimator) if isinstance(callback, Checkpoint)]
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What `fit` is told of one training alone: it belongs to the process that trains, not to the model.
+
+    Attributes
+    ----------
+    callbacks : sequence of callable or None
+    checkpoint : str, path or None
+    keep_state : bool
+        Whether the estimator keeps the state of training, for `fit_more`.
+    """
+
+    callbacks: Any = None
+    checkpoint: Any = None
+    keep_state: Any = False
+
+    def checked_callbacks(self) -> list[Callback]:
+        """Return the user's callbacks; the checkpoint comes last, after the epoch's other work."""
+        if callable(self.callbacks):
+            raise ValueError(f"callbacks={self.callbacks!r} is a single function: give a list, such as [function].")
+        if not isinstance(self.callbacks, list | tuple | None):
+            raise ValueError(f"callbacks={checks.shown(self.callbacks)} is not allowed: give a list of functions.")
+        callbacks = list(self.callbacks or ())
+        for number, callback in enumerate(callbacks):
+            _check_callback(number, callback)
+        if self.checkpoint is not None:
+            callbacks.append(checkpoint(checks.file("checkpoint", self.checkpoint)))
+        for callback in callbacks:
+            if isinstance(callback, Checkpoint):  # known now, and not after the first epoch
+                check_writable(callback.path)
+        return callbacks
+
+
+def begin(estimator: Any, training: Training, run: Run) -> None:
+    """Train an estimator, from the start or from the checkpoint."""
+    checks.one_of("keep_state", run.keep_state, (True, False))
+    written = [callback for callback in run.checked_callbacks() if isinstance(callback, Checkpoint)]
     path = written[-1].path if written else None
-    earlier = vars(estimator).get("_training") if estimator.warm_start else None
-    resume = checkpoints.find(path) if earlier is None else earlier.state
-    if (path is not None or resume is not None) and not isinstance(estimator.random_state, Integral):
-        what = f"checkpoint={str(path)!r}" if path is not None else "warm_start=True"
+    if path is not None and not isinstance(estimator.random_state, Integral):
         raise ValueError(
-            f"random_state={estimator.random_state!r} with {what} would begin another training each time: "
-            "give a whole number, such as random_state=0."
+            f"random_state={estimator.random_state!r} with checkpoint={str(path)!r} would begin another training each "
+            "time: give a whole number, such as random_state=0."
         )
-    _run(estimator, training, resume)
+    _train(estimator, training, checkpoints.find(path), run)
 
 
-def more(estimator: Any, epochs: int) -> None:
+def more(estimator: Any, epochs: int, run: Run) -> None:
     """Train an estimator on, for so many epochs; patience and time count anew."""
     if isinstance(epochs, bool) or not isinstance(epochs, Integral) or epochs < 1:
         raise ValueError(f"epochs={epochs!r} is not a number of epochs: give a whole number of at least 1.")
@@ -68,46 +99,35 @@ def more(estimator: Any, epochs: int) -> None:
     if training is None or training.state is None:
         raise ValueError(
             "fit_more needs the state of training, which was not kept (files and copies never hold it): "
-            "set warm_start=True before fit, or use checkpoint= and fit again with more epochs."
+            "call fit with keep_state=True, or with checkpoint= and again with more epochs."
         )
     state = replace(training.state, elapsed=0.0, since=training.state.epoch)
     settings = replace(training.settings, epochs=state.epoch + int(epochs))
-    _run(estimator, replace(training, settings=settings), state)
+    _train(estimator, replace(training, settings=settings), state, run)
 
 
 def raise_interrupt(estimator: Any) -> None:
-    """Raise what interrupted the training, now that the estimator has the model, unless a callback says otherwise."""
+    """Raise what interrupted the training, now that the estimator has the model."""
     interrupt, estimator.history_.interrupt = estimator.history_.interrupt, None
-    if interrupt is not None and not any(isinstance(each, StopOnInterrupt) for each in estimator.callbacks or ()):
+    if interrupt is not None:
         raise interrupt
 
 
-def _callbacks(estimator: Any) -> list[Callback]:
-    """The user's callbacks; the checkpoint that is a parameter comes last, after the epoch's other work."""
-    if callable(estimator.callbacks):
-        raise ValueError(f"callbacks={estimator.callbacks!r} is a single function: give a list, such as [function].")
-    if not isinstance(estimator.callbacks, list | tuple | None):
-        raise ValueError(f"callbacks={checks.shown(estimator.callbacks)} is not allowed: give a list of functions.")
-    callbacks = [] if estimator.callbacks is None else list(estimator.callbacks)
-    for number, callback in enumerate(callbacks):
-        own = {*dir(type(callback)), *getattr(callback, "__dict__", ())}
-        if own.intersection(_FOREIGN):
-            raise ValueError(
-                f"callbacks[{number}]={callback!r} is a callback of {type(callback).__module__}, which could not read "
-                "the progress of a training here: use the parameters n_iter_no_change and verbose, or early_stopping, "
-                "log_evaluation and record of boostbp.callbacks."
-            )
-        if not callable(callback):
-            raise ValueError(f"callbacks[{number}]={callback!r} cannot be called: give functions of the progress.")
-    callbacks += [] if estimator.checkpoint is None else [checkpoint(checks.file("checkpoint", estimator.checkpoint))]
-    for callback in callbacks:
-        if isinstance(callback, Checkpoint):  # known now, and not after the first epoch
-            check_writable(callback.path)
-    return callbacks
+def _check_callback(number: int, callback: Any) -> None:
+    """Refuse what is no function of our progress."""
+    names = {*dir(type(callback)), *getattr(callback, "__dict__", ())}
+    if names.intersection(_FOREIGN):
+        raise ValueError(
+            f"callbacks[{number}]={callback!r} is a callback of {type(callback).__module__}, which could not read "
+            "the progress of a training here: use the parameters n_iter_no_change (of backprop) and verbose, or "
+            "early_stopping, log_evaluation and record of boostbp.callbacks."
+        )
+    if not callable(callback):
+        raise ValueError(f"callbacks[{number}]={callback!r} cannot be called: give functions of the progress.")
 
 
-def _run(estimator: Any, training: Training, resume: State | None) -> None:
-    callbacks = _callbacks(estimator)
+def _train(estimator: Any, training: Training, resume: State | None, run: Run) -> None:
+    callbacks = run.checked_callbacks()
     if not isinstance(estimator.verbose, Integral):
         raise ValueError(f"verbose={estimator.verbose!r} is not a number: 0 is silent, 1 a progress bar, 2 a log.")
     if int(estimator.verbose) >= 2:
@@ -120,9 +140,9 @@ def _run(estimator: Any, training: Training, resume: State | None) -> None:
     states: list[State] = []
 
     def keep(progress: Progress) -> None:
-        states[:] = [replace(progress.state(), origin="warm_start=True")]
+        states[:] = [replace(progress.state(), origin="the state that fit kept")]
 
-    if estimator.warm_start:
+    if run.keep_state:
         callbacks.append(keep)
     try:
         estimator.network_, estimator.history_ = training.train(
@@ -138,8 +158,10 @@ def _run(estimator: Any, training: Training, resume: State | None) -> None:
             estimator.history_.interrupted(interrupt)
             summary = training.summarise(estimator.network_)
         estimator.feature_summary_ = summary
-    if estimator.warm_start:
+    if run.keep_state:
         estimator._training = replace(training, state=states[-1] if states else resume)
     else:
         vars(estimator).pop("_training", None)
+    if any(isinstance(callback, StopOnInterrupt) for callback in callbacks):
+        estimator.history_.interrupt = None
     warn_if_ill(estimator.history_)

@@ -3,12 +3,14 @@
 from boostbp.layers.bound import BoundInput, LayerSettings
 from boostbp.layers.layer import Fit, Layer, Trace, fit
 from boostbp.layers.objective import LossObjective, Objective, SquaredObjective
+from boostbp.layers.spec import LayerSpec
 
 __all__ = [
     "BoundInput",
     "Fit",
     "Layer",
     "LayerSettings",
+    "LayerSpec",
     "LossObjective",
     "Objective",
     "SquaredObjective",

@@ -37,6 +37,8 @@ class LayerSettings:
     learning_rate : float
         Shrinkage of each tree (beta).
     growth : Growth
+    subsample : float
+        Share of the rows whose gradients a round's trees are grown on.
     basis : Basis
         phi.
     ridge : Ridge
@@ -57,6 +59,7 @@ class LayerSettings:
     n_estimators: int = 100
     learning_rate: float = 0.1
     growth: Growth = field(default_factory=Growth)
+    subsample: float = 1.0
     basis: Basis = BASES["quadratic"]
     ridge: Ridge = field(default_factory=Ridge)
     clip: bool = True

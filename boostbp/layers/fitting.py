@@ -26,6 +26,8 @@ __all__ = ["Rounds", "projected"]
 
 Floats = NDArray[np.float64]
 LEAST_SHARE = 1e-6  # of a round: smaller steps than these are none
+# Weight of a row that is not sampled: it moves no split, and a target -grad / hess stays a number.
+UNSAMPLED = 1e-10
 
 
 @dataclass
@@ -162,7 +164,7 @@ class Rounds:
         """One round of some outputs."""
         settings, n_outputs = self.bound.settings, self.objective.n_outputs
         interrupts.check()
-        trees = self._read(grower.grow(grad, hess), outputs.stop - outputs.start)
+        trees = self._read(grower.grow(*self._of_sampled_rows(number, grad, hess)), outputs.stop - outputs.start)
         first = self.first + number * n_outputs
         at = slice(first + outputs.start, first + outputs.stop)
         bound = self.bound
@@ -173,6 +175,18 @@ class Rounds:
         )  # fmt: skip
         leaves.tree_output[:, 0] += outputs.start
         return TreeBatch(trees, leaves)
+
+    def _of_sampled_rows(self, number: int, grad: Floats, hess: Floats) -> tuple[Floats, Floats]:
+        """Gradients and hessians, (rows, outputs), by which other rows than those of this round's sample hardly count.
+
+        The rows of a round are the same for all outputs, so that they do not depend on how outputs share threads.
+        """
+        share = self.bound.settings.subsample
+        if share == 1.0:
+            return grad, hess
+        sampled = np.random.default_rng((self.seed, number)).random(len(grad)) < share
+        weight = np.where(sampled, 1.0, UNSAMPLED)[:, None]
+        return grad * weight, hess * weight
 
     def multi_output_trees(self) -> None:
         """All rounds with one tree for all outputs, whose leaves weigh a row by its largest hessian.
@@ -191,9 +205,10 @@ class Rounds:
             grad, hess = np.ascontiguousarray(grad), np.ascontiguousarray(hess)
             weight = hess.max(axis=1)
             if self.bound.vector_leaf:
-                grown = grower.grow(grad, hess)
+                derivatives = grad, hess
             else:
-                grown = grower.grow(projected(grad, rng), weight[:, None])
+                derivatives = projected(grad, rng), weight[:, None]
+            grown = grower.grow(*self._of_sampled_rows(number - self.first, *derivatives))
             trees = self._read(grown, 1)
             [tree] = trees
             paths, n_threads = LeafColumns.of(tree, settings.basis), self.n_threads

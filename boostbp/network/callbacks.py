@@ -15,8 +15,12 @@ calls them once more with the epoch that it goes on from.
 ...     (4,),
 ...     epochs=4,
 ...     random_state=0,
+... ).fit(
+...     X[100:],
+...     y[100:],
+...     eval_set=[(X[:100], y[:100])],
 ...     callbacks=[callbacks.early_stopping(3), callbacks.record(seen), callbacks.time_limit(60), plateau],
-... ).fit(X[100:], y[100:], eval_set=[(X[:100], y[:100])])
+... )
 >>> len(seen["valid_0"]["rmse"]) == len(model.history_)
 True
 """
@@ -208,7 +212,7 @@ def checkpoint(path: str | os.PathLike[str], every: int = 1) -> Checkpoint:
     """Write the whole state of training to a file, every so many epochs and in the last one.
 
     A fit that finds the file goes on from it, and ends in the same model, bit for bit, as one that was
-    never interrupted. ``checkpoint=path`` of an estimator is this with ``every=1``.
+    never interrupted. ``checkpoint=path`` of `fit` is this with ``every=1``.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ class Monitor:
 
     def _used(self, network: Network) -> Network:
         """The network as it would be kept."""
-        if self.metric is not None and self.eval_sets and self.settings.best_rounds and self.settings.output == "boost":
+        if self.metric is not None and self.eval_sets and self.settings.output_target == "loss":
             return self._cut(network)
         return network
 
@@ -141,7 +141,7 @@ class Monitor:
             return
         value = epoch.metrics[self.eval_sets[0].name]
         score = value if self.metric.greater_is_better else -value
-        if self.best is None or score > self.best_score + self.settings.tol:
+        if self.best is None or score > self.best_score:
             self.best, self.best_score, self.history.best_epoch = network, score, epoch.epoch
 
     def restore_lowest_loss(self) -> None:

@@ -29,16 +29,12 @@ class Settings:
     refit_order : {"upward", "downward"}
         Downward as in Algorithm 1: from the output layer to the input, each layer on its old input.
         Upward: from the input to the output, each layer on the new output of the one below.
-    output : {"boost", "move"}
+    output_target : {"loss", "moved"}
         Fit the output layer by boosting on the loss itself, or, as in Algorithm 1, to ``h_L - alpha g_L``.
     n_iter_no_change : int or None
         Stop when the metric of the first evaluation set has not improved for so many epochs.
-    tol : float
-        Improvements up to this do not count.
     skip : bool
         Layers above the first see the input beside the hidden layer below them.
-    best_rounds : bool
-        Keep as many rounds of a boosted output layer as the first evaluation set likes best.
     structure_epochs : int
         Epochs for which tree structures are kept, while leaves are fitted again every epoch; 1: grown every epoch.
     structure_samples : int or None
@@ -55,11 +51,9 @@ class Settings:
     step: Step = field(default_factory=Normalised)
     start: Start = projection
     refit_order: Literal["upward", "downward"] = "upward"
-    output: Literal["boost", "move"] = "boost"
+    output_target: Literal["loss", "moved"] = "loss"
     n_iter_no_change: int | None = None
-    tol: float = 0.0
     skip: bool = False
-    best_rounds: bool = True
     structure_epochs: int = 1
     structure_samples: int | None = None
     max_time: float | None = None

@@ -114,7 +114,7 @@ class Trainer:
                 self._append(i - 1, targets[i])
         fitted = [fit.output for fit in self.T[:-1]] + [self.T[-1].output + self.baseline]
         self.r2 = tuple(
-            float("nan") if i == self.L and self.settings.output == "boost" else _r2(targets[i], fit, self.weight)
+            float("nan") if i == self.L and self.settings.output_target == "loss" else _r2(targets[i], fit, self.weight)
             for i, fit in enumerate(fitted, start=1)
         )
         self.drift = tuple(_drift(old[i], self.h[i], self.weight) for i in range(1, self.L))
@@ -189,7 +189,7 @@ class Trainer:
         targets = [self.h[0]]
         pace = pace_after(self.losses, self.settings.step.decay)
         for i in range(1, self.L + 1):
-            if i == self.L and self.settings.output == "boost":
+            if i == self.L and self.settings.output_target == "loss":
                 targets.append(self.h[i])
                 continue
             target, self.m[i] = moved(self.settings.step, self.h[i], self.m[i], self.g[i], self.weight)
@@ -209,7 +209,7 @@ class Trainer:
         settings = self.settings
         last = i == self.L - 1
         objective: Objective
-        if last and settings.output == "boost":
+        if last and settings.output_target == "loss":
             objective = LossObjective(self.loss, self.y, self.weight, self.baseline)
         else:
             objective = SquaredObjective(target - self.baseline if last else target, self.weight)
@@ -248,7 +248,7 @@ class Trainer:
 
 def baseline_of(loss: Loss, y: Floats, weight: Floats, settings: Settings) -> Floats:
     """Raw output that training starts from: 0 in Algorithm 1, the best constant where the output is boosted."""
-    return checked.baseline(loss, y, weight) if settings.output == "boost" else np.zeros(y.shape[1])
+    return checked.baseline(loss, y, weight) if settings.output_target == "loss" else np.zeros(y.shape[1])
 
 
 def _r2(target: Floats, fit: Floats, weight: Floats) -> float:

@@ -98,7 +98,7 @@ def representations(
     >>> X, y = load_iris(return_X_y=True)
     >>> seen = {}
     >>> record = callbacks.record_networks(seen, epochs=[0, 2])
-    >>> model = BoostBPClassifier((2,), epochs=2, callbacks=[record], random_state=0).fit(X, y)
+    >>> model = BoostBPClassifier((2,), epochs=2, random_state=0).fit(X, y, callbacks=[record])
     >>> axes = plots.representations(model, X, y, networks=seen)  # doctest: +SKIP
     """
     history = model.history_

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.extras import require
-from boostbp.search import parameters
+from boostbp.search import nested
 
 __all__ = [
     "PATIENCE",
@@ -126,7 +126,7 @@ def train(
     ValueError
         If a model that holds no rows out has neither rows to stop by nor a length.
     """
-    given = replace(contender, params=parameters(contender.params))
+    given = replace(contender, params=nested(contender.params))
     trainer = (trainers or TRAINERS)[contender.kind]
     return trainer(given, split, task == "classification", n_jobs, seed, length)
 

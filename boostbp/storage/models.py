@@ -1,11 +1,11 @@
 """Storage: a fitted estimator in one file of data, without pickle.
 
-The file is an `boostbp.archive`, kind "model", version 1. Its content is
+The file is an `boostbp.archive`, kind "model", version 2. Its content is
 
 - ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
 - ``parameters``: those of the constructor (see `boostbp.plain`; ``{"loss": ...}``, ``{"step": ...}`` and
-  ``{"basis": ...}`` for objects that are known by name), but for `callbacks`, `checkpoint`, and rows or a splitter as
-  `validation`, which belong to a run;
+  ``{"basis": ...}`` for objects that are known by name, ``{"spec": {...}}`` and ``{"dict": {...}}`` for specs by their
+  fields), but for rows or a splitter as `validation`, which belong to a run;
 - ``network``: for each layer ``n_features``, ``n_outputs``, ``basis`` and ``clip``; its arrays are
   ``layer{i}.NAME`` with the names in `Forest`, `Nodes` and `Leaves`, and ``baseline``;
 - ``schema`` (`Schema.to_dict`), ``feature_names``, ``history``, ``set_output``;
@@ -13,7 +13,7 @@ The file is an `boostbp.archive`, kind "model", version 1. Its content is
   ``shift``, ``scale`` and, of the training rows, ``summary.NAME`` with the names in `Summary`.
 
 Reading executes nothing from the file, needs no boosting library, and checks all sizes and indices before
-compiled code sees them. A loaded estimator has no path that the file named: `checkpoint` is None.
+compiled code sees them.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ def save(estimator: BaseBoostBP, path: Path) -> None:
     Parameters
     ----------
     estimator : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
-        Fitted. `callbacks` and `checkpoint` are not kept, nor a splitter or rows in `validation`, nor what
-        `set_fit_request` and its like asked for.
+        Fitted. A splitter or rows in `validation` are not kept, nor what `set_fit_request` and its like asked for.
     path : str or path
         Any name; it is overwritten.
 

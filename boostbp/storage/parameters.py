@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from boostbp import plain
-from boostbp.estimators.parameters import settings_of
+from boostbp.estimators.parameters import SPECS, settings_of
 from boostbp.network.stored import loss_from, loss_of, step_from, step_of
 from boostbp.trees.basis import BASES
 
 __all__ = ["check_parameters", "parameters_from", "parameters_of"]
 
-_OF_A_RUN = ("callbacks", "checkpoint")  # belong to the process that trained, not to the model
-_ROWS_OF_A_RUN = "validation"  # and so does this, unless it is a word
+_OF_A_RUN = "validation"  # belongs to the process that trained, not to the model, unless it is a word or a number
 
 
 def parameters_of(estimator: Any) -> dict[str, Any]:
-    """Parameters as plain values; `callbacks`, `checkpoint` and rows or splitters in `validation` are left out.
+    """Parameters as plain values; rows or splitters in `validation` are left out, specs are told by their fields.
 
     Raises
     ------
@@ -26,7 +26,7 @@ def parameters_of(estimator: Any) -> dict[str, Any]:
     """
     found = {}
     for name, value in estimator.get_params(deep=False).items():
-        if name in _OF_A_RUN or (name == _ROWS_OF_A_RUN and not isinstance(value, str)):
+        if name == _OF_A_RUN and not isinstance(value, str | float):
             continue
         try:
             found[name] = _encoded(name, value)
@@ -44,11 +44,8 @@ def parameters_from(facts: dict[str, Any]) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If a value is none, or belongs to a run: a file must not say where the next fit writes.
+        If a value is none.
     """
-    of_a_run = sorted(set(facts) & set(_OF_A_RUN))
-    if of_a_run:
-        raise ValueError(f"it holds the parameters {', '.join(of_a_run)}, which are never stored")
     return {name: _decoded(name, value) for name, value in facts.items()}
 
 
@@ -85,13 +82,33 @@ _OBJECTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 
 def _encoded(name: str, value: Any) -> Any:
+    if name in SPECS and isinstance(value, list | tuple):
+        return [_encoded(name, spec) for spec in value]
+    if name in SPECS and value is not None:
+        given = dict(value) if isinstance(value, Mapping) else _fields_of(value)
+        held = {field: _encoded(field, one) for field, one in given.items()}
+        return {"dict" if isinstance(value, Mapping) else "spec": held}
     if name in _OBJECTS and not isinstance(value, str):
         told, _ = _OBJECTS[name]
         return {name: told(value)}
     return plain.encode(value)
 
 
+def _fields_of(spec: Any) -> dict[str, Any]:
+    """Fields of a spec that are not at their defaults."""
+    changed = {field.name: getattr(spec, field.name) for field in fields(spec)}
+    return {name: value for name, value in changed.items() if value != getattr(type(spec)(), name)}
+
+
 def _decoded(name: str, value: Any) -> Any:
+    if name in SPECS and isinstance(value, list):
+        return [_decoded(name, spec) for spec in value]
+    if name in SPECS and value is not None:
+        form = next(iter(value)) if isinstance(value, dict) and len(value) == 1 else ""
+        if form not in ("dict", "spec") or not isinstance(value[form], dict):
+            raise ValueError(f"This is not a spec: {name}={value!r:.99}.")
+        given = {field: _decoded(field, held) for field, held in value[form].items()}
+        return given if form == "dict" else SPECS[name].of(given, name)
     if name in _OBJECTS and isinstance(value, dict) and set(value) == {name}:
         _, made = _OBJECTS[name]
         return made(value[name])

@@ -14,13 +14,12 @@ from boostbp.backends.base import Table
 from boostbp.extras import require
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import in_rows
-from boostbp.layers import Layer
-from boostbp.layers.rounds import rate_of
+from boostbp.layers import Layer, LayerSpec
+from boostbp.layers.spec import HIDDEN, settings_of
 from boostbp.losses import Loss
 from boostbp.network import steps
 from boostbp.network.starts import STARTS
 from boostbp.network.steps import Step, is_constant, moved
-from boostbp.single import layer_settings
 from boostbp.torch import arguments
 from boostbp.torch import state as states
 from boostbp.torch.gathered import LastFit, Momentum, PendingCalls, Rows, StepTarget, check_known
@@ -53,8 +52,10 @@ class GBDTModule(nn.Module):
     in_features : int or None
         None: as many as the first input has.
     out_features : int
-    backend, n_estimators, max_depth, ... :
-        As in `fit_layer`; learning_rate=None lets the trees cover 95 % of a target.
+    layer : LayerSpec, dict or None
+        How the trees are fitted, by the fields of `LayerSpec`; the defaults are those of a hidden layer.
+    backend : {"lightgbm", "xgboost", "sklearn"} or Backend
+        Who grows the trees.
     categorical : sequence of int
         Input columns that hold category codes 0, 1, 2, ...
     start : {"projection", "noise"}
@@ -90,26 +91,10 @@ class GBDTModule(nn.Module):
         self,
         in_features: int | None,
         out_features: int,
+        layer: LayerSpec | Mapping[str, Any] | None = None,
         *,
         backend: Any = "lightgbm",
-        n_estimators: int = 20,
-        learning_rate: float | None = None,
-        max_depth: int = 5,
-        max_leaves: int | None = None,
-        min_samples_leaf: int = 20,
-        max_bins: int = 255,
-        extra_trees: bool = False,
-        basis: Any = "quadratic",
-        reg_lambda: float = 1.0,
-        penalize_constant: bool = True,
-        standardize: bool = True,
-        clip: bool = True,
-        base: Literal["ridge", "additive"] | None = "ridge",
-        base_lambda: float | Literal["gcv"] | None = None,
-        leaves: Literal["refit", "native"] = "refit",
-        multi_strategy: Literal["one_output_per_tree", "multi_output_tree"] = "one_output_per_tree",
         categorical: Sequence[int] = (),
-        backend_params: Mapping[str, Any] | None = None,
         start: str = "projection",
         step: Literal["normalised", "plain"] | Step = "normalised",
         step_size: float = 0.2,
@@ -126,16 +111,8 @@ class GBDTModule(nn.Module):
         checks.one_of("start", start, tuple(STARTS))
         checks.one_of("reduction", reduction, ("mean", "sum"))
         self.in_features, self.out_features, self.backend = in_features, out_features, backend
-        if learning_rate is None:
-            learning_rate = rate_of(checks.NUMBERS["n_estimators"]("n_estimators", n_estimators))
-        seed = drawn_seed() if random_state is None else random_state
-        self.settings = layer_settings(
-            backend, n_estimators=n_estimators, max_depth=max_depth, max_leaves=max_leaves, max_bins=max_bins,
-            min_samples_leaf=min_samples_leaf, extra_trees=extra_trees, learning_rate=learning_rate, basis=basis,
-            reg_lambda=reg_lambda, penalize_constant=penalize_constant, standardize=standardize, clip=clip, base=base,
-            base_lambda=base_lambda, leaves=leaves, multi_strategy=multi_strategy, random_state=seed,
-            backend_params=backend_params,
-        )  # fmt: skip
+        seed = drawn_seed() if random_state is None else checks.whole("random_state", random_state, 0)
+        self.settings = settings_of(LayerSpec.of(layer).or_else(HIDDEN), backend, seed=seed)
         self.start, self.reduction, self.rule = start, reduction, steps.load(step, step_size, momentum)
         self.n_threads = threads.count(n_jobs)
         self.layer: Layer | None = None

@@ -38,7 +38,7 @@ def rings(data_dir: Path | None, *, settings: str, seed: int, backend: str, para
     X, y = circle(10_000, seed)
     networks: dict[int, Any] = {}
     watch = [callbacks.record_networks(networks, EPOCHS)]
-    model = BoostBPClassifier((2,), backend=backend, random_state=seed, n_jobs=1, callbacks=watch, **params).fit(X, y)
+    model = BoostBPClassifier((2,), backend=backend, random_state=seed, n_jobs=1, **params).fit(X, y, callbacks=watch)
     points = {epoch: network.representation(X[:SHOWN], 1) for epoch, network in networks.items()}
     return {
         "accuracy": model.score(X, y),

@@ -25,7 +25,7 @@ def reconstruction(data_dir: Path | None, *, settings: str, seed: int, backend: 
     X = curve(10_000, seed)
     networks: dict[int, Any] = {}
     watch = [callbacks.record_networks(networks, EPOCHS)]
-    model = BoostBPAutoencoder((2,), backend=backend, random_state=seed, n_jobs=1, callbacks=watch, **params).fit(X)
+    model = BoostBPAutoencoder((2,), backend=backend, random_state=seed, n_jobs=1, **params).fit(X, callbacks=watch)
     # networks are trained in units of each column
     points = {epoch: network.predict(X[:SHOWN]) * X.std(axis=0) + X.mean(axis=0) for epoch, network in networks.items()}
     return {

@@ -40,10 +40,7 @@ def _ours() -> dict[str, list[dict[str, Any]]]:
 
 def _deeper(params: dict[str, Any], n: int) -> dict[str, Any]:
     """The settings of one hidden layer for n of them."""
-    per_layer = {
-        name: [params[name][0]] * n + [params[name][1]] for name in ("n_estimators", "learning_rate") if name in params
-    }
-    return {**params, "hidden_layer_sizes": [16] * n, **per_layer}
+    return {**params, "hidden_layer_sizes": [16] * n}
 
 
 def cells(options: Options) -> list[Cell]:

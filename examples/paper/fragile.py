@@ -20,6 +20,7 @@ from sklearn.metrics import root_mean_squared_error
 
 from benchmarks.rivals.contenders import rival, train
 from boostbp import BoostBPAutoencoder, BoostBPClassifier
+from boostbp.search import nested
 from examples.paper import tasks
 from examples.paper.candidates import CIRCLE, CURVE
 from examples.paper.common import Cell, Experiment, Options, Row, main
@@ -40,7 +41,8 @@ def refitted(
     data_dir: Path | None, *, shape: str, order: str, penalty: float, seed: int, backend: str, params: dict[str, Any]
 ) -> dict[str, Any]:
     """Train with the paper's settings, a refit order and a penalty, and look at the last epoch."""
-    settings = {**params, "refit_order": order, "reg_lambda": penalty, "epochs": EPOCHS}
+    changes = {"backprop__refit_order": order, "hidden__reg_lambda": penalty, "output__reg_lambda": penalty}
+    settings = nested({**params, **changes, "epochs": EPOCHS})
     kind = BoostBPClassifier if shape == "circle" else BoostBPAutoencoder
     data = circle(10_000, seed) if shape == "circle" else (curve(10_000, seed),)
     seen: list[float] = []
@@ -51,7 +53,7 @@ def refitted(
         if shape == "circle":
             accuracy.append(float(((progress.network.predict(data[0])[:, 0] > 0) == data[1]).mean()))
 
-    model = kind((2,), backend=backend, random_state=seed, n_jobs=1, callbacks=[look], **settings).fit(*data)
+    model = kind((2,), backend=backend, random_state=seed, n_jobs=1, **settings).fit(*data, callbacks=[look])
     exploded = model.history_.stop.name == "NOT_FINITE"
     return {"exploded": exploded, "epochs": len(seen), "loss": seen, "accuracy": accuracy}
 

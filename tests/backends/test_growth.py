@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from boostbp import BoostBPRegressor, checks, fit_layer
+from boostbp import BoostBPRegressor, fit_layer
 from boostbp.backends.base import Growth
+from boostbp.layers.spec import FIELDS
 
 NAN, INF = float("nan"), float("inf")
 NOT_NUMBERS: list[Any] = [
@@ -65,7 +66,7 @@ def test_values_become_python_s_own():
 
 
 # Of one layer: the same words in estimators and in `fit_layer`.
-WRONG_OF_A_LAYER = {name: values for name, values in WRONG.items() if name in checks.NUMBERS} | {
+WRONG_OF_A_LAYER = {name: values for name, values in WRONG.items() if name in FIELDS and name != "extra_trees"} | {
     "max_leaves": [*WRONG["max_leaves"], 1],
     "n_estimators": [*NOT_WHOLE, -1],
     "learning_rate": [*NOT_NUMBERS, -0.5, 2.5, 2**40, 1e300],
@@ -78,18 +79,17 @@ X = np.random.default_rng(0).normal(size=(40, 2))
 @pytest.mark.parametrize("name", WRONG_OF_A_LAYER)
 def test_layers_and_estimators_refuse_them_too(name):
     for value in WRONG_OF_A_LAYER[name]:
-        listed = isinstance(value, list | dict | np.ndarray)  # would be one for each layer
-        if value is not None and not listed:
-            with pytest.raises(ValueError, match=rf"^{name}="):
-                BoostBPRegressor((2,), **{name: value}).fit(X, X[:, 0])
-        if not (value is None and name == "base_lambda"):
-            with pytest.raises(ValueError, match=rf"^{name}="):
-                fit_layer(X, X[:, 0], **{name: value})
+        if value is not None:  # the default of each
+            for model in (BoostBPRegressor((2,), hidden={name: value}), BoostBPRegressor((), output={name: value})):
+                with pytest.raises(ValueError, match=rf"^(hidden|output): {name}="):
+                    model.fit(X, X[:, 0])
+            with pytest.raises(ValueError, match=rf"^layer: {name}="):
+                fit_layer(X, X[:, 0], {name: value})
 
 
 @pytest.mark.parametrize("name", ["reg_lambda", "base_lambda"])
 @pytest.mark.parametrize("value", [2**63, Fraction(1, 2), np.float32(0.5), np.int8(1), 1e-320])
 def test_any_real_number_is_a_penalty(name, value):
-    layer = fit_layer(X, X[:, 0], base="ridge", n_estimators=2, **{name: value})
-    expected = fit_layer(X, X[:, 0], base="ridge", n_estimators=2, **{name: float(value)})
+    layer = fit_layer(X, X[:, 0], {"n_estimators": 2, name: value})
+    expected = fit_layer(X, X[:, 0], {"n_estimators": 2, name: float(value)})
     np.testing.assert_array_equal(layer.predict(X), expected.predict(X))

@@ -262,7 +262,7 @@ def test_parameters_are_a_mapping(given: Any) -> None:
     with pytest.raises(ValueError, match=r"backend_params=.* is not allowed: give a dict"):
         Growth(params=given)
     with pytest.raises(ValueError, match=r"backend_params=.* is not allowed: give a dict"):
-        fit_layer(np.zeros((9, 1)), np.zeros(9), backend_params=given)
+        fit_layer(np.zeros((9, 1)), np.zeros(9), {"backend_params": given})
     with pytest.raises(ValueError, match=r"backend_params=.* is not allowed: give a dict"):
         BoostBPRegressor(backend_params=given).fit(np.zeros((9, 1)), np.arange(9))
 

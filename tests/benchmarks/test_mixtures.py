@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_digits
 from sklearn.model_selection import train_test_split
@@ -45,7 +46,7 @@ def test_classifiers_learn_digits(kind):
     X, y = load_digits(return_X_y=True)
     names = np.array(list("abcdefghij"))
     X, X_test, y, y_test = train_test_split(X, names[y], train_size=900, random_state=0, stratify=y)
-    model = kind((16,), **(SMALL | {"epochs": 8})).fit(X, y)
+    model = kind((16,), **parameters(**(SMALL | {"epochs": 8}))).fit(X, y)
     assert model.score(X_test, y_test) > 0.9  # chance is 0.1
     proba = model.predict_proba(X_test)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
@@ -65,7 +66,7 @@ def test_regressors_learn_diabetes(kind):
 @both
 def test_training_lowers_the_loss_far_below_that_of_the_first_trees(kind):
     X, y = smooth()
-    model = kind((8,), early_stopping=False, **(SMALL | {"epochs": 12})).fit(X, y)
+    model = kind((8,), **parameters(early_stopping=False, **(SMALL | {"epochs": 12}))).fit(X, y)
     loss = model.history_.loss
     assert len(loss) == 13
     assert loss[-1] < 0.5 * loss[0]
@@ -87,8 +88,8 @@ def test_seed_decides_everything_and_leaves_torch_alone(kind):
     X, y = smooth()
     torch.manual_seed(5)
     before = torch.get_rng_state(), torch.get_num_threads()
-    once, again = (kind((4,), n_jobs=1, **SMALL).fit(X, y).predict(X) for _ in range(2))
-    other = kind((4,), n_jobs=1, **(SMALL | {"random_state": 1})).fit(X, y).predict(X)
+    once, again = (kind((4,), **parameters(n_jobs=1, **SMALL)).fit(X, y).predict(X) for _ in range(2))
+    other = kind((4,), **parameters(n_jobs=1, **(SMALL | {"random_state": 1}))).fit(X, y).predict(X)
     np.testing.assert_array_equal(once, again)
     assert np.abs(other - once).max() > 1e-3
     assert torch.equal(torch.get_rng_state(), before[0])
@@ -103,7 +104,7 @@ def test_seed_decides_everything_and_leaves_torch_alone(kind):
 )
 def test_copies_predict_identical_bits(kind, how):
     X, y = smooth()
-    model = kind((4,), **SMALL).fit(X, y)
+    model = kind((4,), **parameters(**SMALL)).fit(X, y)
     again = how(model)
     again = pickle.loads(again) if isinstance(again, bytes) else again
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
@@ -112,7 +113,7 @@ def test_copies_predict_identical_bits(kind, how):
 
 @both
 def test_model_files_refuse_networks_and_say_what_keeps_them(kind, tmp_path):
-    model = kind((4,), **SMALL).fit(*smooth())
+    model = kind((4,), **parameters(**SMALL)).fit(*smooth())
     with pytest.raises(TypeError, match=rf"{kind.__name__} cannot be stored: .* keep it by pickle or joblib"):
         save(model, tmp_path / "model")
     assert not list(tmp_path.iterdir())
@@ -129,7 +130,9 @@ def test_clone_keeps_all_parameters(kind):
 def test_best_epoch_of_the_evaluation_set_is_restored(kind):
     X, y = smooth()
     X_valid, y_valid = smooth(seed=2)
-    model = kind((4,), n_iter_no_change=3, **(SMALL | {"epochs": 15})).fit(X, y, eval_set=[(X_valid, y_valid)])
+    model = kind((4,), **parameters(n_iter_no_change=3, **(SMALL | {"epochs": 15}))).fit(
+        X, y, eval_set=[(X_valid, y_valid)]
+    )
     scores = model.history_.metrics("valid_0")
     assert np.argmin(scores) == model.history_.best_epoch
     rmse = np.sqrt(np.mean((model.predict(X_valid) - y_valid) ** 2))
@@ -142,8 +145,8 @@ def test_rows_of_weight_zero_do_not_exist(kind):
     weight = (np.arange(300) % 3 > 0).astype(float)
     settings = SMALL | {"early_stopping": False, "n_jobs": 1}
     spoilt = np.where(weight > 0, y, 1e6)
-    with_them = kind((4,), **settings).fit(X, spoilt, sample_weight=weight)
-    without = kind((4,), **settings).fit(X[weight > 0], y[weight > 0])
+    with_them = kind((4,), **parameters(**settings)).fit(X, spoilt, sample_weight=weight)
+    without = kind((4,), **parameters(**settings)).fit(X[weight > 0], y[weight > 0])
     # the last bits of the target's mean are summed in another order
     np.testing.assert_allclose(with_them.predict(X), without.predict(X), rtol=0, atol=1e-6)
 
@@ -157,7 +160,9 @@ def test_categories_and_missing_values_are_read(kind, skip):
     y = y + 2.0 * (color == "red")
     X[::7, 1] = np.nan
     frame = pd.DataFrame(X, columns=list("abcd")).assign(color=pd.Categorical(color))
-    model = kind((8,), skip=skip, backend_params={"min_data_per_group": 10}, **(SMALL | {"epochs": 12})).fit(frame, y)
+    model = kind(
+        (8,), **parameters(skip=skip, backend_params={"min_data_per_group": 10}, **(SMALL | {"epochs": 12}))
+    ).fit(frame, y)
     red = frame.assign(color=pd.Categorical(["red"] * 600, categories=frame.color.cat.categories))
     blue = frame.assign(color=pd.Categorical(["blue"] * 600, categories=frame.color.cat.categories))
     gap = model.predict(red).mean() - model.predict(blue).mean()
@@ -170,7 +175,7 @@ def test_categories_and_missing_values_are_read(kind, skip):
 @pytest.mark.parametrize("skip", [False, True])
 def test_jacobian_is_that_of_finite_differences(kind, skip):
     X, y = smooth()
-    model = kind((4, 3), skip=skip, activation="tanh", clip=False, **SMALL).fit(X, y)
+    model = kind((4, 3), **parameters(skip=skip, activation="tanh", clip=False, **SMALL)).fit(X, y)
     J = model.jacobian(X)
     assert J.shape == (300, 1, 4)
     # float32 inside a network: the median over rows leaves out those that change leaves
@@ -183,10 +188,10 @@ def test_jacobian_is_that_of_finite_differences(kind, skip):
         assert error < 0.01 * max(np.abs(J[:, 0]).max(), 0.1), (feature, error)
 
 
-@pytest.mark.parametrize("output", ["boost", "move"])
-def test_trees_above_a_network_see_its_units_and_with_skip_the_features_after_them(output):
+@pytest.mark.parametrize("output_target", ["loss", "moved"])
+def test_trees_above_a_network_see_its_units_and_with_skip_the_features_after_them(output_target):
     X, y = smooth()
-    model = NNGBDTRegressor((3,), skip=True, output=output, **SMALL).fit(X, y)
+    model = NNGBDTRegressor((3,), **parameters(skip=True, output_target=output_target, **SMALL)).fit(X, y)
     trees = model.network_.trees
     raw = trees.layer.predict(np.hstack([model.transform(X), X])) + trees.baseline
     np.testing.assert_allclose(model.network_.predict(X), raw, rtol=1e-12)
@@ -195,7 +200,7 @@ def test_trees_above_a_network_see_its_units_and_with_skip_the_features_after_th
 
 def test_a_network_above_trees_sees_with_skip_the_features_too():
     X, y = smooth()
-    model = GBDTNNRegressor((3, 2), skip=True, early_stopping=False, **SMALL).fit(X, y)
+    model = GBDTNNRegressor((3, 2), **parameters(skip=True, early_stopping=False, **SMALL)).fit(X, y)
     assert [layer.linear.in_features for layer in model.network_.layers[1:]] == [7, 6]
     assert model.history_.loss[-1] < model.history_.loss[0]
 
@@ -203,7 +208,9 @@ def test_a_network_above_trees_sees_with_skip_the_features_too():
 @pytest.mark.parametrize("skip", [False, True])
 def test_output_layer_may_be_fitted_to_its_moved_target(skip):
     X, y = smooth()
-    model = NNGBDTRegressor((8,), skip=skip, output="move", early_stopping=False, **(SMALL | {"epochs": 12})).fit(X, y)
+    model = NNGBDTRegressor(
+        (8,), **parameters(skip=skip, output_target="moved", early_stopping=False, **(SMALL | {"epochs": 12}))
+    ).fit(X, y)
     assert model.history_.loss[-1] < 0.5 * model.history_.loss[0]
 
 
@@ -211,7 +218,9 @@ def test_output_layer_may_be_fitted_to_its_moved_target(skip):
 @both
 def test_optimizers_by_name_and_by_callable(kind, optimizer):
     X, y = smooth()
-    model = kind((8,), optimizer=optimizer, network_learning_rate=0.02, early_stopping=False, **SMALL).fit(X, y)
+    model = kind(
+        (8,), **parameters(optimizer=optimizer, network_learning_rate=0.02, early_stopping=False, **SMALL)
+    ).fit(X, y)
     assert model.history_.loss[-1] < model.history_.loss[0]
 
 
@@ -222,20 +231,22 @@ def test_optimizers_by_name_and_by_callable(kind, optimizer):
 )
 def test_what_is_no_optimizer_is_refused_by_name(optimizer, says):
     with pytest.raises(TypeError, match=says):
-        GBDTNNRegressor((4,), optimizer=optimizer, **SMALL).fit(*smooth())
+        GBDTNNRegressor((4,), **parameters(optimizer=optimizer, **SMALL)).fit(*smooth())
 
 
 def test_a_network_that_explodes_at_once_names_its_learning_rate():
     X, y = smooth()
     with pytest.raises(FloatingPointError, match=r"network_learning_rate than 1e\+30"):
-        GBDTNNRegressor((4,), optimizer="sgd", network_learning_rate=1e30, **SMALL).fit(X, 1e5 * y)
+        GBDTNNRegressor((4,), **parameters(optimizer="sgd", network_learning_rate=1e30, **SMALL)).fit(X, 1e5 * y)
 
 
 @both
 def test_categories_alone_are_learnt(kind):
     X = np.random.default_rng(0).integers(0, 4, (400, 3)).astype(float)
     y = np.sin(3 * X[:, 0]) + X[:, 1] * (X[:, 2] > 1)
-    model = kind((8,), categorical_features=[0, 1, 2], **(SMALL | {"epochs": 12, "early_stopping": False})).fit(X, y)
+    model = kind(
+        (8,), **parameters(categorical_features=[0, 1, 2], **(SMALL | {"epochs": 12, "early_stopping": False}))
+    ).fit(X, y)
     assert model.score(X, y) > 0.8
 
 
@@ -243,21 +254,21 @@ def test_first_trees_learn_from_the_weights():
     X, y = smooth()
     weight = np.where(np.arange(300) < 100, 2.0, 1.0)
     how = {**SMALL, "epochs": 0, "early_stopping": False}
-    weighted = GBDTNNRegressor((4,), **how).fit(X, y, sample_weight=weight)
-    twice = GBDTNNRegressor((4,), **how).fit(np.vstack([X, X[:100]]), np.r_[y, y[:100]])
+    weighted = GBDTNNRegressor((4,), **parameters(**how)).fit(X, y, sample_weight=weight)
+    twice = GBDTNNRegressor((4,), **parameters(**how)).fit(np.vstack([X, X[:100]]), np.r_[y, y[:100]])
     np.testing.assert_allclose(weighted.transform(X), twice.transform(X), rtol=1e-5, atol=1e-5)
 
 
 @both
 def test_gradients_are_there_whatever_torch_is_told_around(kind):
     X, y = smooth(100)
-    model = kind((4,), **SMALL).fit(X, y)
+    model = kind((4,), **parameters(**SMALL)).fit(X, y)
     expected = model.network_.jacobian(X)
     assert np.abs(expected).max() > 0.1
     with torch.no_grad():
         np.testing.assert_array_equal(model.network_.jacobian(X), expected)
     with torch.inference_mode():
-        again = kind((4,), **SMALL).fit(X, y)
+        again = kind((4,), **parameters(**SMALL)).fit(X, y)
         np.testing.assert_array_equal(again.network_.jacobian(X), expected)
 
 
@@ -265,7 +276,7 @@ def test_gradients_are_there_whatever_torch_is_told_around(kind):
 def test_any_loss_of_the_package_trains_the_network(kind):
     X, y = smooth()
     counts = np.random.default_rng(0).poisson(np.exp(y)).astype(float)
-    model = kind((8,), loss="poisson", early_stopping=False, **SMALL).fit(X, counts)
+    model = kind((8,), **parameters(loss="poisson", early_stopping=False, **SMALL)).fit(X, counts)
     assert (model.predict(X) > 0).all()
     assert np.corrcoef(model.predict(X), np.exp(y))[0, 1] > 0.7
 
@@ -278,7 +289,7 @@ def test_callbacks_see_epochs_and_may_stop():
         return progress.epoch.epoch == 1
 
     X, y = smooth()
-    GBDTNNRegressor((4,), callbacks=[stop], **SMALL).fit(X, y)
+    GBDTNNRegressor((4,), **parameters(**SMALL)).fit(X, y, callbacks=[stop])
     assert seen == [0, 1]
 
 
@@ -294,13 +305,12 @@ def test_callbacks_see_epochs_and_may_stop():
         ("network_steps", True),
         ("batch_size", 1.5),
         ("start", "zeros"),
-        ("warm_start", True),
         ("structure_epochs", 3),
     ],
 )
 def test_bad_parameters_are_refused_by_name(parameter, value):
     with pytest.raises(ValueError, match=f"{parameter}={value!r}"):
-        GBDTNNRegressor(**{parameter: value}).fit(*smooth())
+        GBDTNNRegressor(**parameters(**{parameter: value})).fit(*smooth())
 
 
 def test_mixtures_are_trained_as_rivals_of_the_deep_models():
@@ -330,4 +340,4 @@ def test_a_loss_of_other_shapes_is_refused_by_name(kind):
     with pytest.raises(
         ValueError, match=r"loss='flat': its gradient has shape \(\d+,\), .* return gradient\[:, None\]"
     ):
-        kind((4,), loss=FlatSquaredError(), **SMALL).fit(X, y)
+        kind((4,), **parameters(loss=FlatSquaredError(), **SMALL)).fit(X, y)

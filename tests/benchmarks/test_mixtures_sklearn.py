@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from flat_parameters import parameters
 from helpers import keeps_convention
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
@@ -18,7 +19,9 @@ CASES = [
     pytest.param(estimator, check, id=f"{kind.__name__}-{check.func.__name__}-{number}")
     for kind in (GBDTNNRegressor, NNGBDTClassifier)
     for learns in (False, True)
-    for number, (estimator, check) in enumerate(estimator_checks_generator(kind(**(LEARNS if learns else SMALL))))
+    for number, (estimator, check) in enumerate(
+        estimator_checks_generator(kind(**parameters(**(LEARNS if learns else SMALL))))
+    )
     if learns == (check.func.__name__ in LEARNING) and "sample_weight_equivalence" not in check.func.__name__
 ]
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 
 from benchmarks.mixtures import GBDTNNClassifier, GBDTNNRegressor, NNGBDTClassifier, NNGBDTRegressor
 
@@ -61,13 +62,16 @@ def restless():
 @pytest.mark.usefixtures("restless")
 def test_fits_at_the_same_time_give_the_bits_of_a_lone_one(kind, epochs):
     X, y = data(kind)
-    model = kind((4, 3), epochs=epochs, **QUICK)
+    model = kind((4, 3), **parameters(epochs=epochs, **QUICK))
     alone = bits(model.fit(X, y), X)
     together = threading.Barrier(6)
 
     def fit(seed):
         together.wait(PATIENCE)
-        return [bits(kind((4, 3), epochs=epochs, **QUICK | {"random_state": s}).fit(X, y), X) for s in (seed, 0)]
+        return [
+            bits(kind((4, 3), **parameters(epochs=epochs, **QUICK | {"random_state": s})).fit(X, y), X)
+            for s in (seed, 0)
+        ]
 
     before = torch.get_rng_state()
     with ThreadPoolExecutor(6) as threads:
@@ -83,10 +87,10 @@ def test_generator_of_torch_is_the_users_also_during_a_fit(kind):
     torch.manual_seed(5)
     X, y = data(kind)
     before = torch.get_rng_state()
-    kind((4,), epochs=2, callbacks=[lambda _: states.append(torch.get_rng_state())], **QUICK).fit(X, y)
+    kind((4,), **parameters(epochs=2, **QUICK)).fit(X, y, callbacks=[lambda _: states.append(torch.get_rng_state())])
     assert [torch.equal(state, before) for state in states] == [True] * 3
     states.clear()
-    kind((4,), epochs=2, callbacks=[lambda _: states.append(torch.rand(1))], **QUICK).fit(X, y)
+    kind((4,), **parameters(epochs=2, **QUICK)).fit(X, y, callbacks=[lambda _: states.append(torch.rand(1))])
     torch.manual_seed(5)
     assert states == [torch.rand(1) for _ in range(3)]
 
@@ -101,7 +105,7 @@ def test_first_weights_are_those_that_torch_would_draw(kind, skip):
         return torch.optim.SGD(parameters)
 
     X, y = data(kind)
-    kind((7, 5), epochs=0, skip=skip, optimizer=optimizer, **QUICK).fit(X, y)
+    kind((7, 5), **parameters(epochs=0, skip=skip, optimizer=optimizer, **QUICK)).fit(X, y)
     besides = 4 if skip else 0
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(np.random.RandomState(0).randint(2**31 - 1)))
@@ -129,7 +133,7 @@ def test_fits_that_overlap_leave_all_numbers_of_threads_as_they_were(first_out):
             assert go[number].wait(PATIENCE)
             seen["during", number] = torch.get_num_threads()
 
-        NNGBDTRegressor((4,), epochs=0, callbacks=[stay], **QUICK | {"n_jobs": 1 + number}).fit(X, y)
+        NNGBDTRegressor((4,), **parameters(epochs=0, **QUICK | {"n_jobs": 1 + number})).fit(X, y, callbacks=[stay])
         seen["after", number] = torch.get_num_threads()
         outside[number].set()
 
@@ -156,7 +160,7 @@ def test_a_number_of_threads_that_is_set_during_a_fit_stays():
         in_new_thread(torch.set_num_threads, 2)
 
     X, y = data(GBDTNNRegressor)
-    GBDTNNRegressor((4,), epochs=0, callbacks=[set_elsewhere], **QUICK).fit(X, y)
+    GBDTNNRegressor((4,), **parameters(epochs=0, **QUICK)).fit(X, y, callbacks=[set_elsewhere])
     assert torch.get_num_threads() == 3
     assert in_new_thread(torch.get_num_threads) == 2
 
@@ -164,7 +168,7 @@ def test_a_number_of_threads_that_is_set_during_a_fit_stays():
 @pytest.mark.usefixtures("three_threads", "restless")
 def test_predictions_at_the_same_time_leave_the_numbers_of_threads():
     X, y = data(GBDTNNRegressor)
-    model = GBDTNNRegressor((4,), epochs=0, **QUICK).fit(X, y)
+    model = GBDTNNRegressor((4,), **parameters(epochs=0, **QUICK)).fit(X, y)
     expected = model.network_.predict(X)
 
     def predict(n_jobs):
@@ -182,7 +186,7 @@ def test_predictions_need_no_new_threads(monkeypatch):
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     X, y = data(GBDTNNRegressor)
-    model = GBDTNNRegressor((4,), epochs=0, **QUICK).fit(X, y)
+    model = GBDTNNRegressor((4,), **parameters(epochs=0, **QUICK)).fit(X, y)
     expected = model.predict(X)
     monkeypatch.setattr(threading.Thread, "start", refuse)
     np.testing.assert_array_equal(model.predict(X), expected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from flat_parameters import parameters
 from typer.testing import CliRunner
 
 from boostbp import BoostBPRegressor, storage
@@ -102,7 +103,9 @@ def test_codes_of_a_table_in_memory_are_exact_in_a_file(tmp_path):
     keys = 2**53 + np.arange(8)
     frame = pd.DataFrame({"key": np.tile(keys, 20), "z": np.tile([0.0, 1.0], 80)})
     y = 100.0 * (frame["key"] % 8)
-    model = BoostBPRegressor((2,), n_estimators=20, epochs=1, deep=True, categorical_features=["key"], random_state=0)
+    model = BoostBPRegressor(
+        (2,), **parameters(n_estimators=20, epochs=1, deep=True, categorical_features=["key"], random_state=0)
+    )
     model.fit(frame, y)
     storage.save(model, tmp_path / "model")
     frame.to_csv(tmp_path / "rows.csv", index=False)
@@ -124,7 +127,9 @@ def test_a_column_of_groups_is_no_feature_and_keeps_its_rows_together(tmp_path, 
     assert run(*fit, "--groups", "patient").exit_code == 0
     model = storage.load(tmp_path / "model")
     assert model.schema_.names == ("x", "z")
-    alone = BoostBPRegressor((3,), n_estimators=8, min_samples_leaf=5, epochs=1, deep=True, n_jobs=1, random_state=0)
+    alone = BoostBPRegressor(
+        (3,), **parameters(n_estimators=8, min_samples_leaf=5, epochs=1, deep=True, n_jobs=1, random_state=0)
+    )
     alone.fit(table[["x", "z"]], table["y"], groups=table["patient"])
     np.testing.assert_array_equal(model.predict(table[["x", "z"]]), alone.predict(table[["x", "z"]]))
     both = run(*fit, "--groups", "patient", "--valid", path)

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from flat_parameters import parameters
 from matplotlib.image import imread
 from sklearn.datasets import load_diabetes, load_iris
 from typer.testing import CliRunner
@@ -34,10 +35,10 @@ def folder(tmp_path_factory):
     where = tmp_path_factory.mktemp("models")
     iris, people = load_iris(as_frame=True), load_diabetes(as_frame=True)
     X, y = iris.data, iris.target_names[iris.target]
-    model = BoostBPClassifier((4, 3), **TINY).fit(X, y)
+    model = BoostBPClassifier((4, 3), **parameters(**TINY)).fit(X, y)
     save(model, where / "iris.boostbp")
     X.assign(species=y).to_csv(where / "iris.csv", index=False)
-    save(BoostBPRegressor((2,), **TINY).fit(people.data, people.target), where / "diabetes.boostbp")
+    save(BoostBPRegressor((2,), **parameters(**TINY)).fit(people.data, people.target), where / "diabetes.boostbp")
     people.frame.to_parquet(where / "diabetes.parquet")
     return where
 
@@ -54,7 +55,7 @@ def hostile(tmp_path_factory):
     X = iris.data.set_axis([f"{HOSTILE}{number}" for number in range(4)], axis=1)
     y = np.array(["=1+cmd|x", "-2", f"[red]{HOSTILE}"])[iris.target]
     name = where / f"{HOSTILE.replace('/', '|')}.boostbp"
-    save(BoostBPClassifier((2,), **TINY).fit(X, y), name)
+    save(BoostBPClassifier((2,), **parameters(**TINY)).fit(X, y), name)
     X.assign(**{"=cmd|y": np.where(y == "-2", "-2.5", "@SUM(A1)"), "target": y}).to_csv(
         where / "table.csv", index=False
     )
@@ -154,7 +155,9 @@ def test_inspect_prints_what_json_holds(folder):
 
 
 def test_inspect_of_an_average_tells_its_scores_once(tmp_path):
-    model = BoostBPRegressor((2,), **{**TINY, "early_stopping": "auto"}).fit(*load_diabetes(return_X_y=True))
+    model = BoostBPRegressor((2,), **parameters(**{**TINY, "early_stopping": "auto"})).fit(
+        *load_diabetes(return_X_y=True)
+    )
     save(model, tmp_path / "average.boostbp")
     facts = json.loads(run("inspect", tmp_path / "average.boostbp", "--json").stdout)["training"]
     assert facts["scores"] == model.history_.scores

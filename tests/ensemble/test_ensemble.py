@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import BACKENDS, interrupted_fit
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -95,8 +96,8 @@ def test_weights_of_networks_are_shrunk_where_classes_are_learnt(monkeypatch, le
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_losses_of_the_candidates_are_those_on_the_held_out_rows(backend):
-    model = BoostBPRegressor((4,), backend=backend, **FAST).fit(X, Y, eval_set=[HELD])
-    alone = BoostBPRegressor((4,), backend=backend, deep=True, **FAST).fit(X, Y, eval_set=[HELD])
+    model = BoostBPRegressor((4,), **parameters(backend=backend, **FAST)).fit(X, Y, eval_set=[HELD])
+    alone = BoostBPRegressor((4,), **parameters(backend=backend, deep=True, **FAST)).fit(X, Y, eval_set=[HELD])
     choice = model.history_.choice
     assert alone.history_.choice is None
     singles = [
@@ -120,7 +121,7 @@ def test_losses_of_the_candidates_are_those_on_the_held_out_rows(backend):
 def test_the_average_is_scored_on_each_evaluation_set(backend, tmp_path):
     sets = {"calib": HELD, "late": (HELD[0][::3] + 0.1, HELD[1][::3])}
     model, alone = (
-        BoostBPRegressor((4,), backend=backend, deep=deep, **FAST).fit(
+        BoostBPRegressor((4,), **parameters(backend=backend, deep=deep, **FAST)).fit(
             X, Y, eval_set=list(sets.values()), eval_names=list(sets)
         )
         for deep in ("auto", True)
@@ -137,7 +138,7 @@ def test_the_average_is_scored_on_each_evaluation_set(backend, tmp_path):
 
 def test_classifier_is_chosen_by_its_loss():
     X, y = load_breast_cancer(return_X_y=True)
-    model = BoostBPClassifier((4,), **FAST).fit(X[:400], y[:400], eval_set=[(X[400:], y[400:])])
+    model = BoostBPClassifier((4,), **parameters(**FAST)).fit(X[:400], y[:400], eval_set=[(X[400:], y[400:])])
     losses = [one.loss for one in model.history_.choice.candidates]
     assert log_loss(y[400:], model.predict_proba(X[400:])) <= min(losses) + 1e-9
 
@@ -185,7 +186,7 @@ def test_interrupt_in_a_variant_ends_the_fit_and_keeps_what_is_there(monkeypatch
         return network, history
 
     on_training(monkeypatch, number, interrupted)
-    model = interrupted_fit(BoostBPRegressor((3,), **FAST), X, Y, eval_set=[HELD])
+    model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
     candidates = model.history_.choice.candidates
     networks = ["network", "linear network", "additive network"][: number - 1]
@@ -202,10 +203,10 @@ def test_interrupt_before_the_first_single_layer_keeps_the_network(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Boosting, "begin", interrupted)
-    model = interrupted_fit(BoostBPRegressor((3,), **FAST), X, Y, eval_set=[HELD])
+    model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
     assert model.history_.choice is None
-    alone = BoostBPRegressor((3,), deep=True, **FAST).fit(X, Y, eval_set=[HELD])
+    alone = BoostBPRegressor((3,), **parameters(deep=True, **FAST)).fit(X, Y, eval_set=[HELD])
     np.testing.assert_array_equal(model.predict(X), alone.predict(X))
 
 
@@ -219,7 +220,7 @@ def test_interrupt_between_single_layers_weighs_the_network_against_those_that_a
         return original(*args, **options)
 
     monkeypatch.setattr(Boosting, "begin", interrupted)
-    model = interrupted_fit(BoostBPRegressor((3,), **FAST), X, Y, eval_set=[HELD])
+    model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
     assert [one.network for one in model.history_.choice.candidates] == [None, None, "network"]
 
@@ -234,15 +235,15 @@ def test_interrupt_in_the_summary_of_features_loses_nothing(monkeypatch):
         return original(*args, **options)
 
     monkeypatch.setattr(base, "summary_of", interrupted)
-    model = interrupted_fit(BoostBPRegressor((3,), **FAST), X, Y, eval_set=[HELD])
+    model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
-    whole = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
+    whole = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD])
     np.testing.assert_array_equal(model.predict(X), whole.predict(X))
     np.testing.assert_array_equal(model.feature_importances_, whole.feature_importances_)
 
 
 def test_next_to_no_time_leaves_one_single_layer_and_the_start_of_the_network(tmp_path):
-    model = BoostBPRegressor((3,), max_time=1e-9, **FAST).fit(X, Y, eval_set=[HELD])
+    model = BoostBPRegressor((3,), **parameters(max_time=1e-9, **FAST)).fit(X, Y, eval_set=[HELD])
     choice = model.history_.choice
     assert [one.name for one in choice.candidates] == ["single layer", "network"]
     assert model.history_.stop is Stop.TIME
@@ -250,10 +251,10 @@ def test_next_to_no_time_leaves_one_single_layer_and_the_start_of_the_network(tm
     assert "max_time cut candidates short" in model.summary()
     save(model, tmp_path / "model")
     assert load(tmp_path / "model").history_.choice == choice
-    whole = BoostBPRegressor((3,), max_time=1e6, **FAST).fit(X, Y, eval_set=[HELD])
+    whole = BoostBPRegressor((3,), **parameters(max_time=1e6, **FAST)).fit(X, Y, eval_set=[HELD])
     assert not whole.history_.choice.hurried
     np.testing.assert_array_equal(
-        whole.predict(X), BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD]).predict(X)
+        whole.predict(X), BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD]).predict(X)
     )
 
 
@@ -292,7 +293,7 @@ def test_candidate_without_a_number_is_never_picked():
 
 def test_health_counts_the_share_of_the_network_it_is_about():
     X, y = load_digits(n_class=3, return_X_y=True)
-    model = BoostBPClassifier((4,), **FAST).fit(X, y)
+    model = BoostBPClassifier((4,), **parameters(**FAST)).fit(X, y)
     candidates = tuple(
         replace(one, weight=0.25 if one.name in ("network", "network, final output layer") else 0.0)
         if one.network != "linear network"
@@ -310,11 +311,14 @@ def test_variant_that_explodes_is_left_out(monkeypatch, number):
     def explosion(network, history):
         raise FloatingPointError
 
-    names = [one.name for one in BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD]).history_.choice.candidates]
+    names = [
+        one.name
+        for one in BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD]).history_.choice.candidates
+    ]
     variants = ["linear network", "additive network"]
     assert [name for name in names if name in variants] == variants
     on_training(monkeypatch, number, explosion)
-    choice = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD]).history_.choice
+    choice = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD]).history_.choice
     lost = variants.pop(number - 2)
     names = [one.name for one in choice.candidates]
     assert lost not in names
@@ -323,7 +327,7 @@ def test_variant_that_explodes_is_left_out(monkeypatch, number):
 
 def test_units_of_cross_validated_linear_functions_stand_in_for_additive_ones():
     waves = Elementwise([np.sin], [np.cos])
-    model = BoostBPRegressor((3,), basis=waves, **FAST).fit(X, Y, eval_set=[HELD])
+    model = BoostBPRegressor((3,), **parameters(basis=waves, **FAST)).fit(X, Y, eval_set=[HELD])
     variants = [one.name for one in model.history_.choice.candidates if one.network == one.name][1:]
     assert variants == ["linear network", "linear network, cross-validated penalty"]
 
@@ -340,7 +344,7 @@ def _final(**how):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ensemble, "train_all", spied)
-        BoostBPRegressor((3,), **FAST | how).fit(X, Y, eval_set=[HELD])
+        BoostBPRegressor((3,), **parameters(**FAST | how)).fit(X, Y, eval_set=[HELD])
     return kept["network, final output layer"].plan.settings
 
 
@@ -351,14 +355,14 @@ def test_final_output_layers_start_from_smooth_functions_of_what_they_see(skip):
 
 def test_final_output_layers_start_from_what_was_asked_for_where_they_cannot(monkeypatch):
     assert _final(basis=Elementwise([np.sin], [np.cos])).base == "ridge"
-    assert _final(base=None).base is None
+    assert _final(base="zero").base is None
     monkeypatch.setattr(constants, "ADDITIVE_MAX_FEATURES", 2)  # fewer than units
     assert _final().base == "ridge"
 
 
 def test_networks_that_add_too_little_are_left_out_and_still_transform(monkeypatch):
     monkeypatch.setattr(constants, "LEAST_GAIN_T", 1e9)
-    model = BoostBPRegressor((3,), **FAST).fit(X, Y, eval_set=[HELD])
+    model = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD])
     assert not any(one.weight for one in model.history_.choice.candidates if one.network)
     assert "no network is part of it" in model.summary()
     assert "of the network, which has no weight in the model: training loss" in model.summary()
@@ -372,7 +376,7 @@ def test_networks_that_add_too_little_are_left_out_and_still_transform(monkeypat
 
 def test_chosen_model_and_its_story_survive_a_file(tmp_path):
     X, y = load_digits(n_class=3, return_X_y=True)
-    model = BoostBPClassifier((4,), **FAST).fit(X, y)
+    model = BoostBPClassifier((4,), **parameters(**FAST)).fit(X, y)
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
@@ -381,27 +385,27 @@ def test_chosen_model_and_its_story_survive_a_file(tmp_path):
 
 
 def test_resumed_training_gives_the_same_choice(tmp_path):
-    whole = BoostBPRegressor((3,), **FAST | {"epochs": 4}).fit(X, Y)
-    half = BoostBPRegressor((3,), warm_start=True, **FAST).fit(X, Y).fit_more(2)
+    whole = BoostBPRegressor((3,), **parameters(**FAST | {"epochs": 4})).fit(X, Y)
+    half = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, keep_state=True).fit_more(2)
     np.testing.assert_array_equal(half.predict(X), whole.predict(X))
     assert half.history_.choice == whole.history_.choice
 
 
 @pytest.mark.parametrize("n_jobs", [2, 4])
 def test_choice_does_not_depend_on_threads(n_jobs):
-    one = BoostBPRegressor((3,), **FAST).fit(X, Y)
-    many = BoostBPRegressor((3,), n_jobs=n_jobs, **FAST).fit(X, Y)
+    one = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y)
+    many = BoostBPRegressor((3,), **parameters(n_jobs=n_jobs, **FAST)).fit(X, Y)
     np.testing.assert_array_equal(many.predict(X), one.predict(X))
 
 
 def test_summary_says_what_depth_added():
-    model = BoostBPRegressor((4,), **FAST).fit(X, Y, eval_set=[HELD])
+    model = BoostBPRegressor((4,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD])
     text, choice = model.summary(), model.history_.choice
     assert text.startswith("2 epochs in ")
     assert f"Depth lowered it by {choice.gain:.3g}, standard error {choice.error:.3g}" in text
     for one in choice.candidates:
         assert f"  {one.loss:.6g}  {one.name}" in text
-    assert "Depth" not in BoostBPRegressor((4,), deep=True, **FAST).fit(X, Y, eval_set=[HELD]).summary()
+    assert "Depth" not in BoostBPRegressor((4,), **parameters(deep=True, **FAST)).fit(X, Y, eval_set=[HELD]).summary()
 
 
 @pytest.mark.parametrize("rows", [35, 36])
@@ -410,7 +414,7 @@ def test_summary_says_what_depth_added():
 )
 def test_summary_says_where_nothing_was_weighed(rows, changes):
     settings = FAST | {"sizes": (3,), "deep": "auto"} | changes
-    model = BoostBPRegressor(settings.pop("sizes"), **settings).fit(X[:rows], Y[:rows])
+    model = BoostBPRegressor(settings.pop("sizes"), **parameters(**settings)).fit(X[:rows], Y[:rows])
     asked = settings["deep"] == "auto" and model.hidden_layer_sizes != ()
     compared = rows == 36 and not changes
     assert (model.history_.choice is not None) == compared
@@ -434,7 +438,7 @@ def test_evidence_is_the_slope_in_its_standard_errors():
 def test_numbers_that_hardly_follow_the_model_stay_near_the_constant(backend, tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((300, 6)), 5.0 + rng.standard_normal(300)
-    model = BoostBPRegressor((3,), backend=backend, **FAST).fit(X, y)
+    model = BoostBPRegressor((3,), **parameters(backend=backend, **FAST)).fit(X, y)
     candidates = model.history_.choice.candidates
     assert candidates[0].name == "constant"
     assert candidates[0].weight > 0.1
@@ -448,7 +452,7 @@ def test_numbers_that_hardly_follow_the_model_stay_near_the_constant(backend, tm
 
 
 def test_numbers_that_follow_the_model_are_not_held_back():
-    model = BoostBPRegressor((3,), **FAST).fit(X, Y)
+    model = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y)
     candidates = model.history_.choice.candidates
     assert "constant" not in {one.name for one in candidates}
     assert sum(one.weight for one in candidates) == pytest.approx(1.0)

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import BACKENDS, interrupted_fit
 from sklearn.datasets import make_friedman1
 
@@ -225,7 +226,7 @@ def test_turns_that_are_left():
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_candidates_side_by_side_make_the_same_model(backend, monkeypatch):
-    alone = BoostBPRegressor(backend=backend, **FAST).fit(X, Y)
+    alone = BoostBPRegressor(**parameters(backend=backend, **FAST)).fit(X, Y)
     names = set()
     fit = output_layers.layers.fit
 
@@ -234,7 +235,7 @@ def test_candidates_side_by_side_make_the_same_model(backend, monkeypatch):
         return fit(*args, **options)
 
     monkeypatch.setattr(output_layers.layers, "fit", spied)
-    both = BoostBPRegressor(backend=backend, n_jobs=3, **FAST).fit(X, Y)
+    both = BoostBPRegressor(**parameters(backend=backend, n_jobs=3, **FAST)).fit(X, Y)
     assert len(names - {threading.main_thread().name}) > 1
     np.testing.assert_array_equal(both.predict(X), alone.predict(X))
     assert both.history_.choice == alone.history_.choice
@@ -254,7 +255,7 @@ def test_an_interrupt_side_by_side_weighs_what_is_there(monkeypatch, when):
         return original(*args, **options)
 
     monkeypatch.setattr(Boosting, "begin", interrupted)
-    model = interrupted_fit(BoostBPRegressor(n_jobs=2, **FAST), X, Y)
+    model = interrupted_fit(BoostBPRegressor(**parameters(n_jobs=2, **FAST)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert np.isfinite(model.predict(X)).all()
     if when == 1:
@@ -270,7 +271,7 @@ def test_an_error_side_by_side_comes_out_as_it_is(monkeypatch):
 
     monkeypatch.setattr(Boosting, "begin", broken)
     with pytest.raises(ValueError, match="no such layer"):
-        BoostBPRegressor(n_jobs=2, **FAST).fit(X, Y)
+        BoostBPRegressor(**parameters(n_jobs=2, **FAST)).fit(X, Y)
 
 
 @needs_kill
@@ -288,7 +289,7 @@ def test_the_key_in_a_whole_fit_side_by_side(monkeypatch):
     monkeypatch.setattr(Boosting, "begin", pressed)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        model = interrupted_fit(BoostBPRegressor(n_jobs=2, **FAST), X, Y)
+        model = interrupted_fit(BoostBPRegressor(**parameters(n_jobs=2, **FAST)), X, Y)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
@@ -309,7 +310,7 @@ def test_the_key_while_weights_are_found_waits_for_the_model(monkeypatch):
     monkeypatch.setattr(average, "ensemble_weights", pressed)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        model = interrupted_fit(BoostBPRegressor(**FAST), X, Y)
+        model = interrupted_fit(BoostBPRegressor(**parameters(**FAST)), X, Y)
     finally:
         signal.signal(signal.SIGINT, before)
     assert model.history_.stop is Stop.INTERRUPTED
@@ -319,9 +320,9 @@ def test_the_key_while_weights_are_found_waits_for_the_model(monkeypatch):
 
 
 def test_limited_time_is_shared_out_side_by_side():
-    model = BoostBPRegressor(n_jobs=2, max_time=1e-9, **FAST).fit(X, Y)
+    model = BoostBPRegressor(**parameters(n_jobs=2, max_time=1e-9, **FAST)).fit(X, Y)
     assert [each.name for each in model.history_.choice.candidates] == ["single layer", "network"]
     assert model.history_.choice.hurried
-    unlimited = BoostBPRegressor(n_jobs=2, max_time=1e6, **FAST).fit(X, Y)
+    unlimited = BoostBPRegressor(**parameters(n_jobs=2, max_time=1e6, **FAST)).fit(X, Y)
     assert not unlimited.history_.choice.hurried
-    np.testing.assert_array_equal(unlimited.predict(X), BoostBPRegressor(**FAST).fit(X, Y).predict(X))
+    np.testing.assert_array_equal(unlimited.predict(X), BoostBPRegressor(**parameters(**FAST)).fit(X, Y).predict(X))

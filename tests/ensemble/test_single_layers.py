@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import BACKENDS, interrupted_fit, needs_torch
 from sklearn.datasets import load_iris, make_friedman1
 from sklearn.metrics import log_loss, root_mean_squared_error
@@ -39,9 +40,11 @@ def no_network(monkeypatch):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_single_layers_are_those_beside_the_network_and_no_network_is_trained(backend, monkeypatch):
-    beside = BoostBPRegressor((3,), backend=backend, **FAST).fit(X, Y, eval_set=[HELD_OUT]).history_.choice
+    beside = (
+        BoostBPRegressor((3,), **parameters(backend=backend, **FAST)).fit(X, Y, eval_set=[HELD_OUT]).history_.choice
+    )
     monkeypatch.setattr(backprop, "train", None)
-    model = BoostBPRegressor((3,), backend=backend, deep=False, **FAST).fit(X, Y, eval_set=[HELD_OUT])
+    model = BoostBPRegressor((3,), **parameters(backend=backend, deep=False, **FAST)).fit(X, Y, eval_set=[HELD_OUT])
     choice = model.history_.choice
     singles = [(one.name, one.loss) for one in beside.candidates if one.network is None]
     assert [(one.name, one.loss) for one in choice.candidates] == singles
@@ -60,7 +63,8 @@ def test_the_single_layers_are_those_beside_the_network_and_no_network_is_traine
 def test_classes_over_threads_and_files(backend, tmp_path):
     flowers, y = load_iris(return_X_y=True)
     model, parallel = (
-        BoostBPClassifier((3,), backend=backend, deep=False, n_jobs=n_jobs, **FAST).fit(flowers, y) for n_jobs in (1, 3)
+        BoostBPClassifier((3,), **parameters(backend=backend, deep=False, n_jobs=n_jobs, **FAST)).fit(flowers, y)
+        for n_jobs in (1, 3)
     )
     p = model.predict_proba(flowers)
     np.testing.assert_array_equal(parallel.predict_proba(flowers), p)
@@ -83,25 +87,27 @@ def test_hidden_layers_do_not_matter():
 
 
 def test_one_single_layer_is_what_no_hidden_layers_are_by_default():
-    kinds = [BoostBPRegressor((), deep=deep, refit=False, **FAST).fit(X, Y) for deep in ("auto", True)]
+    kinds = [BoostBPRegressor((), **parameters(deep=deep, refit=False, **FAST)).fit(X, Y) for deep in ("auto", True)]
     np.testing.assert_array_equal(kinds[0].predict(X), kinds[1].predict(X))
     assert kinds[0].history_.choice is None
 
 
 @pytest.mark.usefixtures("no_network")
 def test_rows_that_were_held_out_are_learnt_from_in_the_end():
-    model, before = (BoostBPRegressor(deep=False, refit=refit, **FAST).fit(X, Y) for refit in (True, False))
+    model, before = (
+        BoostBPRegressor(**parameters(deep=False, refit=refit, **FAST)).fit(X, Y) for refit in (True, False)
+    )
     assert model.history_.choice == before.history_.choice
     assert [one.history_.refitted for one in (model, before)] == [True, False]
     assert model.summary().endswith(f" on held_out.\n{REFITTED}")
     assert not np.allclose(model.predict(X), before.predict(X))
-    given = BoostBPRegressor(deep=False, **FAST).fit(X, Y, eval_set=[HELD_OUT])
+    given = BoostBPRegressor(**parameters(deep=False, **FAST)).fit(X, Y, eval_set=[HELD_OUT])
     assert not given.history_.refitted
 
 
 @pytest.mark.usefixtures("no_network")
 def test_it_says_that_there_is_no_network():
-    model = BoostBPRegressor(deep=False, **FAST).fit(X, Y)
+    model = BoostBPRegressor(**parameters(deep=False, **FAST)).fit(X, Y)
     text = model.summary()
     assert text.startswith("0 epochs in ")
     assert Stop.NO_NETWORK.value in text
@@ -123,10 +129,10 @@ def test_it_says_that_there_is_no_network():
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_without_held_out_rows_it_is_one_single_layer(backend):
     how = {"backend": backend, "early_stopping": False, "random_state": 0, "n_estimators": 12}
-    model = BoostBPRegressor((3,), deep=False, **how).fit(X, Y)
-    np.testing.assert_array_equal(model.predict(X), BoostBPRegressor((), **how).fit(X, Y).predict(X))
+    model = BoostBPRegressor((3,), **parameters(deep=False, **how)).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), BoostBPRegressor((), **parameters(**how)).fit(X, Y).predict(X))
     assert model.summary().endswith("the model is one with n_estimators rounds.")
-    few = BoostBPRegressor((3,), deep=False, **FAST).fit(X[:30], Y[:30])
+    few = BoostBPRegressor((3,), **parameters(deep=False, **FAST)).fit(X[:30], Y[:30])
     assert few.history_.choice is None
     assert len(few.network_.layers) == 1
 
@@ -134,13 +140,15 @@ def test_without_held_out_rows_it_is_one_single_layer(backend):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.usefixtures("no_network")
 def test_next_to_no_time_leaves_one_single_layer(n_jobs):
-    model = BoostBPRegressor(deep=False, max_time=1e-9, n_jobs=n_jobs, **FAST).fit(X, Y)
+    model = BoostBPRegressor(**parameters(deep=False, max_time=1e-9, n_jobs=n_jobs, **FAST)).fit(X, Y)
     assert [one.name for one in model.history_.choice.candidates] == ["single layer"]
     assert model.history_.choice.hurried
     assert not model.history_.refitted
-    whole = BoostBPRegressor(deep=False, max_time=1e6, n_jobs=n_jobs, **FAST).fit(X, Y)
+    whole = BoostBPRegressor(**parameters(deep=False, max_time=1e6, n_jobs=n_jobs, **FAST)).fit(X, Y)
     assert not whole.history_.choice.hurried
-    np.testing.assert_array_equal(whole.predict(X), BoostBPRegressor(deep=False, **FAST).fit(X, Y).predict(X))
+    np.testing.assert_array_equal(
+        whole.predict(X), BoostBPRegressor(**parameters(deep=False, **FAST)).fit(X, Y).predict(X)
+    )
 
 
 @pytest.mark.usefixtures("no_network")
@@ -154,10 +162,10 @@ def test_single_layers_have_all_of_the_time():
     begun = Turn.begun
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Turn, "begun", spied)
-        BoostBPRegressor(deep=False, max_time=100, **FAST).fit(X, Y)
+        BoostBPRegressor(**parameters(deep=False, max_time=100, **FAST)).fit(X, Y)
         held_out_here = set(shares)
         shares.clear()
-        BoostBPRegressor(deep=False, max_time=100, **FAST).fit(X, Y, eval_set=[HELD_OUT])
+        BoostBPRegressor(**parameters(deep=False, max_time=100, **FAST)).fit(X, Y, eval_set=[HELD_OUT])
     assert (held_out_here, set(shares)) == ({0.95}, {1.0})
 
 
@@ -175,9 +183,9 @@ def test_an_interrupt_keeps_the_single_layers_that_are_there(monkeypatch, when):
     monkeypatch.setattr(Boosting, "begin", interrupted)
     if when == 1:
         with pytest.raises(KeyboardInterrupt):
-            BoostBPRegressor(deep=False, **FAST).fit(X, Y)
+            BoostBPRegressor(**parameters(deep=False, **FAST)).fit(X, Y)
         return
-    model = interrupted_fit(BoostBPRegressor(deep=False, **FAST), X, Y)
+    model = interrupted_fit(BoostBPRegressor(**parameters(deep=False, **FAST)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert len(model.history_.choice.candidates) == 3
     assert not model.history_.refitted
@@ -186,24 +194,26 @@ def test_an_interrupt_keeps_the_single_layers_that_are_there(monkeypatch, when):
 
 def test_what_keeps_the_training_of_a_network_is_refused(tmp_path):
     path = tmp_path / "state"
-    for how in ({"checkpoint": path}, {"warm_start": True}, {"callbacks": [callbacks.checkpoint(path)]}):
+    for how in ({"checkpoint": path}, {"keep_state": True}, {"callbacks": [callbacks.checkpoint(path)]}):
         name = next(iter(how))
         with pytest.raises(ValueError, match=rf"^{name}.* with deep=False is not supported: .* Leave out {name}"):
-            BoostBPRegressor(deep=False, **how, **FAST).fit(X, Y)
+            BoostBPRegressor(**parameters(deep=False, **FAST)).fit(X, Y, **how)
     assert not path.exists()
 
 
 @pytest.mark.usefixtures("no_network")
 def test_callbacks_of_epochs_are_not_called():
     seen = []
-    BoostBPRegressor(deep=False, callbacks=[seen.append], verbose=1, **FAST).fit(X, Y)
+    BoostBPRegressor(**parameters(deep=False, verbose=1, **FAST)).fit(X, Y, callbacks=[seen.append])
     assert seen == []
 
 
-@pytest.mark.parametrize("kind", [BoostBPAutoencoder, pytest.param(GBDTNNRegressor, marks=needs_torch)])
-def test_what_is_made_of_its_hidden_layers_refuses_it(kind):
-    with pytest.raises(ValueError, match=rf"^deep=False is not supported by {kind.__name__}"):
-        kind((2,), deep=False).fit(X, Y)
+@needs_torch
+def test_what_is_made_of_its_hidden_layers_refuses_it():
+    with pytest.raises(ValueError, match=r"^deep=False is not supported by GBDTNNRegressor"):
+        GBDTNNRegressor((2,), deep=False).fit(X, Y)
+    with pytest.raises(TypeError, match="BoostBPAutoencoder has no parameter 'deep'"):
+        BoostBPAutoencoder((2,), deep=False)
 
 
 def test_a_word_is_not_a_truth_value():
@@ -212,15 +222,19 @@ def test_a_word_is_not_a_truth_value():
 
 
 def test_bools_of_numpy_are_bools():
-    model = BoostBPRegressor(deep=np.False_, **FAST).fit(X, Y)
-    np.testing.assert_array_equal(model.predict(X), BoostBPRegressor(deep=False, **FAST).fit(X, Y).predict(X))
+    model = BoostBPRegressor(**parameters(deep=np.False_, **FAST)).fit(X, Y)
+    np.testing.assert_array_equal(
+        model.predict(X), BoostBPRegressor(**parameters(deep=False, **FAST)).fit(X, Y).predict(X)
+    )
     assert "No network was trained" in model.summary()
 
 
-@pytest.mark.parametrize("base", [None, "ridge"])
+@pytest.mark.parametrize("base", ["zero", "ridge"])
 def test_interaction_constraints_hold_in_the_average(base):
     pairs = {"interaction_constraints": [[0, 1], [2], [3], [4]]}
-    model = BoostBPRegressor((), deep=False, base=base, backend_params=pairs, max_depth=2, **FAST).fit(X, Y)
+    model = BoostBPRegressor((), **parameters(deep=False, base=base, backend_params=pairs, max_depth=2, **FAST)).fit(
+        X, Y
+    )
     rows = X[:50].copy()
     moved, other = rows.copy(), rows.copy()
     moved[:, 2] = 0.9

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from flat_parameters import parameters
 from helpers import BACKENDS
 from sklearn.datasets import make_friedman1
 
@@ -17,7 +18,7 @@ SHARED = {"n_estimators": 5, "epochs": 1, "random_state": 0, "deep": True}
 
 
 def network(sizes, X=X, **changes):
-    return BoostBPRegressor(sizes, **SHARED | changes).fit(X, Y).network_
+    return BoostBPRegressor(sizes, **parameters(**SHARED | changes)).fit(X, Y).network_
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -25,7 +26,7 @@ def network(sizes, X=X, **changes):
     "kinds",
     [
         [((3,), {}), ((2,), {"start": "noise"})],
-        [((3,), {}), ((), {}), ((), {"basis": "constant", "base": None})],
+        [((3,), {}), ((), {}), ((), {"basis": "constant", "base": "zero"})],
         [((3,), {"skip": True}), ((2,), {}), ((), {})],
         [((3, 2), {}), ((2, 2), {"skip": True}), ((), {})],
         [((), {}), ((), {"max_depth": 2})],
@@ -48,7 +49,7 @@ def test_categories_of_all_networks_are_kept():
     table["group"] = pd.Categorical(np.digitize(X[:, 3], [0.2, 0.4, 0.6, 0.8]))
     y = Y + 9 * (np.abs(X[:, 3] - 0.5) > 0.3)
     params = {"skip": True, "backend_params": {"min_data_per_group": 5, "cat_smooth": 1.0}}
-    models = [BoostBPRegressor(sizes, **SHARED | params).fit(table, y) for sizes in ((3,), (2,), ())]
+    models = [BoostBPRegressor(sizes, **parameters(**SHARED | params)).fit(table, y) for sizes in ((3,), (2,), ())]
     codes = models[0]._read(table).X
     networks = [model.network_ for model in models]
     assert sum((layer.forest.nodes.cat_start >= 0).any() for one in networks for layer in one.layers) > 1

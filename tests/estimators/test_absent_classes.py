@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import WITH_CATEGORIES, needs_torch
 from sklearn.datasets import load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier, VotingClassifier
@@ -22,7 +23,7 @@ WEIGHT = np.where(Y == 1, 0.0, 1.0)
 @pytest.mark.parametrize("deep", [True, "auto"])
 @pytest.mark.parametrize("labels", [Y, NAMES], ids=["numbers", "names"])
 def test_a_class_without_weight_has_a_column_and_hardly_a_chance(backend, deep, labels):
-    model = BoostBPClassifier(backend=backend, deep=deep, **SMALL).fit(X, labels, sample_weight=WEIGHT)
+    model = BoostBPClassifier(**parameters(backend=backend, deep=deep, **SMALL)).fit(X, labels, sample_weight=WEIGHT)
     other = HistGradientBoostingClassifier().fit(X, labels, sample_weight=WEIGHT)
     np.testing.assert_array_equal(model.classes_, other.classes_)
     p = model.predict_proba(X)
@@ -39,7 +40,9 @@ def test_a_class_without_weight_has_a_column_and_hardly_a_chance(backend, deep, 
 def test_of_two_classes_one_may_have_all_the_weight(deep):
     X2, y2 = X[:100], Y[:100]
     for only in (0, 1):
-        model = BoostBPClassifier(deep=deep, **SMALL).fit(X2, y2, sample_weight=(y2 == only).astype(float))
+        model = BoostBPClassifier(**parameters(deep=deep, **SMALL)).fit(
+            X2, y2, sample_weight=(y2 == only).astype(float)
+        )
         assert model.classes_.tolist() == [0, 1]
         p = model.predict_proba(X)
         assert p.shape == (150, 2)
@@ -48,21 +51,21 @@ def test_of_two_classes_one_may_have_all_the_weight(deep):
 
 
 def test_weights_of_classes_may_be_zero():
-    by_class = BoostBPClassifier(class_weight={0: 1, 1: 0, 2: 1}, **SMALL).fit(X, Y)
-    by_row = BoostBPClassifier(**SMALL).fit(X, Y, sample_weight=WEIGHT)
+    by_class = BoostBPClassifier(**parameters(class_weight={0: 1, 1: 0, 2: 1}, **SMALL)).fit(X, Y)
+    by_row = BoostBPClassifier(**parameters(**SMALL)).fit(X, Y, sample_weight=WEIGHT)
     np.testing.assert_array_equal(by_class.predict_proba(X), by_row.predict_proba(X))
     with pytest.raises(ValueError, match=r"class_weight=.* leaves no row a weight.*\[0, 1, 2\]"):
-        BoostBPClassifier(class_weight={0: 0, 1: 0, 2: 0}, **SMALL).fit(X, Y)
+        BoostBPClassifier(**parameters(class_weight={0: 0, 1: 0, 2: 0}, **SMALL)).fit(X, Y)
 
 
 def test_evaluation_sets_may_hold_the_class():
-    model = BoostBPClassifier(deep=True, **SMALL).fit(X, Y, sample_weight=WEIGHT, eval_set=[(X, Y)])
+    model = BoostBPClassifier(**parameters(deep=True, **SMALL)).fit(X, Y, sample_weight=WEIGHT, eval_set=[(X, Y)])
     best = model.history_[model.history_.best_epoch].metrics["valid_0"]
     assert best == pytest.approx(log_loss(Y, model.predict_proba(X)), rel=1e-9)
 
 
 def test_the_estimator_votes_is_stored_and_is_cross_validated(tmp_path):
-    model = BoostBPClassifier(deep=True, **SMALL)
+    model = BoostBPClassifier(**parameters(deep=True, **SMALL))
     votes = VotingClassifier([("ours", model), ("theirs", HistGradientBoostingClassifier(max_iter=5))], voting="soft")
     assert votes.fit(X, NAMES, sample_weight=WEIGHT).predict_proba(X).shape == (150, 3)
     fitted = model.fit(X, NAMES, sample_weight=WEIGHT)
@@ -78,7 +81,7 @@ def test_mixtures_have_the_column_too():
     from benchmarks.mixtures import GBDTNNClassifier, NNGBDTClassifier
 
     for kind in (GBDTNNClassifier, NNGBDTClassifier):
-        model = kind((3,), n_estimators=4, epochs=2, random_state=0).fit(X, Y, sample_weight=WEIGHT)
+        model = kind((3,), **parameters(n_estimators=4, epochs=2, random_state=0)).fit(X, Y, sample_weight=WEIGHT)
         p = model.predict_proba(X)
         assert p.shape == (150, 3)
         assert np.isfinite(p).all()

@@ -7,6 +7,7 @@ from itertools import product
 import lightgbm
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import BACKENDS
 from sklearn.metrics import mean_tweedie_deviance
 
@@ -46,7 +47,7 @@ def deviance(loss, y, prediction):
 )
 def test_models_follow_the_means_of_amounts(loss, backend, kind):
     X, y, mean = drawn(loss, 800, seed=0)
-    model = BoostBPRegressor(loss=loss, backend=backend, **(FAST | MODELS[kind])).fit(X[:600], y[:600])
+    model = BoostBPRegressor(**parameters(loss=loss, backend=backend, **(FAST | MODELS[kind]))).fit(X[:600], y[:600])
     prediction = model.predict(X[600:])
     assert (prediction > 0).all()
     constant, best = deviance(loss, y[600:], np.full(200, y[:600].mean())), deviance(loss, y[600:], mean[600:])
@@ -60,8 +61,8 @@ def test_constant_leaves_are_those_of_lightgbms_own_objective(loss):
     theirs = lightgbm.LGBMRegressor(
         objective=loss, num_leaves=16, min_child_samples=20, min_child_weight=0.0, n_jobs=1, verbose=-1, **trees
     )
-    plain = {"basis": "constant", "base": None, "extra_trees": False, "deep": True, "early_stopping": False}
-    ours = BoostBPRegressor((), loss=loss, **trees, **plain)
+    plain = {"basis": "constant", "base": "zero", "extra_trees": False, "deep": True, "early_stopping": False}
+    ours = BoostBPRegressor((), **parameters(loss=loss, **trees, **plain))
     np.testing.assert_allclose(ours.fit(X, y).predict(X), theirs.fit(X, y).predict(X), rtol=1e-6)
 
 
@@ -74,7 +75,7 @@ def test_one_layer_is_no_worse_than_lightgbm_on_new_rows(loss):
     theirs = lightgbm.LGBMRegressor(
         objective=loss, num_leaves=16, n_jobs=1, verbose=-1, early_stopping_round=30, **trees
     )
-    ours = BoostBPRegressor((), loss=loss, deep=True, **trees)
+    ours = BoostBPRegressor((), **parameters(loss=loss, deep=True, **trees))
     best = deviance(loss, actual, mean)
     excess = [
         deviance(loss, actual, model.fit(X[:1300], y[:1300], **held_out).predict(fresh)) - best
@@ -86,7 +87,7 @@ def test_one_layer_is_no_worse_than_lightgbm_on_new_rows(loss):
 @every_loss
 def test_evaluation_sets_are_scored_by_the_loss_itself(loss):
     X, y, _ = drawn(loss, 300, seed=3)
-    model = BoostBPRegressor((4,), loss=loss, deep=True, epochs=2, **FAST)
+    model = BoostBPRegressor((4,), **parameters(loss=loss, deep=True, epochs=2, **FAST))
     model.fit(X[:200], y[:200], eval_set=[(X[200:], y[200:])])
     assert model.history_.metric == loss
     actual = y[200:, None]
@@ -102,7 +103,9 @@ def test_a_metric_of_the_name_of_the_loss_has_its_power(power):
     X, y, _ = drawn("tweedie", 300, seed=4)
     scores = {}
     for name in ("tweedie", f"tweedie-nloglik@{power}"):
-        model = BoostBPRegressor((), loss=Tweedie(power), eval_metric=name, n_estimators=5, random_state=0)
+        model = BoostBPRegressor(
+            (), **parameters(loss=Tweedie(power), eval_metric=name, n_estimators=5, random_state=0)
+        )
         scores[name] = model.fit(X[:200], y[:200], eval_set=[(X[200:], y[200:])]).history_.scores["valid_0"]
     assert scores["tweedie"] == pytest.approx(scores[f"tweedie-nloglik@{power}"], rel=1e-12)
 
@@ -120,7 +123,7 @@ def test_a_weight_of_two_is_a_row_twice(loss):
         "max_depth": 2,
         "extra_trees": False,
     }
-    weighted, repeated = (BoostBPRegressor((), n_estimators=5, random_state=0, **how) for _ in range(2))
+    weighted, repeated = (BoostBPRegressor((), **parameters(n_estimators=5, random_state=0, **how)) for _ in range(2))
     weighted.fit(X, y, sample_weight=times)
     repeated.fit(np.repeat(X, times, axis=0), np.repeat(y, times))
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-5)
@@ -130,10 +133,10 @@ def test_a_weight_of_two_is_a_row_twice(loss):
 def test_two_outputs_are_fitted_as_each_alone(loss):
     X, y, _ = drawn(loss, 200, seed=7)
     both = np.stack([y, y[::-1]], axis=1)
-    how = {"loss": loss, "deep": True, "early_stopping": False, "extra_trees": False, "random_state": 0, "base": None}
-    together = BoostBPRegressor((), n_estimators=5, **how).fit(X, both).predict(X)
+    how = {"loss": loss, "deep": True, "early_stopping": False, "extra_trees": False, "random_state": 0, "base": "zero"}
+    together = BoostBPRegressor((), **parameters(n_estimators=5, **how)).fit(X, both).predict(X)
     for k in range(2):
-        alone = BoostBPRegressor((), n_estimators=5, **how).fit(X, both[:, k]).predict(X)
+        alone = BoostBPRegressor((), **parameters(n_estimators=5, **how)).fit(X, both[:, k]).predict(X)
         np.testing.assert_allclose(together[:, k], alone, rtol=1e-6)
 
 
@@ -141,7 +144,7 @@ def test_two_outputs_are_fitted_as_each_alone(loss):
 def test_wrong_amounts_are_refused_in_training_and_evaluation_sets(loss, wrong):
     X, y, _ = drawn("gamma", 100, seed=8)
     spoilt = np.where(np.arange(100) == 7, wrong, y)
-    model = BoostBPRegressor((), loss=loss, n_estimators=2)
+    model = BoostBPRegressor((), **parameters(loss=loss, n_estimators=2))
     with pytest.raises(ValueError, match=f"^y={wrong:g} in row 7, output 0: loss='{loss}' takes"):
         model.fit(X, spoilt)
     with pytest.raises(ValueError, match=rf"^eval_set\[1\]: y={wrong:g} in row 7, output 0: loss='{loss}' takes"):
@@ -151,7 +154,7 @@ def test_wrong_amounts_are_refused_in_training_and_evaluation_sets(loss, wrong):
 @pytest.mark.parametrize("loss", [Gamma(), Tweedie(power=1.7)], ids=str)
 def test_models_come_back_from_files_with_their_loss(loss, tmp_path):
     X, y, _ = drawn("gamma", 200, seed=9)
-    model = BoostBPRegressor((3,), loss=loss, deep=True, epochs=2, **FAST).fit(X, y)
+    model = BoostBPRegressor((3,), **parameters(loss=loss, deep=True, epochs=2, **FAST)).fit(X, y)
     save(model, tmp_path / "model")
     found = load(tmp_path / "model")
     assert found.loss == loss

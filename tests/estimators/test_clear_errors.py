@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from flat_parameters import parameters
 from sklearn.datasets import make_friedman1
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
@@ -17,23 +18,23 @@ FAST = {"hidden_layer_sizes": (3,), "n_estimators": 3, "epochs": 1, "deep": True
 def test_evaluation_sets_have_the_outputs_of_the_target(trained, watched):
     y, held = (np.tile(Y[:, None], n) if n > 1 else Y for n in (trained, watched))
     with pytest.raises(ValueError, match=rf"eval_set\[1\]: its y has {watched} outputs, .* has {trained}\."):
-        BoostBPRegressor(**FAST).fit(X, y, eval_set=[(X, y), (X, held)])
+        BoostBPRegressor(**parameters(**FAST)).fit(X, y, eval_set=[(X, y), (X, held)])
 
 
 @pytest.mark.parametrize("callback", [3, None, "x"])
 def test_callbacks_can_be_called(callback):
     with pytest.raises(ValueError, match=r"callbacks\[0\]=.* cannot be called"):
-        BoostBPRegressor(callbacks=[callback], **FAST).fit(X, Y)
+        BoostBPRegressor(**parameters(**FAST)).fit(X, Y, callbacks=[callback])
 
 
 @pytest.mark.parametrize("verbose", ["x", None, 1.5])
 def test_verbose_is_a_number(verbose):
     with pytest.raises(ValueError, match=r"verbose=.* is not a number"):
-        BoostBPRegressor(verbose=verbose, **FAST).fit(X, Y)
+        BoostBPRegressor(**parameters(verbose=verbose, **FAST)).fit(X, Y)
 
 
 def test_layers_and_steps_are_whole_numbers():
-    model = BoostBPRegressor(**FAST).fit(X, Y)
+    model = BoostBPRegressor(**parameters(**FAST)).fit(X, Y)
     for layer in ("x", 0.0, True, 1):
         with pytest.raises(ValueError, match=r"layer=.* does not exist"):
             model.hidden_representation(X, layer=layer)
@@ -45,7 +46,9 @@ def test_layers_and_steps_are_whole_numbers():
 @pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
 def test_one_evaluation_set_of_an_auto_encoder_needs_no_list(kind):
     alone, listed = (
-        BoostBPAutoencoder((2,), n_estimators=3, epochs=1, random_state=0).fit(kind(X[:80]), eval_set=given)
+        BoostBPAutoencoder((2,), **parameters(n_estimators=3, epochs=1, random_state=0)).fit(
+            kind(X[:80]), eval_set=given
+        )
         for given in (kind(X[80:]), [kind(X[80:])])
     )
     assert alone.history_.metrics("valid_0") == listed.history_.metrics("valid_0")
@@ -53,7 +56,7 @@ def test_one_evaluation_set_of_an_auto_encoder_needs_no_list(kind):
 
 @pytest.mark.parametrize("numerals", [Y.astype(str), list(map(str, Y)), pd.Series(Y.astype(str), dtype="category")])
 def test_no_text_is_trained_on_as_numbers(numerals):
-    model, text = BoostBPRegressor(**FAST), ".* holds text, such as '"
+    model, text = BoostBPRegressor(**parameters(**FAST)), ".* holds text, such as '"
     with pytest.raises(ValueError, match=f"^y{text}"):
         model.fit(X, numerals)
     with pytest.raises(ValueError, match=rf"^eval_set\[0\]: y{text}"):
@@ -65,16 +68,16 @@ def test_no_text_is_trained_on_as_numbers(numerals):
     with pytest.raises(ValueError, match=f"^sample_weight{text}"):
         BoostBPAutoencoder((2,), epochs=1).fit(X, sample_weight=numerals)
     with pytest.raises(ValueError, match=f"^targets{text}"):
-        fit_layer(X, numerals, n_estimators=2)
+        fit_layer(X, numerals, {"n_estimators": 2})
     with pytest.raises(ValueError, match=f"^H{text}"):
-        fit_layer(np.asarray(numerals)[:, None], Y, n_estimators=2)
+        fit_layer(np.asarray(numerals)[:, None], Y, {"n_estimators": 2})
 
 
 def test_a_classifier_warns_of_an_amount():
     prices = np.repeat(1000 + 7 * np.arange(60), 2)
     with pytest.warns(UserWarning, match=r"^y has 60 classes, which are numbers from 1000 to 1413: .*BoostBPRegressor"):
-        BoostBPClassifier(**FAST).fit(X, prices)
-    BoostBPClassifier(**FAST).fit(X, prices.astype(str))
+        BoostBPClassifier(**parameters(**FAST)).fit(X, prices)
+    BoostBPClassifier(**parameters(**FAST)).fit(X, prices.astype(str))
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
@@ -83,4 +86,4 @@ def test_weights_of_classes_are_weights(weight):
     with pytest.raises(
         ValueError, match=rf"^class_weight=.* gives class 1 the weight {weight}: weights must be finite"
     ):
-        BoostBPClassifier(class_weight={0: 1.0, 1: weight, 2: 1.0}, **FAST).fit(X, labels)
+        BoostBPClassifier(**parameters(class_weight={0: 1.0, 1: weight, 2: 1.0}, **FAST)).fit(X, labels)

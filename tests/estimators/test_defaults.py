@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import layer_of, parameters
 from helpers import BACKENDS
 from sklearn.datasets import make_friedman1
 
@@ -23,8 +24,8 @@ from boostbp.estimators.parameters import settings_of
         (BoostBPClassifier(), 300, [20, 20]),
         (BoostBPClassifier((8, 8)), 10, [20, 20, 40]),
         (BoostBPClassifier(()), 10, [100]),
-        (BoostBPClassifier(n_estimators=[None, 70]), 10, [20, 70]),
-        (BoostBPClassifier(n_estimators=70), 10, [70, 70]),
+        (BoostBPClassifier(n_estimators=70), 10, [20, 70]),
+        (BoostBPClassifier(n_estimators=70, hidden={"n_estimators": 30}), 10, [30, 70]),
     ],
 )
 def test_output_layers_of_many_classes_have_fewer_rounds(model, n_outputs, rounds):
@@ -39,8 +40,8 @@ def test_the_ridge_base_above_hidden_units_has_a_least_penalty_and_that_of_featu
         assert all(layer.min_base_lambda > 0 for layer in above)
 
 
-def drawn(**parameters):
-    layers = settings_of(BoostBPRegressor(**parameters), 1000, 1, seed=0).layers
+def drawn(**words):
+    layers = settings_of(BoostBPRegressor(**parameters(**words)), 1000, 1, seed=0).layers
     [answer] = {layer.growth.extra_trees for layer in layers}
     return answer
 
@@ -55,14 +56,14 @@ def test_thresholds_are_drawn_where_the_library_can(backend):
         return
     X, y = make_friedman1(100, random_state=0)
     for fit in (
-        BoostBPRegressor(backend=backend, extra_trees=True).fit,
-        BoostBPClassifier(backend=backend, extra_trees=True).fit,
-        BoostBPAutoencoder(backend=backend, extra_trees=True).fit,
+        BoostBPRegressor(**parameters(backend=backend, extra_trees=True)).fit,
+        BoostBPClassifier(**parameters(backend=backend, extra_trees=True)).fit,
+        BoostBPAutoencoder(**parameters(backend=backend, extra_trees=True)).fit,
     ):
         with pytest.raises(ValueError, match=rf"extra_trees=True .*backend='{backend}'.*extra_trees=False.*lightgbm"):
             fit(X, (y > 15).astype(int))
     with pytest.raises(ValueError, match=rf"extra_trees=True .*backend='{backend}'"):
-        fit_layer(X, y, backend=backend, extra_trees=True)
+        fit_layer(X, y, {"extra_trees": True}, backend=backend)
 
 
 def test_leaves_of_the_library_are_grown_as_it_grows_them():
@@ -83,7 +84,7 @@ def test_drawn_thresholds_follow_the_seed_and_spare_the_best_ones(backend):
     X, y = make_friedman1(300, random_state=0)
 
     def output(**how):
-        return fit_layer(X, y, backend=backend, n_estimators=5, **how).predict(X)
+        return layer_of(X, y, n_estimators=5, backend=backend, **{"extra_trees": False, **how}).predict(X)
 
     np.testing.assert_array_equal(output(extra_trees=True), output(extra_trees=True))
     assert not np.allclose(output(extra_trees=True), output(extra_trees=True, random_state=1))

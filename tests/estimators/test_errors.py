@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from flat_parameters import layer_of, parameters
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
 
@@ -21,8 +22,9 @@ def changed(array, place, value):
     return array
 
 
-def fit(**parameters):
-    return BoostBPRegressor(**({"epochs": 1, "n_estimators": 2} | parameters)).fit(X, Y)
+def fit(**words):
+    of_fit = {name: words.pop(name) for name in ("callbacks", "keep_state") if name in words}
+    return BoostBPRegressor(**parameters(**({"epochs": 1, "n_estimators": 2} | words))).fit(X, Y, **of_fit)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -96,7 +98,6 @@ def test_native_parameter_that_breaks_the_method(backend, name, value):
 
 PARAMETERS = [
     ("hidden_layer_sizes", (4, 0)),
-    ("n_estimators", [1, 2, 3]),
     ("n_estimators", -1),
     ("learning_rate", -0.5),
     ("learning_rate", float("nan")),
@@ -115,9 +116,9 @@ PARAMETERS = [
     ("step_size", float("inf")),
     ("momentum", 1.0),
     ("refit_order", "sideways"),
-    ("output", "keep"),
+    ("output_target", "keep"),
     ("early_stopping", "maybe"),
-    ("validation_fraction", 1.0),
+    ("validation", 1.0),
     ("n_iter_no_change", 0),
     ("n_jobs", 0),
     ("loss", "hinge"),
@@ -188,14 +189,11 @@ def test_structures_are_not_kept_under_native_leaves():
     [
         ({"max_time": -1}, "max_time=-1 is not allowed: give a number of seconds above 0, or None"),
         ({"max_time": "1m"}, "max_time='1m' is not allowed"),
-        ({"tol": np.nan}, "tol=nan is not allowed"),
-        ({"tol": None}, "tol=None is not allowed"),
         ({"skip": "False"}, "skip='False' is not known: use one of True, False"),
-        ({"best_rounds": "no"}, "best_rounds='no' is not known"),
         ({"refit": "no"}, "refit='no' is not known: use one of True, False"),
-        ({"warm_start": 0}, "warm_start=0 is not known: use one of True, False"),
+        ({"keep_state": 0}, "keep_state=0 is not known: use one of True, False"),
         ({"clip": "no"}, "clip='no' is not known"),
-        ({"standardize": None}, "standardize=None is not known"),
+        ({"standardize": 1}, "standardize=1 is not known"),
         ({"extra_trees": 2}, "extra_trees=2 is not known"),
         ({"epochs": 2.5}, "epochs=2.5 is not allowed: give a whole number"),
         ({"structure_epochs": 1.9}, "structure_epochs=1.9 is not allowed: give a whole number"),
@@ -203,7 +201,10 @@ def test_structures_are_not_kept_under_native_leaves():
         ({"structure_samples": True}, "structure_samples=True is not allowed"),
         ({"max_bins": 1}, "max_bins=1 is not allowed: give a whole number of at least 2"),
         ({"max_depth": 2.5}, "max_depth=2.5 is not allowed: give a whole number"),
-        ({"n_estimators": [2, True]}, "n_estimators=True is not allowed"),
+        ({"n_estimators": [2, True]}, "output: n_estimators=True is not allowed"),
+        ({"n_estimators": [True, 2]}, "hidden[0]: n_estimators=True is not allowed"),
+        ({"output": {"num_leaves": 3}}, "output has no parameter 'num_leaves': did you mean 'max_leaves'?"),
+        ({"backprop": {"stepsize": 3}}, "backprop has no parameter 'stepsize': did you mean 'step_size'?"),
         ({"callbacks": print}, "is a single function: give a list"),
         ({"hidden_layer_sizes": None}, "hidden_layer_sizes=None must hold at least"),
     ],
@@ -214,27 +215,38 @@ def test_parameter_of_another_kind(parameters, message):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("hidden", "message"),
+    [
+        (3, "hidden=3 is not allowed: give a dict"),
+        ([{}, {}], "hidden=[{}, {}] has 2 specs for 1 hidden layers: give one for each"),
+        ([{"max_depth": -2}], "hidden[0]: max_depth=-2 is not allowed"),
+    ],
+)
+def test_specs_of_hidden_layers(hidden, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        BoostBPRegressor((2,), hidden=hidden).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
     [
         ({"multi_strategy": "multi_output"}, "multi_strategy='multi_output' is not known"),
-        ({"base": "Ridge"}, "base='Ridge' is not known: use one of 'ridge', 'additive', None"),
+        ({"base": "Ridge"}, "base='Ridge' is not known: use one of 'ridge', 'additive', 'zero'"),
         ({"leaves": "natve"}, "leaves='natve' is not known"),
         ({"clip": "x"}, "clip='x' is not known"),
         ({"extra_trees": "x"}, "extra_trees='x' is not known"),
         ({"learning_rate": np.nan}, "learning_rate=nan is not allowed"),
         ({"reg_lambda": -5.0}, "reg_lambda=-5.0 is not allowed"),
-        ({"reg_lambda": None}, "reg_lambda=None is not allowed"),
         ({"base_lambda": -1}, "base_lambda=-1 is not allowed"),
         ({"min_samples_leaf": 0}, "min_samples_leaf=0 is not allowed"),
         ({"n_estimators": -3}, "n_estimators=-3 is not allowed"),
         ({"n_estimators": "3"}, "n_estimators='3' is not allowed"),
-        ({"max_depth": None}, "max_depth=None is not allowed"),
         ({"random_state": None}, "random_state=None is not allowed"),
     ],
 )
-def test_one_layer_checks_its_parameters_as_estimators_do(parameters, message):
+def test_one_layer_checks_its_parameters_as_estimators_do(words, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        fit_layer(X, Y, **parameters)
+        layer_of(X, Y, **words)
 
 
 def test_one_layer_without_rows():
@@ -249,5 +261,5 @@ def test_names_of_units_that_are_not_there():
 
 
 def test_one_layer_takes_none_for_the_penalty_by_cross_validation():
-    made = [fit_layer(X, Y, base="ridge", n_estimators=2, base_lambda=by) for by in (None, "gcv")]
+    made = [fit_layer(X, Y, {"n_estimators": 2, "base_lambda": by}) for by in (None, "gcv")]
     np.testing.assert_array_equal(made[0].predict(X), made[1].predict(X))

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import sklearn
+from flat_parameters import parameters
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -25,7 +26,9 @@ NAMES = ["calib", "late"]
 
 
 def fit(kind=BoostBPRegressor, sets=SETS, names=NAMES, y=Y, **changes):
-    return kind(**(SMALL | changes)).fit(X[:200], y[:200], eval_set=sets, eval_names=names)
+    calls = changes.pop("callbacks", None)
+    model = kind(**parameters(**(SMALL | changes)))
+    return model.fit(X[:200], y[:200], eval_set=sets, eval_names=names, callbacks=calls)
 
 
 def test_names_are_those_of_history_log_record_and_bar(caplog, capsys):
@@ -66,7 +69,7 @@ def test_other_estimators_have_named_sets_too():
     labels = np.digitize(Y, [100, 200])
     sets = [(X[200:300], labels[200:300]), (X[300:], labels[300:])]
     assert list(fit(BoostBPClassifier, sets, y=labels).history_[0].metrics) == NAMES
-    coder = BoostBPAutoencoder(**SMALL).fit(X[:200], eval_set=[X[200:300], X[300:]], eval_names=NAMES)
+    coder = BoostBPAutoencoder(**parameters(**SMALL)).fit(X[:200], eval_set=[X[200:300], X[300:]], eval_names=NAMES)
     assert list(coder.history_[0].metrics) == NAMES
     assert list(fit(sets=SETS[0], names="calib").history_[0].metrics) == ["calib"]
 
@@ -82,7 +85,7 @@ W = np.linspace(0.5, 1.5, 142)
 
 
 def history(**sets):
-    return BoostBPRegressor(**DEEP).fit(X[:200], Y[:200], **sets).history_
+    return BoostBPRegressor(**parameters(**DEEP)).fit(X[:200], Y[:200], **sets).history_
 
 
 SAME = {
@@ -114,9 +117,9 @@ def test_evaluation_sets_may_be_tables(make):
     columns = {f"c{j}": x for j, x in enumerate(X.T)}
     rows = [{name: x[part] for name, x in columns.items()} for part in (slice(200), slice(200, 300), slice(300, None))]
     fit, valid, late = map(make, rows)
-    model = BoostBPRegressor(**DEEP).fit(fit, Y[:200], eval_set=((valid, Y[200:300]), (late, Y[300:])))
+    model = BoostBPRegressor(**parameters(**DEEP)).fit(fit, Y[:200], eval_set=((valid, Y[200:300]), (late, Y[300:])))
     assert model.history_[-1].metrics == history(eval_set=SETS)[-1].metrics
-    named = BoostBPRegressor(**DEEP).fit(fit, Y[:200], eval_X=(valid, late), eval_y=(Y[200:300], Y[300:]))
+    named = BoostBPRegressor(**parameters(**DEEP)).fit(fit, Y[:200], eval_X=(valid, late), eval_y=(Y[200:300], Y[300:]))
     assert named.history_[-1].metrics == model.history_[-1].metrics
 
 
@@ -161,7 +164,7 @@ def test_evaluation_sets_of_another_form_are_refused_by_name(sets, message):
 
 def test_an_auto_encoder_has_the_other_name_too():
     def metrics(**sets):
-        return BoostBPAutoencoder(**SMALL).fit(X[:200], **sets).history_[-1].metrics
+        return BoostBPAutoencoder(**parameters(**SMALL)).fit(X[:200], **sets).history_[-1].metrics
 
     tables = (X[200:300], X[300:])
     assert metrics(eval_X=tables) == metrics(eval_set=tables) == metrics(eval_set=list(tables))
@@ -177,21 +180,25 @@ def test_a_pipeline_transforms_evaluation_sets(kind):
     """`eval_set` itself cannot pass: scikit-learn transforms each member of a tuple, its targets too."""
     y = Y if kind is BoostBPRegressor else Y > 140
     with sklearn.config_context(enable_metadata_routing=True):
-        model = kind(**DEEP).set_fit_request(eval_X=True, eval_y=True)
+        model = kind(**parameters(**DEEP)).set_fit_request(eval_X=True, eval_y=True)
         pipeline = make_pipeline(StandardScaler(), model, transform_input=["eval_X"])
         both = {"eval_X": (X[200:300], X[300:]), "eval_y": (y[200:300], y[300:])}
         piped = [
             pipeline.fit(X[:200], y[:200], **sets)[-1].history_
             for sets in (both, {name: parts[0] for name, parts in both.items()})
         ]
-        search = GridSearchCV(pipeline, {f"{kind.__name__.lower()}__step_size": [0.2, 0.4]}, cv=2, error_score="raise")
+        search = GridSearchCV(
+            pipeline, {f"{kind.__name__.lower()}__backprop__step_size": [0.2, 0.4]}, cv=2, error_score="raise"
+        )
         assert list(search.fit(X[:200], y[:200], **both).best_estimator_[-1].history_[-1].metrics) == [
             "valid_0",
             "valid_1",
         ]
     scaler = StandardScaler().fit(X[:200])
     scaled = [scaler.transform(part) for part in (X[:200], X[200:300], X[300:])]
-    by_hand = kind(**DEEP).fit(scaled[0], y[:200], eval_set=list(zip(scaled[1:], (y[200:300], y[300:]), strict=True)))
+    by_hand = kind(**parameters(**DEEP)).fit(
+        scaled[0], y[:200], eval_set=list(zip(scaled[1:], (y[200:300], y[300:]), strict=True))
+    )
     assert piped[0][-1].metrics == by_hand.history_[-1].metrics
     assert piped[1][-1].metrics == {"valid_0": by_hand.history_[-1].metrics["valid_0"]}
 

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import WITH_CATEGORIES
 from scipy.sparse import csr_array
 from sklearn.utils.multiclass import check_classification_targets
@@ -23,7 +24,7 @@ LARGEST = np.finfo(np.float64).max
 @pytest.mark.parametrize("power", [-320, 320])
 def test_units_of_the_target_do_not_matter(backend, power):
     held = [(X[40:], np.ldexp(Y[40:], power))]
-    model = BoostBPRegressor(**SMALL, backend=backend)
+    model = BoostBPRegressor(**parameters(**SMALL, backend=backend))
     scaled = model.fit(X[:40], np.ldexp(Y[:40], power), eval_set=held).predict(X)
     usual = model.fit(X[:40], Y[:40], eval_set=[(X[40:], Y[40:])]).predict(X)
     np.testing.assert_array_equal(scaled, np.ldexp(usual, power))
@@ -31,27 +32,27 @@ def test_units_of_the_target_do_not_matter(backend, power):
 
 @pytest.mark.parametrize("value", [0.0, 1e99, -3.7, 1e-99])
 def test_constant_target_is_predicted(value):
-    predicted = BoostBPRegressor(**SMALL).fit(X, np.full(60, value)).predict(X)
+    predicted = BoostBPRegressor(**parameters(**SMALL)).fit(X, np.full(60, value)).predict(X)
     np.testing.assert_allclose(predicted, value, rtol=1e-12)
 
 
 def test_noise_far_from_zero_is_learned():
-    model = BoostBPRegressor(**SMALL).fit(X, Y + 1e13)
+    model = BoostBPRegressor(**parameters(**SMALL)).fit(X, Y + 1e13)
     assert np.corrcoef(model.predict(X) - 1e13, Y)[0, 1] > 0.9
 
 
 @pytest.mark.parametrize("size", [1e-101, 1e101, LARGEST])
 def test_targets_whose_squares_float64_does_not_hold(size):
     with pytest.raises(ValueError, match=r"y holds numbers of size .* divide by a constant"):
-        BoostBPRegressor(**SMALL).fit(X, np.column_stack([Y, size * np.sign(Y)]))
+        BoostBPRegressor(**parameters(**SMALL)).fit(X, np.column_stack([Y, size * np.sign(Y)]))
     with pytest.raises(ValueError, match=r"targets holds numbers of size .* divide by a constant"):
         fit_layer(X, size * np.sign(Y))
     with pytest.raises(ValueError, match=r"X holds numbers of size .* divide by a constant"):
-        BoostBPAutoencoder(**SMALL).fit(np.column_stack([X, size * np.sign(Y)]))
+        BoostBPAutoencoder(**parameters(**SMALL)).fit(np.column_stack([X, size * np.sign(Y)]))
 
 
 def test_auto_encoder_refuses_the_ends_of_float64_at_fit_only():
-    model = BoostBPAutoencoder(**SMALL).fit(X)
+    model = BoostBPAutoencoder(**parameters(**SMALL)).fit(X)
     assert np.isfinite(model.predict([[LARGEST, -LARGEST, -LARGEST]])).all()
 
 
@@ -61,7 +62,7 @@ def test_column_at_the_end_of_float64_has_its_mean_there(made):
     with np.errstate(over="ignore"):
         assert np.isinf(weight / weight.sum() @ np.full(60, LARGEST))  # the shares sum to more than 1
     H = made(np.column_stack([X, np.full(60, LARGEST)]))
-    model = BoostBPRegressor(**SMALL, early_stopping=False).fit(H, Y, sample_weight=weight)
+    model = BoostBPRegressor(**parameters(**SMALL, early_stopping=False)).fit(H, Y, sample_weight=weight)
     assert model.feature_summary_.center[-1] == LARGEST
     assert np.isfinite(model.feature_importances_).all()
 
@@ -69,14 +70,14 @@ def test_column_at_the_end_of_float64_has_its_mean_there(made):
 @pytest.mark.parametrize("weight", [1e-300, 1e-31, 1e31, 1e300])
 def test_weights_that_float32_does_not_hold(weight):
     with pytest.raises(ValueError, match=r"sample_weight has the largest value .* divide the weights by"):
-        BoostBPRegressor(**SMALL).fit(X, Y, sample_weight=np.full(60, weight))
+        BoostBPRegressor(**parameters(**SMALL)).fit(X, Y, sample_weight=np.full(60, weight))
 
 
 @pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_rows_of_hardly_any_weight_are_hardly_there(backend):
     wrong = np.concatenate([Y, -5 * Y])
     weight = np.repeat([1.0, 1e-300], 60)
-    model = BoostBPRegressor(**SMALL, backend=backend, min_samples_leaf=1)
+    model = BoostBPRegressor(**parameters(**SMALL, backend=backend, min_samples_leaf=1))
     model.fit(np.concatenate([X, X]), wrong, sample_weight=weight)
     assert model.score(X, Y) > 0.8
 
@@ -85,20 +86,20 @@ def test_rows_of_hardly_any_weight_are_hardly_there(backend):
 def test_hessians_below_float32_grow_trees(backend):
     """XGBoost does not parse a least weight of a leaf that float32 holds as subnormal."""
     layer = fit_layer(
-        X, Y, backend=backend, n_estimators=2, sample_weight=np.repeat([1e-29, 1e-300], [1, 59]), base="ridge"
+        X, Y, {"n_estimators": 2, "base": "ridge"}, backend=backend, sample_weight=np.repeat([1e-29, 1e-300], [1, 59])
     )
     assert np.isfinite(layer.predict(X)).all()
 
 
 def test_columns_at_the_ends_of_float64_are_standardised():
     wide = np.where(X > 0, LARGEST, -LARGEST)
-    model = BoostBPRegressor(**SMALL).fit(wide, Y)
+    model = BoostBPRegressor(**parameters(**SMALL)).fit(wide, Y)
     assert np.isfinite(model.predict(wide)).all()
     assert model.score(wide, Y) > 0.3
 
 
 def test_slopes_beyond_float64_are_infinite():
-    model = BoostBPRegressor(**SMALL).fit(X * 1e-300, Y * 1e20)
+    model = BoostBPRegressor(**parameters(**SMALL)).fit(X * 1e-300, Y * 1e20)
     slopes = model.jacobian(X * 1e-300)
     assert np.isinf(slopes).any()
     assert not np.isnan(slopes).any()
@@ -108,7 +109,7 @@ def test_slopes_beyond_float64_are_infinite():
 def test_slopes_beyond_float64_that_nothing_depends_on_are_zero(backend):
     """The units move by more than float64 holds in a tiny feature, and the output does not look at them."""
     x = np.array([[-1.2, -4.3e-301], [2.4, -3.8e-301]])
-    model = BoostBPRegressor((2,), backend=backend, n_estimators=3, epochs=1, random_state=0)
+    model = BoostBPRegressor((2,), **parameters(backend=backend, n_estimators=3, epochs=1, random_state=0))
     model.fit(x, [-2.5, -2.5], sample_weight=[4e-20, 5e-5])
     assert np.isinf(model.network_.layers[0].jacobian(x)).any()
     np.testing.assert_array_equal(model.jacobian(x), 0.0)
@@ -126,8 +127,8 @@ def test_codes_of_categories(backend, code):
 
 @pytest.mark.parametrize(("rows", "share"), [(1, 0.1), (5, 0.9)])
 def test_rows_that_cannot_be_held_out(rows, share):
-    with pytest.raises(ValueError, match=rf"validation_fraction={share} of {rows} rows leaves none"):
-        BoostBPRegressor(**SMALL, early_stopping=True, validation_fraction=share).fit(X[:rows], Y[:rows])
+    with pytest.raises(ValueError, match=rf"validation={share} of {rows} rows leaves none"):
+        BoostBPRegressor(**parameters(**SMALL, early_stopping=True, validation=share)).fit(X[:rows], Y[:rows])
 
 
 def test_labels_that_look_like_a_regression_warn_no_more_often_than_scikit_learn_does():
@@ -136,5 +137,5 @@ def test_labels_that_look_like_a_regression_warn_no_more_often_than_scikit_learn
         check_classification_targets(np.arange(60))
     with warnings.catch_warnings(record=True) as ours:
         warnings.simplefilter("always")
-        BoostBPClassifier(**SMALL).fit(X, np.arange(60))
+        BoostBPClassifier(**parameters(**SMALL)).fit(X, np.arange(60))
     assert len(ours) == len(theirs) <= 1

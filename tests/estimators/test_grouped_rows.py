@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 import sklearn
+from flat_parameters import parameters
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import (
@@ -33,14 +34,14 @@ rng = np.random.default_rng(0)
 
 def held_rows(X, *, weight=None, strata=None, groups=None, seed=0, **changes):
     """Numbers of the rows that are held out; the others, but for those without weight, must be learned from."""
-    asked = {"early_stopping": "auto", "epochs": 1, "validation_fraction": 0.1, "validation": "random"}
+    asked = {"early_stopping": "auto", "epochs": 1, "validation": 0.1}
     asked = SimpleNamespace(**asked | {"random_state": seed} | changes)
     table = X if isinstance(X, Table) else Table(np.ascontiguousarray(X, np.float64))
     rows = np.arange(len(table.X), dtype=np.float64)
     weight = np.ones(len(rows)) if weight is None else np.asarray(weight, np.float64)
     _, y, left, sets = hold_out(asked, table, rows[:, None], weight, strata, groups=groups, X=X)
     held = sets[0].y[:, 0] if sets else rows[:0]
-    if isinstance(asked.validation, str):
+    if isinstance(asked.validation, str | float):
         assert sorted([*y[:, 0], *held]) == rows.tolist()
     assert np.array_equal(left, weight[y[:, 0].astype(int)])
     return held.astype(int)
@@ -200,13 +201,13 @@ def test_groups_of_any_kind_are_the_same_groups(groups):
         (3, {}, "groups=3 is not known"),
         (np.arange(60), {"validation": "last"}, "groups with validation='last' is not supported"),
         (np.arange(60), {"validation": (np.arange(9), np.arange(9, 60))}, "groups with validation=.* is not supported"),
-        (None, {"validation": "first"}, "validation='first' is not known: use one of 'random', 'last'"),
-        (None, {"validation": 3}, "validation=3 is not known: use 'random', 'last', a splitter"),
+        (None, {"validation": "first"}, "validation='first' is not known: use one of 'last'"),
+        (None, {"validation": 3}, "validation=3 is not allowed: give a number above 0, and below 1"),
         (None, {"validation": ([0, 1], [1, 2])}, "validation holds row 1 on both sides"),
         (None, {"validation": ([0, 1], [2, 60])}, r"validation holds \[2, 60\]: give numbers of rows, 0 to 59"),
         (None, {"validation": ([], [2])}, r"validation holds \[\]"),
         (None, {"validation": ([0.5], [2])}, r"validation holds \[0.5\]"),
-        (np.arange(2).repeat(30), {"validation_fraction": 0.6}, "of 2 groups leaves none to learn from"),
+        (np.arange(2).repeat(30), {"validation": 0.6}, "of 2 groups leaves none to learn from"),
     ],
 )
 def test_what_cannot_be_split_by_is_refused(groups, changes, message):
@@ -251,8 +252,8 @@ def test_rows_may_be_listed_or_masked_and_the_others_are_left_out():
     for pair in ((train, held), (held[:0].tolist() + train.tolist(), held), mask):
         np.testing.assert_array_equal(held_rows(X, validation=pair), held)
     y = X[:, 0]
-    model = BoostBPRegressor(validation=(train, held), **SMALL).fit(X, y)
-    alone = BoostBPRegressor(**SMALL).fit(X[train], y[train], eval_set=(X[held], y[held]))
+    model = BoostBPRegressor(**parameters(validation=(train, held), **SMALL)).fit(X, y)
+    alone = BoostBPRegressor(**parameters(**SMALL)).fit(X[train], y[train], eval_set=(X[held], y[held]))
     np.testing.assert_array_equal(model.predict(X), alone.predict(X))
     with pytest.raises(ValueError, match="all rows of one side have weight 0"):
         held_rows(X, validation=(train, held), weight=np.isin(np.arange(100), train))
@@ -263,7 +264,7 @@ def test_weight_zero_is_no_row():
     weight = np.where(np.arange(150) % 3 == 0, 0.0, 1.0)
     used = weight > 0
     for kind, target in ((BoostBPRegressor, y), (BoostBPClassifier, y > 0)):
-        model = kind(**SMALL)
+        model = kind(**parameters(**SMALL))
         with_them = model.fit(X, target, sample_weight=weight).predict(X)
         np.testing.assert_allclose(with_them, model.fit(X[used], target[used]).predict(X), rtol=1e-12)
 
@@ -286,33 +287,33 @@ def test_the_held_out_score_is_that_of_new_groups(how):
     options = {} if how == "repeated" else {"groups": groups}
     if how == "splitter":
         settings["validation"] = GroupShuffleSplit(1, test_size=0.3, random_state=0)
-    model = BoostBPRegressor(**settings).fit(X, y, **options)
+    model = BoostBPRegressor(**parameters(**settings)).fit(X, y, **options)
     said = model.history_.scores["held_out"]
     true = np.sqrt(np.mean(np.square(model.predict(new) - target)))
     assert said == pytest.approx(true, rel=0.25)
     assert f"rmse {said:.6g} on held_out" in model.summary()
     if how == "groups":  # as it was
-        blind = BoostBPRegressor(**settings).fit(X, y).history_.scores["held_out"]
+        blind = BoostBPRegressor(**parameters(**settings)).fit(X, y).history_.scores["held_out"]
         assert blind < 0.5 * true
 
 
 def test_other_estimators_take_groups():
     X, y, groups = grouped(40)
     for model in (
-        BoostBPClassifier(**SMALL).fit(X, y > 0, groups=groups),
-        BoostBPAutoencoder(**SMALL).fit(X, groups=groups),
+        BoostBPClassifier(**parameters(**SMALL)).fit(X, y > 0, groups=groups),
+        BoostBPAutoencoder((2,), epochs=1, random_state=0).fit(X, groups=groups),
     ):
         assert list(model.history_[0].metrics) == ["held_out"]
-    unused = BoostBPRegressor(**SMALL).fit(X, y, groups=groups, eval_set=(X, y))
+    unused = BoostBPRegressor(**parameters(**SMALL)).fit(X, y, groups=groups, eval_set=(X, y))
     assert list(unused.history_[0].metrics) == ["valid_0"]
 
 
 def test_a_checkpoint_of_other_groups_is_of_another_fit(tmp_path):
     X, y, groups = grouped(40)
-    model = BoostBPRegressor(checkpoint=tmp_path / "state", **SMALL).fit(X, y, groups=groups)
-    model.set_params(epochs=2).fit(X, y, groups=groups)
+    model = BoostBPRegressor(**parameters(**SMALL)).fit(X, y, groups=groups, checkpoint=tmp_path / "state")
+    model.set_params(epochs=2).fit(X, y, groups=groups, checkpoint=tmp_path / "state")
     with pytest.raises(ValueError, match=r"belongs to another fit: X differs"):
-        model.fit(X, y, groups=np.roll(groups, 3))
+        model.fit(X, y, groups=np.roll(groups, 3), checkpoint=tmp_path / "state")
 
 
 def test_groups_are_routed_by_default():
@@ -335,6 +336,6 @@ def test_groups_are_routed_by_default():
 
 def test_files_keep_words_and_leave_rows_and_splitters_out(tmp_path):
     X, y, _ = grouped(20)
-    for validation, kept in (("last", "last"), (TimeSeriesSplit(3), "random"), ((np.arange(90), [100]), "random")):
-        save(BoostBPRegressor(validation=validation, **SMALL).fit(X, y), tmp_path / "model")
+    for validation, kept in (("last", "last"), (0.2, 0.2), (TimeSeriesSplit(3), 0.1), ((np.arange(90), [100]), 0.1)):
+        save(BoostBPRegressor(**parameters(validation=validation, **SMALL)).fit(X, y), tmp_path / "model")
         assert load(tmp_path / "model").validation == kept

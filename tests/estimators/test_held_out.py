@@ -6,13 +6,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from sklearn.metrics import log_loss
 
 from boostbp import BoostBPClassifier
 from boostbp.backends.base import Table
 from boostbp.estimators.held_out import hold_out
 
-ASKED = {"early_stopping": "auto", "epochs": 1, "validation_fraction": 0.1, "validation": "random", "random_state": 0}
+ASKED = {"early_stopping": "auto", "epochs": 1, "validation": 0.1, "random_state": 0}
 
 
 def parts(labels, seed=0):
@@ -45,7 +46,7 @@ def test_the_only_row_of_a_class_is_not_denied():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(120, 3)), np.arange(120) == 7
     settings = {"n_estimators": 5, "epochs": 1, "deep": True}
-    models = [BoostBPClassifier((2,), random_state=seed, **settings).fit(X, y) for seed in range(8)]
+    models = [BoostBPClassifier((2,), **parameters(random_state=seed, **settings)).fit(X, y) for seed in range(8)]
     assert min(model.predict_proba(X)[:, 1].mean() for model in models) > 1 / 1000
 
 
@@ -53,7 +54,7 @@ def test_few_rows_do_not_make_classes_sure_of_themselves():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1040, 5))
     y = rng.random(1040) < 1 / (1 + np.exp(-X[:, 0]))
-    model = BoostBPClassifier((2,), n_estimators=10, epochs=5, random_state=0).fit(X[:40], y[:40])
+    model = BoostBPClassifier((2,), **parameters(n_estimators=10, epochs=5, random_state=0)).fit(X[:40], y[:40])
     assert log_loss(y[40:], model.predict_proba(X[40:])) < 0.8  # a constant has .69
 
 
@@ -71,10 +72,11 @@ def test_early_stopping_may_be_a_bool_of_numpy(given):
 def test_n_iter_no_change_is_not_looked_at_without_early_stopping_of_numpy():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))
-    how = {"n_estimators": 1, "epochs": 6, "n_iter_no_change": 1, "tol": 1e9, "deep": True, "random_state": 0}
+    how = {"n_estimators": 1, "epochs": 6, "n_iter_no_change": 1, "deep": True, "random_state": 0}
+    how["eval_metric"] = ("never better", lambda y, p: 0.0, False)
     lengths = [
         len(
-            BoostBPClassifier((2,), early_stopping=stopping, **how)
+            BoostBPClassifier((2,), **parameters(early_stopping=stopping, **how))
             .fit(X, X[:, 0] > 0, eval_set=(X, X[:, 0] > 0))
             .history_
         )

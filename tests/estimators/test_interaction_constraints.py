@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import WITH_NATIVE_LEAVES, needs_torch
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
@@ -46,13 +47,13 @@ def assert_kept(output: Any) -> None:
 
 def single(backend: str, kind: Any = BoostBPRegressor, **how: Any) -> Any:
     settings = {"n_estimators": 60, "max_depth": 4, "random_state": 0, "categorical_features": [5]} | how
-    return kind((), backend=backend, backend_params={"interaction_constraints": GROUPS}, **settings)
+    return kind((), **parameters(backend=backend, backend_params={"interaction_constraints": GROUPS}, **settings))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
     "how",
-    [{}, {"base": "additive"}, {"base": None}, {"basis": "linear"}, {"basis": "constant"}, {"extra_trees": False}],
+    [{}, {"base": "additive"}, {"base": "zero"}, {"basis": "linear"}, {"basis": "constant"}, {"extra_trees": False}],
     ids=repr,
 )
 def test_features_of_other_groups_do_not_interact(backend, how):
@@ -78,7 +79,7 @@ def test_leaves_of_the_library_keep_them(backend):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_layer_by_itself_keeps_them(backend):
-    layer = fit_layer(X, y, backend=backend, base="ridge", backend_params={"interaction_constraints": GROUPS})
+    layer = fit_layer(X, y, {"base": "ridge", "backend_params": {"interaction_constraints": GROUPS}}, backend=backend)
     assert_kept(lambda Z: layer.predict(Z)[:, 0])
 
 
@@ -87,10 +88,10 @@ def test_a_layer_by_itself_keeps_them(backend):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda units, **how: BoostBPRegressor((units,), **how).fit(X, y),
-        lambda units, **how: BoostBPRegressor((units,), deep=True, skip=True, **how).fit(X, y),
-        lambda units, **how: BoostBPClassifier((units,), **how).fit(X, y > np.median(y)),
-        lambda units, **how: BoostBPAutoencoder((units,), **how).fit(X),
+        lambda units, **how: BoostBPRegressor((units,), **parameters(**how)).fit(X, y),
+        lambda units, **how: BoostBPRegressor((units,), **parameters(deep=True, skip=True, **how)).fit(X, y),
+        lambda units, **how: BoostBPClassifier((units,), **parameters(**how)).fit(X, y > np.median(y)),
+        lambda units, **how: BoostBPAutoencoder((units,), **parameters(**how)).fit(X),
     ],
     ids=["regressor", "skip", "classifier", "autoencoder"],
 )
@@ -135,7 +136,7 @@ def test_groups_are_lists_of_columns_that_are_there(backend, groups, cure):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_groups_may_be_any_lists(backend):
     def prediction(groups):
-        return fit_layer(X, y, backend=backend, backend_params={"interaction_constraints": groups}).predict(X)
+        return fit_layer(X, y, {"backend_params": {"interaction_constraints": groups}}, backend=backend).predict(X)
 
     expected = prediction([[0, 1], [2, 3]])
     for groups in (((0, 1), (2, 3)), [{0, 1}, {2, 3}], np.array([[0, 1], [2, 3]]), [[1, 0, 0], [3.0, 2]]):

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import WITH_CATEGORIES, interrupted_fit
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
@@ -45,9 +46,9 @@ def interrupted(monkeypatch):
 
 
 def test_the_last_whole_epoch_is_kept(interrupted, tmp_path):
-    expected = BoostBPRegressor(**(SMALL | {"epochs": 2})).fit(X, Y)
+    expected = BoostBPRegressor(**parameters(**(SMALL | {"epochs": 2}))).fit(X, Y)
     interrupted(epoch=3)
-    model = interrupted_fit(BoostBPRegressor(**SMALL), X, Y)
+    model = interrupted_fit(BoostBPRegressor(**parameters(**SMALL)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert (model.n_iter_, model.history_.best_epoch) == (2, 2)
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
@@ -58,27 +59,27 @@ def test_the_last_whole_epoch_is_kept(interrupted, tmp_path):
 def test_the_best_epoch_on_held_out_rows_is_kept(interrupted):
     held = {"eval_set": [(X[100:], Y[100:])]}
     interrupted(epoch=4)
-    model = interrupted_fit(BoostBPRegressor(**SMALL), X[:100], Y[:100], **held)
+    model = interrupted_fit(BoostBPRegressor(**parameters(**SMALL)), X[:100], Y[:100], **held)
     values = model.history_.metrics("valid_0")
     assert model.history_.best_epoch == int(np.argmin(values))
     assert np.sqrt(np.mean((model.predict(X[100:]) - Y[100:]) ** 2)) == pytest.approx(min(values), rel=1e-9)
 
 
-@pytest.mark.parametrize("way", ["checkpoint", "warm_start", "fit_more"])
+@pytest.mark.parametrize("way", ["checkpoint", "fit_more"])
 def test_training_goes_on_to_the_same_model(interrupted, tmp_path, way):
-    expected = BoostBPRegressor(**SMALL).fit(X, Y)
-    keep = {"checkpoint": tmp_path / "state"} if way == "checkpoint" else {"warm_start": True}
+    expected = BoostBPRegressor(**parameters(**SMALL)).fit(X, Y)
+    keep = {"checkpoint": tmp_path / "state"} if way == "checkpoint" else {"keep_state": True}
     interrupted(epoch=3)
-    model = interrupted_fit(BoostBPRegressor(**SMALL, **keep), X, Y)
+    model = interrupted_fit(BoostBPRegressor(**parameters(**SMALL)), X, Y, **keep)
     assert model.history_.stop is Stop.INTERRUPTED
-    model = model.fit_more(3) if way == "fit_more" else model.fit(X, Y)
+    model = model.fit_more(3) if way == "fit_more" else model.fit(X, Y, **keep)
     assert model.history_.stop is Stop.EPOCHS
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
 
 
 def test_before_the_first_epoch_there_is_nothing_to_keep(interrupted):
     interrupted(epoch=0)
-    model = BoostBPRegressor(**SMALL)
+    model = BoostBPRegressor(**parameters(**SMALL))
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
     with pytest.raises(NotFittedError):
@@ -102,13 +103,13 @@ def test_the_interrupt_that_came_is_the_one_that_is_raised():
 
     error = Enough("of the lecture")
     with pytest.raises(Enough) as raised:
-        BoostBPRegressor(**SMALL, callbacks=[raising(error)]).fit(X, Y)
+        BoostBPRegressor(**parameters(**SMALL)).fit(X, Y, callbacks=[raising(error)])
     assert raised.value is error
 
 
 def test_a_callback_lets_an_interrupt_stop_like_other_callbacks():
-    model = BoostBPRegressor(**SMALL, callbacks=[raising(KeyboardInterrupt), callbacks.stop_on_interrupt()])
-    assert model.fit(X, Y) is model
+    model = BoostBPRegressor(**parameters(**SMALL))
+    assert model.fit(X, Y, callbacks=[raising(KeyboardInterrupt), callbacks.stop_on_interrupt()]) is model
     assert model.history_.stop is Stop.INTERRUPTED
     assert model.n_iter_ == 2
 
@@ -116,41 +117,40 @@ def test_a_callback_lets_an_interrupt_stop_like_other_callbacks():
 def test_that_callback_cannot_return_a_model_that_is_not_there(interrupted):
     interrupted(epoch=0)
     with pytest.raises(KeyboardInterrupt):
-        BoostBPRegressor(**SMALL, callbacks=[callbacks.stop_on_interrupt()]).fit(X, Y)
+        BoostBPRegressor(**parameters(**SMALL)).fit(X, Y, callbacks=[callbacks.stop_on_interrupt()])
 
 
 @pytest.mark.parametrize("error", [TimeoutError("time is up"), SystemExit(3)])
 def test_any_other_exception_leaves_the_estimator_as_it_was(error):
-    model = BoostBPRegressor(**SMALL).fit(X, Y)
+    model = BoostBPRegressor(**parameters(**SMALL)).fit(X, Y)
     before = dict(vars(model))
     with pytest.raises(type(error)) as raised:
-        model.set_params(callbacks=[raising(error)]).fit(X, -Y)
+        model.fit(X, -Y, callbacks=[raising(error)])
     assert raised.value is error
-    assert {**vars(model), "callbacks": None} == before
+    assert vars(model) == before
 
 
 def test_fit_more_keeps_the_best_state_too(monkeypatch):
-    model = BoostBPRegressor(**SMALL, warm_start=True).fit(X, Y)
-    expected = BoostBPRegressor(**(SMALL | {"epochs": 7})).fit(X, Y)
+    model = BoostBPRegressor(**parameters(**SMALL)).fit(X, Y, keep_state=True)
+    expected = BoostBPRegressor(**parameters(**(SMALL | {"epochs": 7}))).fit(X, Y)
 
     def late(progress):
         if progress.epoch.epoch == 7:
             raise KeyboardInterrupt
 
-    model.set_params(callbacks=[late])
     with pytest.raises(KeyboardInterrupt):
-        model.fit_more(5)
+        model.fit_more(5, callbacks=[late])
     assert (model.n_iter_, model.history_.stop) == (7, Stop.INTERRUPTED)
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
 
 
 def test_a_search_ends_and_a_pipeline_keeps_the_model():
-    model = BoostBPRegressor(**SMALL, callbacks=[raising(KeyboardInterrupt)])
+    model, calls = BoostBPRegressor(**parameters(**SMALL)), [raising(KeyboardInterrupt)]
     with pytest.raises(KeyboardInterrupt):
-        GridSearchCV(model, {"step_size": [0.1, 0.2]}, error_score=0.0, cv=2).fit(X, Y)
+        GridSearchCV(model, {"backprop__step_size": [0.1, 0.2]}, error_score=0.0, cv=2).fit(X, Y, callbacks=calls)
     pipeline = make_pipeline(model)
     with pytest.raises(KeyboardInterrupt):
-        pipeline.fit(X, Y)
+        pipeline.fit(X, Y, boostbpregressor__callbacks=calls)
     assert np.isfinite(pipeline[-1].predict(X)).all()
 
 
@@ -171,9 +171,9 @@ for delay in (0.01, 0.02, 0.03, 0.05, 0.08, 0.13):
         if progress.epoch.epoch == 2:
             threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
 
-    model = BoostBPRegressor((8,), backend=sys.argv[1], epochs=10**9, callbacks=[press], verbose=1, **settings)
+    model = BoostBPRegressor((8,), backend=sys.argv[1], epochs=10**9, verbose=1, **settings)
     try:
-        model.fit(X, Y)
+        model.fit(X, Y, callbacks=[press])
     except KeyboardInterrupt:
         print("raised")
     assert np.isfinite(model.predict(X)).all()
@@ -194,7 +194,7 @@ def test_the_key_while_an_object_is_freed_is_not_lost():
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        model = interrupted_fit(BoostBPRegressor(**(SMALL | {"epochs": 200}), callbacks=[press]), X, Y)
+        model = interrupted_fit(BoostBPRegressor(**parameters(**(SMALL | {"epochs": 200}))), X, Y, callbacks=[press])
     finally:
         signal.signal(signal.SIGINT, before)
     assert model.history_.stop is Stop.INTERRUPTED
@@ -210,7 +210,7 @@ def test_the_key_itself_while_threads_grow_trees(backend):
 
 
 def test_a_fit_that_fails_leaves_the_model_before_it():
-    model = BoostBPRegressor(**SMALL).fit(X, Y)
+    model = BoostBPRegressor(**parameters(**SMALL)).fit(X, Y)
     expected = model.predict(X)
     with pytest.raises(ValueError, match="y contains NaN"):
         model.fit(X[:, :3], np.full(150, np.nan))

@@ -25,7 +25,9 @@ X = rng.standard_normal((2000, 40))
 y = X[:, 0] * X[:, 1]
 seen = []
 for number in range(120):
-    small = {"n_estimators": 2, "max_depth": 2, "epochs": 1, "base": None, "early_stopping": False}
+    small = {"max_depth": 2, "epochs": 1, "early_stopping": False}
+    layer = {"n_estimators": 2, "base": "zero"}
+    small |= {"hidden": layer, "output": layer}
     BoostBPRegressor((2,), backend=sys.argv[1], random_state=number, **small).fit(X, y)
     seen.append(resident())
 print(json.dumps({"seen": seen, "data": X.nbytes}))

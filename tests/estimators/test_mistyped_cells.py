@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import BACKENDS
 
 from boostbp import BoostBPRegressor
@@ -31,7 +32,7 @@ def stones(rows, seed, mistyped):
 )
 def test_one_wrong_cell_does_not_outweigh_the_right_ones(backend, base, rows, mistyped):
     X, y, _ = stones(rows, 0, mistyped)
-    model = BoostBPRegressor((), base=base, backend=backend, n_estimators=100, random_state=0).fit(X, y)
+    model = BoostBPRegressor((), **parameters(base=base, backend=backend, n_estimators=100, random_state=0)).fit(X, y)
     X, y, wrong = stones(1000, 1, 200)
     error = model.predict(X) - y
     # A length at the end of its range is four deviations off, and its share in what the three say alike is a third.

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from scipy.sparse import csr_array
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, backends, fit_layer
@@ -74,12 +75,12 @@ def own_input(model):
     from sklearn.model_selection import train_test_split
 
     seed = np.random.RandomState(0).randint(2**31 - 1)
-    train, _ = train_test_split(np.arange(len(X)), test_size=model.validation_fraction, random_state=seed)
+    train, _ = train_test_split(np.arange(len(X)), test_size=model.validation, random_state=seed)
     return X[np.sort(train)]
 
 
 def test_fit_layer_takes_an_own_backend():
-    layer = fit_layer(X, y, backend=MedianStumps(), n_estimators=30, basis="quadratic")
+    layer = fit_layer(X, y, {"n_estimators": 30, "basis": "quadratic"}, backend=MedianStumps())
     assert 1 - np.var(layer.predict(X).ravel() - y) / np.var(y) > 0.5
     assert set(layer.forest.nodes.threshold) <= set(np.median(X, axis=0))
 
@@ -107,8 +108,8 @@ class TooManyLeaves(MedianStumps):
 @pytest.mark.parametrize("multi_strategy", ["one_output_per_tree", "multi_output_tree"])
 def test_trees_beyond_the_allowed_leaves_are_refused(multi_strategy):
     with pytest.raises(ValueError, match=r"tree of 300 leaves, but max_depth and max_leaves allow 8"):
-        fit_layer(X, y, backend=TooManyLeaves(), max_depth=3, n_estimators=2, multi_strategy=multi_strategy)
-    assert fit_layer(X, y, backend=TooManyLeaves(), max_depth=9, n_estimators=2).forest.n_trees == 2
+        fit_layer(X, y, {"max_depth": 3, "n_estimators": 2, "multi_strategy": multi_strategy}, backend=TooManyLeaves())
+    assert fit_layer(X, y, {"max_depth": 9, "n_estimators": 2}, backend=TooManyLeaves()).forest.n_trees == 3
 
 
 class Spoilt(MedianStumps):
@@ -137,7 +138,9 @@ class Spoilt(MedianStumps):
 )
 def test_trees_that_cannot_be_are_refused_by_name(spoil, message, multi_strategy):
     with pytest.raises(ValueError, match=message):
-        BoostBPRegressor((4,), backend=Spoilt(spoil), deep=True, epochs=1, multi_strategy=multi_strategy).fit(X, y)
+        BoostBPRegressor(
+            (4,), **parameters(backend=Spoilt(spoil), deep=True, epochs=1, multi_strategy=multi_strategy)
+        ).fit(X, y)
 
 
 class AllFeatures:
@@ -160,7 +163,9 @@ FEW = "constant leaves, few features per tree"
 @pytest.mark.parametrize("lies", [True, False], ids=["lies", "says so"])
 def test_a_backend_that_draws_no_features_gives_no_candidate_twice(lies, extra_trees, structure_samples):
     def fitted(backend, **changes):
-        model = BoostBPRegressor((2,), backend=backend, structure_samples=structure_samples, **(FAST | changes))
+        model = BoostBPRegressor(
+            (2,), **parameters(backend=backend, structure_samples=structure_samples, **(FAST | changes))
+        )
         return [one.name for one in model.fit(X, y).history_.choice.candidates]
 
     own = AllFeatures(extra_trees=extra_trees, colsample_bytree="node" if lies else None)
@@ -183,7 +188,9 @@ class BestThresholds(AllFeatures):
 
 
 def test_a_backend_that_draws_no_thresholds_gives_no_candidate_twice():
-    model = BoostBPRegressor((2,), backend=BestThresholds(extra_trees=True, colsample_bytree="node"), **FAST).fit(X, y)
+    model = BoostBPRegressor(
+        (2,), **parameters(backend=BestThresholds(extra_trees=True, colsample_bytree="node"), **FAST)
+    ).fit(X, y)
     names = [one.name for one in model.history_.choice.candidates]
     assert "single layer" in names
     assert not {"single layer, random thresholds", f"single layer, {FEW}"} & set(names)
@@ -206,7 +213,7 @@ GAPS = np.where(rng.uniform(size=X.shape) < 0.1, np.nan, X)
 )
 def test_what_a_backend_does_not_declare_is_refused_by_name(data, changes, message):
     with pytest.raises(ValueError, match=message):
-        BoostBPRegressor((2,), backend=MedianStumps(), deep=True, epochs=1, **changes).fit(data, y)
+        BoostBPRegressor((2,), **parameters(backend=MedianStumps(), deep=True, epochs=1, **changes)).fit(data, y)
 
 
 def test_layers_ask_for_no_draw_that_is_not_declared():
@@ -218,4 +225,4 @@ def test_capabilities_of_another_kind_are_refused():
     own = MedianStumps()
     own.capabilities = {"sparse": True}
     with pytest.raises(TypeError, match=r"capabilities=\{'sparse': True\}: let it be a boostbp.backends.Capabilities"):
-        fit_layer(X, y, backend=own, n_estimators=2)
+        fit_layer(X, y, {"n_estimators": 2}, backend=own)

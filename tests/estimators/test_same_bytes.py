@@ -11,6 +11,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import WITH_CATEGORIES
 from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_limits
@@ -37,7 +38,7 @@ CASES = [case for case in CASES if case[1] in WITH_CATEGORIES]
 
 
 def fit(kind, backend, way, **changes):
-    model = KINDS[kind]((4,), backend=backend, **(SMALL | WAYS[way] | changes))
+    model = KINDS[kind]((4,), **parameters(backend=backend, **(SMALL | WAYS[way] | changes)))
     return model.fit(X, CLASSES if kind == "classifier" else Y)
 
 
@@ -63,7 +64,7 @@ def test_threads_of_matrix_products_change_no_byte(tmp_path):
     found = set()
     for n_threads in (1, 2):
         with threadpool_limits(n_threads, "blas"):
-            found.add(digest(BoostBPRegressor((16,), **settings).fit(wide, target), tmp_path))
+            found.add(digest(BoostBPRegressor((16,), **parameters(**settings)).fit(wide, target), tmp_path))
     assert len(found) == 1
 
 
@@ -74,7 +75,9 @@ def test_threads_of_sums_over_many_rows_change_no_byte(tmp_path):
     found = set()
     for n_threads in (1, 2, 3, 4):
         with threadpool_limits(n_threads, "blas"):
-            model = BoostBPRegressor((), n_estimators=2, early_stopping=False, random_state=0).fit(long, target)
+            model = BoostBPRegressor((), **parameters(n_estimators=2, early_stopping=False, random_state=0)).fit(
+                long, target
+            )
         found.add((digest(model, tmp_path), model._shift.tobytes()))
     assert len(found) == 1
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import layer_of, parameters
 from helpers import BACKENDS, assert_close, interrupted_fit, needs_torch
 from sklearn.datasets import load_diabetes, load_iris
 
 from benchmarks.mixtures import GBDTNNRegressor
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer, load, save
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.ensemble.problem import Problem
 from boostbp.layers.rounds import rounds_of
 from boostbp.network import backprop
@@ -28,8 +29,8 @@ def test_regressor_is_one_layer_fitted_to_the_target(backend):
         "base": "ridge",
         "extra_trees": False,
     }
-    model = BoostBPRegressor((), early_stopping=False, reg_lambda=1.0, **shape).fit(X, Y)
-    layer = fit_layer(X, (Y - Y.mean()) / Y.std(), **shape)
+    model = BoostBPRegressor((), **parameters(early_stopping=False, reg_lambda=1.0, **shape)).fit(X, Y)
+    layer = layer_of(X, (Y - Y.mean()) / Y.std(), **shape)
     assert_close(model.predict(X), layer.predict(X)[:, 0] * Y.std() + Y.mean(), 1e-6)
     assert model.n_iter_ == 0
 
@@ -37,7 +38,9 @@ def test_regressor_is_one_layer_fitted_to_the_target(backend):
 @pytest.mark.parametrize("basis", ["quadratic", Polynomial(0), Polynomial(1)])
 def test_classifier_keeps_the_rounds_that_validation_likes_and_can_be_stored(tmp_path, basis):
     flowers, y = load_iris(return_X_y=True)
-    model = BoostBPClassifier((), n_estimators=200, learning_rate=0.5, max_depth=3, basis=basis, random_state=0)
+    model = BoostBPClassifier(
+        (), **parameters(n_estimators=200, learning_rate=0.5, max_depth=3, basis=basis, random_state=0)
+    )
     model.fit(flowers[::2], y[::2], eval_set=[(flowers[1::2], y[1::2])])
     assert model.network_.layers[0].forest.n_trees < 1 + 3 * 200
     save(model, tmp_path / "single.boostbp")
@@ -50,13 +53,13 @@ def test_classifier_keeps_the_rounds_that_validation_likes_and_can_be_stored(tmp
 def test_rows_that_were_held_out_are_learnt_from_in_the_end(backend):
     """By as many rounds as they chose, and in the units of the rows that were learnt from before."""
     how = {"n_estimators": 40, "backend": backend, "random_state": 0}
-    model, before = (BoostBPRegressor((), refit=refit, **how).fit(X, Y) for refit in (True, False))
+    model, before = (BoostBPRegressor((), **parameters(refit=refit, **how)).fit(X, Y) for refit in (True, False))
     forest, chosen = (one.network_.layers[0].forest for one in (model, before))
     rounds = rounds_of(chosen)
     assert rounds_of(forest) == rounds < 40
     assert model.history_.scores == before.history_.scores
     assert [one.summary().endswith(REFITTED) for one in (model, before)] == [True, False]
-    alone = BoostBPRegressor((), **{**how, "n_estimators": rounds}, early_stopping=False).fit(X, Y)
+    alone = BoostBPRegressor((), **parameters(**{**how, "n_estimators": rounds}, early_stopping=False)).fit(X, Y)
     assert_close(model.predict(X), alone.predict(X), 0.02 * Y.std())  # but for units, of nine tenths of the rows
     assert np.abs(before.predict(X) - alone.predict(X)).max() > 0.1 * Y.std()
 
@@ -66,9 +69,9 @@ def test_a_single_layer_outlives_an_interrupt_before_it_is_grown_again(monkeypat
         raise KeyboardInterrupt
 
     how = {"n_estimators": 20, "random_state": 0}
-    kept = BoostBPRegressor((), refit=False, **how).fit(X, Y)
+    kept = BoostBPRegressor((), **parameters(refit=False, **how)).fit(X, Y)
     monkeypatch.setattr(Problem, "on_all_rows", pressed)
-    model = interrupted_fit(BoostBPRegressor((), **how), X, Y)
+    model = interrupted_fit(BoostBPRegressor((), **parameters(**how)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert not model.history_.refitted
     np.testing.assert_array_equal(model.predict(X), kept.predict(X))
@@ -76,7 +79,7 @@ def test_a_single_layer_outlives_an_interrupt_before_it_is_grown_again(monkeypat
 
 def test_a_single_layer_is_not_grown_again_without_time():
     how = {"n_estimators": 20, "max_time": 1e-9, "random_state": 0}
-    models = [BoostBPRegressor((), refit=refit, **how).fit(X, Y) for refit in (True, False)]
+    models = [BoostBPRegressor((), **parameters(refit=refit, **how)).fit(X, Y) for refit in (True, False)]
     np.testing.assert_array_equal(*(model.predict(X) for model in models))
 
 
@@ -90,13 +93,13 @@ def test_a_single_layer_stays_as_it_is_where_growing_it_again_is_interrupted(mon
         return trained[0]
 
     monkeypatch.setattr(backprop, "train", interrupted)
-    model = interrupted_fit(BoostBPRegressor((), n_estimators=20, random_state=0), X, Y)
+    model = interrupted_fit(BoostBPRegressor((), **parameters(n_estimators=20, random_state=0)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert model.network_ is trained[0][0]
 
 
 def test_there_is_nothing_hidden_to_show():
-    model = BoostBPRegressor((), n_estimators=3).fit(X, Y)
+    model = BoostBPRegressor((), **parameters(n_estimators=3)).fit(X, Y)
     with pytest.raises(ValueError, match=r"layer=-1 does not exist: this model has no hidden layer"):
         model.transform(X)
 
@@ -109,7 +112,7 @@ def test_what_lives_by_its_hidden_layer_asks_for_one(kind):
 
 def test_native_leaves_of_one_layer_draw_no_thresholds_by_default():
     """As in estimators."""
-    how = {"n_estimators": 3, "backend": "lightgbm", "leaves": "native", "base": None, "basis": "linear"}
-    by_default, best, drawn = (fit_layer(X, Y, extra_trees=extra, **how) for extra in ("auto", False, True))
+    how = {"n_estimators": 3, "backend": "lightgbm", "leaves": "native", "base": "zero", "basis": "linear"}
+    by_default, best, drawn = (layer_of(X, Y, extra_trees=extra, **how) for extra in ("auto", False, True))
     np.testing.assert_array_equal(by_default.predict(X), best.predict(X))
     assert np.abs(drawn.predict(X) - best.predict(X)).max() > 0

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+import re
+
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import BACKENDS, WITH_CATEGORIES, keeps_convention
 from sklearn import clone, config_context
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, LayerSpec, fit_layer
+from boostbp.estimators.parameters import SPECS
 
+KINDS = [BoostBPRegressor, BoostBPClassifier, BoostBPAutoencoder]
 SMALL = {"hidden_layer_sizes": (3,), "n_estimators": 4, "max_depth": 3, "epochs": 2}
 # The reference backend takes the same checks once: its own conformance is tested with the backends.
 CASES = [
     pytest.param(estimator, check, id=f"{backend}-{type(estimator).__name__}-{check.func.__name__}-{number}")
     for backend in WITH_CATEGORIES
-    for kind in (BoostBPRegressor, BoostBPClassifier, BoostBPAutoencoder)
-    for number, (estimator, check) in enumerate(estimator_checks_generator(kind(backend=backend, **SMALL)))
+    for kind in KINDS
+    for number, (estimator, check) in enumerate(
+        estimator_checks_generator(kind(**parameters(backend=backend, **SMALL)))
+    )
 ]
 
 
@@ -40,24 +49,65 @@ def test_default_parameters_but_fewer_epochs_pass_the_learning_checks(kind, back
     check(estimator)
 
 
-def test_classes_derived_from_ours_keep_all_parameters():
-    class Mine(BoostBPRegressor):
-        def __init__(self, hidden_layer_sizes=(16,), *, extra=1, **shared):
-            self.extra = extra
-            super().__init__(hidden_layer_sizes, **shared)
+@pytest.mark.parametrize("kind", KINDS)
+def test_parameters_are_few_explicit_and_those_of_specs_nested(kind):
+    names = list(inspect.signature(kind.__init__).parameters)[1:]
+    assert len(names) <= 25
+    assert list(inspect.signature(kind).parameters) == names
+    assert set(kind().get_params(deep=False)) == set(names)
+    fields = {f"{spec}__{f.name}" for spec, held in SPECS.items() for f in dataclasses.fields(held)}
+    assert set(kind().get_params()) == set(names) | fields
+    described = set(re.findall(r"^    (\w+(?:, \w+)*) : ", kind.__doc__, re.MULTILINE))
+    assert set(names) <= {name for line in described for name in line.split(", ")}
 
-    class MineToo(BoostBPClassifier):
-        def __init__(self, hidden_layer_sizes=(16,), **shared):
-            super().__init__(hidden_layer_sizes, **shared)
 
-    assert clone(Mine(loss="absolute_error", extra=2)).get_params()["loss"] == "absolute_error"
-    assert set(Mine().get_params()) == set(BoostBPRegressor().get_params()) | {"extra"}
-    assert clone(MineToo(class_weight="balanced")).class_weight == "balanced"
+def test_what_the_classes_share_is_described_alike():
+    """Shared parameters are written out for each class; one text is changed with the others."""
+    texts = [dict(re.findall(r"^    (\w+) : (.*?)(?=^    \S|\Z)", kind.__doc__, re.M | re.S)) for kind in KINDS]
+    for name in set(texts[0]) & set(texts[1]) & set(texts[2]) - {"hidden_layer_sizes", "validation", "refit"}:
+        assert len({text[name] for text in texts}) == 1, name
+
+
+def test_specs_are_set_as_scikit_learn_nests_them():
+    model = BoostBPRegressor(hidden={"max_depth": 2})
+    model.set_params(hidden__n_estimators=7, output__basis="linear", backprop__skip=True, epochs=5)
+    assert model.hidden == LayerSpec(max_depth=2, n_estimators=7)
+    assert (model.output, model.backprop.skip, model.epochs) == (LayerSpec(basis="linear"), True, 5)
+    assert model.get_params()["hidden__n_estimators"] == 7
+    again = clone(model)
+    assert again.get_params() == model.get_params()
+    with pytest.raises(ValueError, match="hidden: max_depth=-3 is not allowed"):
+        model.set_params(hidden__max_depth=-3, epochs=9)
+    with pytest.raises(ValueError, match=r"BoostBPRegressor has no parameter 'hiden__max_depth'"):
+        model.set_params(hiden__max_depth=3)
+    with pytest.raises(ValueError, match="hidden has no parameter 'num_leaves': did you mean 'max_leaves'"):
+        model.set_params(hidden__num_leaves=3)
+    assert again.get_params() == model.get_params()  # one that is refused changes nothing
+    with pytest.raises(ValueError, match="hidden holds a spec for each hidden layer"):
+        BoostBPRegressor((2, 2), hidden=[{}, {}]).set_params(hidden__max_depth=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("num_leaves", r"did you mean output=\{'max_leaves': ...\}, and hidden=... for hidden layers\?"),
+        ("min_child_samples", "did you mean 'min_samples_leaf'"),
+        ("early_stopping_rounds", r"did you mean backprop=\{'n_iter_no_change'"),
+        ("reg_alpha", "no L1 penalty"),
+        ("callbacks", "did you mean callbacks=... of fit"),
+        ("eta", "did you mean 'learning_rate'"),
+        ("epoch", "did you mean 'epochs'"),
+        ("zzz", "choose from .*hidden_layer_sizes, loss, backend"),
+    ],
+)
+def test_names_of_other_libraries_are_answered_by_ours(name, message):
+    with pytest.raises(TypeError, match=rf"^BoostBPRegressor has no parameter '{name}': .*{message}"):
+        BoostBPRegressor(**{name: 1})
 
 
 def test_columns_of_a_lower_layer_have_no_names_whoever_asks_for_a_frame():
     X, y = load_diabetes(return_X_y=True)
-    model = BoostBPRegressor((3, 2), n_estimators=2, epochs=1, deep=True, random_state=0)
+    model = BoostBPRegressor((3, 2), **parameters(n_estimators=2, epochs=1, deep=True, random_state=0))
     with config_context(transform_output="pandas"):
         with pytest.raises(NotFittedError):
             model.transform(X, layer=0)
@@ -72,8 +122,8 @@ def test_columns_of_a_lower_layer_have_no_names_whoever_asks_for_a_frame():
 def test_weights_that_are_shares_are_as_good_as_ones(backend, deep):
     X, y = load_diabetes(return_X_y=True)
     settings = {"n_estimators": 3, "epochs": 1, "deep": deep, "backend": backend, "random_state": 0}
-    plain = BoostBPRegressor((2,), **settings).fit(X, y)
-    shares = BoostBPRegressor((2,), **settings).fit(X, y, sample_weight=np.full(len(y), 1 / len(y)))
+    plain = BoostBPRegressor((2,), **parameters(**settings)).fit(X, y)
+    shares = BoostBPRegressor((2,), **parameters(**settings)).fit(X, y, sample_weight=np.full(len(y), 1 / len(y)))
     np.testing.assert_allclose(shares.predict(X), plain.predict(X), rtol=1e-6)
-    layers = [fit_layer(X, y, backend=backend, n_estimators=3, sample_weight=w) for w in (None, 1e-3)]
+    layers = [fit_layer(X, y, {"n_estimators": 3}, backend=backend, sample_weight=w) for w in (None, 1e-3)]
     np.testing.assert_allclose(layers[0].predict(X), layers[1].predict(X), rtol=1e-6)

@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from flat_parameters import parameters
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise, callbacks, load, save
 from boostbp.backends import available
@@ -46,7 +47,7 @@ def test_a_regressor_is_that_of_the_dense_table(backend, shared, base):
     S, X, y = make(missing=backend in BOOSTING)
     settings = SMALL | {"backend": backend, "base": base, "deep": True}
     settings["multi_strategy"] = "multi_output_tree" if shared else "one_output_per_tree"
-    held, dense = (BoostBPRegressor(**settings).fit(Z, y) for Z in (S, X))
+    held, dense = (BoostBPRegressor(**parameters(**settings)).fit(Z, y) for Z in (S, X))
     assert_same(held, dense, S, X, "predict", "transform")
 
 
@@ -56,7 +57,7 @@ def test_a_classifier_is_that_of_the_dense_table(backend, make_sparse):
     S, X, y = make()
     S, label, weight = make_sparse(S), np.digitize(y, [0.0, 3.0]), np.arange(500) % 3
     held, dense = (
-        BoostBPClassifier(**SMALL, backend=backend, deep=True, n_jobs=2, structure_samples=0.6).fit(
+        BoostBPClassifier(**parameters(**SMALL, backend=backend, deep=True, n_jobs=2, structure_samples=0.6)).fit(
             Z, label, weight, eval_set=[(Z[:100], label[:100])]
         )
         for Z in (S, X)
@@ -67,7 +68,7 @@ def test_a_classifier_is_that_of_the_dense_table(backend, make_sparse):
 @pytest.mark.parametrize("backend", BOOSTING)
 def test_depth_is_weighed_as_on_the_dense_table(backend):
     S, X, y = make()
-    held, dense = (BoostBPRegressor(**SMALL, backend=backend).fit(Z, y) for Z in (S, X))
+    held, dense = (BoostBPRegressor(**parameters(**SMALL, backend=backend)).fit(Z, y) for Z in (S, X))
     assert held.history_.choice == dense.history_.choice
     assert_same(held, dense, S, X, "predict")
 
@@ -75,7 +76,9 @@ def test_depth_is_weighed_as_on_the_dense_table(backend):
 @pytest.mark.parametrize("hidden", [(), (3, 2)])
 def test_any_number_of_layers(hidden):
     S, X, y = make()
-    held, dense = (BoostBPRegressor(**SMALL | {"hidden_layer_sizes": hidden, "deep": True}).fit(Z, y) for Z in (S, X))
+    held, dense = (
+        BoostBPRegressor(**parameters(**SMALL | {"hidden_layer_sizes": hidden, "deep": True})).fit(Z, y) for Z in (S, X)
+    )
     assert_same(held, dense, S, X, "predict")
 
 
@@ -85,26 +88,28 @@ def test_columns_may_be_categorical(backend):
     codes = np.arange(500) % 5 - 2.0
     X[:, 7], y = codes, y + (codes == -2) * 5
     S = sp.csr_array(X)
-    held, dense = (BoostBPRegressor(**ALONE, backend=backend, categorical_features=[7]).fit(Z, y) for Z in (S, X))
+    held, dense = (
+        BoostBPRegressor(**parameters(**ALONE, backend=backend, categorical_features=[7])).fit(Z, y) for Z in (S, X)
+    )
     assert_same(held, dense, S, X, "predict", "transform")
 
 
 def test_a_fit_goes_on_from_a_checkpoint(tmp_path):
     S, _, y = make()
     path = tmp_path / "training.boostbp"
-    whole = BoostBPRegressor(**ALONE | {"epochs": 4}).fit(S, y)
-    BoostBPRegressor(**ALONE | {"epochs": 2}, checkpoint=path).fit(S, y)
-    resumed = BoostBPRegressor(**ALONE | {"epochs": 4}, checkpoint=path, callbacks=[callbacks.log_evaluation(9)])
-    np.testing.assert_array_equal(resumed.fit(S, y).predict(S), whole.predict(S))
+    whole = BoostBPRegressor(**parameters(**ALONE | {"epochs": 4})).fit(S, y)
+    BoostBPRegressor(**parameters(**ALONE | {"epochs": 2})).fit(S, y, checkpoint=path)
+    resumed, told = BoostBPRegressor(**parameters(**ALONE | {"epochs": 4})), [callbacks.log_evaluation(9)]
+    np.testing.assert_array_equal(resumed.fit(S, y, checkpoint=path, callbacks=told).predict(S), whole.predict(S))
     other = S.copy()
     other.data[0] += 1.0
     with pytest.raises(ValueError, match="X differs"):
-        resumed.fit(other, y)
+        resumed.fit(other, y, checkpoint=path)
 
 
 def test_a_file_predicts_the_same(tmp_path):
     S, _, y = make()
-    model = BoostBPRegressor(**ALONE).fit(S, y)
+    model = BoostBPRegressor(**parameters(**ALONE)).fit(S, y)
     save(model, tmp_path / "model.boostbp")
     np.testing.assert_array_equal(load(tmp_path / "model.boostbp").predict(S), model.predict(S))
 
@@ -118,9 +123,9 @@ def test_the_dense_table_is_never_written_down(backend, monkeypatch):
     y = np.asarray(S[:, :300].sum(axis=1)).ravel()
     settings = SMALL | {"backend": backend, "epochs": 1, "n_estimators": 2, "deep": True}
     few = S[:, :10], y
-    BoostBPRegressor(**settings).fit(*few).predict(few[0])  # compiles
+    BoostBPRegressor(**parameters(**settings)).fit(*few).predict(few[0])  # compiles
     tracemalloc.start()
-    model = BoostBPRegressor(**settings).fit(S, y)
+    model = BoostBPRegressor(**parameters(**settings)).fit(S, y)
     model.predict(S)
     model.transform(S)
     peak = tracemalloc.get_traced_memory()[1]
@@ -139,8 +144,8 @@ def test_the_dense_table_is_never_written_down(backend, monkeypatch):
 def test_what_needs_dense_input_says_so(changes, message):
     S, X, y = make(100)
     with pytest.raises(ValueError, match=message):
-        BoostBPRegressor(**SMALL | {"deep": True} | changes).fit(S, y)
-    dense = BoostBPRegressor(**SMALL | {"deep": True} | changes).fit(X, y)
+        BoostBPRegressor(**parameters(**SMALL | {"deep": True} | changes)).fit(S, y)
+    dense = BoostBPRegressor(**parameters(**SMALL | {"deep": True} | changes)).fit(X, y)
     np.testing.assert_array_equal(dense.predict(S), dense.predict(X))
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from flat_parameters import parameters
 from helpers import WITH_CATEGORIES
 from sklearn.utils.class_weight import compute_sample_weight
 
@@ -37,7 +38,7 @@ FRAME, Y = table()
 @pytest.mark.parametrize("backend", WITH_CATEGORIES)
 @pytest.mark.parametrize("multi_strategy", ["one_output_per_tree", "multi_output_tree"])
 def test_categories_are_learned_from_the_raw_table(backend, multi_strategy):
-    model = BoostBPRegressor(**SMALL, backend=backend, multi_strategy=multi_strategy).fit(FRAME, Y)
+    model = BoostBPRegressor(**parameters(**SMALL, backend=backend, multi_strategy=multi_strategy)).fit(FRAME, Y)
     assert model.score(FRAME, Y) > 0.8
     assert (model.network_.layers[0].forest.nodes.cat_start >= 0).any()
     assert model.feature_names_in_.tolist() == ["size", "colour", "weight"]
@@ -48,7 +49,7 @@ def test_categories_of_few_rows_are_split_by_the_defaults(backend):
     X, group = np.random.default_rng(0).normal(size=(300, 2)), np.arange(300) % 4  # 75 rows each
     y = X[:, 0] + np.array([3.0, -1.0, 1.0, -3.0])[group]
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(group=pd.Categorical(group.astype(str)))
-    model = BoostBPRegressor(**SMALL, backend=backend).fit(frame, y)
+    model = BoostBPRegressor(**parameters(**SMALL, backend=backend)).fit(frame, y)
     assert model.importance("split")[2] > 0
     assert model.score(frame, y) > 0.9
 
@@ -57,7 +58,7 @@ def test_categories_of_few_rows_are_split_by_the_defaults(backend):
 def test_the_kind_of_data_frame_does_not_matter(backend):
     arrow = pa.Table.from_pandas(FRAME, preserve_index=False)
     predictions = [
-        BoostBPRegressor(**SMALL, backend=backend).fit(frame, Y).predict(frame)
+        BoostBPRegressor(**parameters(**SMALL, backend=backend)).fit(frame, Y).predict(frame)
         for frame in (FRAME.assign(colour=FRAME["colour"].astype(object)), pl.from_arrow(arrow), arrow)
     ]
     np.testing.assert_array_equal(predictions[0], predictions[1])
@@ -66,7 +67,7 @@ def test_the_kind_of_data_frame_does_not_matter(backend):
 
 @pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_what_is_missing_or_new_at_predict_gives_finite_numbers(backend):
-    model = BoostBPRegressor(**SMALL, backend=backend).fit(FRAME, Y)
+    model = BoostBPRegressor(**parameters(**SMALL, backend=backend)).fit(FRAME, Y)
     changed = FRAME.copy()
     changed["size"] = np.nan  # never missing in training
     changed["colour"] = "violet"  # never seen
@@ -79,7 +80,7 @@ def test_what_is_missing_or_new_at_predict_gives_finite_numbers(backend):
 
 
 def test_one_wild_cell_stays_within_bounds():
-    model = BoostBPRegressor(**SMALL, base=None).fit(FRAME, Y)
+    model = BoostBPRegressor(**parameters(**SMALL, base="zero")).fit(FRAME, Y)
     wild = FRAME.head(1).assign(size=1e30)
     assert abs(model.predict(wild)[0] - Y.mean()) < 10 * np.ptp(Y)
 
@@ -87,7 +88,7 @@ def test_one_wild_cell_stays_within_bounds():
 @pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_labels_are_the_users_own(backend):
     labels = np.where(np.digitize(Y, [-0.5, 0.5]) == 0, "low", np.where(Y > 0.5, "high", "middle"))
-    model = BoostBPClassifier(**SMALL, backend=backend).fit(FRAME, labels)
+    model = BoostBPClassifier(**parameters(**SMALL, backend=backend)).fit(FRAME, labels)
     assert model.classes_.tolist() == ["high", "low", "middle"]
     assert set(model.predict(FRAME)) <= set(labels)
     assert model.score(FRAME, labels) > 0.8
@@ -97,8 +98,8 @@ def test_labels_are_the_users_own(backend):
 def test_class_weight_is_a_sample_weight():
     positive = Y > 1.0
     weights = compute_sample_weight("balanced", positive)
-    by_class = BoostBPClassifier(**SMALL, class_weight="balanced").fit(FRAME, positive)
-    by_row = BoostBPClassifier(**SMALL).fit(FRAME, positive, sample_weight=weights)
+    by_class = BoostBPClassifier(**parameters(**SMALL, class_weight="balanced")).fit(FRAME, positive)
+    by_row = BoostBPClassifier(**parameters(**SMALL)).fit(FRAME, positive, sample_weight=weights)
     np.testing.assert_array_equal(by_class.predict_proba(FRAME), by_row.predict_proba(FRAME))
 
 
@@ -106,7 +107,7 @@ def test_class_weight_is_a_sample_weight():
 def test_several_outputs_and_evaluation_sets(backend):
     both = np.column_stack([Y, -3 * Y + 100])
     sets = [(FRAME.tail(100), both[-100:]), (FRAME.head(50), both[:50], np.ones(50))]
-    model = BoostBPRegressor(**SMALL, backend=backend, eval_metric="mae").fit(
+    model = BoostBPRegressor(**parameters(**SMALL, backend=backend, eval_metric="mae")).fit(
         FRAME.head(400), both[:400], eval_set=sets
     )
     assert model.predict(FRAME).shape == (ROWS, 2)
@@ -122,7 +123,7 @@ def test_several_outputs_and_evaluation_sets(backend):
 def test_codes_are_the_same_categories_when_a_missing_cell_changes_their_type(backend, later):
     codes = pd.DataFrame({"store": rng.integers(1, 6, ROWS), "z": rng.normal(size=ROWS)})
     y = np.array([0.0, 5.0, -5.0, 2.0, 9.0, -8.0])[codes["store"]] + codes["z"]
-    model = BoostBPRegressor(**SMALL, backend=backend, categorical_features=["store"]).fit(codes, y)
+    model = BoostBPRegressor(**parameters(**SMALL, backend=backend, categorical_features=["store"])).fit(codes, y)
     now = codes.astype({"store": later})
     now.loc[0, "store"] = None
     assert model.importance("split")[0] > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
 from boostbp.estimators.units import robust_units, standard_units, units_of
@@ -62,7 +63,7 @@ def test_one_bad_row_does_not_spoil_a_robust_loss(loss):
     y = X[:, 0] + 0.5 * X[:, 1] * X[:, 2]
     bad = np.where(np.arange(400) == 7, 1e6, y)
     how = {"n_estimators": 10, "epochs": 3, "max_depth": 3, "random_state": 0, "deep": True}
-    good, spoilt = (BoostBPRegressor((4,), loss=loss, **how).fit(X, target) for target in (y, bad))
+    good, spoilt = (BoostBPRegressor((4,), **parameters(loss=loss, **how)).fit(X, target) for target in (y, bad))
     others = np.arange(400) != 7
     errors = [np.abs(model.predict(X) - y)[others].mean() for model in (good, spoilt)]
     assert errors[1] < 1.3 * errors[0]
@@ -75,7 +76,7 @@ def test_epochs_are_chosen_by_hubers_loss_in_the_units_of_training(unit):
     X = rng.normal(size=(300, 3))
     y = X[:, 0] * X[:, 1] + rng.standard_t(2, size=300)
     how = {"n_estimators": 10, "epochs": 8, "random_state": 0, "deep": True, "loss": "huber"}
-    one, other = (BoostBPRegressor((4,), **how).fit(X, target) for target in (y, unit * y))
+    one, other = (BoostBPRegressor((4,), **parameters(**how)).fit(X, target) for target in (y, unit * y))
     assert one.history_.best_epoch == other.history_.best_epoch
     np.testing.assert_allclose(one.history_.metrics("held_out"), other.history_.metrics("held_out"), rtol=1e-6)
     np.testing.assert_allclose(unit * one.predict(X), other.predict(X), rtol=1e-6, atol=1e-6 * unit)

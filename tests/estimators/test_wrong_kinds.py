@@ -27,14 +27,15 @@ CASES = [(kind, name) for kind in KINDS for name in NAMES[kind] if kind is KINDS
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_a_model_or_an_error_that_names_the_parameter(kind, name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # checkpoint="x"
+    monkeypatch.chdir(tmp_path)
     for value in ODD:
-        model = kind(**FAST | {name: value})
+        model = kind(**{name: FAST[name] for name in FAST if kind is not BoostBPAutoencoder or name != "deep"})
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
+                model.set_params(**{name: value})
                 model.fit(X, {BoostBPRegressor: Y, BoostBPClassifier: Y > 0, BoostBPAutoencoder: None}[kind])
         except (ValueError, TypeError) as error:
-            if name not in str(error):
+            if name.rpartition("__")[2] not in str(error):
                 pytest.fail(f"{name}={value!r}: {error}")
         assert not hasattr(model, "network_") or np.isfinite(model.predict(X)).all()

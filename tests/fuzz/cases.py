@@ -106,7 +106,8 @@ DTYPES = ("float64", "float64", "float32", "int64", "fortran", "frame", "csr", "
 
 PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "hidden_layer_sizes": ((2,), (1,), (5,), (2, 2), ()),
-    "n_estimators": (3, 0, 1, [1, 4]),
+    "n_estimators": (3, 0, 1, 4),
+    "hidden__n_estimators": (3, 0, 1, 4),
     "max_depth": (2, 0, 1, 5, -1),
     "max_leaves": (None, 2, 9),
     "min_samples_leaf": (3, 1, 20),
@@ -115,11 +116,13 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "multi_strategy": ("one_output_per_tree", "multi_output_tree"),
     "leaves": ("refit", "refit", "native"),
     "basis": ("quadratic", "linear", "constant"),
+    "subsample": (1.0, 0.3, 1e-9),
+    "colsample_bytree": (1.0, 0.3),
     "reg_lambda": (None, 0.0, 1e-12, 1e12),
     "penalize_constant": (True, False),
     "standardize": (True, False),
     "clip": (True, False),
-    "base": ("ridge", "additive", None),
+    "base": ("ridge", "additive", "zero"),
     "base_lambda": (None, 0.0, 1.0, "gcv"),
     "epochs": (1, 0, 3),
     "start": ("projection", "noise", "identity", "principal"),
@@ -127,20 +130,18 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "step_size": (0.8, 0.1, 5.0),
     "momentum": (0.8, 0.0),
     "refit_order": ("upward", "downward"),
-    "output": ("boost", "move"),
+    "output_target": ("loss", "moved"),
     "skip": (False, True),
     "deep": (True, "auto"),  # the ensemble with single layers grows up to thousands of rounds: now and then
     "structure_epochs": ("auto", 1, 2),
     "structure_samples": (None, 0.5, 2),
-    "best_rounds": (True, False),
     "early_stopping": ("auto", True, False),
-    "validation": ("random", "last"),
+    "validation": (0.1, 0.4, "last"),
     "n_jobs": (1, 2),
 }
 ESTIMATORS_ONLY = {
-    *("hidden_layer_sizes", "epochs", "start", "step", "step_size", "momentum", "refit_order", "output", "skip"),
-    *("deep", "structure_epochs", "structure_samples"),
-    *("best_rounds", "early_stopping", "validation"),
+    *("hidden_layer_sizes", "hidden__n_estimators", "epochs", "start", "step", "step_size", "momentum", "refit_order"),
+    *("output_target", "skip", "deep", "structure_epochs", "structure_samples", "early_stopping", "validation"),
 }
 LAYER_PARAMETERS = [name for name in PARAMETERS if name not in ESTIMATORS_ONLY]
 LOSSES = ("squared_error", *(name for name, loss in losses.LOSSES.items() if loss.task == "regression"))

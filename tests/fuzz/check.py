@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from tests.flat_parameters import layer_of, parameters
 from tests.fuzz.cases import PARAMETERS, Case, as_dtype, cells_of
 
 ESTIMATORS = {"regressor": BoostBPRegressor, "classifier": BoostBPClassifier, "autoencoder": BoostBPAutoencoder}
@@ -62,18 +63,14 @@ def settings_of(case: Case) -> dict[str, Any]:
     names = "n_estimators max_depth min_samples_leaf" if case.kind == "layer" else ""
     names = names or "hidden_layer_sizes n_estimators max_depth min_samples_leaf epochs deep"
     settings = {name: PARAMETERS[name][0] for name in names.split()} | dict(case.parameters)
-    if case.kind == "layer":
-        rounds = settings["n_estimators"]
-        settings["n_estimators"] = rounds[-1] if isinstance(rounds, list) else rounds
-        settings["base_lambda"] = None if settings.get("base_lambda") == "gcv" else settings.get("base_lambda")
-        usual = {"learning_rate": 0.3, "reg_lambda": 1.0}
-        settings |= {name: usual[name] for name in usual if settings.get(name) is None}
+    if case.kind == "autoencoder":
+        settings.pop("deep", None)
     return settings
 
 
 def check_layer(case: Case, X: Any, y: Any, weight: Any) -> None:
     """A layer without an estimator."""
-    layer = fit_layer(
+    layer = layer_of(
         X, y, backend=case.backend, sample_weight=weight, categorical=tuple(case.categorical), **settings_of(case)
     )
     clip = settings_of(case).get("clip", True)
@@ -87,7 +84,9 @@ def check_layer(case: Case, X: Any, y: Any, weight: Any) -> None:
 def check_estimator(case: Case, X: Any, y: Any, weight: Any) -> None:
     """An estimator: predictions, hidden representation, derivative and history."""
     model = ESTIMATORS[case.kind](
-        backend=case.backend, random_state=0, categorical_features=case.categorical or None, **settings_of(case)
+        **parameters(
+            backend=case.backend, random_state=0, categorical_features=case.categorical or None, **settings_of(case)
+        )
     )
     options: dict[str, Any] = {"sample_weight": weight}
     if case.kind == "regressor":
@@ -97,7 +96,8 @@ def check_estimator(case: Case, X: Any, y: Any, weight: Any) -> None:
     model.fit(X, y, **options)
     epochs = model.history_.epochs
     assert np.isfinite([epoch.loss for epoch in epochs]).all(), "loss is not finite"
-    for rows in (seen(X, weight, clip=model.clip), *others(case, clip=model.clip)):
+    clip = settings_of(case).get("clip", True)
+    for rows in (seen(X, weight, clip=clip), *others(case, clip=clip)):
         if case.kind == "autoencoder" and np.isnan(cells_of(rows).astype(float)).any():
             continue
         if model.hidden_layer_sizes:

@@ -15,6 +15,7 @@ import pandas as pd
 
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from tests.flat_parameters import parameters
 
 TINY = {
     "hidden_layer_sizes": (3,), "n_estimators": 3, "epochs": 2, "min_samples_leaf": 5, "random_state": 0, "deep": True,
@@ -94,10 +95,10 @@ def _checkpoint(settings: dict[str, Any]) -> Item:
     X, y = numbers()
 
     def make(path: Path) -> None:
-        BoostBPRegressor(**(TINY | {"epochs": 1} | settings), checkpoint=path).fit(X, y)
+        BoostBPRegressor(**parameters(**(TINY | {"epochs": 1} | settings))).fit(X, y, checkpoint=path)
 
     def use(path: Path) -> list[Any]:
-        model = BoostBPRegressor(**(TINY | {"epochs": 3} | settings), checkpoint=path).fit(X, y)
+        model = BoostBPRegressor(**parameters(**(TINY | {"epochs": 3} | settings))).fit(X, y, checkpoint=path)
         return [model.predict(X)]
 
     return Item(make, use)
@@ -137,33 +138,41 @@ def _tensor(own: bool) -> Item:
 
 MODELS = {
     "constant": _model(
-        lambda: BoostBPRegressor((), basis="constant", n_estimators=5, min_samples_leaf=5, random_state=0),
+        lambda: BoostBPRegressor(
+            (), **parameters(basis="constant", n_estimators=5, min_samples_leaf=5, random_state=0)
+        ),
         lambda: numbers()[0],
         lambda: numbers()[1],
     ),
     "average": _model(
-        lambda: BoostBPRegressor(**TINY | {"deep": "auto", "validation_fraction": 0.3}, max_time=2.0),
+        lambda: BoostBPRegressor(**parameters(**TINY | {"deep": "auto", "validation": 0.3}, max_time=2.0)),
         frame,
         lambda: numbers()[1],
     ),
     "two layers": _model(
-        lambda: BoostBPRegressor(**TINY | {"hidden_layer_sizes": (3, 2)}, skip=True, early_stopping=True),
+        lambda: BoostBPRegressor(**parameters(**TINY | {"hidden_layer_sizes": (3, 2)}, skip=True, early_stopping=True)),
         frame,
         lambda: np.c_[numbers()[1], -numbers()[1]],
     ),
-    "classes": _model(lambda: BoostBPClassifier(**TINY).set_output(transform="pandas"), frame, labels),
+    "classes": _model(lambda: BoostBPClassifier(**parameters(**TINY)).set_output(transform="pandas"), frame, labels),
     "additive": _model(
-        lambda: BoostBPRegressor(**TINY, base="additive", loss="huber"), lambda: numbers()[0], lambda: numbers()[1]
+        lambda: BoostBPRegressor(**parameters(**TINY, base="additive", loss="huber")),
+        lambda: numbers()[0],
+        lambda: numbers()[1],
     ),
     "native": _model(
-        lambda: BoostBPRegressor(**TINY, leaves="native", basis="linear"), lambda: numbers()[0], lambda: numbers()[1]
+        lambda: BoostBPRegressor(**parameters(**TINY, leaves="native", basis="linear")),
+        lambda: numbers()[0],
+        lambda: numbers()[1],
     ),
     "shared": _model(
-        lambda: BoostBPRegressor(**TINY, multi_strategy="multi_output_tree", backend="xgboost", loss="poisson"),
+        lambda: BoostBPRegressor(
+            **parameters(**TINY, multi_strategy="multi_output_tree", backend="xgboost", loss="poisson")
+        ),
         lambda: numbers()[0],
         lambda: np.abs(numbers()[1]),
     ),
-    "autoencoder": _model(lambda: BoostBPAutoencoder(**TINY), lambda: np.nan_to_num(numbers()[0]), None),
+    "autoencoder": _model(lambda: BoostBPAutoencoder(**parameters(**TINY)), lambda: np.nan_to_num(numbers()[0]), None),
 }
 CHECKPOINTS = {
     "checkpoint": _checkpoint({"skip": True, "hidden_layer_sizes": (3, 2)}),

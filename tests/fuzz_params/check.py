@@ -78,17 +78,25 @@ def _bind(case: Case, **how: Any) -> None:
 
 def _layer(case: Case, **how: Any) -> None:
     table, y = data(case.backend == "lightgbm")
-    settings = {"n_estimators": 4, "max_depth": 3, "min_samples_leaf": 3} | how
-    layer = fit_layer(table.X, y, backend=case.backend, categorical=table.categorical, **settings)
+    spec = {"n_estimators": 4, "max_depth": 3, "min_samples_leaf": 3} | how
+    layer = fit_layer(table.X, y, spec, backend=case.backend, categorical=table.categorical)
     assert np.isfinite(layer.predict(table.X)).all()
 
 
 def _estimator(hidden: tuple[int, ...], case: Case) -> None:
     table, y = data(False)
     model = BoostBPRegressor(
-        hidden, backend=case.backend, n_estimators=3, max_depth=3, epochs=2, min_samples_leaf=3, random_state=0,
-        deep=True if hidden else "auto", backend_params=case.params,
-    )  # fmt: skip
+        hidden,
+        backend=case.backend,
+        n_estimators=3,
+        hidden={"n_estimators": 3},
+        max_depth=3,
+        epochs=2,
+        min_samples_leaf=3,
+        random_state=0,
+        deep=True if hidden else "auto",
+        backend_params=case.params,
+    )
     model.fit(table.X, y)
     assert np.isfinite(model.predict(table.X)).all()
 

@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+from flat_parameters import parameters
 from helpers import WITH_CATEGORIES as LIBRARIES
 from sklearn.datasets import load_iris
 
@@ -42,28 +43,28 @@ def table():
 
 def regressor(backend, **changes):
     frame, y = table()
-    return BoostBPRegressor(backend=backend, **(SMALL | changes)).fit(frame, y), frame
+    return BoostBPRegressor(**parameters(backend=backend, **(SMALL | changes))).fit(frame, y), frame
 
 
 def two_outputs(backend, **changes):
     frame, y = table()
     target = np.column_stack([y, -0.1 * y + frame["size"]])
-    return BoostBPRegressor(backend=backend, **(SMALL | changes)).fit(frame, target), frame
+    return BoostBPRegressor(**parameters(backend=backend, **(SMALL | changes))).fit(frame, target), frame
 
 
 def classifier(backend, **changes):
-    return BoostBPClassifier(backend=backend, **(SMALL | changes)).fit(FLOWERS, SPECIES), FLOWERS
+    return BoostBPClassifier(**parameters(backend=backend, **(SMALL | changes))).fit(FLOWERS, SPECIES), FLOWERS
 
 
 def two_classes(backend, **changes):
     frame, y = table()
     labels = np.where(y > np.median(y), "high", "low")
-    return BoostBPClassifier(backend=backend, **(SMALL | changes)).fit(frame, labels), frame
+    return BoostBPClassifier(**parameters(backend=backend, **(SMALL | changes))).fit(frame, labels), frame
 
 
 def autoencoder(backend, **changes):
     small = SMALL | {"hidden_layer_sizes": (2,), "n_estimators": [4, 6]}
-    return BoostBPAutoencoder(backend=backend, **(small | changes)).fit(FLOWERS), FLOWERS
+    return BoostBPAutoencoder(**parameters(backend=backend, **(small | changes))).fit(FLOWERS), FLOWERS
 
 
 KINDS = {
@@ -74,7 +75,7 @@ KINDS = {
     "autoencoder": autoencoder,
     "skip": lambda backend: regressor(backend, skip=True),
     "shared trees": lambda backend: two_outputs(backend, multi_strategy="multi_output_tree"),
-    "no base, no clip": lambda backend: regressor(backend, base=None, clip=False),
+    "no base, no clip": lambda backend: regressor(backend, base="zero", clip=False),
     "no hidden layer": lambda backend: regressor(backend, hidden_layer_sizes=(), n_estimators=12),
     "held-out rows": lambda backend: regressor(backend, early_stopping=True),
     "native leaves": lambda backend: regressor(backend, leaves="native"),

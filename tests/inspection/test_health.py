@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from sklearn.datasets import make_friedman1
 from sklearn.linear_model import LinearRegression
 
@@ -39,7 +40,9 @@ def test_report_is_of_the_epoch_that_the_model_is_of(kind, backend):
 def test_no_gradient_is_a_warning_and_a_sentence(backend):
     """An output layer without trees or base is constant: nothing comes back."""
     frame, y = table()
-    model = BoostBPRegressor((3,), backend=backend, base=None, n_estimators=[4, 0], epochs=2, random_state=0)
+    model = BoostBPRegressor(
+        (3,), **parameters(backend=backend, base="zero", n_estimators=[4, 0], epochs=2, random_state=0)
+    )
     with pytest.warns(HealthWarning, match="dead at hidden layer 0: 100% of the rows.*try base='ridge'"):
         model.fit(frame, y)
     assert any("Back-propagation is dead at hidden layer 0" in sentence for sentence in model.health().warnings)
@@ -102,8 +105,8 @@ def test_ordinary_fits_do_not_warn(backend):
     frame, y = table()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for changes in ({"base": None}, {"output": "move", "refit_order": "downward", "step": "plain"}):
-            BoostBPRegressor(backend=backend, **(SMALL | changes)).fit(frame, y)
+        for changes in ({"base": "zero"}, {"output_target": "moved", "refit_order": "downward", "step": "plain"}):
+            BoostBPRegressor(**parameters(backend=backend, **(SMALL | changes))).fit(frame, y)
 
 
 def test_probe_is_a_linear_regression():
@@ -128,7 +131,9 @@ def test_probe_is_a_linear_regression():
 
 def test_layers_are_probed_on_training_and_held_out_rows():
     frame, y = table()
-    model = BoostBPRegressor(**SMALL, deep=True).fit(frame[:300], y[:300], eval_set=[(frame[300:], y[300:])])
+    model = BoostBPRegressor(**parameters(**SMALL, deep=True)).fit(
+        frame[:300], y[:300], eval_set=[(frame[300:], y[300:])]
+    )
     best = model.history_[model.history_.best_epoch]
     for layer in range(2):
         h = model.hidden_representation(frame, layer)
@@ -141,7 +146,7 @@ def test_layers_are_probed_on_training_and_held_out_rows():
 def test_of_a_weighed_model_it_is_the_network_that_back_propagation_trained(backend):
     X, y = make_friedman1(500, n_features=5, random_state=0)
     settings = {"backend": backend, "n_estimators": 4, "epochs": 2, "random_state": 0}
-    weighed, alone = (BoostBPRegressor((3,), deep=deep, **settings).fit(X, y) for deep in ("auto", True))
+    weighed, alone = (BoostBPRegressor((3,), **parameters(deep=deep, **settings)).fit(X, y) for deep in ("auto", True))
     health = weighed.health()
     weights = {one.name: one.weight for one in weighed.history_.choice.candidates}
     assert health.weight == pytest.approx(1.0 - sum(weights[n] for n in weights if n.startswith(("single", "linear"))))

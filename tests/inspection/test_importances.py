@@ -110,7 +110,9 @@ def test_means_over_given_rows(backend):
 @pytest.mark.parametrize("backend", LIBRARIES)
 def test_what_the_target_depends_on_comes_first(backend):
     X, y = make_friedman1(400, 8, random_state=0)
-    model = BoostBPRegressor((4,), backend=backend, n_estimators=[6, 25], epochs=1, random_state=0).fit(X, y)
+    model = BoostBPRegressor(
+        (4,), backend=backend, n_estimators=25, hidden={"n_estimators": 6}, epochs=1, random_state=0
+    ).fit(X, y)
     share = model.feature_importances_
     assert share[:5].min() > 2 * share[5:].max()
     over_all = model.importance("attribution", X=X[:200])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
 from boostbp.backends.base import Table
@@ -23,7 +24,9 @@ def test_sparse_and_dense_rows_are_told_apart_alike(backend):
     X[:, 4] = dense[:, 4] = np.random.default_rng(1).choice(3, 300, p=[0.2, 0.7, 0.1])
     X = X.tocsr()
     y = np.nan_to_num(dense)[:, :5].sum(axis=1)
-    model = BoostBPRegressor(backend=backend, **SMALL, categorical_features=[4]).fit(X, y, sample_weight=weight)
+    model = BoostBPRegressor(**parameters(backend=backend, **SMALL, categorical_features=[4])).fit(
+        X, y, sample_weight=weight
+    )
     present = ~np.isnan(dense)
     center = np.where(present, dense, 0.0).T @ weight / (weight @ present)
     np.testing.assert_allclose(np.delete(model.feature_summary_.center, 4), np.delete(center, 4))

@@ -32,12 +32,9 @@ if spec["task"] == "regression":
 else:
     kind, (X, y) = boostbp.BoostBPClassifier, load_breast_cancer(return_X_y=True)
 seen = []
-model = kind(
-    backend=spec["backend"], random_state=0, checkpoint=spec["checkpoint"],
-    callbacks=[lambda progress: seen.append(progress.epoch.epoch)], **spec["parameters"],
-)
+model = kind(backend=spec["backend"], random_state=0, **spec["parameters"])
 print("begun", flush=True)
-model.fit(X, y)
+model.fit(X, y, checkpoint=spec["checkpoint"], callbacks=[lambda progress: seen.append(progress.epoch.epoch)])
 facts, arrays = network_of(model.network_)
 digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
 for name in sorted(arrays):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import BACKENDS, make_targets, make_X
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, Elementwise, fit_layer, load, save
@@ -25,7 +26,10 @@ def composed(rows, seed=0):
 @pytest.mark.parametrize("multi_strategy", ["one_output_per_tree", "multi_output_tree"])
 def test_jacobian_is_that_of_finite_differences_and_of_the_trace(backend, basis, multi_strategy):
     layer = fit_layer(
-        X, Y, base="additive", basis=basis, backend=backend, n_estimators=4, max_depth=3, multi_strategy=multi_strategy
+        X,
+        Y,
+        {"base": "additive", "basis": basis, "n_estimators": 4, "max_depth": 3, "multi_strategy": multi_strategy},
+        backend=backend,
     )
     fresh = X + 0.01 * np.random.default_rng(2).standard_normal(X.shape)  # no row at the end of a leaf's range
     output, trace = layer.forward(fresh)
@@ -43,7 +47,7 @@ def test_jacobian_is_that_of_finite_differences_and_of_the_trace(backend, basis,
 
 
 def test_rounds_go_on_where_the_base_ends():
-    none, some = (fit_layer(X, Y, base="additive", n_estimators=n, max_depth=3) for n in (0, 6))
+    none, some = (fit_layer(X, Y, {"base": "additive", "n_estimators": n, "max_depth": 3}) for n in (0, 6))
     assert none.forest.n_trees == none.forest.n_base == X.shape[1]
     assert some.forest.n_base == X.shape[1]
     assert some.forest.n_trees == X.shape[1] + 6 * 3
@@ -53,25 +57,27 @@ def test_rounds_go_on_where_the_base_ends():
 
 def test_categories_have_no_function():
     table = make_X(400, categorical=True)
-    layer = fit_layer(table, Y, base="additive", n_estimators=0, categorical=(4,))
+    layer = fit_layer(table, Y, {"base": "additive", "n_estimators": 0}, categorical=(4,))
     assert sorted(set(layer.forest.nodes.feature.tolist())) == [0, 1, 2, 3]
 
 
 def test_outputs_do_not_depend_on_threads():
-    one, two = (fit_layer(X, Y, base="additive", n_estimators=3, n_jobs=n).predict(X) for n in (1, 2))
+    one, two = (fit_layer(X, Y, {"base": "additive", "n_estimators": 3}, n_jobs=n).predict(X) for n in (1, 2))
     np.testing.assert_array_equal(one, two)
 
 
 def test_functions_of_ones_own_are_refused_beside_those_of_the_base():
     with pytest.raises(ValueError, match="base='additive' is not supported with functions of your own"):
-        fit_layer(np.abs(Y), Y, base="additive", basis=Elementwise([np.sqrt], [lambda x: 0.5 / np.sqrt(x)]))
+        fit_layer(np.abs(Y), Y, {"base": "additive", "basis": Elementwise([np.sqrt], [lambda x: 0.5 / np.sqrt(x)])})
 
 
 def test_a_network_of_additive_layers_learns_what_a_linear_one_cannot():
     X, y = composed(900)
     errors = []
     for base in ("ridge", "additive"):
-        model = BoostBPRegressor((6,), deep=True, base=base, n_estimators=[0, 40], epochs=60, random_state=0)
+        model = BoostBPRegressor(
+            (6,), **parameters(deep=True, base=base, n_estimators=[0, 40], epochs=60, random_state=0)
+        )
         model.fit(X[:500], y[:500], eval_set=[(X[500:700], y[500:700])])
         errors.append(np.sqrt(np.mean((model.predict(X[700:]) - y[700:]) ** 2)) / y.std())
     assert errors[1] < 0.6 * errors[0]
@@ -80,7 +86,9 @@ def test_a_network_of_additive_layers_learns_what_a_linear_one_cannot():
 @pytest.mark.parametrize("kind", [BoostBPRegressor, BoostBPClassifier])
 def test_estimators_keep_their_base_in_a_file_and_explain_themselves(tmp_path, kind):
     y = Y[:, 0] if kind is BoostBPRegressor else np.digitize(Y[:, 0], [0.0, 1.0])
-    model = kind((3, 2), deep=True, base="additive", n_estimators=5, epochs=6, structure_epochs=2, random_state=0)
+    model = kind(
+        (3, 2), **parameters(deep=True, base="additive", n_estimators=5, epochs=6, structure_epochs=2, random_state=0)
+    )
     model.fit(X[:300], y[:300], eval_set=[(X[300:], y[300:])])
     save(model, tmp_path / "model.boostbp")
     back = load(tmp_path / "model.boostbp")

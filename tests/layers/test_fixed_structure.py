@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
 from boostbp.backends import available
@@ -19,16 +20,17 @@ def test_structures_change_only_at_regrowth(backend, multi_strategy):
     seen = []
     BoostBPRegressor(
         (5, 3),
-        backend=backend,
-        multi_strategy=multi_strategy,
-        structure_epochs=3,
-        epochs=6,
-        n_estimators=4,
-        max_depth=3,
-        early_stopping=False,
-        random_state=0,
-        callbacks=[lambda progress: seen.append(progress.network)],
-    ).fit(X, y)
+        **parameters(
+            backend=backend,
+            multi_strategy=multi_strategy,
+            structure_epochs=3,
+            epochs=6,
+            n_estimators=4,
+            max_depth=3,
+            early_stopping=False,
+            random_state=0,
+        ),
+    ).fit(X, y, callbacks=[lambda progress: seen.append(progress.network)])
     for epoch in range(1, 7):
         for before, after in zip(seen[epoch - 1].layers, seen[epoch].layers, strict=True):
             same = np.array_equal(before.forest.nodes.threshold, after.forest.nodes.threshold)

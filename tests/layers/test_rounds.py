@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import layer_of, parameters
 
-from boostbp import BoostBPClassifier, BoostBPRegressor, fit_layer
+from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.layers import rounds
+from boostbp.network.monitor import Monitor
 
 rng = np.random.default_rng(0)
 H = rng.uniform(-1, 1, (400, 4))
@@ -14,10 +16,10 @@ TARGETS = np.column_stack([np.sin(3 * H[:, 0]) + H[:, 1], H[:, 2] * H[:, 3]])
 
 
 def layer(n_estimators, base, **more):
-    return fit_layer(H, TARGETS, n_estimators=n_estimators, max_depth=3, base=base, **more).forest
+    return layer_of(H, TARGETS, n_estimators=n_estimators, max_depth=3, base=base, **more).forest
 
 
-@pytest.mark.parametrize("base", ["ridge", "additive", None])
+@pytest.mark.parametrize("base", ["ridge", "additive", "zero"])
 @pytest.mark.parametrize("multi_strategy", ["one_output_per_tree", "multi_output_tree"])
 def test_first_rounds_are_a_shorter_fit(base, multi_strategy):
     long, short = (layer(n, base, multi_strategy=multi_strategy) for n in (12, 5))
@@ -26,7 +28,7 @@ def test_first_rounds_are_a_shorter_fit(base, multi_strategy):
     np.testing.assert_array_equal(cut.predict(H), short.predict(H))
 
 
-@pytest.mark.parametrize("base", ["ridge", "additive", None])
+@pytest.mark.parametrize("base", ["ridge", "additive", "zero"])
 def test_stages_are_the_predictions_of_the_first_rounds(base):
     forest = layer(10, base)
     numbers = [1, 4, 10]
@@ -45,20 +47,24 @@ def test_stages_end_with_all_rounds(n_rounds):
 
 def test_rounds_of_a_coupled_loss_are_counted_for_each_class():
     y = np.digitize(TARGETS[:, 0], [-0.5, 0.5])
-    model = BoostBPClassifier((4,), epochs=0, n_estimators=[3, 6], early_stopping=False, random_state=0).fit(H, y)
+    model = BoostBPClassifier(
+        (4,), **parameters(epochs=0, n_estimators=[3, 6], early_stopping=False, random_state=0)
+    ).fit(H, y)
     numbers = rounds.round_of(model.network_.layers[-1].forest)
     assert sorted(numbers.tolist()) == [-1, *sorted(list(range(6)) * 3)]
 
 
-def test_best_rounds_cannot_score_worse_on_the_set_that_chooses_them():
+def test_best_rounds_cannot_score_worse_on_the_set_that_chooses_them(monkeypatch):
     y, noise = TARGETS[:, 0], rng.standard_normal(400)
     common = {"epochs": 2, "n_estimators": [5, 80], "random_state": 0}
-    scores = {
-        best: BoostBPRegressor((4,), best_rounds=best, **common)
-        .fit(H[:300], (y + noise)[:300], eval_set=[(H[300:], (y + noise)[300:])])
-        .history_
-        for best in (True, False)
-    }
+
+    def history():
+        model = BoostBPRegressor((4,), **parameters(**common))
+        return model.fit(H[:300], (y + noise)[:300], eval_set=[(H[300:], (y + noise)[300:])]).history_
+
+    scores = {True: history()}
+    monkeypatch.setattr(Monitor, "_cut", lambda monitor, network: network)
+    scores[False] = history()
     assert scores[True].loss == scores[False].loss  # what is kept does not change what is trained
     assert all(a <= b for a, b in zip(scores[True].metrics("valid_0"), scores[False].metrics("valid_0"), strict=True))
     assert min(scores[True].metrics("valid_0")) < min(scores[False].metrics("valid_0"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
 from boostbp.backends import available, load
@@ -40,9 +41,13 @@ def test_a_sample_as_large_as_the_table_changes_nothing(name):
         "deep": True,
         "random_state": 0,
     }
-    whole = BoostBPRegressor(**model).fit(X, y).predict(X)
-    np.testing.assert_array_equal(BoostBPRegressor(**model, structure_samples=1.0).fit(X, y).predict(X), whole)
-    assert not np.array_equal(BoostBPRegressor(**model, structure_samples=0.5).fit(X, y).predict(X), whole)
+    whole = BoostBPRegressor(**parameters(**model)).fit(X, y).predict(X)
+    np.testing.assert_array_equal(
+        BoostBPRegressor(**parameters(**model, structure_samples=1.0)).fit(X, y).predict(X), whole
+    )
+    assert not np.array_equal(
+        BoostBPRegressor(**parameters(**model, structure_samples=0.5)).fit(X, y).predict(X), whole
+    )
 
 
 @pytest.mark.parametrize("deep", ["auto", True])
@@ -57,14 +62,17 @@ def test_all_trees_of_a_model_grow_on_the_sample(deep):
             return backend.bind(table, growth)
 
     model = {"epochs": 1, "n_estimators": 3, "deep": deep, "random_state": 0}
-    BoostBPRegressor((3,), backend=Watched(), structure_samples=100, **model).fit(X, y)
+    BoostBPRegressor((3,), **parameters(backend=Watched(), structure_samples=100, **model)).fit(X, y)
     assert set(bound) == {100}
 
 
 def test_leaves_see_all_rows():
     """A leaf's training range reaches the extremes of the whole table, not of the sample."""
     model = BoostBPRegressor(
-        (3,), epochs=0, n_estimators=[3, 3], structure_samples=100, early_stopping=False, base=None, random_state=0
+        (3,),
+        **parameters(
+            epochs=0, n_estimators=[3, 3], structure_samples=100, early_stopping=False, base="zero", random_state=0
+        ),
     )
     leaves = model.fit(X, y).network_.layers[0].forest.leaves
     seen = leaves.scaling[:, 0] + leaves.scaling[:, 3] / leaves.scaling[:, 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
 from boostbp.backends import available
@@ -24,12 +25,9 @@ def test_projections_keep_inner_products_of_rows_on_average():
 def test_one_tree_serves_all_units(backend):
     model = BoostBPRegressor(
         (5,),
-        backend=backend,
-        multi_strategy="multi_output_tree",
-        epochs=1,
-        n_estimators=4,
-        deep=True,
-        random_state=0,
+        **parameters(
+            backend=backend, multi_strategy="multi_output_tree", epochs=1, n_estimators=4, deep=True, random_state=0
+        ),
     ).fit(X, y)
     forest = model.network_.layers[0].forest
     np.testing.assert_array_equal(forest.leaves.tree_output[1:], [[0, 5]] * 4)

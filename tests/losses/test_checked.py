@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import kind_of_target
 from scipy.stats import norm
 
@@ -61,7 +62,7 @@ def with_derivatives(**members):
 
 def fit(loss, n_outputs=1, **changes):
     y = Y[:, 0] if n_outputs == 1 else Y[:, :n_outputs]
-    return BoostBPRegressor((2,), loss=loss, eval_metric="rmse", **(FAST | changes)).fit(X, y)
+    return BoostBPRegressor((2,), **parameters(loss=loss, eval_metric="rmse", **(FAST | changes))).fit(X, y)
 
 
 WRONG = {
@@ -161,7 +162,7 @@ def test_shapes_are_those_of_several_outputs():
     [
         {"deep": "auto", "early_stopping": True},
         {"deep": "auto", "early_stopping": True, "n_jobs": 2},
-        {"output": "move"},
+        {"output_target": "moved"},
         {"leaves": "native"},
     ],
     ids=str,
@@ -177,7 +178,7 @@ def test_a_loss_of_classes_is_refused_as_well():
             return super().link(h)[:, 0]
 
     with pytest.raises(ValueError, match=r"^loss='logistic': its link has shape .* return link\[:, None\]"):
-        BoostBPClassifier((2,), loss=Flat(), **FAST).fit(X, Y[:, 0] > 0)
+        BoostBPClassifier((2,), **parameters(loss=Flat(), **FAST)).fit(X, Y[:, 0] > 0)
 
 
 @pytest.mark.parametrize("what", ["value", "gradient", "hessian"])
@@ -238,14 +239,14 @@ def test_built_in_losses_are_as_promised(loss, n_rows):
 @pytest.mark.parametrize("loss", ["squared_error", "quantile", losses.Poisson(), losses.Huber(delta=2.0)], ids=str)
 def test_a_classifier_refuses_losses_of_numbers(loss):
     with pytest.raises(ValueError, match=r"^loss=.* is one of numbers, .*: use loss='log_loss', or a regressor"):
-        BoostBPClassifier((2,), loss=loss, **FAST).fit(X, Y[:, 0] > 0)
+        BoostBPClassifier((2,), **parameters(loss=loss, **FAST)).fit(X, Y[:, 0] > 0)
 
 
 @pytest.mark.parametrize(("loss", "labels"), [(losses.Logistic(), 3), (losses.Softmax(), 2)], ids=["ovr", "softmax"])
 def test_a_loss_of_classes_is_refused_for_another_number_of_classes(loss, labels):
     y = np.digitize(X[:, 0], [-0.5, 0.5]) if labels == 3 else X[:, 0] > 0
     with pytest.raises(ValueError, match=rf"is not for {labels} classes: use loss='log_loss'"):
-        BoostBPClassifier((2,), loss=loss, **FAST).fit(X, y)
+        BoostBPClassifier((2,), **parameters(loss=loss, **FAST)).fit(X, y)
 
 
 class Tweedie(UserLoss):
@@ -275,7 +276,7 @@ class Tweedie(UserLoss):
 )
 @pytest.mark.parametrize("columns", [1, 2])
 def test_a_regressor_refuses_metrics_of_classes_whatever_its_loss(metric, loss, columns):
-    model = BoostBPRegressor((2,), loss=loss, eval_metric=metric, **FAST)
+    model = BoostBPRegressor((2,), **parameters(loss=loss, eval_metric=metric, **FAST))
     counts = np.random.default_rng(1).poisson(2.0, (60, columns))
     with pytest.raises(ValueError, match=f"^eval_metric='{metric}' is for classes, and numbers are predicted"):
         model.fit(X, counts[:, 0] if columns == 1 else counts, eval_set=[(X, counts[:, 0] if columns == 1 else counts)])
@@ -289,23 +290,23 @@ def test_a_users_loss_with_a_link_is_scored_by_the_metric_that_it_names():
         default_metric = "tweedie"
 
     y = np.random.default_rng(1).poisson(2.0, 60)
-    model = BoostBPRegressor((2,), loss=Named(), **FAST).fit(X, y, eval_set=[(X, y)])
+    model = BoostBPRegressor((2,), **parameters(loss=Named(), **FAST)).fit(X, y, eval_set=[(X, y)])
     assert model.history_.metric == "tweedie"
 
 
 @pytest.mark.parametrize("loss", ["log_loss", "binary", losses.Logistic()], ids=str)
 def test_a_regressor_refuses_losses_of_classes(loss):
     with pytest.raises(ValueError, match=r"^loss=.* is one of classes, .*: use BoostBPClassifier"):
-        BoostBPRegressor((2,), loss=loss, **FAST).fit(X, (Y[:, 0] > 0).astype(float))
+        BoostBPRegressor((2,), **parameters(loss=loss, **FAST)).fit(X, (Y[:, 0] > 0).astype(float))
 
 
 def test_users_losses_are_refused_by_the_estimator_that_they_are_not_for():
     of_numbers, of_classes = Tweedie(task="regression"), Probit(task="classification")
     labels = (X[:, 0] > 0).astype(int)
     with pytest.raises(ValueError, match=r"^loss=.* is one of numbers"):
-        BoostBPClassifier((2,), loss=of_numbers, **FAST).fit(X, labels)
+        BoostBPClassifier((2,), **parameters(loss=of_numbers, **FAST)).fit(X, labels)
     with pytest.raises(ValueError, match=r"^loss=.* is one of classes"):
-        BoostBPRegressor((2,), loss=of_classes, **FAST).fit(X, labels)
+        BoostBPRegressor((2,), **parameters(loss=of_classes, **FAST)).fit(X, labels)
     with pytest.raises(ValueError, match=r"has task='counts': let it be 'regression' or 'classification'"):
         fit(UserLoss(task="counts"))
 
@@ -348,7 +349,7 @@ class Probit(UserLoss):
 
 def test_a_classifier_gives_probabilities_by_the_link_of_a_users_loss():
     labels = X[:, 0] + 0.3 * X[:, 1] > 0.2
-    model = BoostBPClassifier((2,), loss=Probit(), **FAST).fit(X, labels, eval_set=[(X, labels)])
+    model = BoostBPClassifier((2,), **parameters(loss=Probit(), **FAST)).fit(X, labels, eval_set=[(X, labels)])
     assert model.history_.metric == "logloss"
     proba, raw = model.predict_proba(X), model.decision_function(X)
     np.testing.assert_allclose(proba, np.column_stack([1 - norm.cdf(raw), norm.cdf(raw)]))
@@ -374,6 +375,6 @@ def test_the_predicted_class_is_the_most_probable_by_the_link_of_a_users_loss():
             return -self.inner.baseline(y, weight)
 
     labels = np.digitize(X[:, 0], [-0.5, 0.5])
-    model = BoostBPClassifier((2,), loss=Reversed(), eval_metric="logloss", **FAST).fit(X, labels)
+    model = BoostBPClassifier((2,), **parameters(loss=Reversed(), eval_metric="logloss", **FAST)).fit(X, labels)
     np.testing.assert_array_equal(model.predict(X), model.predict_proba(X).argmax(axis=1))
     assert (model.predict(X) == labels).mean() > 1.3 * np.bincount(labels).max() / len(labels)

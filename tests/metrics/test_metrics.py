@@ -9,6 +9,7 @@ from functools import partial
 import lightgbm
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from sklearn import metrics
 
 from boostbp import BoostBPRegressor, losses
@@ -602,7 +603,7 @@ def test_a_fit_by_a_metric_that_gives_nan_says_so():
         return np.nan
 
     X = np.random.default_rng(0).standard_normal((60, 2))
-    model = BoostBPRegressor((2,), eval_metric=mine, n_estimators=2, epochs=1, deep=True, random_state=0)
+    model = BoostBPRegressor((2,), **parameters(eval_metric=mine, n_estimators=2, epochs=1, deep=True, random_state=0))
     with pytest.warns(UserWarning, match="eval_metric='mine' gave NaN, which counts as the worst"):
         model.fit(X, X[:, 0], eval_set=[(X, X[:, 0])])
     assert model.history_.metrics("valid_0") == [np.inf, np.inf]

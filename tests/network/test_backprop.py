@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import interrupted_fit
 from sklearn.datasets import load_diabetes, make_friedman1
 
@@ -63,7 +64,7 @@ def test_three_epochs_equal_a_plain_second_implementation(units):
         step=Plain(0.5, 0.5),
         start=noise,
         refit_order="downward",
-        output="move",
+        output_target="moved",
         seed=seed,
     )
     train(
@@ -82,17 +83,19 @@ def test_three_epochs_equal_a_plain_second_implementation(units):
 
 
 def small(**changes):
-    parameters = {"epochs": 4, "n_estimators": 8, "max_depth": 3, "random_state": 0} | changes
-    return BoostBPRegressor((6,), **parameters)
+    words = {"epochs": 4, "n_estimators": 8, "max_depth": 3, "random_state": 0} | changes
+    return BoostBPRegressor((6,), **parameters(**words))
 
 
 def test_paper_settings_are_algorithm_1():
-    model = BoostBPRegressor((6,), **paper_settings(backend="sklearn", epochs=2, n_estimators=5, random_state=0))
+    model = BoostBPRegressor(
+        (6,), **paper_settings(backend="sklearn", epochs=2, random_state=0, **parameters(n_estimators=5))
+    )
     X, Y = data()
     settings = settings_of(model, ROWS, 1, 0)
     assert settings.step == Plain(0.5, 0.5)
     assert settings.start is noise
-    assert (settings.refit_order, settings.output) == ("downward", "move")
+    assert (settings.refit_order, settings.output_target) == ("downward", "moved")
     assert all(layer.base is None and not layer.clip for layer in settings.layers)
     assert not any(layer.growth.extra_trees for layer in settings.layers)
     assert all(layer.ridge == Ridge(1.0, penalize_constant=True, standardize=False) for layer in settings.layers)
@@ -100,8 +103,8 @@ def test_paper_settings_are_algorithm_1():
 
 
 ARRANGEMENTS = [
-    {"output": output, "start": start, "step": step}
-    for output in ("boost", "move")
+    {"output_target": output, "start": start, "step": step}
+    for output in ("loss", "moved")
     for start in ("noise", "projection")
     for step in ("normalised", "plain")
 ]
@@ -131,7 +134,7 @@ def test_upward_refits_leave_hidden_variables_that_the_network_reproduces():
     def keep(progress):
         states.append((progress.network, progress.epoch.loss))
 
-    small(callbacks=[keep], early_stopping=False, output="move").fit(X, Y.ravel())
+    small(early_stopping=False, output_target="moved").fit(X, Y.ravel(), callbacks=[keep])
     for network, loss in states:
         raw = network.predict(X)
         assert loss == pytest.approx(0.5 * np.mean((raw - Y) ** 2), rel=1e-9)
@@ -150,7 +153,7 @@ def test_best_epoch_is_restored_and_is_the_best_of_the_history():
 
 def test_a_callback_stops_training():
     X, Y = data()
-    model = small(epochs=50, callbacks=[lambda progress: progress.epoch.epoch == 2]).fit(X, Y.ravel())
+    model = small(epochs=50).fit(X, Y.ravel(), callbacks=[lambda progress: progress.epoch.epoch == 2])
     assert model.history_.stop is Stop.CALLBACK
     assert model.n_iter_ == 2
 
@@ -169,7 +172,7 @@ def test_interruption_keeps_the_best_state():
         if progress.epoch.epoch == 2:
             raise KeyboardInterrupt
 
-    model = interrupted_fit(small(callbacks=[interrupt]), X, Y.ravel())
+    model = interrupted_fit(small(), X, Y.ravel(), callbacks=[interrupt])
     assert model.history_.stop is Stop.INTERRUPTED
     assert np.isfinite(model.predict(X)).all()
 
@@ -177,7 +180,7 @@ def test_interruption_keeps_the_best_state():
 def test_an_explosion_stops_with_its_reason_and_a_finite_model():
     X, Y = data()
     wild = {"n_estimators": 10, "max_depth": 6, "min_samples_leaf": 2, "reg_lambda": 1e-6, "step_size": 50.0}
-    model = BoostBPRegressor((6,), **paper_settings(backend="sklearn", **wild))
+    model = BoostBPRegressor((6,), **paper_settings(backend="sklearn", **parameters(**wild)))
     model.set_params(random_state=0).fit(X, Y.ravel())
     assert model.history_.stop is Stop.NOT_FINITE
     assert "step_size" in model.history_.stop.value
@@ -189,13 +192,13 @@ def test_a_training_loss_far_above_that_of_the_constant_is_an_explosion():
     X, Y = load_diabetes(return_X_y=True)
     way = {"hidden_layer_sizes": (2, 3), "n_estimators": 2, "epochs": 5, "early_stopping": False, "random_state": 2}
     way |= {"refit_order": "downward", "step": "plain", "extra_trees": False}
-    history = BoostBPRegressor(**way, base_lambda=[1, 0, 0]).fit(X[:220], Y[:220]).history_
+    history = BoostBPRegressor(**parameters(**way, base_lambda=[1, 0, 0])).fit(X[:220], Y[:220]).history_
     assert history.stop is Stop.NOT_FINITE
     assert "training loss" in history.stop.value
     assert 0 < history.best_epoch == int(np.argmin(history.loss))
     assert max(history.loss) < 0.5  # that of the mean of a standardised target
     for penalty in (1.0, "gcv"):
-        calm = BoostBPRegressor(**way, base_lambda=penalty).fit(X[:220], Y[:220]).history_
+        calm = BoostBPRegressor(**parameters(**way, base_lambda=penalty)).fit(X[:220], Y[:220]).history_
         assert (calm.stop, len(calm)) == (Stop.EPOCHS, 6)
 
 
@@ -203,7 +206,11 @@ def test_hidden_units_that_become_alike_do_not_turn_gradients_to_noise():
     def last(seed, **how):
         X, Y = make_friedman1(600, n_features=5, random_state=seed)
         way = {"n_estimators": [10, 20], "epochs": 40, "early_stopping": False, "deep": True, "random_state": seed}
-        epoch = BoostBPRegressor((16,), **way, **how).fit(X[:400], Y[:400], eval_set=[(X[400:], Y[400:])]).history_
+        epoch = (
+            BoostBPRegressor((16,), **parameters(**way, **how))
+            .fit(X[:400], Y[:400], eval_set=[(X[400:], Y[400:])])
+            .history_
+        )
         return epoch.epochs[-1].gradient_norms[0], epoch.epochs[-1].metrics["valid_0"]
 
     calm, held = np.transpose([last(seed) for seed in range(3)])
@@ -238,7 +245,9 @@ def test_a_weight_is_as_good_as_repeated_rows():
 
 def test_history_holds_one_number_per_layer():
     X, Y = data()
-    model = BoostBPRegressor((5, 4), epochs=2, n_estimators=5, random_state=0, output="move").fit(X, Y.ravel())
+    model = BoostBPRegressor((5, 4), **parameters(epochs=2, n_estimators=5, random_state=0, output_target="moved")).fit(
+        X, Y.ravel()
+    )
     last = model.history_[-1]
     assert len(last.gradient_norms) == len(last.drift) == len(last.stds) == len(last.dead) == 2
     assert len(last.r2) == 3

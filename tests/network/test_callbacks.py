@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -28,7 +29,7 @@ TINY = {"hidden_layer_sizes": (2,), "n_estimators": 2, "epochs": 3, "random_stat
 
 def fit(*calls, **changes):
     eval_set = [(X_VALID, Y_VALID), (X, Y)]
-    return BoostBPRegressor(**(TINY | {"callbacks": calls} | changes)).fit(X, Y, eval_set=eval_set)
+    return BoostBPRegressor(**parameters(**(TINY | changes))).fit(X, Y, eval_set=eval_set, callbacks=calls)
 
 
 def progresses(values, *, seconds=1.0, greater_is_better=False, epochs=None):
@@ -138,7 +139,7 @@ def test_ones_own_callback_stops_by_true_alone():
 
 def test_network_of_a_callback_predicts():
     seen = []
-    model = fit(lambda progress: seen.append(progress.network.predict(X)), best_rounds=False, deep=True)
+    model = fit(lambda progress: seen.append(progress.network.predict(X)), output_target="moved", deep=True)
     best = seen[model.history_.best_epoch]
     np.testing.assert_array_equal(model.predict(X), (best * model._scale + model._shift).ravel())
 
@@ -181,9 +182,9 @@ def closed():
 )
 def test_verbose_1_loses_no_fit_where_nobody_can_read_it(monkeypatch, stream):
     eval_set, name = [(X_VALID, Y_VALID)], "qualit\xe4t"
-    expected = BoostBPRegressor(**TINY, deep=True).fit(X, Y, eval_set=eval_set, eval_names=name)
+    expected = BoostBPRegressor(**parameters(**TINY, deep=True)).fit(X, Y, eval_set=eval_set, eval_names=name)
     monkeypatch.setattr(sys, "stderr", stream)
-    model = BoostBPRegressor(**TINY, deep=True, verbose=1).fit(X, Y, eval_set=eval_set, eval_names=name)
+    model = BoostBPRegressor(**parameters(**TINY, deep=True, verbose=1)).fit(X, Y, eval_set=eval_set, eval_names=name)
     monkeypatch.undo()
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
     assert model.n_iter_ == 3
@@ -221,21 +222,20 @@ def ours():
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_model_with_callbacks_is_pickled_and_trained_again(protocol):
-    model = fit(*ours())
-    again = pickle.loads(pickle.dumps(model, protocol=protocol))
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    again.fit(X, Y, eval_set=[(X_VALID, Y_VALID), (X, Y)])
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    _, _, seen, networks, *_ = again.callbacks
+def test_callbacks_are_pickled_and_called_again(protocol):
+    calls = ours()
+    model = fit(*calls)
+    copies = pickle.loads(pickle.dumps(calls, protocol=protocol))
+    np.testing.assert_array_equal(fit(*copies).predict(X), model.predict(X))
+    _, _, seen, networks, *_ = copies
     assert len(seen.into["train"]["loss"]) == 4
     assert list(networks.into) == [0]
 
 
-def test_a_clone_records_into_the_dict_of_the_user():
+def test_a_copy_records_into_the_dict_of_the_user():
     seen, networks = {}, {}
-    model = clone(BoostBPRegressor(**TINY, callbacks=[callbacks.record(seen), callbacks.record_networks(networks)]))
-    history = model.fit(X, Y).history_
+    calls = clone([callbacks.record(seen), callbacks.record_networks(networks)], safe=False)
+    history = BoostBPRegressor(**parameters(**TINY)).fit(X, Y, callbacks=calls).history_
     assert seen["train"] == {"loss": history.loss}
     assert list(networks) == list(range(len(history)))
 

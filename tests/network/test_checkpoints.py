@@ -20,6 +20,7 @@ from boostbp.losses import SquaredError
 from boostbp.network import checkpoints
 from boostbp.network.history import Stop
 from boostbp.network.stored import network_of
+from tests.flat_parameters import parameters
 from tests.helpers import BACKENDS
 
 X, Y = load_diabetes(return_X_y=True)
@@ -28,8 +29,8 @@ TINY = {"hidden_layer_sizes": (2, 3), "n_estimators": 2, "epochs": 5, "random_st
 
 WAYS = {
     **{
-        f"{order}-{output}-{step}": {"refit_order": order, "output": output, "step": step, "base_lambda": 1.0}
-        for order, output, step in product(["upward", "downward"], ["boost", "move"], ["normalised", "plain"])
+        f"{order}-{output}-{step}": {"refit_order": order, "output_target": output, "step": step, "base_lambda": 1.0}
+        for order, output, step in product(["upward", "downward"], ["loss", "moved"], ["normalised", "plain"])
     },
     **{backend: {"backend": backend} for backend in BACKENDS},
     "sampling": {"backend_params": {"bagging_fraction": 0.6, "bagging_freq": 1, "feature_fraction": 0.5}},
@@ -42,7 +43,7 @@ WAYS = {
 
 
 def regressor(**changes):
-    return BoostBPRegressor(**(TINY | changes))
+    return BoostBPRegressor(**parameters(**(TINY | changes)))
 
 
 def as_bytes(network):
@@ -66,27 +67,26 @@ def test_resumed_training_is_the_uninterrupted_one(tmp_path, way):
     seen = []
     watch = [lambda progress: seen.append(progress.epoch.epoch)]
     for epochs in (1, 2, 3):
-        regressor(**(way | {"epochs": epochs}), checkpoint=path, callbacks=watch).fit(X, Y)
-    resumed = regressor(**way, checkpoint=path, callbacks=watch).fit(X, Y)
+        regressor(**(way | {"epochs": epochs})).fit(X, Y, checkpoint=path, callbacks=watch)
+    resumed = regressor(**way).fit(X, Y, checkpoint=path, callbacks=watch)
     assert_same(resumed, expected)
     assert seen == sorted(seen)
     assert set(seen) == set(range(expected.n_iter_ + 1))
     assert len(seen) == expected.n_iter_ + 1 + 3  # seen again at each resume, but not run again
-    assert_same(regressor(**way, checkpoint=path).fit(X, Y), expected)  # nothing is left to do
+    assert_same(regressor(**way).fit(X, Y, checkpoint=path), expected)  # nothing is left to do
     assert os.listdir(tmp_path) == ["state"]
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_fit_more_and_warm_start_are_the_uninterrupted_training(way):
+def test_fit_more_is_the_uninterrupted_training(way):
     way = way | {"epochs": 5, "n_iter_no_change": None}
     expected = regressor(**way).fit(X, Y)
-    begun = regressor(**(way | {"epochs": 2}), warm_start=True).fit(X, Y)
+    begun = regressor(**(way | {"epochs": 2})).fit(X, Y, keep_state=True)
     assert_same(begun.fit_more(1).fit_more(2), expected)
     seen = []
-    begun = regressor(**(way | {"epochs": 2}), warm_start=True).fit(X, Y)
-    begun.set_params(epochs=5, callbacks=[lambda progress: seen.append(progress.epoch.epoch)])
-    assert_same(begun.fit(X, Y), expected)
-    assert seen == [2, 3, 4, 5]
+    begun = regressor(**(way | {"epochs": 2})).fit(X, Y, keep_state=True)
+    assert_same(begun.fit_more(3, callbacks=[lambda progress: seen.append(progress.epoch.epoch)]), expected)
+    assert seen == [3, 4, 5]
 
 
 def test_other_estimators_resume(tmp_path):
@@ -95,14 +95,14 @@ def test_other_estimators_resume(tmp_path):
         path = tmp_path / str(number)
         labels = np.array(["a", "b", "c"])[species]
         expected = make(**TINY).fit(flowers, labels)
-        make(**(TINY | {"epochs": 2}), checkpoint=path).fit(flowers, labels)
-        assert_same(make(**TINY, checkpoint=path).fit(flowers, labels), expected)
+        make(**(TINY | {"epochs": 2})).fit(flowers, labels, checkpoint=path)
+        assert_same(make(**TINY).fit(flowers, labels, checkpoint=path), expected)
 
 
 def test_threads_may_differ(tmp_path):
     expected = regressor().fit(X, Y)
-    regressor(epochs=2, n_jobs=2, checkpoint=tmp_path / "state").fit(X, Y)
-    assert_same(regressor(n_jobs=1, checkpoint=tmp_path / "state").fit(X, Y), expected)
+    regressor(epochs=2, n_jobs=2).fit(X, Y, checkpoint=tmp_path / "state")
+    assert_same(regressor(n_jobs=1).fit(X, Y, checkpoint=tmp_path / "state"), expected)
 
 
 PRELUDE = """
@@ -131,13 +131,14 @@ def after_epoch(number):
     return [lambda progress: kill() if progress.epoch.epoch == number else None]
 
 model = BoostBPRegressor(
-    hidden_layer_sizes=(2, 3), n_estimators=2, epochs=5, random_state=0, checkpoint=sys.argv[1],
-    early_stopping=True, n_iter_no_change=None,
+    hidden_layer_sizes=(2, 3), n_estimators=2, hidden={"n_estimators": 2}, epochs=5, random_state=0,
+    early_stopping=True, backprop={"n_iter_no_change": None},
 )
+told = {"checkpoint": sys.argv[1]}
 """
 # Where the process dies -> the last epoch that its file holds.
 DEATHS = {
-    "before the file is written": ("model.callbacks = after_epoch(3)", 2),
+    "before the file is written": ("told['callbacks'] = after_epoch(3)", 2),
     "while a layer is fitted": ("run.layers.fit = at_call(3 * 3 + 2, fit)", 2),
     "while the file is written": ("os.fsync = at_call(4, os.fsync)", 2),
     "before the file is renamed": ("os.replace = at_call(5, os.replace)", 3),
@@ -149,7 +150,7 @@ DEATHS = {
 @pytest.mark.parametrize(("death", "epoch"), DEATHS.values(), ids=DEATHS)
 def test_killed_training_goes_on_to_the_same_model(tmp_path, death, epoch):
     path = tmp_path / "state"
-    script = f"{PRELUDE}\n{death}\nmodel.fit(X, Y)\n"
+    script = f"{PRELUDE}\n{death}\nmodel.fit(X, Y, **told)\n"
     seen = []
     killed = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -158,7 +159,7 @@ def test_killed_training_goes_on_to_the_same_model(tmp_path, death, epoch):
         assert checkpoints.read(path).epoch == epoch
     way = {"early_stopping": True, "n_iter_no_change": None}
     watch = [lambda progress: seen.append(progress.epoch.epoch)]
-    assert_same(regressor(**way, checkpoint=path, callbacks=watch).fit(X, Y), regressor(**way).fit(X, Y))
+    assert_same(regressor(**way).fit(X, Y, checkpoint=path, callbacks=watch), regressor(**way).fit(X, Y))
     assert seen == list(range(epoch or 0, 6))
     assert os.listdir(tmp_path) == ["state"]
 
@@ -173,17 +174,17 @@ def test_resume_by_the_callback_that_writes_rarely(tmp_path):
         return len(seen) == 5
 
     rarely = [callbacks.checkpoint(path, every=3), watch]
-    regressor(epochs=7, callbacks=rarely).fit(X, Y)
+    regressor(epochs=7).fit(X, Y, callbacks=rarely)
     assert checkpoints.read(path).epoch == 3
-    assert_same(regressor(epochs=7, callbacks=rarely).fit(X, Y), expected)
+    assert_same(regressor(epochs=7).fit(X, Y, callbacks=rarely), expected)
     assert seen == [0, 1, 2, 3, 4, 3, 4, 5, 6, 7]
 
 
 def test_callbacks_see_the_epoch_that_is_resumed_from(tmp_path):
     path, seen = tmp_path / "state", []
-    regressor(epochs=2, checkpoint=path).fit(X, Y)
+    regressor(epochs=2).fit(X, Y, checkpoint=path)
     watch = [lambda progress: seen.append(progress.epoch.epoch)]
-    regressor(epochs=4, checkpoint=path, callbacks=watch).fit(X, Y)
+    regressor(epochs=4).fit(X, Y, checkpoint=path, callbacks=watch)
     assert seen == [2, 3, 4]
 
 
@@ -192,14 +193,14 @@ def test_reasons_to_stop_hold_after_a_resume(tmp_path):
     expected = regressor(**options).fit(X, Y)
     assert expected.history_.stop is Stop.PATIENCE
     for _ in range(2):
-        assert_same(regressor(**options, checkpoint=tmp_path / "state").fit(X, Y), expected)
-    used_up = regressor(epochs=60, checkpoint=tmp_path / "time", max_time=1e-9)
+        assert_same(regressor(**options).fit(X, Y, checkpoint=tmp_path / "state"), expected)
+    used_up = regressor(epochs=60, max_time=1e-9)
     for _ in range(2):
-        assert (used_up.fit(X, Y).n_iter_, used_up.history_.stop) == (0, Stop.TIME)
+        assert (used_up.fit(X, Y, checkpoint=tmp_path / "time").n_iter_, used_up.history_.stop) == (0, Stop.TIME)
 
 
 def test_patience_counts_anew_when_more_is_asked_for():
-    model = regressor(early_stopping=True, n_iter_no_change=2, epochs=60, warm_start=True).fit(X, Y)
+    model = regressor(early_stopping=True, n_iter_no_change=2, epochs=60).fit(X, Y, keep_state=True)
     assert model.history_.stop is Stop.PATIENCE
     done = model.n_iter_
     assert model.fit_more(2).n_iter_ == done + 2
@@ -221,10 +222,10 @@ def test_patience_counts_anew_when_more_is_asked_for():
 )
 def test_state_of_other_parameters_is_refused(tmp_path, changes, message):
     path = tmp_path / "state"
-    regressor(epochs=2, checkpoint=path).fit(X, Y)
+    regressor(epochs=2).fit(X, Y, checkpoint=path)
     before = path.read_bytes()
     with pytest.raises(ValueError, match=message):
-        regressor(**changes, checkpoint=path).fit(X, Y)
+        regressor(**changes).fit(X, Y, checkpoint=path)
     assert path.read_bytes() == before
 
 
@@ -232,17 +233,15 @@ def test_state_of_other_parameters_is_refused(tmp_path, changes, message):
 def test_state_of_other_data_is_refused(tmp_path, name):
     path = tmp_path / "state"
     data = {"X": X, "y": Y, "sample_weight": np.ones(len(Y)), "eval_set": [(X[:50], Y[:50])]}
-    regressor(epochs=1, checkpoint=path).fit(**data)
+    regressor(epochs=1).fit(**data, checkpoint=path)
     other = {"X": X + 1e-15, "y": Y + 1e-9, "sample_weight": np.arange(1, 221.0), "eval_set": [(X[:50], Y[1:51])]}
     with pytest.raises(ValueError, match=f"checkpoint='.*state' belongs to another fit: .*{name} differs"):
-        regressor(checkpoint=path).fit(**(data | {name: other[name]}))
+        regressor().fit(**(data | {name: other[name]}), checkpoint=path)
 
 
-def test_warm_start_of_other_data_is_refused_and_forgotten_without_it():
-    model = regressor(warm_start=True, epochs=1).fit(X, Y)
-    with pytest.raises(ValueError, match="warm_start=True belongs to another fit: X differs; y differs"):
-        model.fit(X[1:], Y[1:])
-    model.set_params(warm_start=False).fit(X[1:], Y[1:])
+def test_a_state_is_forgotten_by_the_next_fit():
+    model = regressor(epochs=1).fit(X, Y, keep_state=True)
+    model.fit(X[1:], Y[1:])
     assert_same(model, regressor(epochs=1).fit(X[1:], Y[1:]))
     with pytest.raises(ValueError, match="fit_more needs the state of training"):
         model.fit_more(1)
@@ -251,21 +250,19 @@ def test_warm_start_of_other_data_is_refused_and_forgotten_without_it():
 @pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
 def test_resume_needs_a_seed(tmp_path, random_state):
     with pytest.raises(ValueError, match=r"random_state=.* with checkpoint=.* give a whole number"):
-        regressor(random_state=random_state, checkpoint=tmp_path / "state").fit(X, Y)
-    model = regressor(random_state=random_state, warm_start=True, epochs=1).fit(X, Y)
-    with pytest.raises(ValueError, match=r"random_state=.* with warm_start=True"):
-        model.fit(X, Y)
+        regressor(random_state=random_state).fit(X, Y, checkpoint=tmp_path / "state")
+    model = regressor(random_state=random_state, epochs=1).fit(X, Y, keep_state=True)
     assert model.fit_more(2).n_iter_ == 3
 
 
 @pytest.mark.parametrize("epochs", [0, -1, 1.5, True, None])
 def test_fit_more_needs_a_number_of_epochs(epochs):
     with pytest.raises(ValueError, match="is not a number of epochs"):
-        regressor(epochs=1, warm_start=True).fit(X, Y).fit_more(epochs)
+        regressor(epochs=1).fit(X, Y, keep_state=True).fit_more(epochs)
 
 
 def test_copies_and_files_do_not_hold_the_training_rows(tmp_path):
-    model = regressor(epochs=1, warm_start=True).fit(X, Y)
+    model = regressor(epochs=1).fit(X, Y, keep_state=True)
     boostbp.save(model, tmp_path / "model")
     for copy in (pickle.loads(pickle.dumps(model)), boostbp.load(tmp_path / "model")):
         np.testing.assert_array_equal(copy.predict(X), model.predict(X))
@@ -276,13 +273,13 @@ def test_copies_and_files_do_not_hold_the_training_rows(tmp_path):
 
 def test_basis_of_ones_own_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"basis=Elementwise.* cannot be stored"):
-        regressor(basis=Elementwise([np.sin], [np.cos]), checkpoint=tmp_path / "state").fit(X, Y)
+        regressor(basis=Elementwise([np.sin], [np.cos])).fit(X, Y, checkpoint=tmp_path / "state")
     assert os.listdir(tmp_path) == []
 
 
 def test_file_that_is_no_checkpoint_is_refused_and_stays(tmp_path):
     path = tmp_path / "state"
-    model = regressor(epochs=1, checkpoint=path).fit(X, Y)
+    model = regressor(epochs=1).fit(X, Y, checkpoint=path)
     data = path.read_bytes()
     for wrong, message in (
         (data[:-9], "truncated"),
@@ -291,11 +288,11 @@ def test_file_that_is_no_checkpoint_is_refused_and_stays(tmp_path):
     ):
         path.write_bytes(wrong)
         with pytest.raises(ValueError, match=message):
-            model.fit(X, Y)
+            model.fit(X, Y, checkpoint=path)
         assert path.read_bytes() == wrong
     boostbp.save(model, path)
     with pytest.raises(ValueError, match="is a model file of boostbp, not a checkpoint"):
-        model.fit(X, Y)
+        model.fit(X, Y, checkpoint=path)
     path.write_bytes(data)
     with pytest.raises(ValueError, match="is a checkpoint file of boostbp, not a model"):
         boostbp.load(path)
@@ -324,12 +321,12 @@ def test_file_that_is_no_checkpoint_is_refused_and_stays(tmp_path):
 )
 def test_state_that_does_not_fit_together_is_refused(tmp_path, change):
     path = tmp_path / "state"
-    regressor(epochs=1, checkpoint=path).fit(X, Y)
+    regressor(epochs=1).fit(X, Y, checkpoint=path)
     content, arrays = archive.read(path, kind="checkpoint", version=2)
     change(content, arrays)
     archive.write(path, kind="checkpoint", version=2, content=content, arrays=arrays)
     with pytest.raises(ValueError, match="state' is not consistent: "):
-        regressor(checkpoint=path).fit(X, Y)
+        regressor().fit(X, Y, checkpoint=path)
 
 
 def widened(content, arrays):
@@ -385,12 +382,12 @@ def in_another_order(content, arrays):
 def test_state_with_the_right_fingerprint_and_other_sizes_is_refused(tmp_path, change, message):
     """Rows are routed through trees from the file: these must be of this training, whatever the file says it is of."""
     path = tmp_path / "state"
-    regressor(epochs=1, checkpoint=path).fit(X, Y)
+    regressor(epochs=1).fit(X, Y, checkpoint=path)
     content, arrays = archive.read(path, kind="checkpoint", version=2)
     change(content, arrays)
     archive.write(path, kind="checkpoint", version=2, content=content, arrays=arrays)
     with pytest.raises(ValueError, match=f"^checkpoint=.*state' is not consistent: it holds {message}"):
-        regressor(checkpoint=path).fit(X, Y)
+        regressor().fit(X, Y, checkpoint=path)
 
 
 EXPLODING = {"clip": False, "step_size": 5.0, "step": "plain", "refit_order": "downward", "structure_epochs": 1}
@@ -402,11 +399,11 @@ def test_explosion_after_a_resume_goes_back_to_the_calmest_epoch_of_all(tmp_path
     assert whole.history_.stop is Stop.NOT_FINITE
     last = len(whole.history_) - 1
     assert whole.history_.best_epoch < last  # otherwise there is nothing to go back to
-    regressor(**EXPLODING | {"epochs": last}, checkpoint=tmp_path / "state").fit(X, Y)
-    resumed = regressor(**EXPLODING, checkpoint=tmp_path / "state").fit(X, Y)
+    regressor(**EXPLODING | {"epochs": last}).fit(X, Y, checkpoint=tmp_path / "state")
+    resumed = regressor(**EXPLODING).fit(X, Y, checkpoint=tmp_path / "state")
     assert_same(resumed, whole)
     assert resumed.history_.best_epoch == whole.history_.best_epoch
-    more = regressor(**EXPLODING | {"epochs": last}, warm_start=True).fit(X, Y).fit_more(40 - last)
+    more = regressor(**EXPLODING | {"epochs": last}).fit(X, Y, keep_state=True).fit_more(40 - last)
     assert_same(more, whole)
 
 
@@ -434,7 +431,7 @@ def scaled(by):
 )
 def test_objects_of_ones_own_are_told_apart_by_what_they_hold(tmp_path, one, other, named):
     held = {"eval_set": [(X[:50], Y[:50])]}
-    regressor(epochs=1, checkpoint=tmp_path / "state", **one).fit(X, Y, **held)
+    regressor(epochs=1, **one).fit(X, Y, **held, checkpoint=tmp_path / "state")
     with pytest.raises(ValueError, match=f"belongs to another fit: {named}"):
-        regressor(checkpoint=tmp_path / "state", **other).fit(X, Y, **held)
-    assert regressor(epochs=2, checkpoint=tmp_path / "state", **one).fit(X, Y, **held).n_iter_ == 2
+        regressor(**other).fit(X, Y, **held, checkpoint=tmp_path / "state")
+    assert regressor(epochs=2, **one).fit(X, Y, **held, checkpoint=tmp_path / "state").n_iter_ == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import BACKENDS
 from scipy.special import log_softmax
 
@@ -60,7 +61,7 @@ def test_poisson_rounds_never_raise_the_loss(backend, outputs):
 def test_unpenalised_full_steps_give_a_bounded_classifier(backend):
     way = {"reg_lambda": 0.0, "learning_rate": 1.0, "min_samples_leaf": 1, "max_depth": 3, "clip": False}
     way |= {"n_estimators": [5, 30], "epochs": 1, "early_stopping": False, "random_state": 0, "n_jobs": 1}
-    model = BoostBPClassifier((4,), backend=backend, **way).fit(X, LABELS > 0)
+    model = BoostBPClassifier((4,), **parameters(backend=backend, **way)).fit(X, LABELS > 0)
     assert max(model.history_.loss) < np.log(2)
 
 
@@ -97,7 +98,7 @@ class NoNumber(losses.Logistic):
 @pytest.mark.parametrize("what", ["value", "gradient", "hessian"])
 def test_loss_that_begins_as_no_number_is_refused_by_name_and_row(what):
     Y = (LABELS > 0).astype(float)
-    model = BoostBPRegressor((3,), loss=NoNumber(what, 0), epochs=1, n_estimators=2, early_stopping=False)
+    model = BoostBPRegressor((3,), **parameters(loss=NoNumber(what, 0), epochs=1, n_estimators=2, early_stopping=False))
     with pytest.raises(
         ValueError, match=f"loss='{losses.Logistic().name}': its {what} is .*nan.* in row 7, where y is"
     ):
@@ -106,6 +107,8 @@ def test_loss_that_begins_as_no_number_is_refused_by_name_and_row(what):
 
 def test_loss_that_turns_into_no_number_ends_a_fit():
     Y = (LABELS > 0).astype(float)
-    model = BoostBPRegressor((3,), loss=NoNumber("value", 8), epochs=1, n_estimators=4, early_stopping=False)
+    model = BoostBPRegressor(
+        (3,), **parameters(loss=NoNumber("value", 8), epochs=1, n_estimators=4, early_stopping=False)
+    )
     with pytest.raises(FloatingPointError, match="left every bound"):
         model.fit(X, Y)

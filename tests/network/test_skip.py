@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from flat_parameters import parameters
 from helpers import BACKENDS
 from sklearn.datasets import make_friedman1
 
@@ -20,7 +21,7 @@ backends = pytest.mark.parametrize("backend", BACKENDS)
 
 def regressor(backend, sizes=(3, 2), **changes):
     chosen = {"n_estimators": 4, "epochs": 2, "random_state": 0, "early_stopping": False, "skip": True} | changes
-    return BoostBPRegressor(sizes, backend=backend, **chosen)
+    return BoostBPRegressor(sizes, **parameters(backend=backend, **chosen))
 
 
 @backends
@@ -89,7 +90,7 @@ def test_categories_and_missing_values_reach_the_output_layer(backend, multi_str
 @pytest.mark.parametrize("changes", [{"structure_epochs": 2}, {"refit_order": "downward"}], ids=str)
 def test_resumed_and_stored_networks_are_the_same(backend, changes, tmp_path):
     whole = regressor(backend, epochs=4, **changes).fit(X, Y)
-    half = regressor(backend, warm_start=True, **changes).fit(X, Y).fit_more(2)
+    half = regressor(backend, **changes).fit(X, Y, keep_state=True).fit_more(2)
     np.testing.assert_array_equal(half.predict(X), whole.predict(X))
     save(whole, tmp_path / "model")
     np.testing.assert_array_equal(load(tmp_path / "model").predict(X), whole.predict(X))
@@ -105,4 +106,4 @@ def test_output_rounds_are_chosen_with_the_features():
 
 def test_autoencoder_refuses_skip():
     with pytest.raises(ValueError, match="skip=True: an auto-encoder"):
-        BoostBPAutoencoder((2,), skip=True).fit(X)
+        BoostBPAutoencoder((2,), **parameters(skip=True)).fit(X)

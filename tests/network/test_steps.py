@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -159,7 +160,7 @@ class Returning(Signs):
 def fitted(**changes):
     X, y = np.random.default_rng(0).normal(size=(80, 3)), np.random.default_rng(1).normal(size=80)
     how = {"n_estimators": 3, "epochs": 3, "deep": True, "early_stopping": False, "random_state": 0, "max_depth": 2}
-    return BoostBPRegressor((3,), **(how | changes)).fit(X, y).predict(X)
+    return BoostBPRegressor((3,), **parameters(**(how | changes))).fit(X, y).predict(X)
 
 
 @pytest.mark.parametrize("name", STEPS)

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pandas as pd
 import pytest
+from flat_parameters import parameters
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from sklearn.datasets import load_iris
@@ -30,7 +31,7 @@ TINY = {"n_estimators": 3, "min_samples_leaf": 5, "early_stopping": False, "rand
 @pytest.fixture(scope="module")
 def model():
     record = callbacks.record_networks(SEEN, epochs=[0, 2])
-    return BoostBPClassifier((4, 2), epochs=3, callbacks=[record], **TINY).fit(X, NAMES[Y])
+    return BoostBPClassifier((4, 2), **parameters(epochs=3, **TINY)).fit(X, NAMES[Y], callbacks=[record])
 
 
 @pytest.fixture
@@ -97,7 +98,7 @@ def test_names_are_drawn_as_they_are_whatever_they_hold():
     names = [r"$\frac{1$", "a$b_$", "one $", "<b>&\x1b[1m", r"\$x$"]
     data = pd.DataFrame(np.random.default_rng(0).standard_normal((60, 5)), columns=names)
     labels = np.array(names)[np.arange(60) % 5]
-    fitted = BoostBPClassifier((2,), epochs=1, **TINY).fit(data, labels)
+    fitted = BoostBPClassifier((2,), **parameters(epochs=1, **TINY)).fit(data, labels)
     shown = Figure()
     axes = shown.subplots(1, 2)
     plots.importances(fitted, axes[0])
@@ -141,7 +142,7 @@ def test_representations_are_those_of_the_epochs(model):
     assert sorted(SEEN) == [0, 2]
     axes = plots.representations(model, X, Y, Figure().subplots(1, 2), networks=SEEN)
     assert [ax.get_title() for ax in axes] == ["Epoch 0", "Epoch 2"]
-    start = BoostBPClassifier((4, 2), epochs=0, **TINY).fit(X, NAMES[Y])
+    start = BoostBPClassifier((4, 2), **parameters(epochs=0, **TINY)).fit(X, NAMES[Y])
     order = np.argsort(Y, kind="stable")
     np.testing.assert_array_equal(points(axes[0]), start.transform(X)[order])
     assert not np.array_equal(points(axes[0]), points(axes[1]))

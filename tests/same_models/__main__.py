@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_friedman1
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from tests.flat_parameters import parameters
 
 SMALL = {"n_estimators": 6, "epochs": 4, "random_state": 3}
 SETTINGS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
@@ -28,12 +29,12 @@ SETTINGS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "two hidden": ((5, 3), {"deep": True, "epochs": 8}),
     "skip": ((4,), {"deep": True, "skip": True}),
     "shared": ((4,), {"deep": True, "multi_strategy": "multi_output_tree"}),
-    "linear": ((4,), {"deep": True, "basis": "linear", "base": None}),
-    "constant": ((), {"deep": True, "basis": "constant", "base": None}),
+    "linear": ((4,), {"deep": True, "basis": "linear", "base": "zero"}),
+    "constant": ((), {"deep": True, "basis": "constant", "base": "zero"}),
     "additive": ((4,), {"deep": True, "base": "additive"}),
     "samples": ((4,), {"deep": True, "structure_samples": 0.5, "structure_epochs": 1}),
     "plain": ((4,), {"deep": True, "step": "plain", "step_size": 0.2, "momentum": 0.0}),
-    "downward": ((4,), {"deep": True, "refit_order": "downward", "output": "move"}),
+    "downward": ((4,), {"deep": True, "refit_order": "downward", "output_target": "moved"}),
     "native": ((4,), {"deep": True, "leaves": "native"}),
     "drawn": ((4,), {"deep": True, "extra_trees": True}),
     "not drawn": ((4,), {"deep": True, "extra_trees": False}),
@@ -74,7 +75,9 @@ def _cases() -> Iterator[tuple[str, Any]]:
                     continue
                 if data == "counts":
                     settings = settings | {"loss": "poisson"}
-                yield f"{data}, {library}, {name}", (kind(units, backend=library, **settings), X, y)
+                if kind is BoostBPAutoencoder:
+                    settings = {key: value for key, value in settings.items() if key != "deep"}
+                yield f"{data}, {library}, {name}", (kind(units, **parameters(backend=library, **settings)), X, y)
 
 
 def _outcome(model: Any, X: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:

@@ -24,6 +24,7 @@ import numpy as np
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, callbacks, load, save
 from boostbp.network.history import Stop
+from tests.flat_parameters import parameters
 
 LATEST = 30.0  # seconds that a signal may take to be heard: others may use the machine
 RNG = np.random.default_rng(0)
@@ -59,24 +60,25 @@ def model_of(spec: dict[str, Any], **params: Any) -> Any:
     if spec["model"] == "mixture":
         from benchmarks.mixtures import NNGBDTRegressor
 
-        return NNGBDTRegressor((4,), n_estimators=10, **common)
+        return NNGBDTRegressor((4,), **parameters(n_estimators=10, **common))
     kind = BoostBPClassifier if spec["model"] == "classifier" else BoostBPRegressor
-    return kind((4,), deep=True if spec["deep"] is True else "auto", **common)
+    return kind((4,), **parameters(deep=True if spec["deep"] is True else "auto", **common))
 
 
-def works(spec: dict[str, Any]) -> tuple[Any, Callable[[], object]]:
-    """An estimator, new or fitted, and what is done with it while the signal comes."""
+def works(spec: dict[str, Any], stopping: threading.Event) -> tuple[Any, Callable[[], object]]:
+    """An estimator, new or fitted, and what is done with it while the signal comes, or until it is to stop."""
+    calls = [callbacks.time_limit(LATEST), lambda progress: stopping.is_set()]
     y = (Y > 0).astype(int) if spec["model"] == "classifier" else Y
     if spec["work"] in ("fit", "fit_again"):
         bounds = ENDLESS if spec["deep"] is True else {"epochs": 5}
-        model = model_of(spec, **bounds, callbacks=[callbacks.time_limit(LATEST)])
+        model = model_of(spec, **bounds)
         if spec["work"] == "fit_again":
-            model.set_params(epochs=2).fit(X, y).set_params(**bounds)
-        return model, lambda: model.fit(X, y)
+            model.set_params(epochs=2).fit(X, y).set_params(**parameters(**bounds))
+        return model, lambda: model.fit(X, y, callbacks=calls)
     model = model_of(spec, epochs=2).fit(X, y)
     if spec["work"] == "fit_more":
-        model.set_params(warm_start=True, n_iter_no_change=None, callbacks=[callbacks.time_limit(LATEST)]).fit(X, y)
-        return model, lambda: model.fit_more(10**6)
+        model.set_params(backprop__n_iter_no_change=None).fit(X, y, keep_state=True)
+        return model, lambda: model.fit_more(10**6, callbacks=calls)
     path = Path(tempfile.mkdtemp()) / "model"
     save(model, path)
     rows = np.tile(X, (20, 1))
@@ -101,11 +103,9 @@ def in_a_thread(work: Callable[[], object]) -> None:
 def trial(spec: dict[str, Any], delay: float) -> str:
     """One signal after `delay` seconds of work: "heard", or what went wrong."""
     number, handler, expected = HANDLERS[spec["handler"]]
-    model, work = works(spec)
-    before = dict(vars(model))
     stopping = threading.Event()
-    if spec["threaded"]:
-        model.set_params(callbacks=[lambda progress: stopping.is_set()])
+    model, work = works(spec, stopping)
+    before = dict(vars(model))
     signal.signal(number, handler)
     signal.signal(signal.SIGALRM, handler if number == signal.SIGALRM else signal.SIG_DFL)
     begun = time.monotonic()

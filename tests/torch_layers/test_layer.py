@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from flat_parameters import spec_and_rest
 from helpers import BACKENDS, make_targets
-from tree_modules import SMALL, fitted, module, rows, torch
+from tree_modules import fitted, module, rows, torch
 
 from boostbp.network.steps import Normalised
 from boostbp.torch import GBDTModule, GBDTStep
@@ -32,7 +33,7 @@ def test_stacked_trees_of_one_row_learn(backend):
     torch.manual_seed(0)
     x = rows(400)
     y = torch.tensor(make_targets(x.numpy(), 1))
-    model = torch.nn.Sequential(*(module(n, backend=backend, base=None, random_state=n) for n in (5, 1)))
+    model = torch.nn.Sequential(*(module(n, backend=backend, base="zero", random_state=n) for n in (5, 1)))
     model(x[:1])
     steps, losses = GBDTStep(model), []
     for _ in range(20):
@@ -44,7 +45,7 @@ def test_stacked_trees_of_one_row_learn(backend):
 
 
 def test_constant_outputs_without_a_gradient_stay():
-    made, x = module(base=None), rows(400)
+    made, x = module(base="zero"), rows(400)
     made.fit_moved(StepTarget(x.numpy(), np.zeros((400, 3)), np.ones(400), first=0))
     (made(x) * torch.tensor([1.0, 1.0, 0.0])).sum().backward()
     made.step()
@@ -104,8 +105,9 @@ def test_repr_says_what_there_is():
     ],
 )
 def test_bad_parameters_are_refused_by_name(arguments, says):
+    spec, rest = spec_and_rest({"in_features": 4, "out_features": 2} | arguments)
     with pytest.raises((TypeError, ValueError), match=says):
-        GBDTModule(**({"in_features": 4, "out_features": 2} | arguments))
+        GBDTModule(layer=spec, **rest)
 
 
 def test_the_first_trees_need_rows():
@@ -125,7 +127,7 @@ def test_seeds_are_those_of_torch_unless_given():
     def outputs(seed, **given):
         torch.manual_seed(seed)
         x = rows()
-        return [GBDTModule(4, 3, **(SMALL | {"random_state": None} | given))(x).detach().numpy() for _ in range(2)]
+        return [module(3, **({"random_state": None} | given))(x).detach().numpy() for _ in range(2)]
 
     one, twin = outputs(1)
     assert np.abs(one - twin).max() > 0.01  # branches of a model differ

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from flat_parameters import layer_of
 from helpers import assert_close, make_targets, make_X
 from tree_modules import SMALL, backward, module, rows, torch, two_layers
 
-from boostbp import fit_layer
 from boostbp.network.steps import Normalised, Plain
 from boostbp.torch import GBDTStep
 
@@ -30,7 +30,7 @@ def test_step_is_a_fit_to_the_moved_outputs(rule, reduction):
         h = made.layer.predict(x.numpy())
         moved, m = rule.move(h, m, per_row_gradient(made, x, target), np.ones(len(x)))
         made.step()
-        expected = fit_layer(x.numpy(), moved, base="ridge", learning_rate=1 - 0.05**0.25, **SMALL)
+        expected = layer_of(x.numpy(), moved, learning_rate=1 - 0.05**0.25, **SMALL)
         assert_close(made.layer.predict(x.numpy()), expected.predict(x.numpy()), 1e-9)
 
 
@@ -132,9 +132,7 @@ def test_weights_belong_to_the_fit():
     (made(x) ** 2).sum(1).mean().backward()
     h = made.layer.predict(x.numpy())
     made.step(sample_weight=weight)
-    expected = fit_layer(
-        x.numpy(), h - 0.2 * 2 * h, sample_weight=weight, base="ridge", learning_rate=1 - 0.05**0.25, **SMALL
-    )
+    expected = layer_of(x.numpy(), h - 0.2 * 2 * h, learning_rate=1 - 0.05**0.25, sample_weight=weight, **SMALL)
     assert_close(made.layer.predict(x.numpy()), expected.predict(x.numpy()), 1e-9)
 
 
@@ -165,7 +163,7 @@ def test_a_step_that_fails_draws_nothing():
 
     def trained(fails):
         torch.manual_seed(0)
-        model = torch.nn.Sequential(*(module(n, extra_trees=True, base=None) for n in (3, 2)))
+        model = torch.nn.Sequential(*(module(n, extra_trees=True, base="zero") for n in (3, 2)))
         x, steps = rows(), GBDTStep(model)
         model(x).square().mean().backward()
         if fails:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from helpers import BASES, softlog, softlog_slope
 
 from boostbp import BoostBPRegressor, fit_layer, load, save
@@ -96,7 +97,7 @@ def test_functions_that_work_in_place_are_refused_and_change_nothing(careless):
     with pytest.raises(ValueError, match=rf"^derivative 1 of the basis, {careless.__name__}, asks to write"):
         Elementwise([np.cos, np.sin], [np.sin, careless]).vjp(X, np.ones((40, 4)))
     with pytest.raises(ValueError, match=r"^basis function 0, "):
-        fit_layer(X, X, basis=Elementwise([careless], [np.ones_like]))
+        fit_layer(X, X, {"basis": Elementwise([careless], [np.ones_like])})
     np.testing.assert_array_equal(X, before)
     assert X.flags.writeable
 
@@ -165,7 +166,9 @@ def test_a_class_of_ones_own_is_the_basis_of_its_functions():
     same = Elementwise(
         [lambda x: x, lambda x: 1.0 / (x * x + 1.0)], [np.ones_like, lambda x: -2.0 * x / (x * x + 1.0) ** 2]
     )
-    one, other = (fit_layer(X, targets, basis=basis, n_estimators=4, base="ridge") for basis in (Reciprocals(), same))
+    one, other = (
+        fit_layer(X, targets, {"basis": basis, "n_estimators": 4, "base": "ridge"}) for basis in (Reciprocals(), same)
+    )
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
     np.testing.assert_array_equal(one.jacobian(X), other.jacobian(X))
 
@@ -173,7 +176,9 @@ def test_a_class_of_ones_own_is_the_basis_of_its_functions():
 @pytest.mark.parametrize("powers", [1, 2])
 def test_kernels_take_powers_of_its_columns(powers):
     X, targets = inputs()
-    layer = fit_layer(X, targets, basis=Reciprocals(powers=powers), n_estimators=4, max_depth=3, clip=False)
+    layer = fit_layer(
+        X, targets, {"basis": Reciprocals(powers=powers), "n_estimators": 4, "max_depth": 3, "clip": False}
+    )
     path = np.diff(layer.forest.leaves.start)
     assert (np.diff(layer.forest.leaves.weight_start) == 1 + powers * path).all()
     _, trace = layer.forward(X)
@@ -205,7 +210,7 @@ def returning(**members):
 def test_columns_that_compiled_code_could_not_read_are_refused(basis, message):
     X, targets = inputs()
     with pytest.raises(ValueError, match=message):
-        fit_layer(X, targets, basis=basis, n_estimators=2).forward(X)[1].vjp(targets)
+        fit_layer(X, targets, {"basis": basis, "n_estimators": 2}).forward(X)[1].vjp(targets)
 
 
 def test_powers_that_kernels_do_not_take_are_refused():
@@ -216,7 +221,9 @@ def test_powers_that_kernels_do_not_take_are_refused():
 @pytest.mark.parametrize("basis", [Reciprocals(2.0), Elementwise([np.sin], [np.cos])])
 def test_a_basis_with_a_name_is_stored_and_one_without_is_not(basis, tmp_path, monkeypatch):
     X, targets = inputs()
-    model = BoostBPRegressor((2,), basis=basis, deep=True, n_estimators=2, epochs=1, random_state=0).fit(X, targets)
+    model = BoostBPRegressor((2,), **parameters(basis=basis, deep=True, n_estimators=2, epochs=1, random_state=0)).fit(
+        X, targets
+    )
     with pytest.raises(ValueError, match=r"^basis"):
         save(model, tmp_path / "model")
     with monkeypatch.context() as known:
@@ -225,7 +232,7 @@ def test_a_basis_with_a_name_is_stored_and_one_without_is_not(basis, tmp_path, m
         found = load(tmp_path / "model")
         assert found.basis == basis
         np.testing.assert_array_equal(found.predict(X), model.predict(X))
-        by_name = BoostBPRegressor(**(model.get_params() | {"basis": "mine"})).fit(X, targets)
+        by_name = BoostBPRegressor(**parameters(**(model.get_params() | {"basis": "mine"}))).fit(X, targets)
         np.testing.assert_array_equal(by_name.predict(X), model.predict(X))
     with pytest.raises(ValueError, match="'mine'"):
         load(tmp_path / "model")

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from flat_parameters import parameters
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from boostbp import BoostBPRegressor
@@ -140,10 +141,14 @@ X = rng.standard_normal((21_000, 4))  # enough rows for the libraries to use thr
 y = X[:, 0] * X[:, 1]
 
 
-def fit(backend="lightgbm", rows=21_000, **params):
+def fit(backend="lightgbm", rows=21_000, callbacks=None, **params):
     """Predictions of a small model that was fitted by two threads."""
     small = {"deep": True, "epochs": 1, "n_estimators": 2, "early_stopping": False, "random_state": 0, "n_jobs": 2}
-    return BoostBPRegressor((2,), backend=backend, **(small | params)).fit(X[:rows], y[:rows]).predict(X[:50])
+    return (
+        BoostBPRegressor((2,), **parameters(backend=backend, **(small | params)))
+        .fit(X[:rows], y[:rows], callbacks=callbacks)
+        .predict(X[:50])
+    )
 
 
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost", "sklearn"])

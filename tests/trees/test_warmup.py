@@ -96,7 +96,7 @@ for basis in ("linear", "quadratic", boostbp.Elementwise([np.sin], [np.cos])):
 for params in (
     {"n_jobs": 2}, {"multi_strategy": "multi_output_tree"}, {"skip": True}, {"standardize": False},
     {"standardize": np.bool_(False), "clip": np.bool_(True), "learning_rate": np.float32(0.3)}, {"reg_lambda": 1},
-    {"base": "additive"}, {"base": None}, {"output": "move"}, {"structure_epochs": 1, "epochs": 3},
+    {"base": "additive"}, {"base": "zero"}, {"output_target": "moved"}, {"structure_epochs": 1, "epochs": 3},
     {"structure_epochs": 3, "epochs": 4, "standardize": False}, {"start": "noise"},
     {"max_leaves": 300, "max_depth": -1, "min_samples_leaf": 1}, {"units": (3, 2)}, {"loss": "huber"},
     {"structure_samples": 0.5}, {"extra_trees": False},

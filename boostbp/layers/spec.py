@@ -1,0 +1,284 @@
+"""LayerSpec: how a layer of boosted trees is fitted, in the words of its users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, Literal, Self
+
+from boostbp import backends, checks
+from boostbp.backends.base import CHECKS, MOST_THREADS, Growth
+from boostbp.layers.bound import LayerSettings
+from boostbp.layers.rounds import rate_of
+from boostbp.suggestions import suggestion
+from boostbp.trees import basis as bases
+from boostbp.trees.basis import Elementwise
+from boostbp.trees.ridge import Ridge
+
+__all__ = ["HIDDEN", "OUTPUT", "LayerSpec", "settings_of"]
+
+TRUTH = (True, False)
+# Native names of what two fields say: given beside the field, one of the two would not be heard.
+SAID_NATIVELY: Mapping[str, frozenset[str]] = {
+    "subsample": frozenset(("subsample", "bagging_fraction", "sub_row", "bagging")),
+    "colsample_bytree": frozenset(("colsample_bytree", "feature_fraction", "sub_feature")),
+}
+
+
+def _known_basis(name: str, value: Any) -> Any:
+    bases.load(value)
+    return value
+
+
+# What each field may be; None is the default of each.
+FIELDS: Mapping[str, Callable[[str, Any], Any]] = {
+    "n_estimators": partial(checks.whole, least=0, most=checks.LARGEST_INT),
+    "learning_rate": partial(checks.at_least, least=0, most=2),  # beyond it each round is further from a target
+    **{name: CHECKS[name] for name in ("max_depth", "min_samples_leaf", "max_bins", "colsample_bytree")},
+    "max_leaves": partial(checks.whole, least=2, most=checks.MOST_LEAVES),
+    "subsample": checks.share,
+    "extra_trees": partial(checks.one_of, allowed=("auto", *TRUTH)),
+    "multi_strategy": partial(checks.one_of, allowed=("one_output_per_tree", "multi_output_tree")),
+    "leaves": partial(checks.one_of, allowed=("refit", "native")),
+    "basis": _known_basis,
+    "reg_lambda": partial(checks.at_least, least=0),
+    "penalize_constant": partial(checks.one_of, allowed=TRUTH),
+    "standardize": partial(checks.one_of, allowed=TRUTH),
+    "clip": partial(checks.one_of, allowed=TRUTH),
+    "base": partial(checks.one_of, allowed=("ridge", "additive", "zero")),
+    "base_lambda": checks.or_else("gcv", partial(checks.at_least, least=0)),
+    "backend_params": checks.named,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerSpec:
+    """How a layer of boosted trees with regressions in their leaves is fitted.
+
+    Each field may be None, its default: that of an estimator's own parameter of the same name, if it has one, else
+    what stands here. Estimators take a spec, or a dict of its fields, for their hidden layers and for their output
+    layer; `boostbp.fit_layer` and `boostbp.torch.GBDTModule` for the layer that they fit.
+
+    Parameters
+    ----------
+    n_estimators : int or None
+        Boosting rounds. None: 20 in a hidden layer, 100 in an output layer; fewer in one above hidden layers that
+        tells five or more classes apart, 400 trees in all but at least 20 rounds.
+    learning_rate : float or None
+        Shrinkage of each tree (the paper's beta). None: 0.1 where trees are boosted on the loss; where they are fitted
+        to a target that has moved, so much that they can cover 95 % of it, ``1 - 0.05 ** (1 / n_estimators)``.
+    max_depth : int or None
+        -1: no limit. None: 3 in a hidden layer, 4 in an output layer.
+    max_leaves : int or None
+        None: as many as `max_depth` allows, 31 without a limit.
+    min_samples_leaf : int or None
+        Rows in a leaf. None: 20.
+    max_bins : int or None
+        Bins of a feature. None: 255.
+    subsample : float or None
+        Share of the rows on which a tree is grown, drawn anew each round; its leaves are fitted on all of them.
+        None: 1.
+    colsample_bytree : float or None
+        Share of the features on which a tree may split, drawn anew for each tree (scikit-learn: for each node).
+        None: 1.
+    extra_trees : bool or "auto" or None
+        Draw the one threshold of each feature that a node may split at, in place of the best one: outputs become
+        smoother and fit their training rows less closely. "auto" (None): where the library can (LightGBM and
+        scikit-learn), but not with ``leaves="native"``.
+    multi_strategy : {"one_output_per_tree", "multi_output_tree"} or None
+        Whether each output of a hidden layer has trees of its own (None), or all share the structure of each tree
+        (vector leaves of XGBoost; otherwise grown on a random projection of the gradients, drawn anew each round).
+        An output layer of an estimator has trees of its own for each output in any case.
+    leaves : {"refit", "native"} or None
+        Leaf regressions on `basis` (None), or the library's own linear leaves (LightGBM).
+    basis : {"constant", "linear", "quadratic"}, `Polynomial`, `Elementwise` or None
+        phi, the terms of a leaf regression. None: "quadratic".
+    reg_lambda : float or None
+        Ridge penalty of leaf regressions. None: 1.
+    penalize_constant, standardize : bool or None
+        Whether the constant is penalised, and whether weights are penalised in units of the leaf. None: both.
+    clip : bool or None
+        Clip the inputs of a leaf regression to the range the leaf saw in training (None). Isolated values, such as
+        cells off by a factor of ten, do not widen it: regressions read them as the nearest of the other values of
+        their column, in training as well. The ridge regression under a single layer then has a least penalty, if
+        `base_lambda` is "gcv", so that one wrong cell does not outweigh other columns that say the same.
+    base : {"ridge", "additive", "zero"} or None
+        What the first tree starts from: a ridge regression on all inputs (None); with more than 1,000 rows and inputs,
+        on the 1,000 inputs of largest variance in units of their range. "additive": smooth functions of each input,
+        splines of the degree of `basis` with up to 9 intervals between quantiles, kept smooth by the same penalty.
+        Both are on the terms of `basis`: on a constant, nothing. "zero": nothing.
+    base_lambda : float, "gcv" or None
+        Its penalty; "gcv" (None): by generalised cross-validation, on hidden units not less than .15 of the mean
+        sum of squares of a unit. Linear hidden layers may learn faster with 1.
+    backend_params : dict or None
+        Native parameters of the library under its names, beside those of the estimator.
+
+    Raises
+    ------
+    ValueError
+        If a value is out of bounds; the message names the field.
+
+    Examples
+    --------
+    >>> from boostbp import BoostBPRegressor, LayerSpec
+    >>> model = BoostBPRegressor((32,), hidden=LayerSpec(max_depth=2, basis="linear"), output={"n_estimators": 300})
+    >>> model.set_params(hidden__max_depth=3).hidden.max_depth
+    3
+    """
+
+    n_estimators: int | None = None
+    learning_rate: float | None = None
+    max_depth: int | None = None
+    max_leaves: int | None = None
+    min_samples_leaf: int | None = None
+    max_bins: int | None = None
+    subsample: float | None = None
+    colsample_bytree: float | None = None
+    extra_trees: bool | Literal["auto"] | None = None
+    multi_strategy: Literal["one_output_per_tree", "multi_output_tree"] | None = None
+    leaves: Literal["refit", "native"] | None = None
+    basis: str | bases.Polynomial | Elementwise | None = None
+    reg_lambda: float | None = None
+    penalize_constant: bool | None = None
+    standardize: bool | None = None
+    clip: bool | None = None
+    base: Literal["ridge", "additive", "zero"] | None = None
+    base_lambda: float | Literal["gcv"] | None = None
+    backend_params: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        for name, check in FIELDS.items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, check(name, value))
+
+    @classmethod
+    def of(cls, value: LayerSpec | Mapping[str, Any] | None, name: str = "layer") -> Self:
+        """Return the spec of a parameter: a spec, a mapping of its fields, or None.
+
+        Raises
+        ------
+        ValueError
+            If it is none of these, or holds what is no field or out of bounds; the message begins with `name`.
+        """
+        return spec_of(cls, value, name)
+
+    def or_else(self, other: LayerSpec) -> Self:
+        """Return the spec with the fields of another where it has none; of native parameters, those of both."""
+        taken = {field.name: getattr(other, field.name) for field in fields(self) if getattr(self, field.name) is None}
+        if self.backend_params and other.backend_params:
+            taken["backend_params"] = {**other.backend_params, **self.backend_params}
+        return replace(self, **taken)
+
+
+def spec_of(kind: type[Any], value: Any, name: str) -> Any:
+    """Return a frozen value of some kind, given as itself, as a mapping of its fields, or as None."""
+    if value is None or isinstance(value, kind):
+        return kind() if value is None else value
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name}={checks.shown(value)} is not allowed: give a dict, or a boostbp.{kind.__name__}.")
+    known = [field.name for field in fields(kind)]
+    for key in checks.named(name, value):
+        if key not in known:
+            raise ValueError(f"{name} has no parameter {checks.shown(key)}: {suggestion(key, known)}")
+    try:
+        return kind(**value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def _check_together(spec: LayerSpec) -> None:
+    """Refuse fields that exclude each other."""
+    if spec.leaves == "native" and spec.subsample != 1.0:
+        raise ValueError(
+            f"subsample={spec.subsample!r} is not supported with leaves='native': the library fits its leaves on the "
+            "rows it grows on. Use leaves='refit', or backend_params={'bagging_fraction': ..., 'bagging_freq': 1}."
+        )
+    for name, natives in SAID_NATIVELY.items():
+        both = sorted(natives.intersection(spec.backend_params or ()))
+        if both and getattr(spec, name) != 1.0:
+            raise ValueError(
+                f"{name}={getattr(spec, name)!r} and backend_params[{both[0]!r}] say the same: leave one of them out."
+            )
+
+
+_ANY_PLACE = LayerSpec(
+    min_samples_leaf=20,
+    max_bins=255,
+    subsample=1.0,
+    colsample_bytree=1.0,
+    extra_trees="auto",
+    multi_strategy="one_output_per_tree",
+    leaves="refit",
+    basis="quadratic",
+    reg_lambda=1.0,
+    penalize_constant=True,
+    standardize=True,
+    clip=True,
+    base="ridge",
+    base_lambda="gcv",
+    backend_params={},
+)
+HIDDEN = LayerSpec(n_estimators=20, max_depth=3).or_else(_ANY_PLACE)
+OUTPUT = LayerSpec(n_estimators=100, learning_rate=0.1, max_depth=4).or_else(_ANY_PLACE)
+
+
+def settings_of(
+    spec: LayerSpec,
+    backend: Any,
+    *,
+    seed: int,
+    n_threads: int = 1,
+    alone: bool = True,
+    own_trees: bool = False,
+    min_base_lambda: float | None = 0.0,
+) -> LayerSettings:
+    """Return the settings of a layer by a spec that has all its fields, but for those that None is a value of.
+
+    Parameters
+    ----------
+    spec : LayerSpec
+        `HIDDEN` or `OUTPUT` behind what the user says of it.
+    backend : str or Backend
+    seed : int
+        Of what the library draws.
+    n_threads : int
+        Native threads of the library.
+    alone : bool
+        Whether the layer is the whole model, see `Growth`.
+    own_trees : bool
+        Whether each output has trees of its own, whatever `multi_strategy` says.
+    min_base_lambda : float or None
+        See `LayerSettings`.
+    """
+    complete: Any = spec  # no field is None but max_leaves and learning_rate
+    _check_together(spec)
+    automatic_native = complete.leaves == "native" and complete.extra_trees == "auto"
+    growth = Growth(
+        max_depth=complete.max_depth,
+        max_leaves=complete.max_leaves,
+        min_samples_leaf=complete.min_samples_leaf,
+        max_bins=complete.max_bins,
+        extra_trees=not automatic_native and backends.draws(backend, complete.extra_trees),
+        colsample_bytree=complete.colsample_bytree,
+        n_threads=min(n_threads, MOST_THREADS),
+        random_state=seed % (2**31 - 1),
+        shared=complete.multi_strategy == "multi_output_tree" and not own_trees,
+        alone=alone,
+        params=complete.backend_params,
+    )
+    rate = rate_of(complete.n_estimators) if complete.learning_rate is None else complete.learning_rate
+    return LayerSettings(
+        n_estimators=complete.n_estimators,
+        learning_rate=rate,
+        growth=growth,
+        subsample=complete.subsample,
+        basis=bases.load(complete.basis),
+        ridge=Ridge(complete.reg_lambda, complete.penalize_constant, complete.standardize),
+        clip=complete.clip,
+        base=None if complete.base == "zero" else complete.base,
+        base_lambda=None if complete.base_lambda == "gcv" else complete.base_lambda,
+        min_base_lambda=min_base_lambda,
+        leaves=complete.leaves,
+    )
