@@ -163,8 +163,16 @@ def nested(drawn: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in drawn.items():
         if name.startswith(prefixes):
             spec, _, field = name.partition("__")
-            params[spec] = {**(params.get(spec) or {}), field: value}
+            params[spec] = _with(params.get(spec), {field: value})
     return dict(sorted(params.items()))
+
+
+def _with(spec: Any, fields: Mapping[str, Any], *, but_held: bool = False) -> Any:
+    """Return a spec in a dict, None, or a list of these, with more fields; those it has stay, or give way."""
+    if isinstance(spec, list):
+        return [_with(each, fields, but_held=but_held) for each in spec]
+    held = spec or {}
+    return {**fields, **held} if but_held else {**held, **fields}
 
 
 def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,12 +189,12 @@ def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
     >>> parameters({"max_depth": 3, "basis": "linear", "hidden__basis": "quadratic", "step_size": 0.3})["hidden"]
     {'basis': 'quadratic'}
     """
-    fields = {
-        spec: {name: value for name, value in flat.items() if spec in FIELD_PLACES.get(name, ())} for spec in SPECS
-    }
-    rest = {name: value for name, value in flat.items() if name not in FIELD_PLACES}
-    given = {spec: {**held, **(rest.get(spec) or {})} for spec, held in fields.items() if held}
-    return nested({**rest, **given})
+    params = {name: value for name, value in flat.items() if name not in FIELD_PLACES}
+    for spec in SPECS:
+        fields = {name: value for name, value in flat.items() if spec in FIELD_PLACES.get(name, ())}
+        if fields:
+            params[spec] = _with(params.get(spec), fields, but_held=True)
+    return nested(params)
 
 
 def _open(space: Space, given: Iterable[str]) -> dict[str, Dimension]:

@@ -68,6 +68,8 @@ def test_fields_by_their_bare_names_are_for_every_layer():
         "backprop": {"skip": True},
     }
     BoostBPRegressor(**search.parameters(flat))
+    held = {"base": "zero", "hidden": [{"base": "ridge"}, None], "hidden__clip": False}
+    assert search.parameters(held)["hidden"] == [{"base": "ridge", "clip": False}, {"base": "zero", "clip": False}]
 
 
 def test_what_is_given_is_not_searched():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -95,16 +94,6 @@ class _Mixture(BaseBoostBP):
         given = self.backprop
         return replace(_BACKPROP, **given) if isinstance(given, Mapping) else BackpropSpec.of(given or _BACKPROP)
 
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        """Names of its own parameters, and of those of the estimator of trees."""
-        return sorted({*super()._get_param_names(), *cls._of_trees()})
-
-    @classmethod
-    def _of_trees(cls) -> list[str]:
-        estimator = BoostBPClassifier if issubclass(cls, BoostBPClassifier) else BoostBPRegressor
-        return list(inspect.signature(estimator).parameters)
-
     def _check_network(self, run: session.Run) -> None:
         backprop = self._backprop()
         refused = {name: (getattr(backprop, name), getattr(_BACKPROP, name)) for name in _OF_TREES_ALONE}
@@ -138,21 +127,68 @@ class _Classifier(_Mixture, BoostBPClassifier):
         self,
         hidden_layer_sizes: Sequence[int] = (32,),
         *,
-        loss: Any = "log_loss",
-        class_weight: Any = None,
         activation: str = "relu",
         optimizer: Any = "adam",
         network_learning_rate: float = 0.01,
         network_steps: int = 15,
         batch_size: int | None = 256,
-        **shared: Any,
+        loss: Any = "log_loss",
+        class_weight: Any = None,
+        backend: Any = "lightgbm",
+        n_estimators: Any = None,
+        learning_rate: Any = None,
+        max_depth: Any = None,
+        min_samples_leaf: Any = None,
+        subsample: Any = None,
+        colsample_bytree: Any = None,
+        hidden: Any = None,
+        output: Any = None,
+        backprop: Any = None,
+        epochs: Any = 300,
+        deep: Any = "auto",
+        early_stopping: Any = "auto",
+        validation: Any = 0.1,
+        refit: Any = True,
+        eval_metric: Any = None,
+        max_time: Any = None,
+        categorical_features: Any = "from_dtype",
+        n_jobs: Any = None,
+        random_state: Any = None,
+        verbose: Any = 0,
+        backend_params: Any = None,
     ) -> None:
         self.activation = activation
         self.optimizer = optimizer
         self.network_learning_rate = network_learning_rate
         self.network_steps = network_steps
         self.batch_size = batch_size
-        super().__init__(hidden_layer_sizes, loss=loss, class_weight=class_weight, **shared)
+        super().__init__(
+            hidden_layer_sizes,
+            loss=loss,
+            class_weight=class_weight,
+            backend=backend,
+            n_estimators=n_estimators,
+            learning_rate=learning_rate,
+            max_depth=max_depth,
+            min_samples_leaf=min_samples_leaf,
+            subsample=subsample,
+            colsample_bytree=colsample_bytree,
+            hidden=hidden,
+            output=output,
+            backprop=backprop,
+            epochs=epochs,
+            deep=deep,
+            early_stopping=early_stopping,
+            validation=validation,
+            refit=refit,
+            eval_metric=eval_metric,
+            max_time=max_time,
+            categorical_features=categorical_features,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+            backend_params=backend_params,
+        )
 
 
 class _Regressor(_Mixture, BoostBPRegressor):
@@ -160,20 +196,66 @@ class _Regressor(_Mixture, BoostBPRegressor):
         self,
         hidden_layer_sizes: Sequence[int] = (32,),
         *,
-        loss: Any = "squared_error",
         activation: str = "relu",
         optimizer: Any = "adam",
         network_learning_rate: float = 0.01,
         network_steps: int = 15,
         batch_size: int | None = 256,
-        **shared: Any,
+        loss: Any = "squared_error",
+        backend: Any = "lightgbm",
+        n_estimators: Any = None,
+        learning_rate: Any = None,
+        max_depth: Any = None,
+        min_samples_leaf: Any = None,
+        subsample: Any = None,
+        colsample_bytree: Any = None,
+        hidden: Any = None,
+        output: Any = None,
+        backprop: Any = None,
+        epochs: Any = 300,
+        deep: Any = "auto",
+        early_stopping: Any = "auto",
+        validation: Any = 0.1,
+        refit: Any = True,
+        eval_metric: Any = None,
+        max_time: Any = None,
+        categorical_features: Any = "from_dtype",
+        n_jobs: Any = None,
+        random_state: Any = None,
+        verbose: Any = 0,
+        backend_params: Any = None,
     ) -> None:
         self.activation = activation
         self.optimizer = optimizer
         self.network_learning_rate = network_learning_rate
         self.network_steps = network_steps
         self.batch_size = batch_size
-        super().__init__(hidden_layer_sizes, loss=loss, **shared)
+        super().__init__(
+            hidden_layer_sizes,
+            loss=loss,
+            backend=backend,
+            n_estimators=n_estimators,
+            learning_rate=learning_rate,
+            max_depth=max_depth,
+            min_samples_leaf=min_samples_leaf,
+            subsample=subsample,
+            colsample_bytree=colsample_bytree,
+            hidden=hidden,
+            output=output,
+            backprop=backprop,
+            epochs=epochs,
+            deep=deep,
+            early_stopping=early_stopping,
+            validation=validation,
+            refit=refit,
+            eval_metric=eval_metric,
+            max_time=max_time,
+            categorical_features=categorical_features,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+            backend_params=backend_params,
+        )
 
 
 class GBDTNNClassifier(_Classifier):

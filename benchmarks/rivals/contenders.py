@@ -33,7 +33,7 @@ RIVALS = {
 }
 # What of a gain is owed to depth, and to back-propagation.
 CONTROLS = {
-    "linear-hidden": Contender("linear hidden layer", "deep", {"hidden_n_estimators": 0}),
+    "linear-hidden": Contender("linear hidden layer", "deep", {"hidden__n_estimators": 0}),
     "before": Contender("before back-propagation", "deep", {"epochs": 0}),
 }
 

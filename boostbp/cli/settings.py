@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from boostbp.estimators.parameters import FIELD_PLACES, places_of
+from boostbp.estimators.parameters import FIELD_PLACES, SPECS, places_of
 from boostbp.search import parameters
 from boostbp.suggestions import suggestion
 
@@ -55,7 +55,11 @@ def settings(
     defaults = {name: p.default for name, p in inspect.signature(estimator).parameters.items()}
     places = places_of(estimator)
     of_specs = dict.fromkeys(FIELD_PLACES)
-    return parameters({key: _checked(key, value, of_specs | defaults, places) for key, value in given.items()})
+    params = parameters({key: _checked(key, value, of_specs | defaults, places) for key, value in given.items()})
+    for name, kind in SPECS.items():
+        for spec in params[name] if isinstance(params.get(name), list) else [params.get(name)]:
+            kind.of(spec, name)  # known now, and not after the data are read
+    return params
 
 
 def assignments(texts: Iterable[str]) -> dict[str, Any]:

@@ -52,7 +52,7 @@ FIELDS: Mapping[str, Callable[[str, Any], Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LayerSpec:
     """How a layer of boosted trees with regressions in their leaves is fitted.
 
@@ -153,6 +153,9 @@ class LayerSpec:
             if value is not None:
                 object.__setattr__(self, name, check(name, value))
 
+    def __repr__(self) -> str:
+        return repr_of(self)
+
     @classmethod
     def of(cls, value: LayerSpec | Mapping[str, Any] | None, name: str = "layer") -> Self:
         """Return the spec of a parameter: a spec, a mapping of its fields, or None.
@@ -170,6 +173,12 @@ class LayerSpec:
         if self.backend_params and other.backend_params:
             taken["backend_params"] = {**other.backend_params, **self.backend_params}
         return replace(self, **taken)
+
+
+def repr_of(spec: Any) -> str:
+    """Return a spec as Python writes it, without the fields that are at their defaults."""
+    changed = {f.name: getattr(spec, f.name) for f in fields(spec) if getattr(spec, f.name) != f.default}
+    return f"{type(spec).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
 
 def spec_of(kind: type[Any], value: Any, name: str) -> Any:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from boostbp import checks
-from boostbp.layers.spec import spec_of
+from boostbp.layers.spec import repr_of, spec_of
 from boostbp.network import steps
 from boostbp.network.starts import STARTS
 from boostbp.network.steps import Step
@@ -35,7 +35,7 @@ FIELDS: Mapping[str, Callable[[str, Any], Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BackpropSpec:
     """How the hidden layers of a network are trained by back-propagation.
 
@@ -96,6 +96,9 @@ class BackpropSpec:
         for name, check in FIELDS.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
         steps.load(self.step, self.step_size, self.momentum)
+
+    def __repr__(self) -> str:
+        return repr_of(self)
 
     @classmethod
     def of(cls, value: BackpropSpec | Mapping[str, Any] | None, name: str = "backprop") -> BackpropSpec:

@@ -123,7 +123,7 @@ def test_model_files_refuse_networks_and_say_what_keeps_them(kind, tmp_path):
 def test_clone_keeps_all_parameters(kind):
     model = kind((4,), activation="tanh", network_steps=3, batch_size=None, optimizer=torch.optim.SGD, max_depth=2)
     assert clone(model).get_params() == model.get_params()
-    assert {"loss", "optimizer", "epochs", "step_size"} <= set(model.get_params())
+    assert {"loss", "optimizer", "epochs", "backprop__step_size"} <= set(model.get_params())
 
 
 @both

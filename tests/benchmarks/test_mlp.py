@@ -8,8 +8,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from helpers import parameters  # noqa: E402
-
 from benchmarks.rivals.mlp import MLPClassifier, MLPRegressor  # noqa: E402
 
 SMALL = {"hidden_layer_sizes": (32,), "epochs": 40, "batch_size": 32, "learning_rate": 0.01}
@@ -21,7 +19,7 @@ def smooth(rows=400):
 
 
 def fitted(X, y, kind=MLPRegressor, **changes):
-    return kind(**parameters(**{**SMALL, **changes})).fit(X[100:], y[100:], eval_set=[(X[:100], y[:100])])
+    return kind(**{**SMALL, **changes}).fit(X[100:], y[100:], eval_set=[(X[:100], y[:100])])
 
 
 def test_smooth_target_is_learnt_in_any_units():

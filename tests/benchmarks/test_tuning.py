@@ -29,12 +29,12 @@ def split_of(X, y):
 
 NUMBERS = split_of(*load_diabetes(return_X_y=True))
 LABELS = split_of(*load_iris(return_X_y=True))
-TINY = {"hidden_layer_sizes": (2,), "epochs": 2, "output_n_estimators": 5}
+TINY = {"hidden_layer_sizes": (2,), "epochs": 2, "output__n_estimators": 5}
 
 
 def quick(name):
     """A rival that is trained in no time; what is given here is not searched."""
-    ours = {"epochs": 2, "output_n_estimators": 5} if name in {*CONTROLS, "gbdt-nn", "nn-gbdt"} else {}
+    ours = {"epochs": 2, "output__n_estimators": 5} if name in {*CONTROLS, "gbdt-nn", "nn-gbdt"} else {}
     return rival(name, **{**ours, **RIVALS.get(name, CONTROLS.get(name)).params})
 
 
@@ -186,8 +186,8 @@ def test_one_hidden_layer_may_be_a_number():
 
 
 def test_a_search_begins_with_the_model_as_it_is():
-    given = {"hidden_layer_sizes": (4, 4), "hidden_n_estimators": 0, "basis": "linear"}
+    given = {"hidden_layer_sizes": (4, 4), "hidden__n_estimators": 0, "max_depth": 3}
     first, *drawn = islice(tuning.candidates(np.random.default_rng(0), SPACES["deep"], given), 5)
-    assert first == {"hidden_layer_sizes": (4, 4), "n_estimators": [0, 0, None], "basis": "linear"}
+    assert first == {"hidden_layer_sizes": (4, 4), "hidden": {"n_estimators": 0}, "max_depth": 3}
     rng = np.random.default_rng(0)
     assert drawn == [sample(rng, SPACES["deep"], given) for _ in range(4)]

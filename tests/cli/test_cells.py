@@ -127,9 +127,7 @@ def test_a_column_of_groups_is_no_feature_and_keeps_its_rows_together(tmp_path, 
     assert run(*fit, "--groups", "patient").exit_code == 0
     model = storage.load(tmp_path / "model")
     assert model.schema_.names == ("x", "z")
-    alone = BoostBPRegressor(
-        (3,), **parameters(n_estimators=8, min_samples_leaf=5, epochs=1, deep=True, n_jobs=1, random_state=0)
-    )
+    alone = BoostBPRegressor((3,), n_estimators=8, min_samples_leaf=5, epochs=1, deep=True, n_jobs=1, random_state=0)
     alone.fit(table[["x", "z"]], table["y"], groups=table["patient"])
     np.testing.assert_array_equal(model.predict(table[["x", "z"]]), alone.predict(table[["x", "z"]]))
     both = run(*fit, "--groups", "patient", "--valid", path)

@@ -127,7 +127,7 @@ def test_inspect_counts_what_the_model_holds(folder):
     assert facts["estimator"] == "BoostBPClassifier"
     assert facts["features"] == list(load_iris(as_frame=True).data.columns)
     assert facts["outputs"] == ["setosa", "versicolor", "virginica"]
-    assert facts["settings"] == {"hidden_layer_sizes": [4, 3], **TINY}
+    assert facts["settings"] == {"hidden_layer_sizes": [4, 3], **parameters(**TINY)}
     assert facts["bytes"] == (folder / "iris.boostbp").stat().st_size
     # 3 rounds of a tree for each output, on a ridge regression
     assert [(layer["outputs"], layer["trees"], layer["ridge"]) for layer in facts["layers"]][:2] == [
