@@ -247,6 +247,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
             )
         warn_of_numbers(self.classes_)
         target = self._one_hot(labels)
+        table = self._repaired(table, weight)
         sets = self._eval_sets(listed(eval_set, eval_X, eval_y, eval_sample_weight), eval_names)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
         self._check_loss(loss, target.shape[1])

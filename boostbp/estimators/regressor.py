@@ -262,6 +262,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         self._one_dimensional = target.ndim == 1
         target = target.reshape(len(target), -1)
         weight = read_weight(sample_weight, len(table.X))
+        table = self._repaired(table, weight)
         parts = listed(eval_set, eval_X, eval_y, eval_sample_weight)
         sets = self._eval_sets(parts, eval_names)
         _check_outputs(sets, target)

@@ -1,4 +1,4 @@
-"""What the supervised estimators share: the user's evaluation sets."""
+"""What the supervised estimators share: the user's evaluation sets, and what is read in place of mistyped cells."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.backends.base import Table
 from boostbp.estimators.base import BaseBoostBP, names_of
 from boostbp.estimators.eval_sets import Part, named_in_errors
-from boostbp.inputs import read_weight
+from boostbp.inputs import Repair, read_weight
 from boostbp.network.backprop import EvalSet
 
 __all__ = ["Supervised"]
@@ -22,6 +23,16 @@ class Supervised(BaseBoostBP):
     """Targets and evaluation sets as the loss takes them."""
 
     _fewest_hidden = 0  # a single layer is a model
+    _repair: Repair | None = None  # of models that had none, and where there is nothing to compare
+
+    def _read(self, X: Any, *, reset: bool = False) -> Table:
+        table = super()._read(X, reset=reset)
+        return table if reset or self._repair is None else self._repair.read(table)
+
+    def _repaired(self, table: Table, weight: Floats) -> Table:
+        """Training rows without mistyped cells; other tables are read by the same rule from now on."""
+        self._repair = Repair.of(table, weight) if self.clip else None
+        return table if self._repair is None else self._repair.read(table)
 
     def _eval_sets(self, parts: Sequence[Part], eval_names: Sequence[str] | None) -> list[EvalSet]:
         """The user's evaluation sets, read."""

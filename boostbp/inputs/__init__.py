@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from boostbp.inputs.reader import read_input
+from boostbp.inputs.repair import Repair
 from boostbp.inputs.repeats import distinct_rows, numbered
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import (
@@ -17,6 +18,7 @@ from boostbp.inputs.targets import (
 )
 
 __all__ = [
+    "Repair",
     "Schema",
     "distinct_rows",
     "drop_zero_weight",

@@ -14,6 +14,7 @@ from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier
 from boostbp.inputs.schema import Schema
 from boostbp.inspection import Summary
 from boostbp.network.stored import history_from, history_of, loss_from, loss_of, network_from, network_of
+from boostbp.storage.repairs import repair_from, repair_of
 
 __all__ = ["Arrays", "fitted_from", "fitted_of"]
 
@@ -55,6 +56,7 @@ def fitted_of(estimator: Any) -> tuple[dict[str, Any], Arrays]:
     else:
         arrays |= {name: getattr(estimator, attribute) for name, attribute in _SCALED.items()}
     if not isinstance(estimator, BoostBPAutoencoder):
+        arrays |= repair_of(estimator._repair)
         try:
             state["loss"] = loss_of(estimator._loss)
         except TypeError as error:
@@ -106,6 +108,7 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
     if issubclass(kind, BoostBPAutoencoder):
         _require(n_outputs == schema.n_features, f"{n_outputs} outputs for {schema.n_features} features")
         return found
+    found["_repair"] = repair_from(arrays, schema)
     found["_loss"] = loss_from(state["loss"])
     if not issubclass(kind, BoostBPClassifier):
         _require(type(state["one_dimensional"]) is bool, "one_dimensional is no truth value")

@@ -10,7 +10,9 @@ The file is an `boostbp.archive`, kind "model", version 2. Its content is
   ``layer{i}.NAME`` with the names in `Forest`, `Nodes` and `Leaves`, and ``baseline``;
 - ``schema`` (`Schema.to_dict`), ``feature_names``, ``history``, ``set_output``;
 - of what the estimator needs beside these: ``loss``, ``classes``, ``one_dimensional``, and the arrays
-  ``shift``, ``scale`` and, of the training rows, ``summary.NAME`` with the names in `Summary`.
+  ``shift``, ``scale`` and, of the training rows, ``summary.NAME`` with the names in `Summary`;
+- where mistyped cells are read otherwise, the arrays ``repair.NAME`` with the names in `Units` and `Normal` of
+  `boostbp.inputs`.
 
 Reading executes nothing from the file, needs no boosting library, and checks all sizes and indices before
 compiled code sees them.

@@ -57,6 +57,13 @@ def table(rows=120):
     return frame
 
 
+def mistyped():
+    """Numbers, one of which is a thousand times what two columns that are alike say of it."""
+    inputs = X.copy()
+    inputs[5, 4] = 40.0
+    return inputs
+
+
 def regressor(y=Y, inputs=X, **changes):
     return BoostBPRegressor(**parameters(**(TINY | changes))).fit(inputs, y)
 
@@ -76,6 +83,7 @@ MODELS = {
     "step": (lambda: regressor(step=Plain(0.1, 0.7, decay=0.5)), X),
     "shared trees": (lambda: regressor(multi_strategy="multi_output_tree", backend="xgboost"), X),
     "native leaves": (lambda: regressor(leaves="native", basis="linear"), X),
+    "mistyped cell": (lambda: regressor(inputs=mistyped()), mistyped()),
     "table": (lambda: regressor(inputs=table(), max_depth=3), table()),
     "polars": (lambda: regressor(inputs=pl.from_pandas(table())), pl.from_pandas(table())),
     "pandas out": (lambda: regressor(inputs=table()).set_output(transform="pandas"), table()),
@@ -326,11 +334,36 @@ def test_content_that_does_not_fit_is_refused(stored, tmp_path, path, by):
         boostbp.load(tmp_path / "model")
 
 
-@pytest.mark.parametrize("name", ["baseline", "layer0.column", "layer1.left"])
+@pytest.mark.parametrize("name", ["baseline", "layer0.column", "layer1.left", "repair.precision", "repair.floor"])
 def test_arrays_that_do_not_fit_are_refused(stored, tmp_path, name):
     content, arrays = archive.read(stored, kind="model", version=2)
     for wrong in ({**arrays, name: arrays[name][:-1]}, {k: v for k, v in arrays.items() if k != name}):
         archive.write(tmp_path / "model", kind="model", version=2, content=content, arrays=wrong)
+        with pytest.raises(ValueError, match="model' is not consistent: "):
+            boostbp.load(tmp_path / "model")
+
+
+def test_a_repair_comes_back_and_is_checked(tmp_path):
+    model = regressor(inputs=mistyped())
+    assert model._read(mistyped()).X[5, 4] < 1
+    again = saved_and_loaded(model, tmp_path)
+    np.testing.assert_array_equal(again._read(mistyped()).X, model._read(mistyped()).X)
+    content, arrays = archive.read(tmp_path / "model", kind="model", version=1)
+    size = len(arrays["repair.column"])
+    none, infinite = np.full(size, np.nan), np.full(size, np.inf)
+    for name, wrong in {
+        "column": np.arange(size)[::-1] + 1,
+        "precision": np.full((size, size), 2.0),
+        "center": none,
+        "scale": np.zeros(size),
+        "floor": np.full(size, -1.0),
+        "lowest": infinite,
+        "highest": np.full(size, -1e9),
+        "least": none,
+        "most": infinite,
+    }.items():
+        changed = arrays | {f"repair.{name}": wrong}
+        archive.write(tmp_path / "model", kind="model", version=1, content=content, arrays=changed)
         with pytest.raises(ValueError, match="model' is not consistent: "):
             boostbp.load(tmp_path / "model")
 
