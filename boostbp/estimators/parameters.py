@@ -25,7 +25,7 @@ from boostbp.network.starts import STARTS
 from boostbp.suggestions import suggestion
 from boostbp.trees import forks, threads
 
-__all__ = ["FIELD_PLACES", "SPECS", "changed", "nested", "places_of", "settings_of", "suggests"]
+__all__ = ["FIELD_PLACES", "SPECS", "changed", "clips", "nested", "places_of", "settings_of", "suggests"]
 
 P = ParamSpec("P")
 E = TypeVar("E")
@@ -95,6 +95,12 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         n_threads=threads.count(estimator.n_jobs),
         seed=seed,
     )
+
+
+def clips(estimator: Any) -> bool:
+    """Return whether regressions on the features clip what they read."""
+    units = _sizes(estimator.hidden_layer_sizes, estimator._fewest_hidden)
+    return bool(_layer_specs(estimator, estimator._backprop(), len(units), 1)[0].clip)
 
 
 def _layer_specs(estimator: Any, backprop: BackpropSpec, n_hidden: int, n_outputs: int) -> list[LayerSpec]:

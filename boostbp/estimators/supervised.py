@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
+from boostbp.estimators import parameters
 from boostbp.estimators.base import BaseBoostBP, names_of
 from boostbp.estimators.eval_sets import Part, named_in_errors
 from boostbp.inputs import Repair, read_weight
@@ -31,7 +32,7 @@ class Supervised(BaseBoostBP):
 
     def _repaired(self, table: Table, weight: Floats) -> Table:
         """Training rows without mistyped cells; other tables are read by the same rule from now on."""
-        self._repair = Repair.of(table, weight) if self.clip else None
+        self._repair = Repair.of(table, weight) if parameters.clips(self) else None
         return table if self._repair is None else self._repair.read(table)
 
     def _eval_sets(self, parts: Sequence[Part], eval_names: Sequence[str] | None) -> list[EvalSet]:

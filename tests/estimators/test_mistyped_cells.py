@@ -71,4 +71,4 @@ def test_other_tables_are_read_as_the_training_rows():
     np.testing.assert_allclose(model.predict(X[rows]), model.predict(right[rows]), atol=0.15)
     told = model.attributions(X[rows], steps=2)
     np.testing.assert_allclose(told.base_values[:, 0] + told.values[:, 0].sum(1), model.predict(X[rows]), atol=1e-9)
-    assert BoostBPRegressor((), n_estimators=2, clip=False).fit(X, y)._repair is None
+    assert BoostBPRegressor((), n_estimators=2, output={"clip": False}).fit(X, y)._repair is None
