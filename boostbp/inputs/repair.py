@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Table
 from boostbp.inputs.column_units import Units
 from boostbp.inputs.contradictions import Normal
-from boostbp.trees.sparse import Matrix, Sparse, tiles
+from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
 __all__ = ["Repair"]
 
@@ -71,7 +71,9 @@ class Repair:
     def read(self, table: Table) -> Table:
         """The table with what the rest of a row says in place of cells that contradict it; itself if there is none."""
         X, column = table.X, self.units.column
-        cells = [cell for rows in tiles(0, len(X), len(column)) for cell in self._wrong(_block(X, column, rows), rows)]
+        cells = [
+            cell for rows in row_blocks(0, len(X), len(column)) for cell in self._wrong(_block(X, column, rows), rows)
+        ]
         return Table(_replaced(X, cells), table.categorical) if cells else table
 
     def _wrong(self, Z: Floats, rows: slice) -> Iterator[Cell]:
