@@ -71,9 +71,8 @@ class Repair:
     def read(self, table: Table) -> Table:
         """The table with what the rest of a row says in place of cells that contradict it; itself if there is none."""
         X, column = table.X, self.units.column
-        cells = [
-            cell for rows in row_blocks(0, len(X), len(column)) for cell in self._wrong(_block(X, column, rows), rows)
-        ]
+        blocks = row_blocks(0, len(X), len(column))
+        cells = [cell for rows in blocks for cell in self._wrong(_block(X, column, rows), rows)]
         return Table(_replaced(X, cells), table.categorical) if cells else table
 
     def _wrong(self, Z: Floats, rows: slice) -> Iterator[Cell]:

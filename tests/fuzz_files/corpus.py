@@ -172,7 +172,11 @@ MODELS = {
         lambda: numbers()[0],
         lambda: np.abs(numbers()[1]),
     ),
-    "autoencoder": _model(lambda: BoostBPAutoencoder(**parameters(**TINY)), lambda: np.nan_to_num(numbers()[0]), None),
+    "autoencoder": _model(
+        lambda: BoostBPAutoencoder(**parameters(**{name: value for name, value in TINY.items() if name != "deep"})),
+        lambda: np.nan_to_num(numbers()[0]),
+        None,
+    ),
 }
 CHECKPOINTS = {
     "checkpoint": _checkpoint({"skip": True, "hidden_layer_sizes": (3, 2)}),

@@ -17,8 +17,7 @@ import numpy as np
 
 from boostbp.backends import available, load
 from boostbp.backends.base import Growth, Table
-from boostbp.checks import NUMBERS as NUMBERS_OF_A_LAYER
-from boostbp.checks import WORDS as WORDS_OF_A_LAYER
+from boostbp.layers.spec import FIELDS
 
 __all__ = ["BACKENDS", "N_FEATURES", "SURFACES", "Case", "combinations", "names", "walk"]
 
@@ -68,7 +67,7 @@ NO_NAMES: tuple[Any, ...] = (
 
 # Parameters of ours that reach compiled code; a great number of trees is no fault, but takes long.
 OF_GROWTH = [field.name for field in fields(Growth) if field.name != "params"]
-OF_A_LAYER = [name for name in (*NUMBERS_OF_A_LAYER, *WORDS_OF_A_LAYER) if name != "n_estimators"]
+OF_A_LAYER = [name for name in FIELDS if name not in ("n_estimators", "basis", "backend_params")]
 
 
 @dataclass(frozen=True, slots=True)
