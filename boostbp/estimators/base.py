@@ -149,6 +149,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         -------
         (rows, outputs, features) float64
             In the units of the target and the features; 0 where a leaf clips its input, infinite where float64 ends.
+            Where a cell is replaced (see `clip`), slopes are those at the value in its place, which is held fixed.
         """
         check_is_fitted(self)
         slopes = self.network_.jacobian(self._read(X).X, n_jobs=self._n_threads())

@@ -19,7 +19,7 @@ __all__ = ["Repair"]
 Floats = NDArray[np.float64]
 MOST_ROWS = 10_000  # that columns are compared on
 MOST_COLUMNS = 200  # that are compared: work grows with the cube
-ROWS_PER_COLUMN = 5  # at least: of fewer, columns explain each other by chance
+ROWS_PER_COLUMN = 10  # at least: of fewer, columns explain each other by chance
 LEAST_ROWS = 100
 VALUES = 10  # a column with fewer different ones is a code or a grade, and no measure that is mistyped by a factor
 

@@ -102,7 +102,10 @@ class LayerSpec:
         Clip the inputs of a leaf regression to the range the leaf saw in training (None). Isolated values, such as
         cells off by a factor of ten, do not widen it: regressions read them as the nearest of the other values of
         their column, in training as well. The ridge regression under a single layer then has a least penalty, if
-        `base_lambda` is "gcv", so that one wrong cell does not outweigh other columns that say the same.
+        `base_lambda` is "gcv", so that one wrong cell does not outweigh other columns that say the same. In front of
+        a regressor or classifier, a cell that contradicts the rest of its row is replaced by what the others say of
+        it, in training and wherever tables are read: where others tell at least half of a column, and it is further
+        off than in any training row, by far.
     base : {"ridge", "additive", "zero"} or None
         What the first tree starts from: a ridge regression on all inputs (None); with more than 1,000 rows and inputs,
         on the 1,000 inputs of largest variance in units of their range. "additive": smooth functions of each input,

@@ -20,6 +20,7 @@ from tests.flat_parameters import parameters
 TINY = {
     "hidden_layer_sizes": (3,), "n_estimators": 3, "epochs": 2, "min_samples_leaf": 5, "random_state": 0, "deep": True,
 }  # fmt: skip
+CODER = {name: value for name, value in TINY.items() if name != "deep"}
 ROWS = 60
 
 
@@ -109,7 +110,7 @@ def _module(own: bool) -> Any:
 
     functions = [np.copy, np.tanh, np.sin], [np.ones_like, lambda x: 1 - np.tanh(x) ** 2, np.cos]
     basis = boostbp.Elementwise(*functions) if own else "linear"
-    return GBDTModule(None if own else 4, 2, n_estimators=3, basis=basis, random_state=0)
+    return GBDTModule(None if own else 4, 2, {"n_estimators": 3, "basis": basis}, random_state=0)
 
 
 def _tensor(own: bool) -> Item:
@@ -173,7 +174,7 @@ MODELS = {
         lambda: np.abs(numbers()[1]),
     ),
     "autoencoder": _model(
-        lambda: BoostBPAutoencoder(**parameters(**{name: value for name, value in TINY.items() if name != "deep"})),
+        lambda: BoostBPAutoencoder(**parameters(**CODER)),
         lambda: np.nan_to_num(numbers()[0]),
         None,
     ),

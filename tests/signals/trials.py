@@ -143,8 +143,8 @@ def main(spec: dict[str, Any]) -> dict[str, int]:
     faulthandler.enable()
     warnings.simplefilter("ignore")
     moments = random.Random(spec["seed"])
-    model, work = works(spec | {"work": "fit", "deep": spec["deep"]})
-    model.set_params(epochs=3, callbacks=None).fit(X, (Y > 0).astype(int) if spec["model"] == "classifier" else Y)
+    model, work = works(spec | {"work": "fit", "deep": spec["deep"]}, threading.Event())
+    model.set_params(epochs=3).fit(X, (Y > 0).astype(int) if spec["model"] == "classifier" else Y)
     model.predict(X)
     if spec["model"] != "mixture":
         model.jacobian(X)

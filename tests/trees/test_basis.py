@@ -227,7 +227,7 @@ def test_a_basis_with_a_name_is_stored_and_one_without_is_not(basis, tmp_path, m
     model = BoostBPRegressor((2,), **parameters(basis=basis, deep=True, n_estimators=2, epochs=1, random_state=0)).fit(
         X, targets
     )
-    with pytest.raises(ValueError, match=r"^hidden cannot be stored: .*(Elementwise|Reciprocals)"):
+    with pytest.raises(ValueError, match=r"^basis=(Elementwise|Reciprocals).* cannot be stored"):
         save(model, tmp_path / "model")
     with monkeypatch.context() as known:
         known.setitem(bases.BASES, "mine", basis)

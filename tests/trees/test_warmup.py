@@ -49,6 +49,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba.core import event
 import boostbp
+from boostbp import search
 from boostbp.ensemble import constants
 from boostbp.trees import leaf_rows
 
@@ -73,7 +74,7 @@ X[:, 3] = rng.integers(0, 4, len(X))
 labels = (y > 0) + (y > 1).astype(int)
 dense = np.nan_to_num(X)
 S = sp.random(150, 12, 0.2, random_state=0, format="csr")
-small = {"epochs": 2, "n_estimators": 3, "random_state": 0, "deep": True, "min_samples_leaf": 5}
+small = {"epochs": 2, "n_estimators": 3, "hidden__n_estimators": 3, "random_state": 0, "deep": True, "min_samples_leaf": 5}
 
 def use(model, X):
     model.predict(X), model.predict(X[:1])
@@ -82,7 +83,7 @@ def use(model, X):
         model.transform(X)
 
 def fit(X, y, units=(3,), kind=boostbp.BoostBPRegressor, **params):
-    model = kind(units, **(small | params)).fit(X, y)
+    model = kind(units, **search.parameters(small | params)).fit(X, y)
     use(model, X)
     return model
 
@@ -118,9 +119,9 @@ fit(dense, y, leaves="native", n_jobs=2)
 fit(dense, np.abs(y), loss="poisson")
 fit(dense, np.abs(y), base="additive", loss="poisson")
 fit(dense, y, units=())
-boostbp.BoostBPRegressor((2,), **boostbp.paper_settings(n_estimators=2, epochs=2)).fit(dense, y)
+boostbp.BoostBPRegressor((2,), **boostbp.paper_settings(n_estimators=2, hidden={"n_estimators": 2}, epochs=2)).fit(dense, y)
 boostbp.BoostBPAutoencoder((2,), epochs=2, n_estimators=2).fit(dense).transform(dense)
-layer = boostbp.fit_layer(read_only(dense), dense[:, :2], n_estimators=2)
+layer = boostbp.fit_layer(read_only(dense), dense[:, :2], {"n_estimators": 2})
 output, trace = layer.forward(read_only(dense))
 trace.vjp(read_only(output)), trace.jacobian()
 boostbp.save(model, FILE)
