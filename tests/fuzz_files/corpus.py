@@ -81,7 +81,6 @@ def _told(model: Any, X: Any, path: Path) -> list[Any]:
     repr(model), model.summary(), str(model.health()), repr(model.history_)
     json.dumps(facts_of(model))
     pickle.dumps(model)
-    assert model.checkpoint is None
     found = [model.predict(X), model.jacobian(X)]
     found += [model.transform(X)] if len(model.network_.layers) > 1 else []
     found += [getattr(model, name)(X) for name in ("predict_proba", "decision_function") if hasattr(model, name)]

@@ -74,7 +74,8 @@ X[:, 3] = rng.integers(0, 4, len(X))
 labels = (y > 0) + (y > 1).astype(int)
 dense = np.nan_to_num(X)
 S = sp.random(150, 12, 0.2, random_state=0, format="csr")
-small = {"epochs": 2, "n_estimators": 3, "hidden__n_estimators": 3, "random_state": 0, "deep": True, "min_samples_leaf": 5}
+small = {"epochs": 2, "n_estimators": 3, "hidden__n_estimators": 3, "random_state": 0, "deep": True}
+small["min_samples_leaf"] = 5
 
 def use(model, X):
     model.predict(X), model.predict(X[:1])
@@ -119,7 +120,8 @@ fit(dense, y, leaves="native", n_jobs=2)
 fit(dense, np.abs(y), loss="poisson")
 fit(dense, np.abs(y), base="additive", loss="poisson")
 fit(dense, y, units=())
-boostbp.BoostBPRegressor((2,), **boostbp.paper_settings(n_estimators=2, hidden={"n_estimators": 2}, epochs=2)).fit(dense, y)
+of_paper = boostbp.paper_settings(n_estimators=2, hidden={"n_estimators": 2}, epochs=2)
+boostbp.BoostBPRegressor((2,), **of_paper).fit(dense, y)
 boostbp.BoostBPAutoencoder((2,), epochs=2, n_estimators=2).fit(dense).transform(dense)
 layer = boostbp.fit_layer(read_only(dense), dense[:, :2], {"n_estimators": 2})
 output, trace = layer.forward(read_only(dense))
