@@ -211,7 +211,7 @@ def test_what_is_trained_again_has_the_length_that_was_validated(monkeypatch):
 
     monkeypatch.setattr(models, "train", spied)
     small = {"hidden_layer_sizes": [2], "n_estimators": 2, "deep": True, "epochs": 3}
-    paper = {**small, "early_stopping": False, "structure_epochs": 1}
+    paper = {**small, "early_stopping": False, "backprop": {"structure_epochs": 1}}
     mixed = {"hidden_layer_sizes": [2], "n_estimators": 2, "epochs": 2}
     shared = {"data": "d", "fold": 0, "seed": 0, "parts": 1, "again": True}
     made = []

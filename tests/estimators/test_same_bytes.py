@@ -38,7 +38,10 @@ CASES = [case for case in CASES if case[1] in WITH_CATEGORIES]
 
 
 def fit(kind, backend, way, **changes):
-    model = KINDS[kind]((4,), **parameters(backend=backend, **(SMALL | WAYS[way] | changes)))
+    asked = SMALL | WAYS[way] | changes
+    if kind == "autoencoder":
+        asked.pop("deep", None)  # it always is
+    model = KINDS[kind]((4,), **parameters(backend=backend, **asked))
     return model.fit(X, CLASSES if kind == "classifier" else Y)
 
 

@@ -348,7 +348,7 @@ def test_a_repair_comes_back_and_is_checked(tmp_path):
     assert model._read(mistyped()).X[5, 4] < 1
     again = saved_and_loaded(model, tmp_path)
     np.testing.assert_array_equal(again._read(mistyped()).X, model._read(mistyped()).X)
-    content, arrays = archive.read(tmp_path / "model", kind="model", version=1)
+    content, arrays = archive.read(tmp_path / "model", kind="model", version=2)
     size = len(arrays["repair.column"])
     none, infinite = np.full(size, np.nan), np.full(size, np.inf)
     for name, wrong in {
@@ -363,7 +363,7 @@ def test_a_repair_comes_back_and_is_checked(tmp_path):
         "most": infinite,
     }.items():
         changed = arrays | {f"repair.{name}": wrong}
-        archive.write(tmp_path / "model", kind="model", version=1, content=content, arrays=changed)
+        archive.write(tmp_path / "model", kind="model", version=2, content=content, arrays=changed)
         with pytest.raises(ValueError, match="model' is not consistent: "):
             boostbp.load(tmp_path / "model")
 
@@ -445,7 +445,7 @@ def test_corrupted_truncated_later_and_earlier_files_are_refused(stored, tmp_pat
     archive.write(copy, kind="model", version=3, content=content, arrays=arrays)
     with pytest.raises(ValueError, match=r"version 3 of the model format .* reads up to version 2: update it"):
         boostbp.load(copy)
-    archive.write(copy, kind="model", version=2, content=content, arrays=arrays)
+    archive.write(copy, kind="model", version=1, content=content, arrays=arrays)
     with pytest.raises(ValueError, match=r"version 1 of the model format .* from version 2 on: fit and save it anew"):
         boostbp.load(copy)
     copy.write_bytes(pickle.dumps(3))
