@@ -256,7 +256,7 @@ def test_one_layer_without_rows():
 
 def test_names_of_units_that_are_not_there():
     model = fit(hidden_layer_sizes=())
-    with pytest.raises(ValueError, match=r"hidden_layer_sizes=\(\) has no hidden layer"):
+    with pytest.raises(ValueError, match="This model has no hidden layer, whose units could have names"):
         model.get_feature_names_out()
 
 
