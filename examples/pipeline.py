@@ -50,7 +50,7 @@ def main() -> None:
     pipeline = Pipeline([("columns", logs), ("model", model)])
     folds = KFold(3 if args.quick else 5, shuffle=True, random_state=0)
 
-    grid = {"model__hidden_layer_sizes": [(4,), (8,)], "model__reg_lambda": [1.0, 10.0]}
+    grid = {"model__hidden_layer_sizes": [(4,), (8,)], "model__output__reg_lambda": [1.0, 10.0]}
     search = GridSearchCV(pipeline, grid, cv=folds, n_jobs=2).fit(X, y)
     print(f"best of {len(search.cv_results_['params'])}: {search.best_params_}, R2 {search.best_score_:.3f}")
 

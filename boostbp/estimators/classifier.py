@@ -102,7 +102,8 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         above 1, functions are called from several threads.
     max_time : float or None
         Seconds after which no new epoch begins, nor any further rounds of what the network is weighed against, to
-        which 60 % of them are left. The clock starts when everything is compiled; see `boostbp.warmup`.
+        which 60 % of them are left (with ``deep=False``, all of them). The clock starts when everything is compiled;
+        see `boostbp.warmup`.
     categorical_features : "from_dtype", sequence or None
         Columns with categories. "from_dtype": those of a data frame that are categories or text by their dtype; text
         that spells numbers or dates is refused until it is converted, or named here. Otherwise names, numbers, or bools

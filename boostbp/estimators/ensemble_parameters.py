@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from boostbp import checks
 from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.estimators.session import Run
 from boostbp.network.callbacks import Checkpoint
@@ -40,7 +41,7 @@ def check_run(estimator: Any, run: Run) -> None:
     ValueError
         If it is asked for.
     """
-    if isinstance(estimator.deep, str) or estimator.deep:
+    if checks.one_of("deep", estimator.deep, ("auto", True, False)) is not False:
         return
     callbacks = run.callbacks if isinstance(run.callbacks, list | tuple) else ()
     kept = {"checkpoint": run.checkpoint, "keep_state": run.keep_state}
