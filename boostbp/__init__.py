@@ -4,7 +4,7 @@ from boostbp.backends import check_backend
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.layers import LayerSpec
 from boostbp.network import callbacks
-from boostbp.network.spec import BackpropSpec
+from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.settings import paper_settings
 from boostbp.single import fit_layer
 from boostbp.storage import load, save

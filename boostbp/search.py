@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from boostbp.estimators.parameters import FIELD_PLACES, SPECS
+from boostbp.estimators.nested_parameters import FIELD_PLACES, SPECS
 
 __all__ = ["SPACES", "Choice", "Integer", "Number", "nested", "parameters", "sample", "suggest"]
 

@@ -13,7 +13,7 @@ from boostbp.backends.base import Table
 from boostbp.floats import usual_floats
 from boostbp.inputs import drop_zero_weight, read_weight, refuse_extreme, refuse_text
 from boostbp.layers import BoundInput, Layer, LayerSpec, SquaredObjective
-from boostbp.layers.spec import OUTPUT, settings_of
+from boostbp.layers.layer_spec import OUTPUT, settings_of
 from boostbp.trees import interrupts, threads
 
 __all__ = ["check_codes", "fit_layer"]

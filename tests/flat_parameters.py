@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from boostbp import fit_layer, search
-from boostbp.layers.spec import FIELDS
+from boostbp.layers.layer_spec import FIELDS
 
 
 def parameters(**flat):

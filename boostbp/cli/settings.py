@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from boostbp.estimators.parameters import FIELD_PLACES, SPECS, places_of
+from boostbp.estimators.nested_parameters import FIELD_PLACES, SPECS, places_of
 from boostbp.search import parameters
 from boostbp.suggestions import suggestion
 

@@ -18,7 +18,7 @@ from boostbp import backends, cautions, checks, metrics
 from boostbp.backends.base import Table
 from boostbp.ensemble import ensemble
 from boostbp.ensemble.problem import Problem
-from boostbp.estimators import parameters, session
+from boostbp.estimators import nested_parameters, parameters, session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.ensemble_parameters import check_run, ensemble_settings_of
 from boostbp.estimators.inspected import Inspected
@@ -28,9 +28,9 @@ from boostbp.inspection import summary_of
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
 from boostbp.network.backprop import EvalSet, Progress
+from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.history import History
 from boostbp.network.network import Network
-from boostbp.network.spec import BackpropSpec
 from boostbp.suggestions import suggestion
 from boostbp.trees import threads
 
@@ -67,7 +67,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; if `deep`, the fields of specs as well, such as ``hidden__max_depth``."""
         own: dict[str, Any] = super().get_params(deep=deep)
-        return {**own, **parameters.nested(self)} if deep else own
+        return {**own, **nested_parameters.nested(self)} if deep else own
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; fields of specs by names such as ``hidden__max_depth``.
@@ -82,15 +82,16 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         known = self.get_params(deep=False)
         for name, value in params.items():
             head, nested, field = name.partition("__")
-            if nested and head in parameters.SPECS:
+            if nested and head in nested_parameters.SPECS:
                 fields.setdefault(head, {})[field] = value
             elif name in known:
                 own[name] = value
             else:
-                cure = suggestion(name, parameters.places_of(type(self)))
+                cure = suggestion(name, nested_parameters.places_of(type(self)))
                 raise ValueError(f"{type(self).__name__} has no parameter {name!r}: {cure}")
         specs = {
-            head: parameters.changed(head, own.get(head, known[head]), changes) for head, changes in fields.items()
+            head: nested_parameters.changed(head, own.get(head, known[head]), changes)
+            for head, changes in fields.items()
         }
         super().set_params(**{**own, **specs})
         return self

@@ -17,14 +17,14 @@ from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.eval_sets import listed
 from boostbp.estimators.held_out import hold_out
-from boostbp.estimators.parameters import suggests
+from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.supervised import Supervised
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight, warn_of_numbers
 from boostbp.layers import LayerSpec
 from boostbp.losses import Loss
+from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.monitor import Progress
-from boostbp.network.spec import BackpropSpec
 
 __all__ = ["BoostBPClassifier"]
 

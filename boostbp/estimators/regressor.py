@@ -16,15 +16,15 @@ from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.eval_sets import listed, named_in_errors
 from boostbp.estimators.held_out import hold_out
-from boostbp.estimators.parameters import suggests
+from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.supervised import Supervised
 from boostbp.estimators.units import units_of
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight
 from boostbp.layers import LayerSpec
 from boostbp.network.backprop import EvalSet
+from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.monitor import Progress
-from boostbp.network.spec import BackpropSpec
 
 __all__ = ["BoostBPRegressor"]
 

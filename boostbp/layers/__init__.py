@@ -2,8 +2,8 @@
 
 from boostbp.layers.bound import BoundInput, LayerSettings
 from boostbp.layers.layer import Fit, Layer, Trace, fit
+from boostbp.layers.layer_spec import LayerSpec
 from boostbp.layers.objective import LossObjective, Objective, SquaredObjective
-from boostbp.layers.spec import LayerSpec
 
 __all__ = [
     "BoundInput",

@@ -7,7 +7,8 @@ from dataclasses import fields
 from typing import Any
 
 from boostbp import plain
-from boostbp.estimators.parameters import SPECS, settings_of
+from boostbp.estimators.nested_parameters import SPECS
+from boostbp.estimators.parameters import settings_of
 from boostbp.network.stored import loss_from, loss_of, step_from, step_of
 from boostbp.trees.basis import BASES
 

@@ -15,7 +15,7 @@ from boostbp.extras import require
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import in_rows
 from boostbp.layers import Layer, LayerSpec
-from boostbp.layers.spec import HIDDEN, settings_of
+from boostbp.layers.layer_spec import HIDDEN, settings_of
 from boostbp.losses import Loss
 from boostbp.network import steps
 from boostbp.network.starts import STARTS

@@ -11,7 +11,7 @@ import pytest
 
 from boostbp import BoostBPRegressor, fit_layer
 from boostbp.backends.base import Growth
-from boostbp.layers.spec import FIELDS
+from boostbp.layers.layer_spec import FIELDS
 
 NAN, INF = float("nan"), float("inf")
 NOT_NUMBERS: list[Any] = [

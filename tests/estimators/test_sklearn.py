@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, LayerSpec, fit_layer
-from boostbp.estimators.parameters import SPECS
+from boostbp.estimators.nested_parameters import SPECS
 
 KINDS = [BoostBPRegressor, BoostBPClassifier, BoostBPAutoencoder]
 SMALL = {"hidden_layer_sizes": (3,), "n_estimators": 4, "max_depth": 3, "epochs": 2}

@@ -17,7 +17,7 @@ import numpy as np
 
 from boostbp.backends import available, load
 from boostbp.backends.base import Growth, Table
-from boostbp.layers.spec import FIELDS
+from boostbp.layers.layer_spec import FIELDS
 
 __all__ = ["BACKENDS", "N_FEATURES", "SURFACES", "Case", "combinations", "names", "walk"]
 

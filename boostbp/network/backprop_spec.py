@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from boostbp import checks
-from boostbp.layers.spec import repr_of, spec_of
+from boostbp.layers.layer_spec import repr_of, spec_of
 from boostbp.network import steps
 from boostbp.network.starts import STARTS
 from boostbp.network.steps import Step

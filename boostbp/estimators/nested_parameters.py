@@ -1,0 +1,85 @@
+"""Nested parameters: those that hold others, such as ``hidden``, and names that are answered by ours."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from boostbp.layers import LayerSpec
+from boostbp.network.backprop_spec import BackpropSpec
+from boostbp.suggestions import suggestion
+
+__all__ = ["FIELD_PLACES", "OF_ANY_LAYER", "OF_OUTPUT", "SPECS", "changed", "nested", "places_of", "suggests"]
+
+P = ParamSpec("P")
+E = TypeVar("E")
+
+# Parameters that are specs: their fields are parameters too, by names such as hidden__max_depth.
+SPECS: Mapping[str, type[Any]] = {"hidden": LayerSpec, "output": LayerSpec, "backprop": BackpropSpec}
+OF_ANY_LAYER = ("max_depth", "min_samples_leaf", "subsample", "colsample_bytree", "backend_params")
+OF_OUTPUT = ("n_estimators", "learning_rate")
+# Fields that no parameter is called by, and the specs that hold them.
+FIELD_PLACES: Mapping[str, tuple[str, ...]] = {
+    **{f.name: ("hidden", "output") for f in fields(LayerSpec) if f.name not in OF_ANY_LAYER + OF_OUTPUT},
+    **{f.name: ("backprop",) for f in fields(BackpropSpec)},
+}
+OF_FIT = ("callbacks", "checkpoint", "keep_state", "eval_set", "sample_weight", "groups")
+
+
+def nested(estimator: Any) -> dict[str, Any]:
+    """Return the fields of the estimator's specs by names such as ``hidden__max_depth``; unset ones are None."""
+    values: dict[str, Any] = {}
+    for name, kind in SPECS.items():
+        value = getattr(estimator, name)
+        held = value if isinstance(value, Mapping) else {}
+        spec = value if isinstance(value, kind) else kind()
+        if isinstance(value, Mapping | kind | None):
+            values |= {f"{name}__{f.name}": held.get(f.name, getattr(spec, f.name)) for f in fields(kind)}
+    return values
+
+
+def changed(name: str, value: Any, changes: Mapping[str, Any]) -> Any:
+    """Return a spec parameter with some of its fields changed.
+
+    Raises
+    ------
+    ValueError
+        If there is no such field, a value is out of bounds, or the parameter holds a spec for each hidden layer.
+    """
+    kind = SPECS[name]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        raise ValueError(f"{name} holds a spec for each hidden layer: set {name} itself, not {name}__{min(changes)}.")
+    spec = kind.of(value, name)
+    kind.of(dict(changes), name)
+    return replace(spec, **changes)
+
+
+def places_of(kind: type) -> dict[str, str]:
+    """Return how to write each parameter of an estimator: its own, those of its specs, and those of `fit`."""
+    written = {name: repr(name) for name in inspect.signature(kind).parameters}
+    layer_fields = {f.name: f"output={{{f.name!r}: ...}}, and hidden=... for hidden layers" for f in fields(LayerSpec)}
+    backprop_fields = {f.name: f"backprop={{{f.name!r}: ...}}" for f in fields(BackpropSpec)}
+    return {name: f"{name}=... of fit" for name in OF_FIT} | layer_fields | backprop_fields | written
+
+
+def suggests(init: Callable[Concatenate[E, P], None]) -> Callable[Concatenate[E, P], None]:
+    """Make a constructor say what was meant by a parameter that it does not have.
+
+    Raises
+    ------
+    TypeError
+        As Python does, with the parameter that was meant.
+    """
+
+    @wraps(init)
+    def checked(self: E, *args: P.args, **parameters: P.kwargs) -> None:
+        for name in parameters:
+            if name not in init.__code__.co_varnames[: init.__code__.co_argcount + init.__code__.co_kwonlyargcount]:
+                kind = type(self)
+                raise TypeError(f"{kind.__name__} has no parameter {name!r}: {suggestion(name, places_of(kind))}")
+        init(self, *args, **parameters)
+
+    return checked
