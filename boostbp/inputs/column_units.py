@@ -62,10 +62,12 @@ class Units:
         """Values, (rows, columns), in these units; NaN is missing."""
         return self._scaled(_by_floor(Z, self.floor))
 
-    def value(self, j: int, u: float) -> float:
-        """The value that is `u` in the units of the j-th column; the mean, where it does not vary."""
-        t = float(self.center[j] + (u * self.scale[j] if self.varies[j] else 0.0))
-        return float(np.exp(t)) if self.floor[j] else t
+    def values(self, j: NDArray[np.intp], u: Floats) -> Floats:
+        """The values that are `u` in the units of the j-th columns; the mean, where these do not vary."""
+        t = self.center[j] + u * np.where(self.varies, self.scale, 0.0)[j]
+        logarithm = self.floor[j] > 0
+        t[logarithm] = np.exp(t[logarithm])
+        return t
 
     def _scaled(self, T: Floats) -> Floats:
         with np.errstate(over="ignore"):
@@ -75,8 +77,8 @@ class Units:
 def _by_floor(Z: Floats, floor: Floats) -> Floats:
     """Logarithms of the columns that have a floor, the others as they are; a new array."""
     T = np.array(Z)
-    for j in np.flatnonzero(floor):
-        T[:, j] = np.log(np.maximum(Z[:, j], floor[j]))
+    logarithm = floor > 0
+    T[:, logarithm] = np.log(np.maximum(Z[:, logarithm], floor[logarithm]))
     return T
 
 

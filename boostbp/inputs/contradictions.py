@@ -5,14 +5,18 @@ The idea is that of cellwise outliers (Rousseeuw and Van den Bossche 2018): it i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.inputs.conditional import Conditional
 from boostbp.trees.bounds import GAP, bounds_of
+from boostbp.trees.sparse import row_blocks
 
-__all__ = ["Normal"]
+__all__ = ["Cells", "Normal"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -20,6 +24,14 @@ SHARE = 0.5  # of its variance that the others must explain for a column to be d
 LEAST = 2.0  # standard deviations of its column that a cell may be off at least
 PENALTY = 1e-3  # of the variance: columns may be the same, or sum to one
 MOST_WRONG = 2  # cells of a row; one that has more is a row of another kind
+
+
+class Cells(NamedTuple):
+    """Cells, and what is read there; all (cells,)."""
+
+    row: NDArray[np.intp]
+    column: NDArray[np.intp]
+    value: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,54 +85,54 @@ class Normal:
 
     def suspects(self, U: Floats) -> NDArray[np.intp]:
         """Rows, of (rows, columns), that may have a cell beyond its bounds."""
-        off = self._held(np.where(np.isnan(U), 0.0, U)) @ self.precision / self.precision.diagonal()
-        return np.flatnonzero(((off < self.least) | (off > self.most)).any(1))
+        return np.flatnonzero(self._beyond(self._held(U) @ self.precision / self.precision.diagonal()))
 
-    def replacements(self, u: Floats) -> list[tuple[int, float]]:
-        """Columns of one row, (columns,), whose cells contradict the others, and what these say; none if they are many.
+    def replacements(self, U: Floats) -> Cells:
+        """Cells that contradict the rest of their row, and what that says; none of a row that has many.
 
-        While a cell is beyond its bounds, the one that is least likely is taken out: a wrong cell makes others look
-        wrong, but none as much as itself.
+        While a cell of a row is beyond its bounds, the one that is least likely is taken out: a wrong cell makes others
+        look wrong, but none as much as itself.
+
+        Parameters
+        ----------
+        U : (rows, columns) float64
+            Suspects. NaN is missing.
         """
-        there, P = ~np.isnan(u), self.precision
-        u = self._held(np.where(there, u, 0.0))
-        for missing in np.flatnonzero(~there):
-            P = _without(P, missing)
-        wrong: list[int] = []
-        while len(wrong) <= MOST_WRONG and (j := self._worst(u, P, there)) is not None:
-            wrong.append(j)
-            there[j] = False
-            P = _without(P, j)
-        if not wrong or len(wrong) > MOST_WRONG:
-            return []
-        said = self._said(u, ~there)
-        return [(j, float(np.clip(said[j], self.lowest[j], self.highest[j]))) for j in wrong]
+        there, U = ~np.isnan(U), self._held(U)
+        missing = np.count_nonzero(~there, axis=1)
+        cells = [Cells(missing[:0], missing[:0], np.empty(0))]
+        for count in np.unique(missing):  # rows with as many missing cells need as many numbers
+            alike = np.flatnonzero(missing == count)
+            for block in row_blocks(0, len(alike), (int(count) + 1 + MOST_WRONG) * U.shape[1]):
+                rows = alike[block]
+                cells += self._replaced(rows, Conditional.of(self.precision, U[rows], there[rows]))
+        return Cells(*(np.concatenate(part) for part in zip(*cells, strict=True)))
+
+    def _replaced(self, rows: NDArray[np.intp], left: Conditional) -> Iterator[Cells]:
+        """What to replace in some rows; those that are done go, and a cell is taken out of the others."""
+        for wrong in range(MOST_WRONG + 1):
+            score = left.scores()
+            beyond = self._beyond(score / np.sqrt(self.precision.diagonal()))
+            if wrong:
+                yield from self._cells(rows[~beyond], left.take(~beyond), wrong)
+            if wrong == MOST_WRONG or not beyond.any():
+                return
+            worst = np.where(self.determined, np.abs(score[beyond]), -1.0).argmax(1)
+            rows, left = rows[beyond], left.take(beyond).without(worst)
+
+    def _cells(self, rows: NDArray[np.intp], left: Conditional, wrong: int) -> Iterator[Cells]:
+        """The cells of rows that were taken out last, so many of each, and what the others say."""
+        for column, u in left.said(wrong):
+            yield Cells(rows, column, np.clip(u, self.lowest[column], self.highest[column]))
 
     def _held(self, U: Floats) -> Floats:
         """Cells that are never replaced do not say more of the others than in training, however far off they are."""
+        U = np.where(np.isnan(U), 0.0, U)
         return np.where(self.determined, U, np.clip(U, self.lowest, self.highest))
 
-    def _worst(self, u: Floats, P: Floats, there: Mask) -> int | None:
-        """The least likely of the cells that are there, of inverse covariance `P`, if any is beyond its bounds."""
-        score = np.where(there, P @ u / np.sqrt(np.where(there, P.diagonal(), 1.0)), 0.0)
-        off = score / np.sqrt(self.precision.diagonal())
-        if not ((off < self.least) | (off > self.most)).any():
-            return None
-        return int(np.where(self.determined, np.abs(score), -1.0).argmax())
-
-    def _said(self, u: Floats, missing: Mask) -> Floats:
-        """The means of missing cells given the others."""
-        said = np.zeros_like(u)
-        cross = self.precision[np.ix_(missing, ~missing)]
-        said[missing] = -np.linalg.solve(self.precision[np.ix_(missing, missing)], cross @ u[~missing])
-        return said
-
-
-def _without(P: Floats, j: int | np.integer) -> Floats:
-    """Inverse covariance of the columns but one, whose row and column are 0."""
-    left: Floats = P - np.outer(P[:, j], P[j]) / P[j, j]
-    left[j], left[:, j] = 0.0, 0.0
-    return left
+    def _beyond(self, off: Floats) -> Mask:
+        """Rows with a cell beyond its bounds."""
+        return np.asarray(((off < self.least) | (off > self.most)).any(axis=1))
 
 
 _FREE = (-np.inf, np.inf)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
 from boostbp.inputs.column_units import Units
-from boostbp.inputs.contradictions import Normal
+from boostbp.inputs.contradictions import Cells, Normal
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
 __all__ = ["Repair"]
@@ -21,15 +19,8 @@ MOST_ROWS = 10_000  # that columns are compared on
 MOST_COLUMNS = 200  # that are compared: work grows with the cube
 ROWS_PER_COLUMN = 10  # at least: of fewer, columns explain each other by chance
 LEAST_ROWS = 100
+SMALLER = 16  # times than usual are blocks of rows: they are passed over often, and stay in the cache of a core
 VALUES = 10  # a column with fewer different ones is a code or a grade, and no measure that is mistyped by a factor
-
-
-class Cell(NamedTuple):
-    """A cell, and what is read there."""
-
-    row: int
-    column: int
-    value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,30 +62,34 @@ class Repair:
     def read(self, table: Table) -> Table:
         """The table with what the rest of a row says in place of cells that contradict it; itself if there is none."""
         X, column = table.X, self.units.column
-        blocks = row_blocks(0, len(X), len(column))
-        cells = [cell for rows in blocks for cell in self._wrong(_block(X, column, rows), rows)]
-        return Table(_replaced(X, cells), table.categorical) if cells else table
+        blocks = row_blocks(0, len(X), SMALLER * len(column))
+        suspects = [rows.start + self.normal.suspects(self._units_of(X, rows)) for rows in blocks]
+        rows = np.concatenate([np.empty(0, dtype=np.intp), *suspects])
+        cells = [self._wrong(table, rows[block]) for block in row_blocks(0, len(rows), len(column))]
+        return Table(_replaced(X, cells), table.categorical) if any(len(each.row) for each in cells) else table
 
-    def _wrong(self, Z: Floats, rows: slice) -> Iterator[Cell]:
-        """The cells of some rows that contradict the rest of their row."""
-        U = self.units.of_values(Z)
-        for number in self.normal.suspects(U):
-            for j, u in self.normal.replacements(U[number]):
-                yield Cell(rows.start + int(number), int(self.units.column[j]), self.units.value(j, u))
+    def _units_of(self, X: Matrix, rows: slice) -> Floats:
+        return self.units.of_values(_block(X, self.units.column, rows))
+
+    def _wrong(self, table: Table, rows: NDArray[np.intp]) -> Cells:
+        """The cells of some rows that contradict the rest of their row, and what to read there."""
+        row, column, u = self.normal.replacements(self._units_of(table.take(rows).X, slice(0, len(rows))))
+        return Cells(rows[row], self.units.column[column], self.units.values(column, u))
 
 
 def _block(X: Matrix, columns: NDArray[np.integer], rows: slice) -> Floats:
     return X.dense(columns, rows) if isinstance(X, Sparse) else X[rows].take(columns, axis=1)
 
 
-def _replaced(X: Matrix, cells: list[Cell]) -> Matrix:
+def _replaced(X: Matrix, blocks: list[Cells]) -> Matrix:
     """The input with other values in some cells."""
+    row, column, value = (np.concatenate(part) for part in zip(*blocks, strict=True))
     if not isinstance(X, Sparse):
         X = X.copy()
-        for row, column, value in cells:
-            X[row, column] = value
+        X[row, column] = value
         return X
-    columns = {j: X.dense(np.array([j]), slice(0, len(X)))[:, 0] for j in {cell.column for cell in cells}}
-    for row, column, value in cells:
-        columns[column][row] = value
+    columns = {}
+    for j in np.unique(column):
+        columns[int(j)] = x = X.dense(np.array([j]), slice(0, len(X)))[:, 0]
+        x[row[column == j]] = value[column == j]
     return X.replaced(columns)

@@ -40,8 +40,8 @@ def repair_from(arrays: Arrays, schema: Schema) -> Repair | None:
     _require(inside.all() and (np.diff(units.column) > 0).all(), "it reads columns that are not there")
     _check_units(units)
     _check_normal(normal)
-    ends = [units.value(j, float(end[j])) for end in (normal.lowest, normal.highest) for j in range(count)]
-    _require(np.isfinite(ends).all(), "it reads infinity")
+    for end in (normal.lowest, normal.highest):
+        _require(np.isfinite(units.values(np.arange(count), end)).all(), "it reads infinity")
     return repair
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from boostbp.backends.base import Table
 from boostbp.inputs import Repair
+from boostbp.trees import sparse
 from boostbp.trees.sparse import Sparse
 
 ROWS = 400
@@ -160,8 +161,43 @@ def test_a_sparse_table_is_read_as_the_dense_one():
 
 def test_a_row_is_read_alike_alone_and_among_others():
     rng = np.random.default_rng(0)
-    repair, X = learnt(lengths(rng)), lengths(rng, 60)
+    repair, X = learnt(lengths(rng)), lengths(rng, 200)
     X[:40, 0] *= 10
     X[20:50, 2] = 0
+    X[10:30, 5] = X[15:20, 3] = X[100:, 4] = np.nan
+    X[rng.random(X.shape) < 0.1] = np.nan
     together = read(repair, X)
-    np.testing.assert_array_equal(np.concatenate([read(repair, X[[i]]) for i in range(60)]), together)
+    np.testing.assert_array_equal(np.concatenate([read(repair, X[[i]]) for i in range(200)]), together)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_what_is_read_is_the_mean_of_a_normal_given_the_other_cells(missing):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 2)) @ rng.standard_normal((2, 8)) + 0.1 * rng.standard_normal((1000, 8))
+    repair = learnt(X)
+    assert np.isfinite(repair.normal.most).all()
+    assert not repair.units.floor.any()
+    X = X[:300]
+    X[rng.random(X.shape) < missing] = np.nan
+    X[np.arange(300), rng.integers(0, 4, 300)] += 100
+    X[np.arange(150), rng.integers(4, 8, 150)] -= 100
+    got, covariance = read(repair, X), np.linalg.inv(repair.normal.precision)
+    U, read_as = repair.units.of_values(X), repair.units.of_values(got)
+    replaced = (got != X) & ~np.isnan(X)
+    assert {0, 1, 2} >= set(replaced.sum(1)) >= {1, 2}
+    for u, value, wrong in zip(U, read_as, replaced, strict=True):
+        there = ~np.isnan(u) & ~wrong
+        mean = covariance[np.ix_(wrong, there)] @ np.linalg.solve(covariance[np.ix_(there, there)], u[there])
+        mean = np.clip(mean, repair.normal.lowest[wrong], repair.normal.highest[wrong])
+        np.testing.assert_allclose(value[wrong], mean, rtol=1e-9, atol=1e-9)
+
+
+def test_a_table_of_another_kind_is_read_in_blocks(monkeypatch):
+    rng = np.random.default_rng(0)
+    repair, X = learnt(lengths(rng)), lengths(rng, 300)
+    X[:, 1] *= 10
+    X[:, 0] = np.where(rng.random(300) < 0.5, np.nan, X[:, 0])
+    whole = read(repair, X)
+    assert ((whole != X) & ~np.isnan(X)).any(1).mean() > 0.9
+    monkeypatch.setattr(sparse, "CELLS", 100)
+    np.testing.assert_array_equal(read(repair, X), whole)
