@@ -14,6 +14,7 @@ __all__ = ["Units"]
 Floats = NDArray[np.float64]
 TENTH = 0.1  # quantiles on both sides of the median tell whether a column is symmetric
 FLOOR = 1e-3  # of the least value that counts: in logarithms, 0 and less is so far below it
+NEXT_FLOOR = 0.5  # of counts, whose 0 is next to 1
 FAR = 1e6  # standard deviations: numbers stay representable
 
 
@@ -85,9 +86,9 @@ def _by_floor(Z: Floats, floor: Floats) -> Floats:
 def _floor(z: Floats, weight: Floats) -> float:
     """The least value that a logarithm is taken of; 0 where the logarithm is less symmetric, or values are not above 0.
 
-    Up to one in `ROWS` may be no more than 0: they may be what is mistyped.
+    Up to one in `ROWS` may be no more than 0: they may be what is mistyped, but in a column of counts.
     """
-    known = ~np.isnan(z)
+    known = ~np.isnan(z) & (weight > 0)
     z, weight = z[known], weight[known]
     if weight[z <= 0].sum() * ROWS > weight.sum() or not (z > 0).any():
         return 0.0
@@ -95,5 +96,9 @@ def _floor(z: Floats, weight: Floats) -> float:
     if not 0 < a < m < b:
         return 0.0
     plain, logarithmic = np.log((b - m) / (m - a)), np.log(np.log(b / m) / np.log(m / a))
-    least = max(bounds_of(z, weight)[0], z[z > 0].min())
-    return float(FLOOR * least) if abs(logarithmic) < abs(plain) else 0.0
+    if abs(logarithmic) >= abs(plain):
+        return 0.0
+    above = np.unique(z[z > 0])
+    if above[0] <= np.diff(above).min():  # 0 is no further from the least value than values are from each other
+        return float(NEXT_FLOOR * above[0])
+    return float(FLOOR * max(bounds_of(z, weight)[0], above[0]))

@@ -88,7 +88,7 @@ class Normal:
         return np.flatnonzero(self._beyond(self._held(U) @ self.precision / self.precision.diagonal()))
 
     def replacements(self, U: Floats) -> Cells:
-        """Cells that contradict the rest of their row, and what that says; none of a row that has many.
+        """Cells that contradict the rest of their row, and what that says; none of a row of another kind.
 
         While a cell of a row is beyond its bounds, the one that is least likely is taken out: a wrong cell makes others
         look wrong, but none as much as itself.
@@ -121,9 +121,17 @@ class Normal:
             rows, left = rows[beyond], left.take(beyond).without(worst)
 
     def _cells(self, rows: NDArray[np.intp], left: Conditional, wrong: int) -> Iterator[Cells]:
-        """The cells of rows that were taken out last, so many of each, and what the others say."""
-        for column, u in left.said(wrong):
-            yield Cells(rows, column, np.clip(u, self.lowest[column], self.highest[column]))
+        """The cells of rows that were taken out last, so many of each, and what the others say, if that can be right.
+
+        Where it is further from the range of its column than any right cell may be off, the others are what is wrong:
+        three lengths that are 0 say that a stone has no weight.
+        """
+        cells = list(left.said(wrong))
+        right = np.ones(len(rows), dtype=bool)
+        for j, u in cells:
+            right &= (u >= self.lowest[j] - self.most[j]) & (u <= self.highest[j] - self.least[j])
+        for j, u in cells:
+            yield Cells(rows[right], j[right], np.clip(u, self.lowest[j], self.highest[j])[right])
 
     def _held(self, U: Floats) -> Floats:
         """Cells that are never replaced do not say more of the others than in training, however far off they are."""

@@ -87,6 +87,25 @@ def test_a_row_of_another_kind_stays(factor):
     np.testing.assert_array_equal(read(repair, X), X)
 
 
+def test_a_right_cell_among_many_wrong_ones_stays():
+    rng = np.random.default_rng(0)
+    repair, X = learnt(lengths(rng)), lengths(rng, 50)
+    X[:, :3] = 0.0  # which say that there is no weight
+    np.testing.assert_array_equal(read(repair, X), X)
+
+
+def test_the_zero_of_a_count_is_next_to_one():
+    rng = np.random.default_rng(0)
+    years = np.floor(np.exp(rng.normal(2.2, 0.7, 1000))) + 1
+    X = np.column_stack([years, years**2 * np.exp(rng.normal(0, 0.1, 1000))])
+    X[0] = 0.0, 1.0
+    repair = learnt(X)
+    assert repair.normal.determined.all()
+    few = np.array([[0.0, 1.0], [0.0, 0.5], [1.0, 1.0]])
+    np.testing.assert_array_equal(read(repair, few), few)
+    np.testing.assert_allclose(read(repair, np.array([[0.0, 400.0], [200.0, 400.0]]))[:, 0], 20, rtol=0.3)
+
+
 def test_a_column_that_nothing_else_tells_of_stays():
     rng = np.random.default_rng(0)
     repair, X = learnt(lengths(rng)), lengths(rng, 50)
