@@ -92,7 +92,9 @@ class _Mixture(BaseBoostBP):
 
     def _backprop(self) -> BackpropSpec:
         given = self.backprop
-        return replace(_BACKPROP, **given) if isinstance(given, Mapping) else BackpropSpec.of(given or _BACKPROP)
+        if isinstance(given, Mapping):
+            return replace(_BACKPROP, **given)
+        return BackpropSpec.of(given or _BACKPROP, "backprop")
 
     def _check_network(self, run: session.Run) -> None:
         backprop = self._backprop()
