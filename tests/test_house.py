@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +31,7 @@ FLOORS = (
         "floats",
         "plain",
         "printable",
-        "settings",
+        "paper",
         "spelling",
         "suggestions",
     },
@@ -193,6 +194,11 @@ def test_first_line_says_what_the_room_holds(path):
 def test_files_stay_small(path):
     lines = len(path.read_text(encoding="utf-8").splitlines())
     assert lines <= 350, f"{lines} lines: which room is hidden inside?"
+
+
+def test_files_have_names_of_their_own():
+    counts = Counter(path.stem for path in MODULES)
+    assert {name for name, count in counts.items() if count > 1} <= {"__init__", "base"}  # what a room's classes share
 
 
 def test_no_path_of_a_machine_in_the_sources():

@@ -13,8 +13,8 @@ from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, Nati
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.objective import Objective
 from boostbp.trees import interrupts, kernels, threads
-from boostbp.trees.fitting import fit_trees, rows_by_leaf
 from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
+from boostbp.trees.leaf_regressions import fit_trees, rows_by_leaf
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel, add_to
 from boostbp.trees.missing import with_missing_leaves

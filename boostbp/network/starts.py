@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
 from boostbp.network.steps import std
-from boostbp.trees.columns import Standardised
 from boostbp.trees.sparse import Matrix, Sparse
+from boostbp.trees.standardised import Standardised
 
 __all__ = ["STARTS", "Start", "identity", "noise", "principal", "projection", "start_of"]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from boostbp.report.columns import Cell, columns
 from boostbp.report.result import Result
+from boostbp.report.table_columns import Cell, columns
 
 __all__ = ["table"]
 

@@ -20,11 +20,10 @@ from boostbp.losses import Loss
 from boostbp.network import steps
 from boostbp.network.starts import STARTS
 from boostbp.network.steps import Step, is_constant, moved
-from boostbp.torch import arguments
-from boostbp.torch import state as states
+from boostbp.torch import arguments, tree_tensor
 from boostbp.torch.gathered import LastFit, Momentum, PendingCalls, Rows, StepTarget, check_known
+from boostbp.torch.layer_fits import Refits, start_in
 from boostbp.torch.passes import Trees, as_input, as_targets, as_tensor, drawn_seed, has_tangent
-from boostbp.torch.refits import Refits, start_in
 from boostbp.trees import threads
 
 if TYPE_CHECKING:
@@ -266,11 +265,11 @@ class GBDTModule(nn.Module):
 
     def get_extra_state(self) -> Tensor:
         """The trees, and what they were fitted to, (bytes,) uint8; what training goes on from has `GBDTStep`."""
-        return states.state_of(states.State(self.layer, self.baseline, self.in_features, self._last), self)
+        return tree_tensor.state_of(tree_tensor.State(self.layer, self.baseline, self.in_features, self._last), self)
 
     def set_extra_state(self, state: Any) -> None:
         """Take over the trees of a state; ValueError if they do not fit this module."""
-        found = states.read(state, self)
+        found = tree_tensor.read(state, self)
         self._gathered.fitted()
         self.forget()
         self.layer, self.baseline, self.in_features, self._last = found

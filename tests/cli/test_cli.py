@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor, files, storage
 from boostbp.cli import app
-from boostbp.cli.settings import settings
+from boostbp.cli.assignments import settings
 from boostbp.cli.sink import sink
 from boostbp.network.history import Stop
 from boostbp.network.trainer import Trainer

@@ -11,7 +11,7 @@ from rich.console import Console
 from sklearn.datasets import load_diabetes, load_iris
 
 from benchmarks.rivals.contenders import trees_of
-from boostbp.report.compare import Result, compare
+from boostbp.report.comparison import Result, compare
 from boostbp.report.contenders import SINGLE_LAYER, deep
 from boostbp.report.memory import Peak
 from boostbp.report.splits import splits

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Floats, Growth
 from boostbp.backends.capabilities import capabilities_of
+from boostbp.backends.conformance.backend_trial import Trial, demand
 from boostbp.backends.conformance.data import adversarial, gradient, mixed
 from boostbp.backends.conformance.declared import CAPABILITIES
 from boostbp.backends.conformance.duties import DUTIES
-from boostbp.backends.conformance.trial import Trial, demand
 
 __all__ = ["LeafOf", "duties_of"]
 

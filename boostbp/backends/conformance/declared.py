@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from boostbp.backends.base import Floats, Growth, LinearLeaves, Table
+from boostbp.backends.conformance.backend_trial import Trial, demand
 from boostbp.backends.conformance.data import gradient, loss_left, mixed, same, switches
-from boostbp.backends.conformance.trial import Trial, demand
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree
 

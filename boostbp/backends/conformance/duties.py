@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from boostbp.backends.base import Floats, Grower, Growth, Table
+from boostbp.backends.conformance.backend_trial import Trial, demand
 from boostbp.backends.conformance.data import gradient, loss_left, mixed, same, switches
-from boostbp.backends.conformance.trial import Trial, demand
 from boostbp.trees.tree import Tree
 
 __all__ = ["DUTIES"]

@@ -14,7 +14,7 @@ from boostbp import checks
 from boostbp.extras import require
 from boostbp.floats import usual_in_methods
 from boostbp.network.steps import pace_after
-from boostbp.torch import training
+from boostbp.torch import step_state
 from boostbp.torch.gathered import StepTarget, check_known, in_order
 from boostbp.torch.module import GBDTModule
 
@@ -133,7 +133,7 @@ class GBDTStep:
 
         Save it beside those of the model and of the optimizer.
         """
-        return training.state_of(self.layers, self.losses)
+        return step_state.state_of(self.layers, self.losses)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state: after the state of the model was loaded, which starts the training of its trees anew.
@@ -143,7 +143,7 @@ class GBDTStep:
         ValueError
             If it is none, or of other tree layers, or the model is not that of the same moment.
         """
-        self.losses = training.take_over(self.layers, state)
+        self.losses = step_state.take_over(self.layers, state)
 
     def _inputs(
         self, forward: Callable[[], object], moved: list[tuple[GBDTModule, StepTarget]], place: int
