@@ -18,14 +18,16 @@ settings.register_profile(
 settings.register_profile("explore", deadline=None, print_blob=True)
 sys.path.append(str(Path(__file__).parents[1]))  # benchmarks and examples; the package is the installed one
 
+FEW_ROUNDS = {"MAX_PIECES": 4, "PIECE_ROUNDS": 8}
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(autouse=True)
 def few_rounds(request, monkeypatch):
-    """Single layers and final output layers of 150 rounds at most, where the model need not be good.
+    """Single layers and final output layers of 32 rounds at most, where the model need not be good.
 
     Tests of what the default model is worth are marked ``full_length``.
     """
     if request.node.get_closest_marker("full_length") is None:
-        monkeypatch.setattr(constants, "MAX_PIECES", 6)
+        for name, value in FEW_ROUNDS.items():
+            monkeypatch.setattr(constants, name, value)

@@ -18,7 +18,6 @@ from threadpoolctl import threadpool_limits
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, save
 
-pytestmark = pytest.mark.full_length  # as models made by other processes are
 X, CLASSES = load_iris(return_X_y=True)
 Y = X @ [[1.0, 0.0], [0.0, -2.0], [0.5, 1.0], [0.0, 3.0]] + np.sin(X[:, :2])
 SMALL = {"n_estimators": 4, "max_depth": 3, "epochs": 2, "random_state": 0, "min_samples_leaf": 5}
@@ -90,7 +89,9 @@ def expected(tmp_path_factory):
     return digests(tmp_path_factory.mktemp("once"))
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, 4])
+@pytest.mark.parametrize(
+    "n_jobs", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(4, marks=pytest.mark.slow)]
+)
 def test_threads_change_no_byte(expected, tmp_path, n_jobs):
     assert digests(tmp_path, n_jobs=n_jobs) == expected
 
@@ -98,11 +99,15 @@ def test_threads_change_no_byte(expected, tmp_path, n_jobs):
 CHILD = """
 import json, sys
 from pathlib import Path
+from boostbp.ensemble import constants
+from tests.conftest import FEW_ROUNDS
 from tests.estimators.test_same_bytes import digests
+vars(constants).update(FEW_ROUNDS)
 print(json.dumps(digests(Path(sys.argv[1]), n_jobs=2)))
 """
 
 
+@pytest.mark.slow
 def test_another_process_changes_no_byte(expected, tmp_path):
     changed = {"PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "2", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
@@ -112,6 +117,7 @@ def test_another_process_changes_no_byte(expected, tmp_path):
     assert done.stdout.strip() == str(expected).replace("'", '"')
 
 
+@pytest.mark.slow
 def test_fits_side_by_side_change_no_byte(expected, tmp_path):
     """LightGBM holds one number of threads for the process, XGBoost one random state for each thread."""
     found, errors = {}, []
