@@ -133,14 +133,14 @@ def suggest(trial: Any, space: Space, given: Mapping[str, Any] | None = None) ->
     given = given or {}
     study = getattr(trial, "study", None)  # a FixedTrial has none, and says what it wants
     shut = trial.number == 0 and study is not None and "fixed_params" not in study.trials[0].system_attrs
-    drawn = {} if shut else {name: each.suggest(trial, name) for name, each in _open(space, given).items()}
+    drawn = {} if shut else {name: dimension.suggest(trial, name) for name, dimension in _open(space, given).items()}
     return nested({**drawn, **given})
 
 
 def sample(rng: np.random.Generator, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Draw the parameters of a model at random, beside those that are given."""
     given = given or {}
-    return nested({**{name: each.sample(rng) for name, each in _open(space, given).items()}, **given})
+    return nested({**{name: dimension.sample(rng) for name, dimension in _open(space, given).items()}, **given})
 
 
 def nested(drawn: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def nested(drawn: Mapping[str, Any]) -> dict[str, Any]:
 def _with(spec: Any, fields: Mapping[str, Any], *, but_held: bool = False) -> Any:
     """Return a spec in a dict, None, or a list of these, with more fields; those it has stay, or give way."""
     if isinstance(spec, list):
-        return [_with(each, fields, but_held=but_held) for each in spec]
+        return [_with(layer, fields, but_held=but_held) for layer in spec]
     held = spec or {}
     return {**fields, **held} if but_held else {**held, **fields}
 
@@ -201,4 +201,6 @@ def _open(space: Space, given: Iterable[str]) -> dict[str, Dimension]:
     """The dimensions that are left to be searched."""
     shut = {f"{spec}{name}" for name in given for spec in ("", "hidden__", "output__")}
     shut |= {"layers", "units"} if _SIZES in shut else set()
-    return {name: each for name, each in space.items() if name not in shut and name.split("__")[0] not in given}
+    return {
+        name: dimension for name, dimension in space.items() if name not in shut and name.split("__")[0] not in given
+    }

@@ -55,6 +55,8 @@ DIALECT = (
     r"spread|aside|abreast|weighing|softened|calmest|explosion|doubt|faint|"
     r"frames? of a leaf|move_to_frame|own_losses|own_metrics"
 )
+# What a variable holds has a noun.
+PRONOUNS = {"one", "each", "it", "its", "own", "said", "seen", "asked", "ours", "theirs", "mine"}
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {"dask", "jinja2", "lightgbm", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "torch", "xgboost"}
 
@@ -216,3 +218,13 @@ def test_no_path_of_a_machine_in_the_sources():
 def test_the_words_are_those_of_the_field(path):
     found = re.findall(rf"\b(?:{DIALECT})\b", path.read_text(encoding="utf-8"), flags=re.IGNORECASE)
     assert not found
+
+
+def test_variables_are_called_by_nouns():
+    for path in MODULES:
+        if room_of(path) in {"ensemble", "estimators", "inputs"}:
+            continue
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+        assert not PRONOUNS & bound, path

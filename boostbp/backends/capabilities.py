@@ -69,8 +69,8 @@ class Capabilities:
 
     def draws(self, growth: Growth) -> bool:
         """Whether random numbers decide trees that are grown so; native parameters may draw, too."""
-        asked = growth.extra_trees or growth.colsample_bytree < 1.0 or bool(growth.params)
-        return asked or not self.deterministic
+        random_growth = growth.extra_trees or growth.colsample_bytree < 1.0 or bool(growth.params)
+        return random_growth or not self.deterministic
 
 
 def capabilities_of(backend: Backend) -> Capabilities:
@@ -102,7 +102,7 @@ def check_supported(backend: Backend, table: Table, growth: Growth) -> None:
     """
     able = capabilities_of(backend)
     cure = "use another backend, such as 'lightgbm'"
-    asked = {
+    needs = {
         "sparse": (isinstance(table.X, Sparse), "X is sparse", f"{cure}, or pass X.toarray()"),
         "categories": (
             bool(table.categorical),
@@ -122,8 +122,8 @@ def check_supported(backend: Backend, table: Table, growth: Growth) -> None:
         ),
         "missing": (not able.missing and _any_missing(table), "X has missing values", f"impute them, or {cure}"),
     }
-    for word, (is_asked, what, instead) in asked.items():
-        if is_asked and not getattr(able, word):
+    for word, (is_needed, what, instead) in needs.items():
+        if is_needed and not getattr(able, word):
             raise ValueError(
                 f"{what}, which is not supported by backend={backend!r}: its capabilities do not say {word!r}. "
                 f"{instead[0].upper()}{instead[1:]}."

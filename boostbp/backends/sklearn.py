@@ -45,7 +45,7 @@ _TAKES: dict[str, Check] = {
     "min_samples_split": _least_rows,
     "min_weight_fraction_leaf": partial(checks.at_least, least=0, most=0.5),
 }
-_OURS = {
+_REPLACED_BY = {
     "max_depth": "max_depth",
     "max_leaf_nodes": "max_leaves",
     "min_samples_leaf": "min_samples_leaf",
@@ -61,7 +61,7 @@ _NATIVES = Natives(
     "scikit-learn's DecisionTreeRegressor",
     takes=_TAKES,
     reasons=_REASONS,
-    ours=_OURS,
+    replaced_by=_REPLACED_BY,
     harmless={"criterion": _SQUARED_ERROR},
 )
 
@@ -166,11 +166,11 @@ def _library() -> Any:
 
 
 def _native(growth: Growth) -> dict[str, Any]:
-    theirs = _NATIVES.checked(growth.params, {name: name for name in _library().DecisionTreeRegressor().get_params()})
+    native = _NATIVES.checked(growth.params, {name: name for name in _library().DecisionTreeRegressor().get_params()})
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
     return {
         "max_features": growth.colsample_bytree if growth.colsample_bytree < 1.0 else None,
-        **theirs,
+        **native,
         "splitter": "random" if growth.extra_trees else "best",
         "criterion": "squared_error",
         "max_depth": growth.max_depth if growth.max_depth >= 0 else None,

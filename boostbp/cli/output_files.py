@@ -32,8 +32,8 @@ def check_written(option: str, path: Path, *read: tuple[str, Path | None]) -> No
             raise fail(f"{option} {str(path)!r} would replace {name} {str(other)!r}: give {option} another name.", 2)
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(first: Path, second: Path) -> bool:
     """Whether two paths lead to one file, or would if it were there."""
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return os.path.realpath(one) == os.path.realpath(other)
+    if first.exists() and second.exists():
+        return first.samefile(second)
+    return os.path.realpath(first) == os.path.realpath(second)

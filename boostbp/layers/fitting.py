@@ -97,16 +97,16 @@ class Rounds:
         """
         n_rounds, groups = self.bound.settings.n_estimators, self._groups()
         growers = [self._fork(outputs) for outputs in groups]
-        found: list[list[TreeBatch]] = [[] for _ in groups]
+        batches: list[list[TreeBatch]] = [[] for _ in groups]
 
         def alone(k: int) -> None:
             for number in range(n_rounds):
                 grad, hess = self.objective.gradient(self.running[groups[k]].T, groups[k])
-                found[k].append(self._round(number, growers[k], groups[k], grad, hess))
+                batches[k].append(self._round(number, growers[k], groups[k], grad, hess))
 
         if self.objective.separable and not self.objective.curved:
             threads.parallel_map(alone, range(len(groups)), self.n_threads)
-            self.parts += [part for of_round in zip(*found, strict=True) for part in of_round]
+            self.parts += [part for of_round in zip(*batches, strict=True) for part in of_round]
             return
         with threads.Team(min(self.n_threads, len(groups))) as team:
             self._in_step(team, growers, groups)

@@ -153,8 +153,8 @@ class Monitor:
         settings, history = self.settings, self.history
         greater_is_better = self.metric is not None and self.metric.greater_is_better
         progress = Progress(history[-1], settings.epochs, history, network, greater_is_better, self.state)
-        asked = [callback(progress) for callback in self.callbacks]
-        if any(isinstance(answer, (bool, np.bool_)) and answer for answer in asked):
+        answers = [callback(progress) for callback in self.callbacks]
+        if any(isinstance(answer, (bool, np.bool_)) and answer for answer in answers):
             return Stop.CALLBACK
         waited = progress.epoch.epoch - max(history.best_epoch, self.since)
         if settings.n_iter_no_change is not None and history.metric and waited >= settings.n_iter_no_change:

@@ -86,7 +86,9 @@ def history_of(history: History) -> Any:
 
 def _choice_of(choice: Choice) -> Any:
     results = choice.candidates
-    candidates = [[one.name, plain.encode(one.loss), plain.encode(one.weight), one.network] for one in results]
+    candidates = [
+        [result.name, plain.encode(result.loss), plain.encode(result.weight), result.network] for result in results
+    ]
     numbers = {"gain": plain.encode(choice.gain), "error": plain.encode(choice.error)}
     numbers["metrics"] = plain.encode(choice.metrics)
     return {"candidates": candidates, **numbers, "hurried": choice.hurried}
@@ -213,7 +215,7 @@ def step_from(facts: Any) -> Step:
 
 
 def _known(value: Any, known: Mapping[str, type[Any]], what: str) -> Any:
-    name = next((name for name, one in known.items() if one is type(value)), None)
+    name = next((name for name, kind in known.items() if kind is type(value)), None)
     if name is None:
         raise TypeError(
             f"{value!r} is a {what} of your own: its functions are code, which a file of data does not hold"

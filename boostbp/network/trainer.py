@@ -125,11 +125,11 @@ class Trainer:
         """Weighted mean training loss."""
         return float(self.weight @ checked.value(self.loss, output, self.y) / self.weight.sum())
 
-    def record(self, held: EvalSet | None = None) -> Epoch:
+    def record(self, held_out: EvalSet | None = None) -> Epoch:
         """Numbers of the epoch; metrics and seconds are the watcher's."""
         hidden = self.g[1:-1]
         learning = self.g[-1].any(axis=1)
-        probes = self._probes(held)
+        probes = self._probes(held_out)
         return Epoch(
             self.epoch,
             self.losses[-1],
@@ -144,13 +144,13 @@ class Trainer:
             tuple(held_out for _, held_out in probes),
         )
 
-    def _probes(self, held: EvalSet | None) -> list[tuple[float, float]]:
+    def _probes(self, held_out: EvalSet | None) -> list[tuple[float, float]]:
         """What a linear regression on each hidden layer explains, on some training rows and on held-out ones."""
         rows = evenly(len(self.y))
         parts: list[Any] = [None] * (self.L - 1)
-        if held is not None and self.L > 1:
-            hidden = self.network.hidden(held.X, n_jobs=self.settings.n_threads)
-            parts = [(h, held.y, held.weight) for h in hidden]
+        if held_out is not None and self.L > 1:
+            hidden = self.network.hidden(held_out.X, n_jobs=self.settings.n_threads)
+            parts = [(h, held_out.y, held_out.weight) for h in hidden]
         return [
             explained(h[rows], self.y[rows], self.weight[rows], part)
             for h, part in zip(self.h[1:-1], parts, strict=True)

@@ -38,9 +38,9 @@ def facts_of(model: Any) -> dict[str, Any]:
 
 
 def _settings(model: Any) -> dict[str, Any]:
-    given = {name: _spelled(value) for name, value in model.get_params(deep=False).items()}
+    params = {name: _spelled(value) for name, value in model.get_params(deep=False).items()}
     defaults = {name: _spelled(p.default) for name, p in inspect.signature(type(model)).parameters.items()}
-    return {name: value for name, value in given.items() if value != defaults[name]}
+    return {name: value for name, value in params.items() if value != defaults[name]}
 
 
 def _spelled(value: Any) -> Any:

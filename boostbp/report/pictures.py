@@ -74,8 +74,8 @@ def _draw_folds(ran: Mapping[str, Result], colours: Mapping[str, str], name: str
 
 
 def _folds_in_words(ran: Mapping[str, Result], name: str) -> str:
-    each = (f"{model} {result.scores[name]:.4f} ± {result.std(name):.4f}" for model, result in ran.items())
-    return f"{SCORES[name].heading} of each fold. Means: {', '.join(each)}."
+    scores = (f"{model} {result.scores[name]:.4f} ± {result.std(name):.4f}" for model, result in ran.items())
+    return f"{SCORES[name].heading} of each fold. Means: {', '.join(scores)}."
 
 
 def _curves(shown: Mapping[str, Evidence], colours: Mapping[str, str]) -> list[Picture]:
@@ -83,9 +83,9 @@ def _curves(shown: Mapping[str, Evidence], colours: Mapping[str, str]) -> list[P
     for epochs, who in ((True, "deep models"), (False, "single layers")):
         curves = {model: e.curve for model, e in shown.items() if e.curve is not None and e.curve.epochs == epochs}
         if curves:
-            each = (f"{model} {c.values[0]:.4g} at first, {c.values[c.kept]:.4g} kept" for model, c in curves.items())
+            ends = (f"{model} {c.values[0]:.4g} at first, {c.values[c.kept]:.4g} kept" for model, c in curves.items())
             loss = next(iter(curves.values())).loss
-            alt = f"Validation {loss} of {who} by {'epoch' if epochs else 'round'}: {'; '.join(each)}."
+            alt = f"Validation {loss} of {who} by {'epoch' if epochs else 'round'}: {'; '.join(ends)}."
             labels = {model: f"{model}{_weight(shown[model], NETWORK)}" for model in curves}
             pictures.append(picture(partial(_draw_curves, curves, colours, labels, who), alt))
     return pictures

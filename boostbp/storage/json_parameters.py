@@ -25,18 +25,18 @@ def parameters_of(estimator: Any) -> dict[str, Any]:
     ValueError
         If a parameter holds an object of the user's own; it is named.
     """
-    found = {}
+    params = {}
     for name, value in estimator.get_params(deep=False).items():
         if name == _OF_A_RUN and not isinstance(value, str | float):
             continue
         try:
-            found[name] = _encoded(name, value)
+            params[name] = _encoded(name, value)
         except TypeError as error:
             raise ValueError(
                 f"{name} cannot be stored: {error}. Set a name instead where there is one, "
                 f"or keep the model by pickle or joblib."
             ) from error
-    return found
+    return params
 
 
 def parameters_from(facts: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _encoded(name: str, value: Any) -> Any:
         return [_encoded(name, spec) for spec in value]
     if name in SPECS and value is not None:
         given = dict(value) if isinstance(value, Mapping) else _fields_of(value)
-        held = {field: _encoded(field, one) for field, one in given.items()}
+        held = {field: _encoded(field, content) for field, content in given.items()}
         return {"dict" if isinstance(value, Mapping) else "spec": held}
     if name in _OBJECTS and not isinstance(value, str):
         told, _ = _OBJECTS[name]

@@ -74,10 +74,12 @@ class GBDTStep:
         """
         announced = None
         if numbers is not None:
-            found = np.asarray(numbers.cpu() if isinstance(numbers, torch.Tensor) else numbers)
-            if found.ndim != 1 or found.dtype.kind not in "iu":
-                raise ValueError(f"numbers has shape {found.shape}, dtype {found.dtype}: give whole numbers, (rows,).")
-            announced = found.astype(np.int64)
+            row_numbers = np.asarray(numbers.cpu() if isinstance(numbers, torch.Tensor) else numbers)
+            if row_numbers.ndim != 1 or row_numbers.dtype.kind not in "iu":
+                raise ValueError(
+                    f"numbers has shape {row_numbers.shape}, dtype {row_numbers.dtype}: give whole numbers, (rows,)."
+                )
+            announced = row_numbers.astype(np.int64)
         for layer in self.layers:
             layer._announced = announced
 

@@ -235,9 +235,9 @@ class GBDTModule(nn.Module):
             last = LastFit(len(X))
         target = as_targets(y, self.out_features, len(rows.X))
         weight = in_rows(arguments.weights(sample_weight, len(target)))
-        found = losses.load(loss, n_outputs=self.out_features)
-        found.check(target)
-        self._fit(last, rows.X, target, weight, found)
+        objective = losses.load(loss, n_outputs=self.out_features)
+        objective.check(target)
+        self._fit(last, rows.X, target, weight, objective)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -269,10 +269,10 @@ class GBDTModule(nn.Module):
 
     def set_extra_state(self, state: Any) -> None:
         """Take over the trees of a state; ValueError if they do not fit this module."""
-        found = tree_tensor.read(state, self)
+        restored = tree_tensor.read(state, self)
         self._gathered.fitted()
         self.forget()
-        self.layer, self.baseline, self.in_features, self._last = found
+        self.layer, self.baseline, self.in_features, self._last = restored
 
     def __getstate__(self) -> dict[str, Any]:
         # The library's bins and rows stay with the original, and so do gradients: their graph is the original's.

@@ -157,10 +157,10 @@ class Elementwise:
 
 def _call(function: Callable[[Floats], Floats], what: str, X: Floats) -> Floats:
     """``function(X)``, which may not write into `X`: that is what the user passed, or what trees are fitted to."""
-    seen = X.view()
-    seen.flags.writeable = False
+    read_only = X.view()
+    read_only.flags.writeable = False
     try:
-        return function(seen)
+        return function(read_only)
     except Exception as error:  # numpy, numba and Cython raise different ones
         if not re.search("read-?only", str(error)):
             raise

@@ -205,7 +205,7 @@ def test_what_speaks_of_features_by_number_is_refused(name: str, param: str, val
 def test_each_parameter_of_the_installed_library_is_decided_on(name: str) -> None:
     """A new release with another parameter fails here: read what it does, and give it a kind or a reason."""
     natives = NATIVES[name]
-    decisions = [natives.takes, natives.reasons, natives.ours, {"interaction_constraints": "grouped"}]
+    decisions = [natives.takes, natives.reasons, natives.replaced_by, {"interaction_constraints": "grouped"}]
     for main in INSTALLED[name]():
         assert sum(main in decision for decision in decisions) == 1, main
 

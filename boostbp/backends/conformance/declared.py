@@ -20,16 +20,16 @@ def deterministic(trial: Trial) -> None:
     """A tree depends on its own column alone: not on rounds before, columns beside it, or the seed."""
     rng = np.random.default_rng(0)
     table = mixed(rng, 400, missing=trial.able.missing)
-    one, two = gradient(rng, table, 2), gradient(rng, table, 2)
-    hess = rng.uniform(0.5, 2.0, one.shape)
+    grad, next_grad = gradient(rng, table, 2), gradient(rng, table, 2)
+    hess = rng.uniform(0.5, 2.0, grad.shape)
     grower = trial.backend.bind(table, Growth(max_depth=4, min_samples_leaf=5))
-    first = grower.fork(slice(0, 2), 0).grow(one, hess)
+    first = grower.fork(slice(0, 2), 0).grow(grad, hess)
     fork = grower.fork(slice(0, 2), 7)
-    later = [fork.grow(g, hess) for g in (two, one)][1]
-    alone = [grower.fork(slice(j, j + 1), j).grow(one[:, [j]], hess[:, [j]])[0] for j in range(2)]
-    for other, what in ((later, "in a second round, with another seed"), (alone, "column by column")):
+    later = [fork.grow(g, hess) for g in (next_grad, grad)][1]
+    alone = [grower.fork(slice(j, j + 1), j).grow(grad[:, [j]], hess[:, [j]])[0] for j in range(2)]
+    for trees, what in ((later, "in a second round, with another seed"), (alone, "column by column")):
         demand(
-            all(map(same, first, other)),
+            all(map(same, first, trees)),
             f"its capabilities say 'deterministic', but a gradient gave another tree {what}.",
             "Fix the library's seeds.",
         )
@@ -127,22 +127,22 @@ def native_leaves(trial: Trial) -> None:
     rng = np.random.default_rng(7)
     X = rng.normal(size=(500, 3))
     y = 2 * X[:, 0] + np.abs(X[:, 1])
-    seen: list[Floats] = []
+    predictions: list[Floats] = []
 
     def derivatives(prediction: Floats) -> tuple[Floats, Floats]:
-        seen.append(prediction.copy())
+        predictions.append(prediction.copy())
         return prediction - y, np.ones_like(y)
 
     grower = trial.fork(Table(X), Growth(max_depth=3))
     leaves: list[LinearLeaves] = grower.boost(derivatives, 4, 0.5, 0.1)  # type: ignore[attr-defined]
     demand(
-        len(leaves) == len(seen) == 4,
-        f"boost() grew {len(leaves)} trees and asked for {len(seen)} gradients in 4 rounds.",
+        len(leaves) == len(predictions) == 4,
+        f"boost() grew {len(leaves)} trees and asked for {len(predictions)} gradients in 4 rounds.",
         "Ask once in each round.",
     )
     for number in range(1, 4):
-        ours = sum((_values(one, X) for one in leaves[:number]), np.zeros(len(X)))
-        error = float(np.abs(ours - seen[number]).max())
+        expected = sum((_values(tree, X) for tree in leaves[:number]), np.zeros(len(X)))
+        error = float(np.abs(expected - predictions[number]).max())
         demand(
             error < 1e-5 * np.abs(y).max(),
             f"after {number} trees with native leaves, our prediction and the library's differ by {error:.3g}.",

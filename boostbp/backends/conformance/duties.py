@@ -101,9 +101,11 @@ def repeats_itself(trial: Trial) -> None:
     table = mixed(rng, 300, missing=trial.able.missing)
     grad = gradient(rng, table)
     for how in _ways(trial):
-        one, other = (_rounds(trial, table, grad, Growth(max_depth=4, **how), seed=5) for _ in range(2))
+        first, second = (_rounds(trial, table, grad, Growth(max_depth=4, **how), seed=5) for _ in range(2))
         demand(
-            all(map(same, one, other)), f"two forks with seed=5 gave different trees with {how or 'no draws'}.", SEEDED
+            all(map(same, first, second)),
+            f"two forks with seed=5 gave different trees with {how or 'no draws'}.",
+            SEEDED,
         )
 
 
@@ -157,9 +159,11 @@ def takes_one_column_for_all(trial: Trial) -> None:
     rng = np.random.default_rng(6)
     table = mixed(rng, 300, missing=trial.able.missing)
     grad = gradient(rng, table)
-    [one], [other] = (trial.grow(table, grad, max_depth=4, shared=shared) for shared in (False, True))
+    [separate], [joint] = (trial.grow(table, grad, max_depth=4, shared=shared) for shared in (False, True))
     demand(
-        same(one, other), "shared=True gave another tree of a single column.", "There is nothing to share: ignore it."
+        same(separate, joint),
+        "shared=True gave another tree of a single column.",
+        "There is nothing to share: ignore it.",
     )
 
 
