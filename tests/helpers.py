@@ -13,7 +13,7 @@ import pytest
 from known_leaves import fit_leaves
 
 from boostbp import backends, layers
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
 from boostbp.ensemble import constants
 from boostbp.layers import BoundInput, Fit, LayerSettings, SquaredObjective
 from boostbp.losses import Loss
@@ -108,7 +108,7 @@ def settings_of(case, **changes):
     start = {
         "n_estimators": 5,
         "learning_rate": 0.5,
-        "growth": Growth(max_depth=3, min_samples_leaf=8, shared=case.shared),
+        "growth": TreeParams(max_depth=3, min_samples_leaf=8, shared=case.shared),
         "basis": BASES[case.basis],
         "ridge": Ridge(0.3),
         "base": "ridge" if case.base else None,

@@ -1,11 +1,11 @@
-"""LightGBM's parameters: what `Growth` says, what passes through, what is refused and why."""
+"""LightGBM's parameters: what `TreeParams` says, what passes through, what is refused and why."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
-from boostbp.backends.base import Growth
+from boostbp.backends.base import TreeParams
 from boostbp.backends.native_params import AMOUNT, COUNT, NUMBER, PART, SHARE, SWITCH, WHOLE, Check, Natives, words
 
 __all__ = ["native"]
@@ -152,13 +152,13 @@ def _canonical(library: Any) -> dict[str, str]:
     return {alias: name for name, group in aliases.items() for alias in group}
 
 
-def native(library: Any, growth: Growth, shape: tuple[int, int]) -> dict[str, Any]:
+def native(library: Any, growth: TreeParams, shape: tuple[int, int]) -> dict[str, Any]:
     """The parameters of Dataset and Booster, for an input of (rows, columns).
 
     Raises
     ------
     ValueError
-        If a native parameter is unknown to LightGBM, would break the method or repeats `Growth`.
+        If a native parameter is unknown to LightGBM, would break the method or repeats `TreeParams`.
     """
     n_rows, n_columns = shape
     natives = _NATIVES.grouped("interaction_constraints", growth, n_columns)

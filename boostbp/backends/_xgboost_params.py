@@ -1,4 +1,4 @@
-"""XGBoost's parameters: what `Growth` says, what passes through, what is refused and why."""
+"""XGBoost's parameters: what `TreeParams` says, what passes through, what is refused and why."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from boostbp.backends.base import Growth
+from boostbp.backends.base import TreeParams
 from boostbp.backends.native_params import AMOUNT, COUNT, PART, SHARE, SWITCH, Check, Natives, words
 
 __all__ = ["native"]
@@ -117,13 +117,13 @@ def _names(config: Any) -> Iterator[str]:
             yield from _names(value)
 
 
-def native(library: Any, growth: Growth, n_columns: int) -> dict[str, Any]:
+def native(library: Any, growth: TreeParams, n_columns: int) -> dict[str, Any]:
     """The parameters of a Booster on so many columns, but for the number of targets.
 
     Raises
     ------
     ValueError
-        If a native parameter is unknown to XGBoost, would break the method or repeats `Growth`.
+        If a native parameter is unknown to XGBoost, would break the method or repeats `TreeParams`.
     """
     natives = _NATIVES.grouped("interaction_constraints", growth, n_columns)
     native = natives.checked(growth.params, _known(library))

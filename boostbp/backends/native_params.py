@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from boostbp import checks
-from boostbp.backends.base import Growth
+from boostbp.backends.base import TreeParams
 
 __all__ = [
     "AMOUNT",
@@ -87,7 +87,7 @@ class Natives:
     reasons : mapping of str to str
         Why others are refused, and what to do.
     replaced_by : mapping of str to str
-        Those that repeat a field of `Growth`, and the parameter to set in their place.
+        Those that repeat a field of `TreeParams`, and the parameter to set in their place.
     harmless : mapping of str to tuple
         Values of refused parameters that say what holds anyway.
     """
@@ -98,7 +98,7 @@ class Natives:
     replaced_by: Mapping[str, str]
     harmless: Mapping[str, tuple[Any, ...]]
 
-    def grouped(self, name: str, growth: Growth, n_columns: int) -> Self:
+    def grouped(self, name: str, growth: TreeParams, n_columns: int) -> Self:
         """The same with a parameter that keeps groups of columns apart.
 
         It holds in a model that is one layer: leaf regressions use the columns on the path of their leaf, which are of
@@ -120,7 +120,7 @@ class Natives:
         Raises
         ------
         ValueError
-            If a parameter is unknown, would break the method or repeats `Growth`, or a value is not of its kind.
+            If a parameter is unknown, would break the method or repeats `TreeParams`, or a value is not of its kind.
         """
         checked: dict[str, Any] = {}
         for name, value in params.items():

@@ -290,7 +290,7 @@ class Rounds:
         if most - 1 > np.iinfo(self.leaf.dtype).max:
             raise ValueError(
                 f"the backend grew a tree of {most} leaves, but max_depth and max_leaves allow "
-                f"{self.bound.settings.growth.leaves}: a backend must keep to `Growth.leaves`."
+                f"{self.bound.settings.growth.leaves}: a backend must keep to `TreeParams.leaves`."
             )
 
 

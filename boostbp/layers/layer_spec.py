@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal, Self
 
 from boostbp import backends, checks
-from boostbp.backends.base import CHECKS, MOST_THREADS, Growth
+from boostbp.backends.base import CHECKS, MOST_THREADS, TreeParams
 from boostbp.layers.bound import LayerSettings
 from boostbp.layers.rounds import rate_of
 from boostbp.suggestions import suggestion
@@ -256,7 +256,7 @@ def settings_of(
     n_threads : int
         Native threads of the library.
     alone : bool
-        Whether the layer is the whole model, see `Growth`.
+        Whether the layer is the whole model, see `TreeParams`.
     own_trees : bool
         Whether each output has trees of its own, whatever `multi_strategy` says.
     min_base_lambda : float or None
@@ -265,7 +265,7 @@ def settings_of(
     complete: Any = spec  # no field is None but max_leaves and learning_rate
     _check_together(spec)
     automatic_native = complete.leaves == "native" and complete.extra_trees == "auto"
-    growth = Growth(
+    growth = TreeParams(
         max_depth=complete.max_depth,
         max_leaves=complete.max_leaves,
         min_samples_leaf=complete.min_samples_leaf,
