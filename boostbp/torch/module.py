@@ -62,7 +62,9 @@ class GBDTModule(nn.Module):
     step : {"normalised", "plain"} or Step
         Whether `step_size` counts in standard deviations of each output, or multiplies the gradient as in the paper.
     step_size, momentum : float
-        alpha and mu of the paper; not looked at if `step` is an object. Long steps throw back a network above.
+        alpha and mu of the paper; not looked at if `step` is an object. The step is half of the estimators', whose
+        layers are all of trees and are fitted again to what moved: neural layers above follow by small steps of their
+        own, and long steps below throw them back.
     reduction : {"mean", "sum"}
         Whether the loss that is differentiated is a mean over the rows of a call or a sum over
         them: a step needs the gradient of each row's own loss.
