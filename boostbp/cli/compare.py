@@ -131,7 +131,7 @@ def _doing(source: str, what: str) -> Text:
 
 
 def _show(results: list[Result], title: str) -> None:
-    from boostbp.report.tables import table
+    from boostbp.report.table import table
 
     output().print(table(results, printable(title)))
     for result in results:

@@ -15,12 +15,11 @@ from boostbp.layers.objective import Objective
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
 from boostbp.trees.leaf_regressions import fit_trees, rows_by_leaf
-from boostbp.trees.leaf_rows import LeafColumns
+from boostbp.trees.leaf_rows import LeafColumns, Workspace
 from boostbp.trees.leaves import LeafModel, add_to
 from boostbp.trees.missing import with_missing_leaves
 from boostbp.trees.ridge import LeafRanges, fit_rows
 from boostbp.trees.tree import Tree, Trees
-from boostbp.trees.workspace import Workspace
 
 __all__ = ["Rounds", "projected"]
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from boostbp.losses.base import Loss, Task, Traits, traits_of
-from boostbp.losses.gamma import Gamma
 from boostbp.losses.likelihoods import Logistic, Poisson, Softmax
+from boostbp.losses.log_link import Gamma, Tweedie
 from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, SquaredError
-from boostbp.losses.tweedie import Tweedie
 
 __all__ = [
     "LOSSES",

@@ -4,9 +4,8 @@ matplotlib comes with the extra ``plots``. Nothing here calls ``show``. Without 
 on those of pyplot, which needs no display.
 """
 
-from boostbp.plots.curves import training_curves
+from boostbp.plots.epochs import layer_health, training_curves
 from boostbp.plots.importance_bars import importances
-from boostbp.plots.layer_panels import layer_health
 from boostbp.plots.predictions import calibration, residuals
 from boostbp.plots.representations import representation, representations
 

@@ -11,12 +11,12 @@ import numpy as np
 from boostbp import plots
 from boostbp.inspection import health_of
 from boostbp.network.history import NETWORK, weight_in_words
-from boostbp.plots import layer_panels
 from boostbp.plots.axes import by_epoch
+from boostbp.plots.epochs import PANELS, panel
 from boostbp.report.canvas import Picture, picture
 from boostbp.report.evidence import Evidence
 from boostbp.report.result import Result
-from boostbp.report.table_columns import SCORES
+from boostbp.report.table import SCORES
 
 __all__ = ["Group", "groups"]
 
@@ -157,7 +157,7 @@ def _health(shown: Mapping[str, Evidence]) -> Group:
     histories = {model: e.history for model, e in shown.items() if e.history is not None and e.hidden}
     pictures = [
         picture(partial(_draw_health, histories, name), f"{title} by epoch, {unit}, for {', '.join(histories)}.")
-        for name, (title, unit) in layer_panels.PANELS.items()
+        for name, (title, unit) in PANELS.items()
         if histories
     ]
     notes = [f"{model}: {line}" for model, history in histories.items() for line in health_of(history).warnings]
@@ -166,4 +166,4 @@ def _health(shown: Mapping[str, Evidence]) -> Group:
 
 def _draw_health(histories: Mapping[str, Any], name: str, ax: Any) -> None:
     for model, history in histories.items():
-        layer_panels.panel(history, name, ax, label=model)
+        panel(history, name, ax, label=model)

@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 from boostbp.trees import kernels, leaf_rows, threads
 from boostbp.trees.basis import Basis
 from boostbp.trees.column_bins import ColumnBins
-from boostbp.trees.leaf_rows import LeafColumns, LeafRows
+from boostbp.trees.leaf_rows import LeafColumns, LeafRows, Workspace
 from boostbp.trees.leaves import stacked
 from boostbp.trees.ridge import Ridge, fit_rows
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees, offsets, paths_of
-from boostbp.trees.workspace import Workspace
 
 __all__ = ["fit_trees", "rows_by_leaf"]
 

@@ -16,7 +16,7 @@ import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor, files, storage
 from boostbp.cli import app
 from boostbp.cli.assignments import settings
-from boostbp.cli.sink import sink
+from boostbp.cli.output_files import sink
 from boostbp.network.history import Stop
 from boostbp.network.trainer import Trainer
 

@@ -15,7 +15,7 @@ from boostbp.report.comparison import Result, compare
 from boostbp.report.contenders import SINGLE_LAYER, deep
 from boostbp.report.memory import Peak
 from boostbp.report.splits import splits
-from boostbp.report.tables import table
+from boostbp.report.table import table
 from boostbp.report.trial import Job, measure, rehearse
 
 QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3}

@@ -11,6 +11,7 @@ from boostbp.trees.tree import Tree
 __all__ = ["adversarial", "gradient", "loss_left", "mixed", "same", "switches"]
 
 LARGEST = float(np.finfo(np.float32).max)
+REPEATS = 3  # rows by which each value is tried
 # Zeros, and numbers that float32 rounds to 0 or to infinity
 ANYWHERE = (0.0, -0.0, 1e300, -1e300, 1e-300, -1e-300, 1e-45, -1e-45, 1e-35, -1e-35, LARGEST, -LARGEST)
 
@@ -81,8 +82,8 @@ def adversarial(
         values = _codes(column) if tree.cat_start[split] >= 0 else _around(tree.threshold[split])
         values = np.append(values, np.nan) if missing else values
         reached = np.flatnonzero(np.isin(leaf, _leaves_below(tree, split)))
-        chosen = np.repeat(table.X[rng.choice(reached, repeats)], len(values), axis=0)
-        chosen[:, tree.feature[split]] = np.tile(values, repeats)
+        chosen = np.repeat(table.X[rng.choice(reached, REPEATS)], len(values), axis=0)
+        chosen[:, tree.feature[split]] = np.tile(values, REPEATS)
         rows.append(chosen)
     return np.ascontiguousarray(np.concatenate(rows))
 
