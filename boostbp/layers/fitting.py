@@ -108,7 +108,7 @@ class Rounds:
             self.parts += [part for of_round in zip(*batches, strict=True) for part in of_round]
             return
         with threads.Team(min(self.n_threads, len(groups))) as team:
-            self._in_step(team, growers, groups)
+            self._lockstep(team, growers, groups)
 
     def _groups(self) -> list[slice]:
         """Outputs that go together."""
@@ -125,7 +125,7 @@ class Rounds:
         """A grower of some outputs, which draws from a stream of its own."""
         return self.bound.grower.fork(outputs, self.seed + outputs.start)
 
-    def _in_step(self, team: threads.Team, growers: list[Grower], groups: list[slice]) -> None:
+    def _lockstep(self, team: threads.Team, growers: list[Grower], groups: list[slice]) -> None:
         """All rounds with one tree per output, where the gradient of an output depends on the others."""
         curved, n_rounds = self.objective.curved, self.bound.settings.n_estimators
         loss, grad, hess = self._derivatives()
@@ -138,7 +138,7 @@ class Rounds:
             of_round = team.map(part, range(len(groups)))
             share = 1.0
             if curved or number + 1 < n_rounds:
-                share, (loss, grad, hess) = self._settle(before, loss)
+                share, (loss, grad, hess) = self._backtracked(before, loss)
             self.parts += of_round if share == 1.0 else [part.times(share) for part in of_round]
 
     def _derivatives(self) -> tuple[float, Floats, Floats]:
@@ -147,7 +147,7 @@ class Rounds:
             return self.objective.derivatives(self.running.T)
         return 0.0, *self.objective.gradient(self.running.T, slice(0, self.objective.n_outputs))
 
-    def _settle(self, before: Floats, lowest: float) -> tuple[float, tuple[float, Floats, Floats]]:
+    def _backtracked(self, before: Floats, lowest: float) -> tuple[float, tuple[float, Floats, Floats]]:
         """Halve a round of Newton steps until it does not raise a curved loss; its share, loss and derivatives then."""
         now, share = self._derivatives(), 1.0
         if now[0] <= lowest:
@@ -219,7 +219,7 @@ class Rounds:
                 rows.give_back(self.space)
             share, part = 1.0, TreeBatch(trees, model.leaves())
             if curved or number + 1 < end:
-                share, (loss, grad, hess) = self._settle(before, loss)
+                share, (loss, grad, hess) = self._backtracked(before, loss)
             self.parts.append(part if share == 1.0 else part.times(share))
 
     def native_leaves(self) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostbp.layers import Layer, rounds
 from boostbp.metrics import Metric
 from boostbp.network.history import Epoch, History, Stop
-from boostbp.network.linear_probe import evenly
+from boostbp.network.linear_probe import evenly_spaced
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.network.state import LowestLoss, State
@@ -37,7 +37,7 @@ class EvalSet:
 
     def some(self, most: int) -> EvalSet:
         """At most so many of the rows, evenly spaced."""
-        rows = evenly(len(self.X), most)
+        rows = evenly_spaced(len(self.X), most)
         return replace(self, X=self.X[rows], y=self.y[rows], weight=self.weight[rows])
 
 

@@ -13,7 +13,7 @@ from boostbp import checks, losses
 from boostbp.backends.base import Table
 from boostbp.extras import require
 from boostbp.floats import usual_in_methods
-from boostbp.inputs import in_rows
+from boostbp.inputs import weights_in_rows
 from boostbp.layers import Layer, LayerSpec
 from boostbp.layers.layer_spec import HIDDEN, settings_of
 from boostbp.losses import Loss
@@ -190,7 +190,7 @@ class GBDTModule(nn.Module):
     def move(self, *, sample_weight: Any = None, pace: float = 1.0) -> StepTarget:
         """First half of `step`: move the outputs, by so much of a step, and leave the trees as they are."""
         rows = self._rows()
-        weight = in_rows(arguments.weights(sample_weight, len(rows.X)))
+        weight = weights_in_rows(arguments.weights(sample_weight, len(rows.X)))
         m = np.zeros_like(rows.h) if self._momentum is None else self._momentum.of(rows)
         target, m = moved(self.rule, rows.h, m, rows.g, weight)
         if pace != 1.0:
@@ -236,7 +236,7 @@ class GBDTModule(nn.Module):
             self._last.check(rows, self.expected_rows)
             last = LastFit(len(X))
         target = as_targets(y, self.out_features, len(rows.X))
-        weight = in_rows(arguments.weights(sample_weight, len(target)))
+        weight = weights_in_rows(arguments.weights(sample_weight, len(target)))
         objective = losses.load(loss, n_outputs=self.out_features)
         objective.check(target)
         self._fit(last, rows.X, target, weight, objective)
@@ -293,7 +293,7 @@ class GBDTModule(nn.Module):
             )
         if len(X) == 0:
             raise ValueError(f"x has shape {X.shape}: the first trees are fitted to the first rows that come.")
-        weight = in_rows(arguments.weights(sample_weight, len(X)))
+        weight = weights_in_rows(arguments.weights(sample_weight, len(X)))
         last = LastFit()  # the first call may be a mini-batch; the first step has all rows
         self._fit(last, X, self._start(X, weight), weight)
         return self
