@@ -111,11 +111,11 @@ def named(name: str, value: Any) -> dict[str, Any]:
     """The value as a dict, if it maps names to values; None is an empty one."""
     if value is not None and not isinstance(value, Mapping):
         raise ValueError(f"{name}={shown(value)} is not allowed: give a dict of names and values, or None.")
-    found = dict(value or {})
-    for key in found:
+    mapping = dict(value or {})
+    for key in mapping:
         if not isinstance(key, str):
             raise ValueError(f"{name} has the name {shown(key)}, which is not allowed: names are strings.")
-    return found
+    return mapping
 
 
 def shown(value: Any) -> str:

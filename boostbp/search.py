@@ -132,8 +132,8 @@ def suggest(trial: Any, space: Space, given: Mapping[str, Any] | None = None) ->
     """
     given = given or {}
     study = getattr(trial, "study", None)  # a FixedTrial has none, and says what it wants
-    shut = trial.number == 0 and study is not None and "fixed_params" not in study.trials[0].system_attrs
-    drawn = {} if shut else {name: dimension.suggest(trial, name) for name, dimension in _open(space, given).items()}
+    starts = trial.number == 0 and study is not None and "fixed_params" not in study.trials[0].system_attrs
+    drawn = {} if starts else {name: dimension.suggest(trial, name) for name, dimension in _open(space, given).items()}
     return nested({**drawn, **given})
 
 
@@ -171,8 +171,8 @@ def _with(spec: Any, fields: Mapping[str, Any], *, but_held: bool = False) -> An
     """Return a spec in a dict, None, or a list of these, with more fields; those it has stay, or give way."""
     if isinstance(spec, list):
         return [_with(layer, fields, but_held=but_held) for layer in spec]
-    held = spec or {}
-    return {**fields, **held} if but_held else {**held, **fields}
+    present = spec or {}
+    return {**fields, **present} if but_held else {**present, **fields}
 
 
 def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -199,8 +199,8 @@ def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 def _open(space: Space, given: Iterable[str]) -> dict[str, Dimension]:
     """The dimensions that are left to be searched."""
-    shut = {f"{spec}{name}" for name in given for spec in ("", "hidden__", "output__")}
-    shut |= {"layers", "units"} if _SIZES in shut else set()
+    fixed = {f"{spec}{name}" for name in given for spec in ("", "hidden__", "output__")}
+    fixed |= {"layers", "units"} if _SIZES in fixed else set()
     return {
-        name: dimension for name, dimension in space.items() if name not in shut and name.split("__")[0] not in given
+        name: dimension for name, dimension in space.items() if name not in fixed and name.split("__")[0] not in given
     }

@@ -85,12 +85,12 @@ def _split(key: str) -> tuple[str, str]:
 def _set_inner(values: dict[str, Any], table: str, key: str, value: Any) -> None:
     """Set a key of a table, and of a table in it: ``hidden.backend_params.min_data_in_bin=3``."""
     inner_table, inner = _split(key)
-    held = dict(values.get(table) or {})
+    inner_values = dict(values.get(table) or {})
     if inner_table:
-        _set_inner(held, inner_table, inner, value)
+        _set_inner(inner_values, inner_table, inner, value)
     else:
-        held[key] = value
-    values[table] = held
+        inner_values[key] = value
+    values[table] = inner_values
 
 
 def _value(text: str) -> Any:

@@ -206,14 +206,14 @@ def refuse_text(values: NDArray[Any], name: str) -> None:
         If an array of any shape is one of strings or bytes, or of objects of which one is.
     """
     kinds = (str, bytes)
-    found = None
+    first = None
     if values.dtype.kind in "SUT":
-        found = next(iter(values.ravel().tolist()), None)
+        first = next(iter(values.ravel().tolist()), None)
     elif values.dtype.kind == "O":
-        found = next((value for value in values.ravel() if isinstance(value, kinds)), None)
-    if isinstance(found, kinds):
+        first = next((value for value in values.ravel() if isinstance(value, kinds)), None)
+    if isinstance(first, kinds):
         raise ValueError(
-            f"{name} holds text, such as {found!r}: numbers belong there. Turn text that spells them into numbers, as "
+            f"{name} holds text, such as {first!r}: numbers belong there. Turn text that spells them into numbers, as "
             "by .astype(float); labels of classes are for a classifier."
         )
 

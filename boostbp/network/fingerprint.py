@@ -42,7 +42,7 @@ def fingerprint(
     The same in every process; the parameters that only say when training ends are left out.
     """
     watched = [part for eval_set in eval_sets for part in (eval_set.name, eval_set.X, eval_set.y, eval_set.weight)]
-    found = {
+    digests = {
         "X": _digest(table.X, repr(table.categorical)),
         "y": _digest(y),
         "sample_weight": _digest(weight),
@@ -54,16 +54,16 @@ def fingerprint(
     }
     for field in fields(settings):
         if field.name not in {"layers", *_SEEDS, *_FREE}:
-            found[field.name] = _named(getattr(settings, field.name))
+            digests[field.name] = _named(getattr(settings, field.name))
     for field in fields(settings.layers[0]):
         values = [getattr(layer, field.name) for layer in settings.layers]
         if field.name != "growth":
-            found[field.name] = f"[{', '.join(map(_named, values))}]"
+            digests[field.name] = f"[{', '.join(map(_named, values))}]"
             continue
         for part in fields(values[0]):
             if part.name not in _FREE | _SEEDS:
-                found[part.name] = f"[{', '.join(_named(getattr(growth, part.name)) for growth in values)}]"
-    return found
+                digests[part.name] = f"[{', '.join(_named(getattr(growth, part.name)) for growth in values)}]"
+    return digests
 
 
 def _digest(*parts: Any) -> str:
@@ -103,8 +103,8 @@ def _named(value: Any, depth: int = 0) -> str:
 
 def _attributes(value: Any) -> dict[str, Any]:
     slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
-    held = {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
-    return dict(sorted(held.items()))
+    attributes = {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
+    return dict(sorted(attributes.items()))
 
 
 def _code_of(function: Any, depth: int) -> str:

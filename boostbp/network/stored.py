@@ -188,8 +188,8 @@ def _numbers(*values: Any) -> bool:
 
 def _require_keys(facts: Any, keys: set[str], what: str) -> None:
     if not isinstance(facts, dict) or set(facts) != keys:
-        held = sorted(facts) if isinstance(facts, dict) else facts
-        raise ValueError(f"This is not {what}: it holds {held!r:.999}.")
+        names = sorted(facts) if isinstance(facts, dict) else facts
+        raise ValueError(f"This is not {what}: it holds {names!r:.999}.")
 
 
 def loss_of(loss: Loss) -> Any:

@@ -108,9 +108,9 @@ def panel(model: Any, name: str, ax: Any = None, *, label: str = "") -> Any:
         label_of = f"{label} layer {layer}".strip()
         (line,) = ax.plot(*_by_epoch(history, name, layer), ".-", label=label_of)
         if name == "explained":
-            epochs, held = _by_epoch(history, "explained_held", layer)
-            if np.isfinite(held).any():
-                ax.plot(epochs, held, ".--", color=line.get_color(), label=f"{label_of}, not trained on")
+            epochs, held_out = _by_epoch(history, "explained_held", layer)
+            if np.isfinite(held_out).any():
+                ax.plot(epochs, held_out, ".--", color=line.get_color(), label=f"{label_of}, not trained on")
     panels.by_epoch(ax, unit, title if label else panels.of_network(title, words))
     ax.legend()
     if name == "dead":

@@ -67,13 +67,13 @@ def _choice(choice: Any) -> dict[str, Any]:
 
 
 def _training(history: Any) -> dict[str, Any]:
-    kept = history[history.best_epoch]
+    best = history[history.best_epoch]
     return {
         "epochs": len(history) - 1,
-        "kept": kept.epoch,
-        "loss": kept.loss,
+        "kept": best.epoch,
+        "loss": best.loss,
         "metric": history.metric,
-        "metrics": kept.metrics,
+        "metrics": best.metrics,
         "scores": history.scores,
         "seconds": math.fsum(epoch.seconds for epoch in history.epochs),
         "stop": history.stop.value,

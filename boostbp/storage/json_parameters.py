@@ -86,9 +86,9 @@ def _encoded(name: str, value: Any) -> Any:
     if name in SPECS and isinstance(value, list | tuple):
         return [_encoded(name, spec) for spec in value]
     if name in SPECS and value is not None:
-        given = dict(value) if isinstance(value, Mapping) else _fields_of(value)
-        held = {field: _encoded(field, content) for field, content in given.items()}
-        return {"dict" if isinstance(value, Mapping) else "spec": held}
+        values = dict(value) if isinstance(value, Mapping) else _fields_of(value)
+        encoded = {field: _encoded(field, content) for field, content in values.items()}
+        return {"dict" if isinstance(value, Mapping) else "spec": encoded}
     if name in _OBJECTS and not isinstance(value, str):
         told, _ = _OBJECTS[name]
         return {name: told(value)}
@@ -108,8 +108,8 @@ def _decoded(name: str, value: Any) -> Any:
         form = next(iter(value)) if isinstance(value, dict) and len(value) == 1 else ""
         if form not in ("dict", "spec") or not isinstance(value[form], dict):
             raise ValueError(f"This is not a spec: {name}={value!r:.99}.")
-        given = {field: _decoded(field, held) for field, held in value[form].items()}
-        return given if form == "dict" else SPECS[name].of(given, name)
+        decoded = {field: _decoded(field, held) for field, held in value[form].items()}
+        return decoded if form == "dict" else SPECS[name].of(decoded, name)
     if name in _OBJECTS and isinstance(value, dict) and set(value) == {name}:
         _, made = _OBJECTS[name]
         return made(value[name])

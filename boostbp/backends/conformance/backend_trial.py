@@ -17,9 +17,9 @@ from boostbp.trees.tree import Tree
 __all__ = ["Trial", "demand", "sized", "well_formed"]
 
 
-def demand(kept: Any, broken: str, cure: str) -> None:
+def demand(holds: Any, broken: str, cure: str) -> None:
     """Raise an error that says what is broken and how to mend it, unless a promise is kept."""
-    if not kept:
+    if not holds:
         raise ConformanceError(f"{broken} {cure}")
 
 
