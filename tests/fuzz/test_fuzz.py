@@ -13,14 +13,10 @@ from tests.fuzz.cases import Case, cases
 from tests.fuzz.check import outcome_of
 
 
-@pytest.mark.parametrize("examples", [20, pytest.param(150, marks=pytest.mark.slow)])
-def test_a_finite_model_or_a_clear_error(examples):
-    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
-    @given(cases())
-    def check(case):
-        outcome_of(case)
-
-    check()
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@given(cases())
+def test_a_finite_model_or_a_clear_error(case):
+    outcome_of(case)
 
 
 def test_a_case_makes_the_same_data_each_time():
