@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import backends
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
 from boostbp.layers import BoundInput, LayerSettings, SquaredObjective
 
 __all__ = ["CASES", "Case", "bound", "data", "objective"]
@@ -49,7 +49,7 @@ def data(case: Case, seed: int = 0) -> tuple[Floats, Floats]:
 
 def bound(case: Case, X: Floats, backend: str, **changes: object) -> BoundInput:
     """The binned input of a layer: quadratic phi and refitted leaves, unless `changes` say otherwise."""
-    growth = Growth(max_depth=case.depth, min_samples_leaf=20)
+    growth = TreeParams(max_depth=case.depth, min_samples_leaf=20)
     settings = LayerSettings(n_estimators=case.rounds, learning_rate=0.1, growth=growth)
     settings = replace(settings, **changes)  # type: ignore[arg-type]
     return BoundInput(backends.load(backend), Table(X), settings, np.ones(len(X)))

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate, ratio
 from boostbp import backends, layers
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
 from boostbp.layers.fixed_structure import FixedStructure
 from boostbp.layers.row_sampling import RowSampling
 
@@ -32,7 +32,7 @@ def shared(case: Case, backend: str, *, repeats: int) -> dict[str, Any]:
     """Times faster than one tree per output: one tree for all outputs, one core."""
     X, Y = data(case)
     goal = objective(Y)
-    growth = Growth(max_depth=case.depth, min_samples_leaf=20, shared=True)
+    growth = TreeParams(max_depth=case.depth, min_samples_leaf=20, shared=True)
     each, one = bound(case, X, backend), bound(case, X, backend, growth=growth)
     works = {"each": lambda: layers.fit(each, goal), "one": lambda: layers.fit(one, goal)}
     errors = {name: float(np.mean(np.square(work().output - Y))) for name, work in works.items()}

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from benchmarks.cases import Case, bound, data, objective
 from boostbp import layers
 from boostbp.layers import BoundInput
-from boostbp.trees.fitting import rows_by_leaf
-from boostbp.trees.leaf_rows import LeafColumns
+from boostbp.trees.leaf_regressions import rows_by_leaf
+from boostbp.trees.leaf_rows import LeafColumns, Workspace
 from boostbp.trees.ridge import fit_rows
-from boostbp.trees.workspace import Workspace
 
 __all__ = ["profile"]
 
@@ -33,7 +32,7 @@ _OUTER = {
     ],
     "pull back": [("layers/layer.py", "vjp")],
     "gradient": [("layers/objective.py", "gradient")],
-    "leaves": [("kernels/fitting.py", "fit_trees")],
+    "leaves": [("kernels/tree_fits.py", "fit_trees")],
 }
 _INNER = {
     "route": [("kernels/grouping.py", "group_block")],

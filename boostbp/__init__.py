@@ -5,7 +5,7 @@ from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPReg
 from boostbp.layers import LayerSpec
 from boostbp.network import callbacks
 from boostbp.network.backprop_spec import BackpropSpec
-from boostbp.settings import paper_settings
+from boostbp.paper import paper_settings
 from boostbp.single import fit_layer
 from boostbp.storage import load, save
 from boostbp.trees.basis import Elementwise

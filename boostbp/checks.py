@@ -36,7 +36,9 @@ LONGEST = 200  # characters of a value in a message
 def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     """The value, if it is among those allowed: words, True, False or None."""
     given = bool(value) if isinstance(value, np.bool_) else value
-    if not any(given is one or (isinstance(one, str) and isinstance(given, str) and given == one) for one in allowed):
+    if not any(
+        given is word or (isinstance(word, str) and isinstance(given, str) and given == word) for word in allowed
+    ):
         raise ValueError(f"{name}={shown(value)} is not known: use one of {', '.join(map(repr, allowed))}.")
     return given
 
@@ -109,11 +111,11 @@ def named(name: str, value: Any) -> dict[str, Any]:
     """The value as a dict, if it maps names to values; None is an empty one."""
     if value is not None and not isinstance(value, Mapping):
         raise ValueError(f"{name}={shown(value)} is not allowed: give a dict of names and values, or None.")
-    found = dict(value or {})
-    for key in found:
+    mapping = dict(value or {})
+    for key in mapping:
         if not isinstance(key, str):
             raise ValueError(f"{name} has the name {shown(key)}, which is not allowed: names are strings.")
-    return found
+    return mapping
 
 
 def shown(value: Any) -> str:

@@ -156,14 +156,14 @@ def _batches(path: Path, columns: Columns) -> Iterator[tuple[Any, Any]]:
     A column may be both: an identifier that is a feature as well is more than a float64 can hold.
     """
     pa, schema, form = _arrow(), _schema(path, columns.missing), format_of(path)
-    kept = {name: pa.string() if form == "csv" else schema.field(name).type for name in columns.verbatim}
+    verbatim = {name: pa.string() if form == "csv" else schema.field(name).type for name in columns.verbatim}
     features = {
         name: _feature_type(schema.field(name), columns, path.name) for name in columns.chosen(schema.names, path.name)
     }
-    read = list(features | kept)
+    read = list(features | verbatim)
     with (
         _explained(path),
-        _open_csv(path, columns.missing, **_as_written(schema, features | kept))
+        _open_csv(path, columns.missing, **_as_written(schema, features | verbatim))
         if form == "csv"
         else _open_parquet(path) as file,
     ):
@@ -173,8 +173,8 @@ def _batches(path: Path, columns: Columns) -> Iterator[tuple[Any, Any]]:
                 name: _as_feature(table[name], schema.field(name).type, kind, columns.missing)
                 for name, kind in features.items()
             }
-            carried = table.select(list(kept))  # of no columns too it knows its rows
-            yield pa.table(made), carried.cast(pa.schema(list(kept.items())), safe=False) if kept else carried
+            carried = table.select(list(verbatim))  # of no columns too it knows its rows
+            yield pa.table(made), carried.cast(pa.schema(list(verbatim.items())), safe=False) if verbatim else carried
 
 
 def _as_feature(column: Any, kind: Any, wanted: Any, missing: Collection[str]) -> Any:

@@ -22,10 +22,10 @@ def usual_floats() -> Iterator[None]:
     ``np.seterr(all="raise")`` asks for, would lose a fit for nothing. Silence stays silence.
     """
     now = np.geterr()
-    own: dict[str, Any] = {
+    reactions: dict[str, Any] = {
         kind: "ignore" if now[kind] == "ignore" else "warn" for kind in ("divide", "over", "invalid")
     }
-    with np.errstate(under="ignore", **own):
+    with np.errstate(under="ignore", **reactions):
         yield
 
 

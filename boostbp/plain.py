@@ -63,13 +63,13 @@ def decode(value: Any) -> Any:
 
 
 def _dict(pairs: list[Any]) -> dict[Any, Any]:
-    found = {}
+    decoded = {}
     for pair in pairs:
         if not isinstance(pair, list) or len(pair) != 2:
             raise ValueError(f"{pair!r} is not a key and a value")
         key = decode(pair[0])
         try:
-            found[key] = decode(pair[1])
+            decoded[key] = decode(pair[1])
         except TypeError as error:
             raise ValueError(f"{key!r} is not a key") from error
-    return found
+    return decoded

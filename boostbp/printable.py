@@ -19,8 +19,8 @@ def printable(text: str) -> str:
     price\x1b[2J
     """
     return "".join(
-        one.encode("unicode_escape").decode("ascii")
-        if unicodedata.category(one) in _HIDDEN and one not in _JOINERS
-        else one
-        for one in text
+        character.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(character) in _HIDDEN and character not in _JOINERS
+        else character
+        for character in text
     )

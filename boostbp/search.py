@@ -132,15 +132,15 @@ def suggest(trial: Any, space: Space, given: Mapping[str, Any] | None = None) ->
     """
     given = given or {}
     study = getattr(trial, "study", None)  # a FixedTrial has none, and says what it wants
-    shut = trial.number == 0 and study is not None and "fixed_params" not in study.trials[0].system_attrs
-    drawn = {} if shut else {name: each.suggest(trial, name) for name, each in _open(space, given).items()}
+    starts = trial.number == 0 and study is not None and "fixed_params" not in study.trials[0].system_attrs
+    drawn = {} if starts else {name: dimension.suggest(trial, name) for name, dimension in _open(space, given).items()}
     return nested({**drawn, **given})
 
 
 def sample(rng: np.random.Generator, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Draw the parameters of a model at random, beside those that are given."""
     given = given or {}
-    return nested({**{name: each.sample(rng) for name, each in _open(space, given).items()}, **given})
+    return nested({**{name: dimension.sample(rng) for name, dimension in _open(space, given).items()}, **given})
 
 
 def nested(drawn: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,9 +170,9 @@ def nested(drawn: Mapping[str, Any]) -> dict[str, Any]:
 def _with(spec: Any, fields: Mapping[str, Any], *, but_held: bool = False) -> Any:
     """Return a spec in a dict, None, or a list of these, with more fields; those it has stay, or give way."""
     if isinstance(spec, list):
-        return [_with(each, fields, but_held=but_held) for each in spec]
-    held = spec or {}
-    return {**fields, **held} if but_held else {**held, **fields}
+        return [_with(layer, fields, but_held=but_held) for layer in spec]
+    present = spec or {}
+    return {**fields, **present} if but_held else {**present, **fields}
 
 
 def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -199,6 +199,8 @@ def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 def _open(space: Space, given: Iterable[str]) -> dict[str, Dimension]:
     """The dimensions that are left to be searched."""
-    shut = {f"{spec}{name}" for name in given for spec in ("", "hidden__", "output__")}
-    shut |= {"layers", "units"} if _SIZES in shut else set()
-    return {name: each for name, each in space.items() if name not in shut and name.split("__")[0] not in given}
+    fixed = {f"{spec}{name}" for name in given for spec in ("", "hidden__", "output__")}
+    fixed |= {"layers", "units"} if _SIZES in fixed else set()
+    return {
+        name: dimension for name, dimension in space.items() if name not in fixed and name.split("__")[0] not in given
+    }

@@ -89,7 +89,7 @@ def fit_layer(
     refuse_extreme(target, "targets")
     threads_ = threads.count(n_jobs)
     seed = checks.whole("random_state", random_state, 0)
-    settings = settings_of(LayerSpec.of(layer).or_else(OUTPUT), backend, seed=seed)
+    settings = settings_of(LayerSpec.of(layer, "layer").or_else(OUTPUT), backend, seed=seed)
     table, target, weight = drop_zero_weight(Table(X, categorical), target, read_weight(sample_weight, len(X)))
     bound = BoundInput(backends.load(backend), table, settings, weight)
     return layers.fit(

@@ -18,19 +18,19 @@ _PACKAGES = (
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that are installed, system, processor and usable cores."""
-    found = {
+    listed = {
         "boostbp": __version__,
         "python": platform.python_version(),
         "system": platform.system(),
         "processor": platform.machine(),
     }
-    found["cores"] = str(threads.count(-1))
+    listed["cores"] = str(threads.count(-1))
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            listed[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return listed
 
 
 def show_versions() -> None:

@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.tree import ExtraTreeRegressor
 
 from boostbp import BoostBPRegressor, check_backend
-from boostbp.backends import Capabilities, Growth, Table
+from boostbp.backends import Capabilities, Table, TreeParams
 from boostbp.backends.float32 import largest_not_above, representable
 from boostbp.backends.nodes import Numbering
 from boostbp.trees.tree import Tree
@@ -30,7 +30,7 @@ class ExtraTrees:
 
     capabilities = Capabilities(missing=True, vector_leaf=True, colsample_bytree="node")
 
-    def bind(self, table: Table, growth: Growth) -> ExtraTreesGrower:
+    def bind(self, table: Table, growth: TreeParams) -> ExtraTreesGrower:
         """Scikit-learn sees float32; there is nothing to bin."""
         return ExtraTreesGrower(representable(table.X), growth, np.random.RandomState(growth.random_state % 2**32))
 
@@ -40,7 +40,7 @@ class ExtraTreesGrower:
     """The input, and a stream of random numbers."""
 
     X: NDArray[np.float32]
-    growth: Growth
+    growth: TreeParams
     random: np.random.RandomState
     last: list[Any] = field(default_factory=list)  # the trees of the last round, as scikit-learn holds them
 

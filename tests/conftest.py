@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from helpers import few_rounds
 from hypothesis import HealthCheck, settings
-
-from boostbp.ensemble import constants
 
 # No deadlines: the first call of a compiled kernel takes seconds. Derandomised, so that a red test stays red.
 settings.register_profile(
@@ -22,10 +22,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(autouse=True)
-def few_rounds(request, monkeypatch):
-    """Single layers and final output layers of 150 rounds at most, where the model need not be good.
-
-    Tests of what the default model is worth are marked ``full_length``.
-    """
-    if request.node.get_closest_marker("full_length") is None:
-        monkeypatch.setattr(constants, "MAX_PIECES", 6)
+def length_of_single_layers(request):
+    """Few rounds, where the model need not be good: tests of what it is worth are marked ``full_length``."""
+    with nullcontext() if request.node.get_closest_marker("full_length") else few_rounds():
+        yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
@@ -12,7 +13,8 @@ import pytest
 from known_leaves import fit_leaves
 
 from boostbp import backends, layers
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
+from boostbp.ensemble import constants
 from boostbp.layers import BoundInput, Fit, LayerSettings, SquaredObjective
 from boostbp.losses import Loss
 from boostbp.trees import kernels
@@ -106,7 +108,7 @@ def settings_of(case, **changes):
     start = {
         "n_estimators": 5,
         "learning_rate": 0.5,
-        "growth": Growth(max_depth=3, min_samples_leaf=8, shared=case.shared),
+        "growth": TreeParams(max_depth=3, min_samples_leaf=8, shared=case.shared),
         "basis": BASES[case.basis],
         "ridge": Ridge(0.3),
         "base": "ridge" if case.base else None,
@@ -142,6 +144,15 @@ def fitted(case) -> Fit:
 def fresh_rows(case, rows=60):
     """Rows not trained on, some of them beyond the training range."""
     return make_X(rows, missing=case.missing, categorical=case.categorical, seed=99, stretch=1.3)
+
+
+@contextmanager
+def few_rounds():
+    """Single layers and final output layers of 32 rounds at most."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(constants, "MAX_PIECES", 4)
+        patch.setattr(constants, "PIECE_ROUNDS", 8)
+        yield
 
 
 def interrupted_fit(model, *args, **options):

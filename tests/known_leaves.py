@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from boostbp.trees import kernels, leaf_rows
-from boostbp.trees.leaf_rows import LeafRows
+from boostbp.trees.leaf_rows import LeafRows, Workspace
 from boostbp.trees.ridge import fit_rows
-from boostbp.trees.workspace import Workspace
 
 
 def grouped(first, leaf, paths, Z):

@@ -44,6 +44,13 @@ class _Mixture(BaseBoostBP):
     network_steps: int
     batch_size: int | None
 
+    def _set(self, parameters: Mapping[str, Any]) -> None:
+        """Set the parameters of a constructor, by its local variables: the signature is the one list of them."""
+        of_network = ("activation", "optimizer", "network_learning_rate", "network_steps", "batch_size")
+        for name in of_network:
+            setattr(self, name, parameters[name])
+        super().__init__(**{name: value for name, value in parameters.items() if name not in ("self", *of_network)})
+
     def _read(self, X: Any, *, reset: bool = False) -> Table:
         table = super()._read(X, reset=reset)
         return replace(table, X=dense(table.X))  # a neural network reads all numbers
@@ -92,7 +99,9 @@ class _Mixture(BaseBoostBP):
 
     def _backprop(self) -> BackpropSpec:
         given = self.backprop
-        return replace(_BACKPROP, **given) if isinstance(given, Mapping) else BackpropSpec.of(given or _BACKPROP)
+        if isinstance(given, Mapping):
+            return replace(_BACKPROP, **given)
+        return BackpropSpec.of(given or _BACKPROP, "backprop")
 
     def _check_network(self, run: session.Run) -> None:
         backprop = self._backprop()
@@ -157,38 +166,7 @@ class _Classifier(_Mixture, BoostBPClassifier):
         verbose: Any = 0,
         backend_params: Any = None,
     ) -> None:
-        self.activation = activation
-        self.optimizer = optimizer
-        self.network_learning_rate = network_learning_rate
-        self.network_steps = network_steps
-        self.batch_size = batch_size
-        super().__init__(
-            hidden_layer_sizes,
-            loss=loss,
-            class_weight=class_weight,
-            backend=backend,
-            n_estimators=n_estimators,
-            learning_rate=learning_rate,
-            max_depth=max_depth,
-            min_samples_leaf=min_samples_leaf,
-            subsample=subsample,
-            colsample_bytree=colsample_bytree,
-            hidden=hidden,
-            output=output,
-            backprop=backprop,
-            epochs=epochs,
-            deep=deep,
-            early_stopping=early_stopping,
-            validation=validation,
-            refit=refit,
-            eval_metric=eval_metric,
-            max_time=max_time,
-            categorical_features=categorical_features,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            backend_params=backend_params,
-        )
+        self._set(locals())
 
 
 class _Regressor(_Mixture, BoostBPRegressor):
@@ -225,37 +203,7 @@ class _Regressor(_Mixture, BoostBPRegressor):
         verbose: Any = 0,
         backend_params: Any = None,
     ) -> None:
-        self.activation = activation
-        self.optimizer = optimizer
-        self.network_learning_rate = network_learning_rate
-        self.network_steps = network_steps
-        self.batch_size = batch_size
-        super().__init__(
-            hidden_layer_sizes,
-            loss=loss,
-            backend=backend,
-            n_estimators=n_estimators,
-            learning_rate=learning_rate,
-            max_depth=max_depth,
-            min_samples_leaf=min_samples_leaf,
-            subsample=subsample,
-            colsample_bytree=colsample_bytree,
-            hidden=hidden,
-            output=output,
-            backprop=backprop,
-            epochs=epochs,
-            deep=deep,
-            early_stopping=early_stopping,
-            validation=validation,
-            refit=refit,
-            eval_metric=eval_metric,
-            max_time=max_time,
-            categorical_features=categorical_features,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            backend_params=backend_params,
-        )
+        self._set(locals())
 
 
 class GBDTNNClassifier(_Classifier):

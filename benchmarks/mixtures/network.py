@@ -131,7 +131,7 @@ class MixtureNetwork(nn.Module):
         """Hidden layers and the output layer."""
         return [*self.hidden, self.output]
 
-    def seen(self, number: int, h: Tensor, x: Tensor) -> Tensor:
+    def layer_input(self, number: int, h: Tensor, x: Tensor) -> Tensor:
         """What a layer sees of the hidden variable before it, h, and of the features, (rows, features) float64."""
         if number > 0 and not self.skip:
             return h
@@ -141,7 +141,7 @@ class MixtureNetwork(nn.Module):
     def through(self, h: Tensor, x: Tensor, first: int, last: int) -> Tensor:
         """What layers `first` to `last - 1` make of the hidden variable before them."""
         for number in range(first, last):
-            h = self.layers[number](self.seen(number, h, x))
+            h = self.layers[number](self.layer_input(number, h, x))
         return h
 
     def body(self, x: Tensor) -> Tensor:

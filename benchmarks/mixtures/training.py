@@ -150,7 +150,7 @@ def _cut(
     trees = network.trees
     assert trees.layer is not None
     h = torch.from_numpy(network.representation(part.X, -2, n_jobs=settings.n_threads))
-    seen = network.seen(len(network.hidden), h, torch.tensor(part.X, device="cpu")).numpy()
+    seen = network.layer_input(len(network.hidden), h, torch.tensor(part.X, device="cpu")).numpy()
     sign = 1.0 if metric.greater_is_better else -1.0
     numbers, forest = rounds.stages(settings.layers[-1].n_estimators), trees.layer.forest
     scores = [
@@ -272,7 +272,7 @@ class _Run:
         trees, network = self.network.trees, self.network
         with torch.no_grad():
             h = network.body(self.x)
-            seen = network.seen(len(network.hidden), h, self.x)
+            seen = network.layer_input(len(network.hidden), h, self.x)
         if self.settings.output_target == "loss":
             trees.boost(self.loss, self.y, x=seen, sample_weight=self.weight)
         elif self.epoch == 0:

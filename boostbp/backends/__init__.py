@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pkgutil import iter_modules
 from types import ModuleType
 
-from boostbp.backends.base import Backend, Growth, Table
+from boostbp.backends.base import Backend, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, capabilities_of
 from boostbp.backends.check import ConformanceError, check_backend
 
@@ -16,8 +16,8 @@ __all__ = [
     "Backend",
     "Capabilities",
     "ConformanceError",
-    "Growth",
     "Table",
+    "TreeParams",
     "available",
     "capabilities_of",
     "check_backend",

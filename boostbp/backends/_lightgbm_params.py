@@ -1,11 +1,11 @@
-"""LightGBM's parameters: what `Growth` says, what passes through, what is refused and why."""
+"""LightGBM's parameters: what `TreeParams` says, what passes through, what is refused and why."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
-from boostbp.backends.base import Growth
+from boostbp.backends.base import TreeParams
 from boostbp.backends.native_params import AMOUNT, COUNT, NUMBER, PART, SHARE, SWITCH, WHOLE, Check, Natives, words
 
 __all__ = ["native"]
@@ -48,7 +48,7 @@ _TAKES: dict[str, Check] = {
     "use_missing": SWITCH,
 }
 
-_OURS = {
+_REPLACED_BY = {
     "num_iterations": "n_estimators",
     "learning_rate": "learning_rate",
     "num_leaves": "max_leaves",
@@ -140,7 +140,7 @@ _NATIVES = Natives(
     "LightGBM",
     takes=_TAKES,
     reasons=_REASONS | _OF_FEATURES | {name: why for why, names in _NO_EFFECT.items() for name in names.split()},
-    ours=_OURS,
+    replaced_by=_REPLACED_BY,
     harmless=_HARMLESS,
 )
 
@@ -152,20 +152,20 @@ def _canonical(library: Any) -> dict[str, str]:
     return {alias: name for name, group in aliases.items() for alias in group}
 
 
-def native(library: Any, growth: Growth, shape: tuple[int, int]) -> dict[str, Any]:
+def native(library: Any, growth: TreeParams, shape: tuple[int, int]) -> dict[str, Any]:
     """The parameters of Dataset and Booster, for an input of (rows, columns).
 
     Raises
     ------
     ValueError
-        If a native parameter is unknown to LightGBM, would break the method or clashes with ours.
+        If a native parameter is unknown to LightGBM, would break the method or repeats `TreeParams`.
     """
     n_rows, n_columns = shape
     natives = _NATIVES.grouped("interaction_constraints", growth, n_columns)
-    theirs = natives.checked(growth.params, _canonical(library))
+    native = natives.checked(growth.params, _canonical(library))
     # Left to itself LightGBM times both layouts and takes the faster, so that trees could depend on the clock. By
     # rows is a little faster with one thread, but every booster then holds a copy of the bins.
-    col_wise = {} if {"force_row_wise", "force_col_wise"} & set(theirs) else {"force_col_wise": True}
+    col_wise = {} if {"force_row_wise", "force_col_wise"} & set(native) else {"force_col_wise": True}
     # Of a draw of categories LightGBM tries one group alone, and none of fewer than 100 rows: columns whose categories
     # have fewer would never be split. A group is a leaf to be, and needs as many rows.
     groups = {"min_data_per_group": growth.min_samples_leaf} if growth.extra_trees else {}
@@ -175,7 +175,7 @@ def native(library: Any, growth: Growth, shape: tuple[int, int]) -> dict[str, An
         **col_wise,
         "feature_fraction": growth.colsample_bytree,
         **groups,
-        **theirs,
+        **native,
         "extra_trees": growth.extra_trees,
         "objective": "none",
         # A booster takes memory for all leaves that it is allowed, 3 kB each.

@@ -1,4 +1,4 @@
-"""XGBoost's parameters: what `Growth` says, what passes through, what is refused and why."""
+"""XGBoost's parameters: what `TreeParams` says, what passes through, what is refused and why."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from boostbp.backends.base import Growth
+from boostbp.backends.base import TreeParams
 from boostbp.backends.native_params import AMOUNT, COUNT, PART, SHARE, SWITCH, Check, Natives, words
 
 __all__ = ["native"]
@@ -32,7 +32,7 @@ _TAKES: dict[str, Check] = {
 }
 _ALIASES = {"alpha": "reg_alpha", "eta": "learning_rate", "gamma": "min_split_loss", "lambda": "reg_lambda"}
 
-_OURS = {
+_REPLACED_BY = {
     "n_estimators": "n_estimators",
     "num_boost_round": "n_estimators",
     "learning_rate": "learning_rate",
@@ -95,7 +95,9 @@ _HARMLESS = {
     "num_parallel_tree": (1,),
     "seed_per_iteration": (True,),
 }
-_NATIVES = Natives("XGBoost", takes=_TAKES, reasons=_REASONS | _OF_FEATURES, ours=_OURS, harmless=_HARMLESS)
+_NATIVES = Natives(
+    "XGBoost", takes=_TAKES, reasons=_REASONS | _OF_FEATURES, replaced_by=_REPLACED_BY, harmless=_HARMLESS
+)
 
 
 @cache
@@ -115,23 +117,23 @@ def _names(config: Any) -> Iterator[str]:
             yield from _names(value)
 
 
-def native(library: Any, growth: Growth, n_columns: int) -> dict[str, Any]:
+def native(library: Any, growth: TreeParams, n_columns: int) -> dict[str, Any]:
     """The parameters of a Booster on so many columns, but for the number of targets.
 
     Raises
     ------
     ValueError
-        If a native parameter is unknown to XGBoost, would break the method or clashes with ours.
+        If a native parameter is unknown to XGBoost, would break the method or repeats `TreeParams`.
     """
     natives = _NATIVES.grouped("interaction_constraints", growth, n_columns)
-    theirs = natives.checked(growth.params, _known(library))
-    if "interaction_constraints" in theirs:  # lists would be lists of names
-        theirs["interaction_constraints"] = json.dumps(theirs["interaction_constraints"])
+    native = natives.checked(growth.params, _known(library))
+    if "interaction_constraints" in native:  # lists would be lists of names
+        native["interaction_constraints"] = json.dumps(native["interaction_constraints"])
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
     return {
         "grow_policy": "lossguide" if leafwise else "depthwise",
         "colsample_bytree": max(growth.colsample_bytree, 1e-30),  # XGBoost refuses what float32 holds as subnormal
-        **theirs,
+        **native,
         "tree_method": "hist",
         "base_score": 0.0,
         "max_depth": max(growth.max_depth, 0),

@@ -98,7 +98,7 @@ def _value(raw: bytes | bytearray, at: int) -> tuple[Any, int]:
     if mark == 91:  # [
         return _array(raw, at)
     if mark == 123:  # {
-        found = {}
+        record = {}
         length_at, frombuffer = _LENGTH.unpack_from, np.frombuffer
         while raw[at] != 125:  # }
             begin = at + 9
@@ -107,11 +107,11 @@ def _value(raw: bytes | bytearray, at: int) -> tuple[Any, int]:
             if raw[at : at + 2] == b"[$":  # an array of one type, in place: most of a tree is that
                 dtype = _DTYPES[raw[at + 2]]
                 count = length_at(raw, at + 5)[0]
-                found[key] = frombuffer(raw, dtype, count, at + 13)
+                record[key] = frombuffer(raw, dtype, count, at + 13)
                 at += 13 + count * dtype.itemsize
             else:
-                found[key], at = _value(raw, at)
-        return found, at + 1
+                record[key], at = _value(raw, at)
+        return record, at + 1
     if mark == 83:  # S
         begin = at + 9
         at = begin + _LENGTH.unpack_from(raw, at + 1)[0]
@@ -130,8 +130,8 @@ def _array(raw: bytes | bytearray, at: int) -> tuple[Any, int]:
         return np.frombuffer(raw, dtype, count, at), at + count * dtype.itemsize
     count = _LENGTH.unpack_from(raw, at + 2)[0]
     at += 10
-    found = []
+    values = []
     for _ in range(count):
         element, at = _value(raw, at)
-        found.append(element)
-    return found, at
+        values.append(element)
+    return values, at

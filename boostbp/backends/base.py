@@ -21,10 +21,10 @@ __all__ = [
     "TOGETHER",
     "Backend",
     "Grower",
-    "Growth",
     "LinearLeaves",
     "NativeGrower",
     "Table",
+    "TreeParams",
 ]
 
 FEW_ROWS = 2000  # up to which a round of trees is mostly Python, where threads wait for each other
@@ -62,8 +62,8 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
-    """How the trees of a layer are grown; the same words for every library.
+class TreeParams:
+    """Parameters by which the trees of a layer are grown; the same words for every library.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ class Grower(Protocol):
         Returns
         -------
         sequence of Tree
-            One for each output, or a single one that serves all outputs (``Growth.shared``).
+            One for each output, or a single one that serves all outputs (``TreeParams.shared``).
         """
         ...
 
@@ -214,7 +214,7 @@ class Backend(Protocol):
     Two steps, because half of the work depends on less: binning depends on the input alone and is
     done once, growing is done every round.
 
-    >>> grower = backend.bind(Table(X), Growth(max_depth=3))  # bins X        # doctest: +SKIP
+    >>> grower = backend.bind(Table(X), TreeParams(max_depth=3))  # bins X        # doctest: +SKIP
     >>> fit = np.zeros((len(X), 1))
     >>> for _ in range(10):                                   # one round each
     ...     [tree] = grower.grow(fit - y, np.ones_like(fit))
@@ -225,7 +225,7 @@ class Backend(Protocol):
     whether all of it is true.
     """
 
-    def bind(self, table: Table, growth: Growth) -> Grower:
+    def bind(self, table: Table, growth: TreeParams) -> Grower:
         """Bin the input; several threads may do so at a time.
 
         Raises

@@ -9,13 +9,13 @@ from typing import Literal
 import numpy as np
 
 from boostbp import checks
-from boostbp.backends.base import Backend, Growth, Table
+from boostbp.backends.base import Backend, Table, TreeParams
 from boostbp.trees.sparse import Sparse
 
 __all__ = ["Capabilities", "capabilities_of", "check_supported", "one_stream_each"]
 
 
-def one_stream_each(n_rows: int, n_outputs: int, growth: Growth) -> int:
+def one_stream_each(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
     """As many streams of random numbers as outputs."""
     return n_outputs
 
@@ -37,19 +37,19 @@ class Capabilities:
     sparse : bool
         Reads a table whose `X` is `Sparse`, to the trees of the dense one.
     vector_leaf : bool
-        Grows one tree on several columns of a gradient (``Growth.shared``), of numeric features. Without, such a tree
-        is grown on one column, a projection of the others.
+        Grows one tree on several columns of a gradient (``TreeParams.shared``), of numeric features. Without, such a
+        tree is grown on one column, a projection of the others.
     extra_trees : bool
-        Draws thresholds (``Growth.extra_trees``).
+        Draws thresholds (``TreeParams.extra_trees``).
     colsample_bytree : {"tree", "node"} or None
-        Draws features (``Growth.colsample_bytree``) anew for each tree, or for each node.
+        Draws features (``TreeParams.colsample_bytree``) anew for each tree, or for each node.
     deterministic : bool
-        Draws nothing but what `Growth` asks for: a tree depends on the input and on its own column of gradients alone,
-        whatever was grown before, beside it or in which thread. Its outputs may then go together in any number.
+        Draws nothing but what `TreeParams` asks for: a tree depends on the input and on its own column of gradients
+        alone, whatever was grown before, beside it or in which thread. Its outputs may then go together in any number.
     native_leaves : bool
         Fits linear leaves itself: its growers are `NativeGrower`.
     params : bool
-        Takes native parameters (``Growth.params``), and refuses those that it does not know.
+        Takes native parameters (``TreeParams.params``), and refuses those that it does not know.
     streams : callable
         ``streams(n_rows, n_outputs, growth) -> int``: among how many streams of random numbers the outputs are shared
         out where trees are drawn. The outputs of a stream are columns of one call of `grow`, which may save time; which
@@ -65,12 +65,12 @@ class Capabilities:
     deterministic: bool = False
     native_leaves: bool = False
     params: bool = False
-    streams: Callable[[int, int, Growth], int] = one_stream_each
+    streams: Callable[[int, int, TreeParams], int] = one_stream_each
 
-    def draws(self, growth: Growth) -> bool:
+    def draws(self, growth: TreeParams) -> bool:
         """Whether random numbers decide trees that are grown so; native parameters may draw, too."""
-        asked = growth.extra_trees or growth.colsample_bytree < 1.0 or bool(growth.params)
-        return asked or not self.deterministic
+        random_growth = growth.extra_trees or growth.colsample_bytree < 1.0 or bool(growth.params)
+        return random_growth or not self.deterministic
 
 
 def capabilities_of(backend: Backend) -> Capabilities:
@@ -92,7 +92,7 @@ def capabilities_of(backend: Backend) -> Capabilities:
     return declared
 
 
-def check_supported(backend: Backend, table: Table, growth: Growth) -> None:
+def check_supported(backend: Backend, table: Table, growth: TreeParams) -> None:
     """Refuse what a backend does not say that it can do.
 
     Raises
@@ -102,7 +102,7 @@ def check_supported(backend: Backend, table: Table, growth: Growth) -> None:
     """
     able = capabilities_of(backend)
     cure = "use another backend, such as 'lightgbm'"
-    asked = {
+    needs = {
         "sparse": (isinstance(table.X, Sparse), "X is sparse", f"{cure}, or pass X.toarray()"),
         "categories": (
             bool(table.categorical),
@@ -122,8 +122,8 @@ def check_supported(backend: Backend, table: Table, growth: Growth) -> None:
         ),
         "missing": (not able.missing and _any_missing(table), "X has missing values", f"impute them, or {cure}"),
     }
-    for word, (is_asked, what, instead) in asked.items():
-        if is_asked and not getattr(able, word):
+    for word, (is_needed, what, instead) in needs.items():
+        if is_needed and not getattr(able, word):
             raise ValueError(
                 f"{what}, which is not supported by backend={backend!r}: its capabilities do not say {word!r}. "
                 f"{instead[0].upper()}{instead[1:]}."

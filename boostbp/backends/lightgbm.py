@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends import _lightgbm_params, _lightgbm_text
 from boostbp.backends._lightgbm_threads import Turn, hold_threads, was_told, with_threads
-from boostbp.backends.base import FEW_ROWS, TOGETHER, Floats, Gradient, Growth, LinearLeaves, Table
+from boostbp.backends.base import FEW_ROWS, TOGETHER, Floats, Gradient, LinearLeaves, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.float32 import gradients
 from boostbp.backends.native_params import blamed
@@ -85,7 +85,7 @@ class LightGBMGrower:
     """
 
     bins: Bins
-    growth: Growth
+    growth: TreeParams
     params: dict[str, Any]
     booster: Any = None
     _columns: int = 0
@@ -182,7 +182,7 @@ class LightGBMGrower:
         return self.booster
 
 
-def _blamed(growth: Growth) -> AbstractContextManager[None]:
+def _blamed(growth: TreeParams) -> AbstractContextManager[None]:
     return blamed("LightGBM", growth.params, _library().basic.LightGBMError) if growth.params else nullcontext()
 
 
@@ -201,7 +201,7 @@ def _float32(grad: Floats, hess: Floats) -> tuple[NDArray[np.float32], NDArray[n
     return gradients(grad, "LightGBM"), gradients(hess, "LightGBM")
 
 
-def _streams(n_rows: int, n_outputs: int, growth: Growth) -> int:
+def _streams(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
     """Among how many boosters outputs are shared out where they draw: each its own if native parameters do, by rounds.
 
     Two threads take longer than one for few rows: most of a round is Python, where they wait for each other.
@@ -216,11 +216,11 @@ def _streams(n_rows: int, n_outputs: int, growth: Growth) -> int:
 class LightGBM:
     """The backend ``"lightgbm"``.
 
-    `Growth.min_samples_leaf` is LightGBM's ``min_data_in_leaf``, which counts rows by their hessian:
+    `TreeParams.min_samples_leaf` is LightGBM's ``min_data_in_leaf``, which counts rows by their hessian:
     it is exact where all hessians are equal. Native parameters keep LightGBM's defaults
     (``lambda_l2=0``, ``min_sum_hessian_in_leaf=1e-3``). ``bagging_freq`` counts trees, not rounds.
 
-    Trees do not depend on `Growth.n_threads`: histograms are built column by column, in a fixed order.
+    Trees do not depend on `TreeParams.n_threads`: histograms are built column by column, in a fixed order.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -235,7 +235,7 @@ class LightGBM:
         streams=_streams,
     )
 
-    def bind(self, table: Table, growth: Growth) -> LightGBMGrower:
+    def bind(self, table: Table, growth: TreeParams) -> LightGBMGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""
         params = _lightgbm_params.native(_library(), growth, table.X.shape)
         with _blamed(growth):

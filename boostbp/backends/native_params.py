@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from boostbp import checks
-from boostbp.backends.base import Growth
+from boostbp.backends.base import TreeParams
 
 __all__ = [
     "AMOUNT",
@@ -41,10 +41,10 @@ _MIXED = (
 
 
 def _switch(name: str, value: Any) -> bool:
-    given = {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else value
-    if not (isinstance(given, int | np.bool_ | np.integer) and given in (0, 1)):
+    flag = {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else value
+    if not (isinstance(flag, int | np.bool_ | np.integer) and flag in (0, 1)):
         raise ValueError(f"{name}={checks.shown(value)} is not known: use True or False.")
-    return bool(given)
+    return bool(flag)
 
 
 def words(*allowed: str) -> Check:
@@ -63,11 +63,11 @@ WHOLE: Check = partial(checks.whole, least=0, most=checks.LARGEST_INT)
 
 def _groups(name: str, value: Any, n_columns: int) -> list[list[int]]:
     """Groups of columns by number, of which each is there."""
-    given = f"{name}={checks.shown(value)}"
+    shown = f"{name}={checks.shown(value)}"
     if not _several(value) or not len(value) or not all(_several(group) and len(group) for group in value):
-        raise ValueError(f"{given} is not allowed: give lists of column numbers, such as [[0, 1], [2]].")
+        raise ValueError(f"{shown} is not allowed: give lists of column numbers, such as [[0, 1], [2]].")
     column = partial(checks.whole, f"{name}, a column", least=0, most=n_columns - 1)
-    return [sorted({column(one) for one in group}) for group in value]
+    return [sorted({column(number) for number in group}) for group in value]
 
 
 def _several(value: Any) -> bool:
@@ -86,8 +86,8 @@ class Natives:
         What the values of parameters may be that pass through.
     reasons : mapping of str to str
         Why others are refused, and what to do.
-    ours : mapping of str to str
-        Those that say again what `Growth` says, and the parameter of ours.
+    replaced_by : mapping of str to str
+        Those that repeat a field of `TreeParams`, and the parameter to set in their place.
     harmless : mapping of str to tuple
         Values of refused parameters that say what holds anyway.
     """
@@ -95,10 +95,10 @@ class Natives:
     backend: str
     takes: Mapping[str, Check]
     reasons: Mapping[str, str]
-    ours: Mapping[str, str]
+    replaced_by: Mapping[str, str]
     harmless: Mapping[str, tuple[Any, ...]]
 
-    def grouped(self, name: str, growth: Growth, n_columns: int) -> Self:
+    def grouped(self, name: str, growth: TreeParams, n_columns: int) -> Self:
         """The same with a parameter that keeps groups of columns apart.
 
         It holds in a model that is one layer: leaf regressions use the columns on the path of their leaf, which are of
@@ -120,29 +120,30 @@ class Natives:
         Raises
         ------
         ValueError
-            If a parameter is unknown, would break the method or clashes with ours, or a value is not of its kind.
+            If a parameter is unknown, would break the method or repeats `TreeParams`, or a value is not of its kind.
         """
         checked: dict[str, Any] = {}
         for name, value in params.items():
             main = known.get(name, name)
             param = f"backend_params[{checks.shown(name)}]"
-            given = f"{param}={checks.shown(value)}"
+            shown = f"{param}={checks.shown(value)}"
             if main in checked:
-                raise ValueError(f"{given} says {main!r} a second time: keep one of the two.")
+                raise ValueError(f"{shown} says {main!r} a second time: keep one of the two.")
             if _among(value, self.harmless.get(main, ())):
                 continue
             if main in self.reasons:
-                raise ValueError(f"{given} is not supported: {self.reasons[main]}")
-            if main in self.ours:
-                ours = self.ours[main]
+                raise ValueError(f"{shown} is not supported: {self.reasons[main]}")
+            if main in self.replaced_by:
+                replacement = self.replaced_by[main]
                 raise ValueError(
-                    f"{given} clashes with {ours}: set {ours} instead, and leave {name!r} out of backend_params."
+                    f"{shown} clashes with {replacement}: set {replacement} instead, and leave {name!r} out of "
+                    "backend_params."
                 )
             if name not in known:
-                raise ValueError(f"{given}: {self.backend} has no parameter {checks.shown(name)}. Check its name.")
+                raise ValueError(f"{shown}: {self.backend} has no parameter {checks.shown(name)}. Check its name.")
             if main not in self.takes:
                 raise ValueError(
-                    f"{given} is not supported: it is not known what this parameter of the installed {self.backend} "
+                    f"{shown} is not supported: it is not known what this parameter of the installed {self.backend} "
                     "would do to the method. Leave it out."
                 )
             checked[main] = self.takes[main](param, value)
@@ -154,10 +155,10 @@ def _among(value: Any, allowed: tuple[Any, ...]) -> bool:
 
 
 @contextmanager
-def blamed(library: str, params: Mapping[str, Any], theirs: type[Exception]) -> Iterator[None]:
+def blamed(library: str, params: Mapping[str, Any], kind: type[Exception]) -> Iterator[None]:
     """Raise an error of a library as a ValueError that names the native parameters."""
     try:
         yield
-    except theirs as error:
-        said = str(error).split("\nStack trace")[0].strip()
-        raise ValueError(f"{library} failed with backend_params={checks.shown(dict(params))}: {said}") from error
+    except kind as error:
+        message = str(error).split("\nStack trace")[0].strip()
+        raise ValueError(f"{library} failed with backend_params={checks.shown(dict(params))}: {message}") from error

@@ -42,12 +42,12 @@ class Numbering(NamedTuple):
             base = np.array([0, len(left_child)])
         is_split = left_child >= 0
         splits_before: Ints = np.cumsum(is_split) - is_split
-        own: Ints = np.arange(len(left_child))
+        numbers: Ints = np.arange(len(left_child))
         if len(base) > 2:
             tree_sizes = np.diff(base)
             splits_before = splits_before - np.repeat(splits_before[base[:-1]], tree_sizes)
-            own = own - np.repeat(base[:-1], tree_sizes)
-        number = np.where(is_split, splits_before, ~(own - splits_before))
+            numbers = numbers - np.repeat(base[:-1], tree_sizes)
+        number = np.where(is_split, splits_before, ~(numbers - splits_before))
         return cls(np.flatnonzero(is_split), np.flatnonzero(~is_split), number)
 
 

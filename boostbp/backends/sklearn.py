@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from boostbp import checks
-from boostbp.backends.base import Floats, Growth, Table
+from boostbp.backends.base import Floats, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.float32 import largest_not_above, representable
 from boostbp.backends.native_params import AMOUNT, COUNT, SHARE, Check, Natives
@@ -45,7 +45,7 @@ _TAKES: dict[str, Check] = {
     "min_samples_split": _least_rows,
     "min_weight_fraction_leaf": partial(checks.at_least, least=0, most=0.5),
 }
-_OURS = {
+_REPLACED_BY = {
     "max_depth": "max_depth",
     "max_leaf_nodes": "max_leaves",
     "min_samples_leaf": "min_samples_leaf",
@@ -61,7 +61,7 @@ _NATIVES = Natives(
     "scikit-learn's DecisionTreeRegressor",
     takes=_TAKES,
     reasons=_REASONS,
-    ours=_OURS,
+    replaced_by=_REPLACED_BY,
     harmless={"criterion": _SQUARED_ERROR},
 )
 
@@ -77,7 +77,7 @@ class SKLearnGrower:
     """
 
     X: Any
-    growth: Growth
+    growth: TreeParams
     params: dict[str, Any]
     models: list[Any] = field(default_factory=list)
     _spent: int = 0
@@ -116,7 +116,7 @@ class SKLearn:
 
     The paper's criterion ``friedman_mse`` is the same as ``squared_error`` in scikit-learn, which has
     deprecated the former name. Equal gains are told apart by a fixed seed, so that growing is a pure
-    function; only sampled features or thresholds use `Growth.random_state`. A sparse table has no missing values.
+    function; only sampled features or thresholds use `TreeParams.random_state`. A sparse table has no missing values.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -129,7 +129,7 @@ class SKLearn:
         params=True,
     )
 
-    def bind(self, table: Table, growth: Growth) -> SKLearnGrower:
+    def bind(self, table: Table, growth: TreeParams) -> SKLearnGrower:
         """Check the settings; see `boostbp.backends.base.Backend`."""
         return SKLearnGrower(_float32(table.X), growth, _native(growth))
 
@@ -165,12 +165,12 @@ def _library() -> Any:
     return require("sklearn.tree", extra="all", what="backend='sklearn'")
 
 
-def _native(growth: Growth) -> dict[str, Any]:
-    theirs = _NATIVES.checked(growth.params, {name: name for name in _library().DecisionTreeRegressor().get_params()})
+def _native(growth: TreeParams) -> dict[str, Any]:
+    native = _NATIVES.checked(growth.params, {name: name for name in _library().DecisionTreeRegressor().get_params()})
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
     return {
         "max_features": growth.colsample_bytree if growth.colsample_bytree < 1.0 else None,
-        **theirs,
+        **native,
         "splitter": "random" if growth.extra_trees else "best",
         "criterion": "squared_error",
         "max_depth": growth.max_depth if growth.max_depth >= 0 else None,

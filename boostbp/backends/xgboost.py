@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends import _xgboost_params, _xgboost_ubj
-from boostbp.backends.base import Floats, Growth, Table
+from boostbp.backends.base import Floats, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.float32 import gradients, representable
 from boostbp.backends.native_params import blamed
@@ -55,7 +55,7 @@ class XGBoostGrower:
     """
 
     table: Table
-    growth: Growth
+    growth: TreeParams
     params: dict[str, Any]
     matrix: Any
     running: dict[tuple[int, bool], Running] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class XGBoostGrower:
         return run
 
 
-def _blamed(growth: Growth) -> AbstractContextManager[None]:
+def _blamed(growth: TreeParams) -> AbstractContextManager[None]:
     return blamed("XGBoost", growth.params, _library().core.XGBoostError) if growth.params else nullcontext()
 
 
@@ -169,11 +169,11 @@ def _parsable(number: float) -> float:
 class XGBoost:
     """The backend ``"xgboost"``.
 
-    `Growth.min_samples_leaf` becomes ``min_child_weight``, a sum of hessians, in units of the mean
+    `TreeParams.min_samples_leaf` becomes ``min_child_weight``, a sum of hessians, in units of the mean
     hessian of the column: it counts rows exactly where all hessians are equal. Native parameters
     keep XGBoost's defaults (``reg_lambda=1``). Trees grow level by level, and by largest gain where
-    `Growth.max_leaves` is given or the depth is not limited. The bins of a sparse table are dense, two to three bytes
-    for each cell, as zeros are no missing values.
+    `TreeParams.max_leaves` is given or the depth is not limited. The bins of a sparse table are dense, two to three
+    bytes for each cell, as zeros are no missing values.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -186,7 +186,7 @@ class XGBoost:
         params=True,
     )
 
-    def bind(self, table: Table, growth: Growth) -> XGBoostGrower:
+    def bind(self, table: Table, growth: TreeParams) -> XGBoostGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""
         library = _library()
         params = _xgboost_params.native(library, growth, table.X.shape[1])

@@ -60,11 +60,10 @@ def compare(
     validation rows. The test rows serve the table alone. Times come after a rehearsal on few rows,
     so that compiling is not counted.
     """
-    from boostbp.cli.settings import settings
+    from boostbp.cli.assignments import settings
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
     from boostbp.files import Columns
-    from boostbp.report import compare as comparison
-    from boostbp.report import page
+    from boostbp.report import comparison, page
     from boostbp.report.datasets import NAMES, load
     from boostbp.versions import versions
 
@@ -132,7 +131,7 @@ def _doing(source: str, what: str) -> Text:
 
 
 def _show(results: list[Result], title: str) -> None:
-    from boostbp.report.tables import table
+    from boostbp.report.table import table
 
     output().print(table(results, printable(title)))
     for result in results:

@@ -55,7 +55,7 @@ def fit(
 
     Ctrl-C saves the best state so far; the exit code is 130.
     """
-    from boostbp.cli.settings import settings
+    from boostbp.cli.assignments import settings
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
     from boostbp.files import Columns, columns_like, read, read_beside
     from boostbp.report.datasets import task_of

@@ -61,7 +61,9 @@ def _parts(facts: dict[str, Any], most: int) -> Iterator[str | Group]:
     yield f"{len(facts['features'])} features: {_listed(facts['features'])}"
     yield f"{len(facts['outputs'])} outputs: {_listed(facts['outputs'])}"
     words = weight_in_words(facts["health"]["weight"])
-    networks = training["choice"] is not None and any(one["network"] for one in training["choice"]["candidates"])
+    networks = training["choice"] is not None and any(
+        candidate["network"] for candidate in training["choice"]["candidates"]
+    )
     of = f"network with {words or 'all weight in the model'}: " if networks else ""
     yield f"{of}epoch {training['kept']} of {training['epochs']}: training loss {training['loss']:.6g}{metrics}"
     yield f"{training['seconds']:.1f} s of training. {training['stop']}"
@@ -75,7 +77,9 @@ def _parts(facts: dict[str, Any], most: int) -> Iterator[str | Group]:
     yield _table(f"Layers, the output layer last{unused}", ("layer", *heads), layers)
     if training["choice"] is not None:
         weighed = training["choice"]["candidates"]
-        candidates = ((each["name"], f"{each['loss']:.6g}", f"{each['weight']:.2f}") for each in weighed)
+        candidates = (
+            (candidate["name"], f"{candidate['loss']:.6g}", f"{candidate['weight']:.2f}") for candidate in weighed
+        )
         yield _table("Candidates for the model, on held-out rows", ("candidate", "loss", "weight"), candidates)
         if networks:
             gain, error = training["choice"]["gain"], training["choice"]["error"]

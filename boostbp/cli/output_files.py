@@ -1,14 +1,19 @@
-"""Files that a command writes: what would go wrong with them is said before the work."""
+"""Files that commands write: checked before, and written atomically, table by table."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from boostbp.atomic_write import check_writable
+from boostbp.atomic_write import atomic_write, check_writable
 from boostbp.cli.errors import fail
+from boostbp.extras import require
+from boostbp.files import format_of
 
-__all__ = ["check_written"]
+__all__ = ["check_written", "sink", "without_formulas"]
 
 
 def check_written(option: str, path: Path, *read: tuple[str, Path | None]) -> None:
@@ -32,8 +37,63 @@ def check_written(option: str, path: Path, *read: tuple[str, Path | None]) -> No
             raise fail(f"{option} {str(path)!r} would replace {name} {str(other)!r}: give {option} another name.", 2)
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(first: Path, second: Path) -> bool:
     """Whether two paths lead to one file, or would if it were there."""
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return os.path.realpath(one) == os.path.realpath(other)
+    if first.exists() and second.exists():
+        return first.samefile(second)
+    return os.path.realpath(first) == os.path.realpath(second)
+
+
+# What spreadsheets run, and what some of them skip or widen before they look (OWASP, "CSV Injection").
+_RUN = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+@contextmanager
+def sink(path: Path) -> Iterator[Callable[[Any], None]]:
+    """Open a file for tables; a failure leaves what was there before untouched.
+
+    Yields
+    ------
+    write : callable
+        Takes a pyarrow.Table; all must have the same schema.
+    """
+    form = format_of(path)
+    module = require(f"pyarrow.{form}", extra="frames", what=f"writing {path.name}")
+    opened = module.CSVWriter if form == "csv" else module.ParquetWriter
+    writers: list[Any] = []
+    with atomic_write(path) as part:
+
+        def write(table: Any) -> None:
+            if not writers:
+                writers.append(opened(part, table.schema))
+            writers[0].write_table(table)
+
+        try:
+            yield write
+        finally:
+            for writer in writers:
+                writer.close()
+        if not writers:
+            raise ValueError(f"There are no rows to write to {str(path)!r}.")
+
+
+def without_formulas(table: Any) -> Any:
+    """A pyarrow.Table with ``'`` before names and texts that a spreadsheet would run; numbers stay as they are."""
+    pyarrow = require("pyarrow", extra="frames", what="writing a CSV file")
+    for place, field in enumerate(table.schema):
+        if "string" in str(field.type):  # large ones, views and dictionaries as well
+            texts = [text if text is None else _as_text(text) for text in table[field.name].to_pylist()]
+            table = table.set_column(place, field.name, pyarrow.array(texts, pyarrow.string()))
+    return table.rename_columns([_as_text(name) for name in table.column_names])
+
+
+def _as_text(text: str) -> str:
+    return f"'{text}" if text.startswith(_RUN) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -58,7 +58,7 @@ def plot(
     from boostbp import plots, storage
     from boostbp.atomic_write import atomic_write
     from boostbp.plots.axes import figure
-    from boostbp.plots.health import PANELS
+    from boostbp.plots.epochs import PANELS
 
     if out.suffix.lower() not in _FORMATS:
         raise fail(f"--out {str(out)!r}: give a file that ends in .png, .svg or .pdf.", 2)

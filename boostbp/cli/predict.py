@@ -128,7 +128,7 @@ def _stream(
     quiet: bool,
 ) -> None:
     """Read, compute and write chunk by chunk."""
-    from boostbp.cli.sink import sink, without_formulas
+    from boostbp.cli.output_files import sink, without_formulas
     from boostbp.extras import require
     from boostbp.files import chunks
 

@@ -97,7 +97,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return self
 
     def _backprop(self) -> BackpropSpec:
-        return BackpropSpec.of(self.backprop)
+        return BackpropSpec.of(self.backprop, "backprop")
 
     def transform(self, X: Any, layer: int = -1) -> Floats:
         """Hidden representation: the units of all networks in the model, side by side.

@@ -209,7 +209,7 @@ class Inspected:
     def layer_names(self, layer: int) -> list[str]:
         """Names of the columns that a layer reads: features for 0; hidden units (and features, with `skip`) above."""
         self._check_trees()
-        return self._names().seen(layer)
+        return self._names().inputs_of(layer)
 
     def hidden_names(self, layer: int = -1) -> list[str]:
         """Names of the units of a hidden layer: ``h0_0``, ``h0_1``, .. next to the input."""

@@ -8,13 +8,13 @@ from boostbp.inputs.repeats import distinct_rows, numbered
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import (
     drop_zero_weight,
-    in_rows,
     read_groups,
     read_target,
     read_weight,
     refuse_extreme,
     refuse_text,
     warn_of_numbers,
+    weights_in_rows,
 )
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "Schema",
     "distinct_rows",
     "drop_zero_weight",
-    "in_rows",
     "numbered",
     "read_groups",
     "read_input",
@@ -31,4 +30,5 @@ __all__ = [
     "refuse_extreme",
     "refuse_text",
     "warn_of_numbers",
+    "weights_in_rows",
 ]

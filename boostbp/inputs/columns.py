@@ -151,8 +151,8 @@ class FrameColumn:
         if series.dtype.is_float():
             return factorize(series.to_numpy())
         fixed = isinstance(self.series.dtype, nw.Enum)
-        declared, held = self.series.dtype, series.drop_nulls().unique(maintain_order=True)
-        values = list(declared.categories) if fixed else held.to_list()  # type: ignore[attr-defined]
+        declared, present = self.series.dtype, series.drop_nulls().unique(maintain_order=True)
+        values = list(declared.categories) if fixed else present.to_list()  # type: ignore[attr-defined]
         if not values:
             return Factors(np.full(len(series), -1), [])
         place = series.replace_strict(values, list(range(len(values))), return_dtype=nw.Float64).to_numpy()

@@ -64,6 +64,6 @@ class _Named:
 def _seen_by_sklearn(source: Source) -> Any:
     # before 1.9 scikit-learn knows tables other than pandas' by the interchange protocol, which polars 2 has dropped
     old = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9)
-    if old and source.names is not None and not hasattr(source.held, "__dataframe__"):
-        return _Named(source.names, source.held.shape)
-    return source.held
+    if old and source.names is not None and not hasattr(source.original, "__dataframe__"):
+        return _Named(source.names, source.original.shape)
+    return source.original

@@ -64,7 +64,7 @@ class Schema:
             If nearly all values of a categorical column are distinct.
         """
         columns = source.columns
-        n_features = source.held.shape[1]
+        n_features = source.original.shape[1]
         chosen = _chosen(source, categorical_features)
         if source.block is None:
             _refuse_text([columns[j] for j in range(n_features) if j not in chosen], categorical_features)
@@ -214,7 +214,7 @@ def _chosen(source: Source, categorical_features: Any) -> list[int]:
 
 
 def _positions(wanted: list[Any], source: Source) -> Iterable[int]:
-    n_features = source.held.shape[1]
+    n_features = source.original.shape[1]
     if all(isinstance(item, (bool, np.bool_)) for item in wanted):
         if wanted and len(wanted) != n_features:
             raise ValueError(f"categorical_features is a mask of {len(wanted)} columns, but X has {n_features}.")

@@ -25,7 +25,7 @@ class Source:
 
     Attributes
     ----------
-    held : object
+    original : object
         The input, as scikit-learn can look at it for names and shape.
     columns : sequence of Column
         One for each feature.
@@ -35,7 +35,7 @@ class Source:
         All columns at once, where they are numbers of one dtype.
     """
 
-    held: Any
+    original: Any
     columns: Sequence[Column]
     names: tuple[str, ...] | None = None
     block: Any = None

@@ -20,13 +20,13 @@ from boostbp.inputs.sources import is_frame, matrix_of, open_source
 
 __all__ = [
     "drop_zero_weight",
-    "in_rows",
     "read_groups",
     "read_target",
     "read_weight",
     "refuse_extreme",
     "refuse_text",
     "warn_of_numbers",
+    "weights_in_rows",
 ]
 
 LARGEST = 1e100  # of targets, and its inverse the least: beyond, float64 does not hold weighted squares
@@ -164,15 +164,15 @@ def drop_zero_weight(
 ) -> tuple[Table, NDArray[np.float64], NDArray[np.float64]]:
     """Leave out the rows without weight: they are no rows, and must not count in `min_samples_leaf` either.
 
-    The weights of the others are those of `in_rows`.
+    The weights of the others are those of `weights_in_rows`.
     """
     used = weight > 0
     if not used.all():
         table, y, weight = table.take(used), y[used], weight[used]
-    return table, y, in_rows(weight)
+    return table, y, weights_in_rows(weight)
 
 
-def in_rows(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+def weights_in_rows(weight: NDArray[np.float64]) -> NDArray[np.float64]:
     """Weights, (rows,), as numbers of rows, which penalties are counted in.
 
     Those of less than 1 on average, such as shares that sum to 1, are brought to an average of 1: a penalty would leave
@@ -206,14 +206,14 @@ def refuse_text(values: NDArray[Any], name: str) -> None:
         If an array of any shape is one of strings or bytes, or of objects of which one is.
     """
     kinds = (str, bytes)
-    found = None
+    first = None
     if values.dtype.kind in "SUT":
-        found = next(iter(values.ravel().tolist()), None)
+        first = next(iter(values.ravel().tolist()), None)
     elif values.dtype.kind == "O":
-        found = next((value for value in values.ravel() if isinstance(value, kinds)), None)
-    if isinstance(found, kinds):
+        first = next((value for value in values.ravel() if isinstance(value, kinds)), None)
+    if isinstance(first, kinds):
         raise ValueError(
-            f"{name} holds text, such as {found!r}: numbers belong there. Turn text that spells them into numbers, as "
+            f"{name} holds text, such as {first!r}: numbers belong there. Turn text that spells them into numbers, as "
             "by .astype(float); labels of classes are for a classifier."
         )
 

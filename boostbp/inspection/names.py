@@ -35,14 +35,14 @@ class Names:
         layer = self.layer_number(layer, len(self.units))
         return [f"h{layer}_{unit}" for unit in range(self.units[layer])]
 
-    def seen(self, layer: int) -> list[str]:
+    def inputs_of(self, layer: int) -> list[str]:
         """Columns that layer T_layer reads."""
         layer = self.layer_number(layer, len(self.units) + 1)
         if layer == 0:
             return list(self.features)
         return self.hidden(layer - 1) + (list(self.features) if self.skip else [])
 
-    def given(self, layer: int) -> list[str]:
+    def outputs_of(self, layer: int) -> list[str]:
         """Outputs of layer T_layer: hidden units, or, of the last one, outputs."""
         return list(self.outputs) if layer == len(self.units) else self.hidden(layer)
 

@@ -44,15 +44,15 @@ def leaf_records(
     last = len(traces) - 1
     records: list[Record] = []
     for layer, trace in enumerate(traces):
-        outputs = names.given(layer)
+        outputs = names.outputs_of(layer)
         factor = scale if layer == last else np.ones(len(outputs))
-        reader = _Reader(names.seen(layer), names.categories_of(layer), trace.forest)
+        reader = _Reader(names.inputs_of(layer), names.categories_of(layer), trace.forest)
         for number in range(trace.forest.n_trees):
             facts = {"layer": layer, "tree": number}
             records += reader.records(facts, trace.X, trace.leaf[number].astype(np.int32), outputs, factor)
     start = scale * network.baseline + offset
     for row in range(len(X)):
-        for name, value in zip(names.given(last), start.tolist(), strict=True):
+        for name, value in zip(names.outputs_of(last), start.tolist(), strict=True):
             records.append(_record(row, {"layer": last, "tree": -1, "leaf": 0}, name, value=value, constant=value))
     return sorted(records, key=lambda record: record["row"])
 

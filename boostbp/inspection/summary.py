@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
 from boostbp.inspection.importances import importances_over
-from boostbp.network.linear_probe import evenly
+from boostbp.network.linear_probe import evenly_spaced
 from boostbp.network.network import Network
 from boostbp.trees.sparse import Sparse
 
@@ -44,7 +44,7 @@ def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int
     sizes = [layer.forest.n_outputs for layer in network.layers]
     per_row = STEPS * X.shape[1] * (sizes[0] + sum(a * b for a, b in pairwise(sizes)))
     count = min(MOST_ROWS, len(X), max(1, WORK // per_row))
-    sample = Table(X[evenly(len(X), count)], table.categorical)
+    sample = Table(X[evenly_spaced(len(X), count)], table.categorical)
     center = _center(table, weight)
     jacobian, attribution = (
         importances_over(network, kind, sample, center[None], steps=STEPS, n_threads=n_threads)

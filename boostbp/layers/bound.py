@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Grower, Growth, Table
+from boostbp.backends.base import Backend, Grower, Table, TreeParams
 from boostbp.backends.capabilities import capabilities_of, check_supported
 from boostbp.trees import basis as bases
 from boostbp.trees import interrupts
@@ -36,7 +36,7 @@ class LayerSettings:
         Rounds (N_i of the paper): trees per output, or trees in all with ``growth.shared``.
     learning_rate : float
         Shrinkage of each tree (beta).
-    growth : Growth
+    growth : TreeParams
     subsample : float
         Share of the rows whose gradients a round's trees are grown on.
     basis : Basis
@@ -58,7 +58,7 @@ class LayerSettings:
 
     n_estimators: int = 100
     learning_rate: float = 0.1
-    growth: Growth = field(default_factory=Growth)
+    growth: TreeParams = field(default_factory=TreeParams)
     subsample: float = 1.0
     basis: Basis = BASES["quadratic"]
     ridge: Ridge = field(default_factory=Ridge)
@@ -110,7 +110,7 @@ class BoundInput:
         with interrupts.deferred():  # a library may ask Python for the rows, and not survive what is raised there
             self.grower: Grower = backend.bind(self.table, self.settings.growth)
 
-    def grown_by(self, backend: Backend, growth: Growth) -> BoundInput:
+    def grown_by(self, backend: Backend, growth: TreeParams) -> BoundInput:
         """The same input, with all that was made of it, under another backend."""
         other = copy.copy(self)
         other.settings = replace(self.settings, growth=growth)

@@ -13,14 +13,13 @@ from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, Nati
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.objective import Objective
 from boostbp.trees import interrupts, kernels, threads
-from boostbp.trees.fitting import fit_trees, rows_by_leaf
 from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
-from boostbp.trees.leaf_rows import LeafColumns
+from boostbp.trees.leaf_regressions import fit_trees, rows_by_leaf
+from boostbp.trees.leaf_rows import LeafColumns, Workspace
 from boostbp.trees.leaves import LeafModel, add_to
 from boostbp.trees.missing import with_missing_leaves
 from boostbp.trees.ridge import LeafRanges, fit_rows
 from boostbp.trees.tree import Tree, Trees
-from boostbp.trees.workspace import Workspace
 
 __all__ = ["Rounds", "projected"]
 
@@ -97,19 +96,19 @@ class Rounds:
         """
         n_rounds, groups = self.bound.settings.n_estimators, self._groups()
         growers = [self._fork(outputs) for outputs in groups]
-        found: list[list[TreeBatch]] = [[] for _ in groups]
+        batches: list[list[TreeBatch]] = [[] for _ in groups]
 
         def alone(k: int) -> None:
             for number in range(n_rounds):
                 grad, hess = self.objective.gradient(self.running[groups[k]].T, groups[k])
-                found[k].append(self._round(number, growers[k], groups[k], grad, hess))
+                batches[k].append(self._round(number, growers[k], groups[k], grad, hess))
 
         if self.objective.separable and not self.objective.curved:
             threads.parallel_map(alone, range(len(groups)), self.n_threads)
-            self.parts += [part for of_round in zip(*found, strict=True) for part in of_round]
+            self.parts += [part for of_round in zip(*batches, strict=True) for part in of_round]
             return
         with threads.Team(min(self.n_threads, len(groups))) as team:
-            self._in_step(team, growers, groups)
+            self._lockstep(team, growers, groups)
 
     def _groups(self) -> list[slice]:
         """Outputs that go together."""
@@ -126,7 +125,7 @@ class Rounds:
         """A grower of some outputs, which draws from a stream of its own."""
         return self.bound.grower.fork(outputs, self.seed + outputs.start)
 
-    def _in_step(self, team: threads.Team, growers: list[Grower], groups: list[slice]) -> None:
+    def _lockstep(self, team: threads.Team, growers: list[Grower], groups: list[slice]) -> None:
         """All rounds with one tree per output, where the gradient of an output depends on the others."""
         curved, n_rounds = self.objective.curved, self.bound.settings.n_estimators
         loss, grad, hess = self._derivatives()
@@ -139,7 +138,7 @@ class Rounds:
             of_round = team.map(part, range(len(groups)))
             share = 1.0
             if curved or number + 1 < n_rounds:
-                share, (loss, grad, hess) = self._settle(before, loss)
+                share, (loss, grad, hess) = self._backtracked(before, loss)
             self.parts += of_round if share == 1.0 else [part.times(share) for part in of_round]
 
     def _derivatives(self) -> tuple[float, Floats, Floats]:
@@ -148,7 +147,7 @@ class Rounds:
             return self.objective.derivatives(self.running.T)
         return 0.0, *self.objective.gradient(self.running.T, slice(0, self.objective.n_outputs))
 
-    def _settle(self, before: Floats, lowest: float) -> tuple[float, tuple[float, Floats, Floats]]:
+    def _backtracked(self, before: Floats, lowest: float) -> tuple[float, tuple[float, Floats, Floats]]:
         """Halve a round of Newton steps until it does not raise a curved loss; its share, loss and derivatives then."""
         now, share = self._derivatives(), 1.0
         if now[0] <= lowest:
@@ -220,7 +219,7 @@ class Rounds:
                 rows.give_back(self.space)
             share, part = 1.0, TreeBatch(trees, model.leaves())
             if curved or number + 1 < end:
-                share, (loss, grad, hess) = self._settle(before, loss)
+                share, (loss, grad, hess) = self._backtracked(before, loss)
             self.parts.append(part if share == 1.0 else part.times(share))
 
     def native_leaves(self) -> None:
@@ -290,7 +289,7 @@ class Rounds:
         if most - 1 > np.iinfo(self.leaf.dtype).max:
             raise ValueError(
                 f"the backend grew a tree of {most} leaves, but max_depth and max_leaves allow "
-                f"{self.bound.settings.growth.leaves}: a backend must keep to `Growth.leaves`."
+                f"{self.bound.settings.growth.leaves}: a backend must keep to `TreeParams.leaves`."
             )
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import Tree, Trees
@@ -45,7 +45,7 @@ class FixedStructure:
             by_output[output].append(number)
         return cls(forest.trees, tuple(map(tuple, by_output)))
 
-    def bind(self, table: Table, growth: Growth) -> Structures:
+    def bind(self, table: Table, growth: TreeParams) -> Structures:
         """The trees of all outputs, from the first round on."""
         return Structures(self.trees, self.numbers)
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal, Self
 
 from boostbp import backends, checks
-from boostbp.backends.base import CHECKS, MOST_THREADS, Growth
+from boostbp.backends.base import CHECKS, MOST_THREADS, TreeParams
 from boostbp.layers.bound import LayerSettings
 from boostbp.layers.rounds import rate_of
 from boostbp.suggestions import suggestion
@@ -16,7 +16,7 @@ from boostbp.trees import basis as bases
 from boostbp.trees.basis import Elementwise
 from boostbp.trees.ridge import Ridge
 
-__all__ = ["HIDDEN", "OUTPUT", "LayerSpec", "settings_of"]
+__all__ = ["HIDDEN", "OUTPUT", "LayerSpec", "Spec", "settings_of"]
 
 TRUTH = (True, False)
 # Native names of what two fields say: given beside the field, one of the two would not be heard.
@@ -52,8 +52,42 @@ FIELDS: Mapping[str, Callable[[str, Any], Any]] = {
 }
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Spec:
+    """What specs share: frozen values that may also be given as a dict of their fields."""
+
+    def __repr__(self) -> str:
+        """As Python writes it, without the fields that are at their defaults."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+
+    @classmethod
+    def of(cls, value: Self | Mapping[str, Any] | None, name: str) -> Self:
+        """Return the spec of a parameter: a spec, a mapping of its fields, or None.
+
+        Raises
+        ------
+        ValueError
+            If it is none of these, or holds what is no field or out of bounds; the message begins with `name`.
+        """
+        if value is None:
+            return cls()
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{name}={checks.shown(value)} is not allowed: give a dict, or a boostbp.{cls.__name__}.")
+        known = [field.name for field in fields(cls)]
+        for key in checks.named(name, value):
+            if key not in known:
+                raise ValueError(f"{name} has no parameter {checks.shown(key)}: {suggestion(key, known)}")
+        try:
+            return cls(**value)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class LayerSpec:
+class LayerSpec(Spec):
     """How a layer of boosted trees with regressions in their leaves is fitted.
 
     Each field may be None, its default: that of an estimator's own parameter of the same name, if it has one, else
@@ -156,48 +190,12 @@ class LayerSpec:
             if value is not None:
                 object.__setattr__(self, name, check(name, value))
 
-    def __repr__(self) -> str:
-        return repr_of(self)
-
-    @classmethod
-    def of(cls, value: LayerSpec | Mapping[str, Any] | None, name: str = "layer") -> Self:
-        """Return the spec of a parameter: a spec, a mapping of its fields, or None.
-
-        Raises
-        ------
-        ValueError
-            If it is none of these, or holds what is no field or out of bounds; the message begins with `name`.
-        """
-        return spec_of(cls, value, name)
-
     def or_else(self, other: LayerSpec) -> Self:
         """Return the spec with the fields of another where it has none; of native parameters, those of both."""
         taken = {field.name: getattr(other, field.name) for field in fields(self) if getattr(self, field.name) is None}
         if self.backend_params and other.backend_params:
             taken["backend_params"] = {**other.backend_params, **self.backend_params}
         return replace(self, **taken)
-
-
-def repr_of(spec: Any) -> str:
-    """Return a spec as Python writes it, without the fields that are at their defaults."""
-    changed = {f.name: getattr(spec, f.name) for f in fields(spec) if getattr(spec, f.name) != f.default}
-    return f"{type(spec).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
-
-
-def spec_of(kind: type[Any], value: Any, name: str) -> Any:
-    """Return a frozen value of some kind, given as itself, as a mapping of its fields, or as None."""
-    if value is None or isinstance(value, kind):
-        return kind() if value is None else value
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{name}={checks.shown(value)} is not allowed: give a dict, or a boostbp.{kind.__name__}.")
-    known = [field.name for field in fields(kind)]
-    for key in checks.named(name, value):
-        if key not in known:
-            raise ValueError(f"{name} has no parameter {checks.shown(key)}: {suggestion(key, known)}")
-    try:
-        return kind(**value)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
 
 
 def _check_together(spec: LayerSpec) -> None:
@@ -258,7 +256,7 @@ def settings_of(
     n_threads : int
         Native threads of the library.
     alone : bool
-        Whether the layer is the whole model, see `Growth`.
+        Whether the layer is the whole model, see `TreeParams`.
     own_trees : bool
         Whether each output has trees of its own, whatever `multi_strategy` says.
     min_base_lambda : float or None
@@ -267,7 +265,7 @@ def settings_of(
     complete: Any = spec  # no field is None but max_leaves and learning_rate
     _check_together(spec)
     automatic_native = complete.leaves == "native" and complete.extra_trees == "auto"
-    growth = Growth(
+    growth = TreeParams(
         max_depth=complete.max_depth,
         max_leaves=complete.max_leaves,
         min_samples_leaf=complete.min_samples_leaf,

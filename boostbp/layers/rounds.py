@@ -34,8 +34,8 @@ def round_of(forest: Forest) -> NDArray[np.int64]:
     outputs = forest.leaves.tree_output[forest.n_base :, 0]
     rounds = np.full(forest.n_trees, -1)
     for output in np.unique(outputs):
-        its = np.flatnonzero(outputs == output) + forest.n_base
-        rounds[its] = np.arange(len(its))
+        trees = np.flatnonzero(outputs == output) + forest.n_base
+        rounds[trees] = np.arange(len(trees))
     return rounds
 
 
@@ -73,12 +73,12 @@ def first_rounds(forest: Forest, n_rounds: int) -> Forest:
 def staged(forest: Forest, X: Floats, numbers: Sequence[int], *, n_threads: int = 1) -> Iterator[tuple[int, Floats]]:
     """Outputs after each number of rounds, ascending: pairs of it and (rows, outputs)."""
     rounds = round_of(forest)
-    total, seen = np.zeros((len(X), forest.n_outputs)), -1
+    total, previous = np.zeros((len(X), forest.n_outputs)), -1
     for number in numbers:
-        part = (rounds >= seen) & (rounds < number)
+        part = (rounds >= previous) & (rounds < number)
         total = total + _select(forest, part).predict(X, n_threads)
         yield number, total
-        seen = number
+        previous = number
 
 
 def _select(forest: Forest, keep: NDArray[np.bool_]) -> Forest:

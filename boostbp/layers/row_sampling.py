@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Grower, Growth, Table
+from boostbp.backends.base import Backend, Grower, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, capabilities_of
 from boostbp.trees.tree import Tree
 
@@ -44,12 +44,12 @@ class RowSampling:
         """Those of the other on the rows of the sample; leaves of its own would be fitted on these alone."""
         able = capabilities_of(self.backend)
 
-        def streams(n_rows: int, n_outputs: int, growth: Growth) -> int:
+        def streams(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
             return able.streams(min(n_rows, self.samples), n_outputs, growth)
 
         return replace(able, native_leaves=False, streams=streams)
 
-    def bind(self, table: Table, growth: Growth) -> Grower:
+    def bind(self, table: Table, growth: TreeParams) -> Grower:
         """Draw the rows and bin them; the seed is that of `growth`."""
         n_rows = len(table.X)
         if n_rows <= self.samples:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from boostbp.losses.base import Loss, Task, Traits, traits_of
-from boostbp.losses.gamma import Gamma
 from boostbp.losses.likelihoods import Logistic, Poisson, Softmax
+from boostbp.losses.log_link import Gamma, Tweedie
 from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, SquaredError
-from boostbp.losses.tweedie import Tweedie
 
 __all__ = [
     "LOSSES",
@@ -80,7 +79,7 @@ def load(loss: str | Loss, *, n_outputs: int) -> Loss:
 def _by_name(name: str, n_outputs: int) -> Loss:
     named = [loss for known, loss in LOSSES.items() if name == known or name in traits_of(loss).aliases]
     if not named:
-        names = dict.fromkeys(one for known, loss in LOSSES.items() for one in (known, *traits_of(loss).aliases))
+        names = dict.fromkeys(alias for known, loss in LOSSES.items() for alias in (known, *traits_of(loss).aliases))
         raise ValueError(f"loss={name!r} is unknown: use one of {', '.join(names)}, or an own object.")
     for loss in named:
         if traits_of(loss).takes(n_outputs):

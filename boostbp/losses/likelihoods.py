@@ -103,8 +103,8 @@ class Logistic:
     def derivatives(self, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
         """Value, gradient and hessian, for one exponential."""
         power = np.exp(-np.abs(h))
-        one, zero = _both_classes(h, power)
-        return self._value(h, y, power), self._gradient(y, one, zero), self._hessian(one, zero)
+        p1, p0 = _both_classes(h, power)
+        return self._value(h, y, power), self._gradient(y, p1, p0), self._hessian(p1, p0)
 
     def link(self, h: Floats) -> Floats:
         """Probability of class 1."""
@@ -116,12 +116,12 @@ class Logistic:
         return losses.sum(axis=1)
 
     @staticmethod
-    def _gradient(y: Floats, one: Floats, zero: Floats) -> Floats:
-        return (1.0 - y) * one - y * zero
+    def _gradient(y: Floats, p1: Floats, p0: Floats) -> Floats:
+        return (1.0 - y) * p1 - y * p0
 
     @staticmethod
-    def _hessian(one: Floats, zero: Floats) -> Floats:
-        return np.maximum(one * zero, LEAST_HESSIAN)
+    def _hessian(p1: Floats, p0: Floats) -> Floats:
+        return np.maximum(p1 * p0, LEAST_HESSIAN)
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Weighted log-odds."""

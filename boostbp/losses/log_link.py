@@ -1,16 +1,17 @@
-"""LogLink: what losses share whose raw output is the logarithm of a positive prediction."""
+"""Losses of positive amounts, whose raw output is the logarithm of a prediction."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.losses import location
-from boostbp.losses.base import LinkName, Task, refuse
+from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, refuse
 
-__all__ = ["LogLink"]
+__all__ = ["Gamma", "LogLink", "Tweedie"]
 
 Floats = NDArray[np.float64]
 
@@ -51,3 +52,96 @@ class LogLink:
 
     def _within(self, h: Floats) -> Floats:
         return np.clip(h, self.lowest, self.highest)
+
+
+@dataclass(frozen=True, slots=True)
+class Gamma(LogLink):
+    """``h + y exp(-h)`` for ``y > 0``; baseline: log of the weighted mean.
+
+    The negative log-likelihood of a gamma distribution with mean ``exp(h)``, divided by its shape, but for a constant:
+    half the unit deviance of McCullagh and Nelder (1989, table 2.1) is what it exceeds its value at ``exp(h) = y`` by.
+    Gradient ``1 - y / exp(h)`` and hessian ``y / exp(h)`` are those of LightGBM and XGBoost.
+    """
+
+    name: ClassVar[str] = "gamma"
+    aliases: ClassVar[tuple[str, ...]] = ("reg:gamma",)
+    default_metric: ClassVar[str] = "gamma"
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Negative log-likelihood but for a constant."""
+        # beyond the range the tangent there, near + ratio + (1 - ratio) (h - near)
+        near = self._within(h)
+        ratio = y * np.exp(-near)
+        return (h + ratio * (1.0 + near - h)).sum(axis=1)
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """One minus target by predicted mean."""
+        return 1.0 - self._ratio(h, y)
+
+    def hessian(self, h: Floats, y: Floats) -> Floats:
+        """Target by predicted mean."""
+        return np.maximum(self._ratio(h, y), LEAST_HESSIAN)
+
+    def check(self, y: Floats) -> None:
+        """Refuse targets that are not positive, and those that predictions do not reach."""
+        refuse(
+            y, ~(y > 0), "loss='gamma' takes numbers above 0. Drop these rows, or use loss='tweedie', which takes 0."
+        )
+        self._refuse_out_of_range(y)
+
+    def _ratio(self, h: Floats, y: Floats) -> Floats:
+        return y * np.exp(-self._within(h))
+
+
+@dataclass(frozen=True, slots=True)
+class Tweedie(LogLink):
+    """``p^(2 - power) / (2 - power) + y p^(1 - power) / (power - 1)`` with ``p = exp(h)``, for ``y >= 0``.
+
+    The negative log-likelihood of a sum of gamma variables, as many as a Poisson variable says, with mean `p`
+    and a variance that grows as ``p^power``; but for its dispersion and a constant. Half the unit deviance of
+    Jørgensen (1987, "Exponential dispersion models") is what it exceeds its value at ``p = y`` by. The same loss as in
+    LightGBM and XGBoost; baseline: log of the weighted mean.
+
+    Attributes
+    ----------
+    power : float
+        Strictly between 1, where it is the Poisson loss, and 2, where it is the gamma loss.
+    """
+
+    power: float = 1.5
+    name: ClassVar[str] = "tweedie"
+    aliases: ClassVar[tuple[str, ...]] = ("reg:tweedie",)
+
+    def __post_init__(self) -> None:
+        """Refuse a power outside (1, 2)."""
+        if not 1 < self.power < 2:
+            raise ValueError(
+                f"power={self.power!r} is not between 1 and 2: use e.g. Tweedie(power=1.5); loss='poisson' has the "
+                "power 1, and loss='gamma' 2."
+            )
+
+    def value(self, h: Floats, y: Floats) -> Floats:
+        """Negative log-likelihood but for a constant."""
+        near = self._within(h)
+        mean, target = self._parts(near, y)
+        tangent = (mean - target) * (h - near)  # 0 but beyond the range
+        return (mean / (2.0 - self.power) + target / (self.power - 1.0) + tangent).sum(axis=1)
+
+    def gradient(self, h: Floats, y: Floats) -> Floats:
+        """``p^(2 - power) - y p^(1 - power)``."""
+        mean, target = self._parts(self._within(h), y)
+        return mean - target
+
+    def hessian(self, h: Floats, y: Floats) -> Floats:
+        """``(2 - power) p^(2 - power) + (power - 1) y p^(1 - power)``."""
+        mean, target = self._parts(self._within(h), y)
+        return np.maximum((2.0 - self.power) * mean + (self.power - 1.0) * target, LEAST_HESSIAN)
+
+    def check(self, y: Floats) -> None:
+        """Refuse negative targets, and those that predictions do not reach."""
+        refuse(y, ~(y >= 0), "loss='tweedie' takes numbers >= 0. Drop these rows, or use loss='squared_error'.")
+        self._refuse_out_of_range(y)
+
+    def _parts(self, h: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """``p^(2 - power)`` and ``y p^(1 - power)``, each (rows, outputs)."""
+        return np.exp((2.0 - self.power) * h), y * np.exp((1.0 - self.power) * h)

@@ -101,10 +101,10 @@ def auc_mu(prediction: Floats, y: Floats, weight: Floats) -> float:
     if len(present) < 2:
         raise _one_class("auc_mu")
     areas = []
-    for one, other in combinations(present, 2):
-        rows = counted & ((true == one) | (true == other))
-        ratio = np.round(score[rows, one] - score[rows, other], 12)  # ties survive the rounding of logarithms
-        areas.append(roc_auc_score(true[rows] == one, ratio, sample_weight=weight[rows]))
+    for first, second in combinations(present, 2):
+        rows = counted & ((true == first) | (true == second))
+        ratio = np.round(score[rows, first] - score[rows, second], 12)  # ties survive the rounding of logarithms
+        areas.append(roc_auc_score(true[rows] == first, ratio, sample_weight=weight[rows]))
     return float(np.mean(areas))
 
 
@@ -120,8 +120,8 @@ def _precision_recall_area(y: Floats, p: Floats, sample_weight: Floats) -> float
     # precision = r / (r + f), and r + f = slope r + offset on a step
     slope = 1.0 + (false[rises + 1] - f) / step
     offset = r + f - slope * r
-    said = recall + false
-    logs = xlogy(offset / slope, said[rises + 1]) - xlogy(offset / slope, said[rises])
+    flagged = recall + false
+    logs = xlogy(offset / slope, flagged[rises + 1]) - xlogy(offset / slope, flagged[rises])
     return float(((step - logs) / slope).sum())
 
 

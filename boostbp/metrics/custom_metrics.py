@@ -127,12 +127,12 @@ def is_maximised(function: Callable[..., Any]) -> bool:
     words = _words(name)
     maximised = name.endswith("_score") or name == "matthews_corrcoef"
     good, bad = bool(words & _GOOD), bool(words & _BAD)
-    said = good != bool(words & _NEGATIVE)
-    if good != bad and said != maximised and not _is_sklearn(function):
+    suggested = good != bool(words & _NEGATIVE)
+    if good != bad and suggested != maximised and not _is_sklearn(function):
         raise ValueError(
             f"eval_metric={name} would be {'max' if maximised else 'min'}imised, as a function is whose name "
             f"{'ends' if maximised else 'does not end'} in _score, but its name suggests the opposite. Say which: "
-            f"eval_metric=({name!r}, {name}, {said}), where True means that greater is better."
+            f"eval_metric=({name!r}, {name}, {suggested}), where True means that greater is better."
         )
     return maximised
 

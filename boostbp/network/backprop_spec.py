@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from boostbp import checks
-from boostbp.layers.layer_spec import repr_of, spec_of
+from boostbp.layers.layer_spec import Spec
 from boostbp.network import steps
 from boostbp.network.starts import STARTS
 from boostbp.network.steps import Step
@@ -36,7 +36,7 @@ FIELDS: Mapping[str, Callable[[str, Any], Any]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class BackpropSpec:
+class BackpropSpec(Spec):
     """How the hidden layers of a network are trained by back-propagation.
 
     Estimators take it, or a dict of its fields.
@@ -96,18 +96,3 @@ class BackpropSpec:
         for name, check in FIELDS.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
         steps.load(self.step, self.step_size, self.momentum)
-
-    def __repr__(self) -> str:
-        return repr_of(self)
-
-    @classmethod
-    def of(cls, value: BackpropSpec | Mapping[str, Any] | None, name: str = "backprop") -> BackpropSpec:
-        """Return the spec of a parameter: a spec, a mapping of its fields, or None.
-
-        Raises
-        ------
-        ValueError
-            If it is none of these, or holds what is no field or out of bounds; the message begins with `name`.
-        """
-        spec: BackpropSpec = spec_of(cls, value, name)
-        return spec

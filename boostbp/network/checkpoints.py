@@ -50,7 +50,11 @@ def write(path: str | os.PathLike[str], state: State) -> None:
     loss, lowest_loss, quiet_epoch = state.lowest_loss
     written: dict[str, Network] = {}
     for role, network in {"now": state.network, "best": state.best, "lowest_loss": lowest_loss}.items():
-        same = None if network is None else next((name for name, one in written.items() if _same(one, network)), None)
+        same = (
+            None
+            if network is None
+            else next((name for name, earlier in written.items() if _same(earlier, network)), None)
+        )
         networks[role] = same
         if network is not None and same is None:
             networks[role], parts = network_of(network)
@@ -169,6 +173,6 @@ def _numbers(numbers: Any, history: History) -> tuple[Any, ...]:
     return tuple(numbers)
 
 
-def _same(one: Network, other: Network) -> bool:
+def _same(first: Network, second: Network) -> bool:
     """Whether two networks are made of the same objects."""
-    return len(one.layers) == len(other.layers) and all(map(operator.is_, one.layers, other.layers))
+    return len(first.layers) == len(second.layers) and all(map(operator.is_, first.layers, second.layers))

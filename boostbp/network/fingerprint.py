@@ -41,8 +41,8 @@ def fingerprint(
 
     The same in every process; the parameters that only say when training ends are left out.
     """
-    watched = [part for one in eval_sets for part in (one.name, one.X, one.y, one.weight)]
-    found = {
+    watched = [part for eval_set in eval_sets for part in (eval_set.name, eval_set.X, eval_set.y, eval_set.weight)]
+    digests = {
         "X": _digest(table.X, repr(table.categorical)),
         "y": _digest(y),
         "sample_weight": _digest(weight),
@@ -54,16 +54,16 @@ def fingerprint(
     }
     for field in fields(settings):
         if field.name not in {"layers", *_SEEDS, *_FREE}:
-            found[field.name] = _named(getattr(settings, field.name))
+            digests[field.name] = _named(getattr(settings, field.name))
     for field in fields(settings.layers[0]):
         values = [getattr(layer, field.name) for layer in settings.layers]
         if field.name != "growth":
-            found[field.name] = f"[{', '.join(map(_named, values))}]"
+            digests[field.name] = f"[{', '.join(map(_named, values))}]"
             continue
         for part in fields(values[0]):
             if part.name not in _FREE | _SEEDS:
-                found[part.name] = f"[{', '.join(_named(getattr(growth, part.name)) for growth in values)}]"
-    return found
+                digests[part.name] = f"[{', '.join(_named(getattr(growth, part.name)) for growth in values)}]"
+    return digests
 
 
 def _digest(*parts: Any) -> str:
@@ -84,10 +84,10 @@ def _named(value: Any, depth: int = 0) -> str:
     if isinstance(value, np.ndarray | Sparse):
         return _digest(value)
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key!r}: {_named(one, depth)}' for key, one in value.items())}}}"
+        return f"{{{', '.join(f'{key!r}: {_named(item, depth)}' for key, item in value.items())}}}"
     if isinstance(value, list | tuple):
         opened, closed = "[]" if isinstance(value, list) else "()"
-        return f"{opened}{', '.join(_named(one, depth) for one in value)}{closed}"
+        return f"{opened}{', '.join(_named(item, depth) for item in value)}{closed}"
     if isinstance(value, partial):
         return _named((value.func, value.args, value.keywords), depth)
     if isinstance(value, type) or (type(value).__module__ == "builtins" and not callable(value)):
@@ -98,13 +98,13 @@ def _named(value: Any, depth: int = 0) -> str:
     inside = {field.name: getattr(value, field.name) for field in known} or _attributes(value)
     if depth >= DEEPEST:
         return type(value).__name__
-    return f"{type(value).__name__}({', '.join(f'{name}={_named(one, depth + 1)}' for name, one in inside.items())})"
+    return f"{type(value).__name__}({', '.join(f'{name}={_named(item, depth + 1)}' for name, item in inside.items())})"
 
 
 def _attributes(value: Any) -> dict[str, Any]:
     slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
-    held = {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
-    return dict(sorted(held.items()))
+    attributes = {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
+    return dict(sorted(attributes.items()))
 
 
 def _code_of(function: Any, depth: int) -> str:
@@ -112,6 +112,6 @@ def _code_of(function: Any, depth: int) -> str:
     code = getattr(function, "__code__", None)
     if code is None or str(function.__module__).split(".")[0] in _KNOWN or depth >= DEEPEST:
         return ""
-    plain = [one for one in code.co_consts if isinstance(one, int | float | str | bytes | tuple | None)]
+    plain = [constant for constant in code.co_consts if isinstance(constant, int | float | str | bytes | tuple | None)]
     closed = [_named(cell.cell_contents, depth + 1) for cell in function.__closure__ or ()]
     return f" {_digest(code.co_code, code.co_names, plain, closed)}"

@@ -139,16 +139,18 @@ class Choice:
     @property
     def has_networks(self) -> bool:
         """Whether networks were among the candidates; not with ``deep=False``."""
-        return any(one.network for one in self.candidates)
+        return any(candidate.network for candidate in self.candidates)
 
     def __str__(self) -> str:
         """Sentences: what each candidate lost, what depth added, what the model is made of."""
-        made_of = " + ".join(f"{one.weight:.2f} {one.name}" for one in self.candidates if one.weight)
+        made_of = " + ".join(
+            f"{candidate.weight:.2f} {candidate.name}" for candidate in self.candidates if candidate.weight
+        )
         hurried = ["max_time cut candidates short, or left them out: more of it may give a better model."]
         return "\n".join(
             [
                 "Loss on held-out rows:",
-                *(f"  {one.loss:.6g}  {one.name}" for one in self.candidates),
+                *(f"  {candidate.loss:.6g}  {candidate.name}" for candidate in self.candidates),
                 *([self._verdict_on_depth] if self.has_networks else []),
                 f"The model is {made_of}.",
                 *(hurried if self.hurried else []),
@@ -157,7 +159,7 @@ class Choice:
 
     @property
     def _verdict_on_depth(self) -> str:
-        deep = any(one.weight and one.network for one in self.candidates)
+        deep = any(candidate.weight and candidate.network for candidate in self.candidates)
         verdict = "networks are part of the model" if deep else "no network is part of it"
         return (
             f"Depth lowered it by {self.gain:.3g}, standard error {self.error:.3g}: {verdict}. "
@@ -233,8 +235,12 @@ class History:
         """
         if self.choice is None:
             return 1.0
-        counted = (one for one in self.choice.candidates if one.network and network in (None, one.network))
-        return math.fsum(one.weight for one in counted)
+        counted = (
+            candidate
+            for candidate in self.choice.candidates
+            if candidate.network and network in (None, candidate.network)
+        )
+        return math.fsum(candidate.weight for candidate in counted)
 
     def summary(self) -> str:
         """What training did, in a few sentences; what depth added, if that was weighed, and how the model scores."""

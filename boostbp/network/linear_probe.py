@@ -6,20 +6,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lstsq
 
-__all__ = ["evenly", "explained"]
+__all__ = ["evenly_spaced", "linear_probe_r2"]
 
 Floats = NDArray[np.float64]
 ROUNDING = 1e-12  # a column that varies by less than this share of its size is constant
 MOST_ROWS = 1000  # of either part: a probe must cost next to nothing
 
 
-def evenly(n_rows: int, most: int = MOST_ROWS) -> NDArray[np.int64]:
+def evenly_spaced(n_rows: int, most: int = MOST_ROWS) -> NDArray[np.int64]:
     """Numbers of at most so many rows, evenly spaced."""
     return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64)
 
 
-def explained(
-    h: Floats, y: Floats, weight: Floats, held: tuple[Floats, Floats, Floats] | None = None
+def linear_probe_r2(
+    h: Floats, y: Floats, weight: Floats, held_out_rows: tuple[Floats, Floats, Floats] | None = None
 ) -> tuple[float, float]:
     """Share of the target that a linear regression on a hidden layer explains.
 
@@ -27,7 +27,7 @@ def explained(
     ----------
     h : (rows, units), y : (rows, outputs), weight : (rows,)
         Training rows, on which the regression is fitted.
-    held : tuple of such three, optional
+    held_out_rows : tuple of such three, optional
         Held-out rows.
 
     Returns
@@ -48,7 +48,7 @@ def explained(
         if not total.sum() > 0:
             return float("nan"), float("nan")
         training = float(1.0 - np.square(root * (y - h @ w)).sum() / total.sum())
-        return training, float("nan") if held is None else _agreement(held, w / scale[:, None], total)
+        return training, float("nan") if held_out_rows is None else _agreement(held_out_rows, w / scale[:, None], total)
 
 
 def _centred(values: Floats, weight: Floats, axis: int | None) -> tuple[Floats, Floats]:
@@ -60,8 +60,8 @@ def _centred(values: Floats, weight: Floats, axis: int | None) -> tuple[Floats, 
     return np.where(varies, values, 0.0) / np.where(varies, size, 1.0), np.where(varies, size, 1.0)
 
 
-def _agreement(held: tuple[Floats, Floats, Floats], w: Floats, share: Floats) -> float:
-    h, y, weight = held
+def _agreement(held_out_rows: tuple[Floats, Floats, Floats], w: Floats, share: Floats) -> float:
+    h, y, weight = held_out_rows
     fit, y = _centred(h @ w, weight, axis=0)[0], _centred(y, weight, axis=0)[0]
     along, sizes = weight @ (fit * y), (weight @ np.square(fit)) * (weight @ np.square(y))
     squared = np.divide(np.maximum(along, 0.0) ** 2, sizes, out=np.zeros_like(along), where=sizes > 0)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostbp.layers import Layer, rounds
 from boostbp.metrics import Metric
 from boostbp.network.history import Epoch, History, Stop
-from boostbp.network.linear_probe import evenly
+from boostbp.network.linear_probe import evenly_spaced
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.network.state import LowestLoss, State
@@ -37,7 +37,7 @@ class EvalSet:
 
     def some(self, most: int) -> EvalSet:
         """At most so many of the rows, evenly spaced."""
-        rows = evenly(len(self.X), most)
+        rows = evenly_spaced(len(self.X), most)
         return replace(self, X=self.X[rows], y=self.y[rows], weight=self.weight[rows])
 
 
@@ -153,8 +153,8 @@ class Monitor:
         settings, history = self.settings, self.history
         greater_is_better = self.metric is not None and self.metric.greater_is_better
         progress = Progress(history[-1], settings.epochs, history, network, greater_is_better, self.state)
-        asked = [callback(progress) for callback in self.callbacks]
-        if any(isinstance(answer, (bool, np.bool_)) and answer for answer in asked):
+        answers = [callback(progress) for callback in self.callbacks]
+        if any(isinstance(answer, (bool, np.bool_)) and answer for answer in answers):
             return Stop.CALLBACK
         waited = progress.epoch.epoch - max(history.best_epoch, self.since)
         if settings.n_iter_no_change is not None and history.metric and waited >= settings.n_iter_no_change:

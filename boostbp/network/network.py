@@ -40,7 +40,7 @@ class Network:
         """All hidden variables ``[h_0, .. h_L]``, each (rows, units), and a trace for each layer."""
         h, traces = [X], []
         for layer in self.layers:
-            out, trace = layer.forward(seen(h, skip=self.skip), n_jobs=n_jobs)
+            out, trace = layer.forward(layer_input(h, skip=self.skip), n_jobs=n_jobs)
             h.append(out)
             traces.append(trace)
         h[-1] = h[-1] + self.baseline
@@ -67,20 +67,20 @@ class Network:
         layer %= depth + 1
         h = [X]
         for fitted in self.layers[:layer]:
-            h.append(fitted.predict(seen(h, skip=self.skip), n_jobs=n_jobs))
+            h.append(fitted.predict(layer_input(h, skip=self.skip), n_jobs=n_jobs))
         return h[-1] + self.baseline if layer == depth else h[-1]
 
     def hidden(self, X: Floats, *, n_jobs: int = 1) -> list[Floats]:
         """Hidden variables h_1 .. h_{L-1}, each (rows, units), without traces."""
         h = [X]
         for fitted in self.layers[:-1]:
-            h.append(fitted.predict(seen(h, skip=self.skip), n_jobs=n_jobs))
+            h.append(fitted.predict(layer_input(h, skip=self.skip), n_jobs=n_jobs))
         return h[1:]
 
     def output_input(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """What the output layer sees, (rows, its features)."""
         below = [X] if len(self.layers) == 1 else [X, self.representation(X, -2, n_jobs=n_jobs)]
-        return seen(below, skip=self.skip)
+        return layer_input(below, skip=self.skip)
 
     def jacobian(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """Jacobian of the raw output in the input, (rows, outputs, features), by the chain rule."""
@@ -95,7 +95,7 @@ def output_table(network: Network, table: Table, *, n_jobs: int = 1) -> Table:
     return Table(X, tuple(units + j for j in table.categorical) if sees_features else ())
 
 
-def seen(h: Sequence[Floats], *, skip: bool) -> Floats:
+def layer_input(h: Sequence[Floats], *, skip: bool) -> Floats:
     """What the next layer sees of the hidden variables so far: the last one, beside it h_0 if `skip`."""
     return hstack(h[-1], h[0]) if skip and len(h) > 1 else h[-1]
 

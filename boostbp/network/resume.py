@@ -12,7 +12,7 @@ import numpy as np
 from boostbp.layers import Fit, Trace
 from boostbp.layers.rounds import structure_of_another
 from boostbp.network.monitor import Monitor
-from boostbp.network.network import seen
+from boostbp.network.network import layer_input
 from boostbp.network.state import State
 from boostbp.network.trainer import Trainer
 
@@ -59,7 +59,7 @@ def restore(state: State, trainer: Trainer, monitor: Monitor, fingerprint: Mappi
     trainer.rng.bit_generator.state = dict(copy.deepcopy(state.random))
     trainer.T = []
     for i, (layer, output) in enumerate(zip(state.network.layers, trainer.h[1:], strict=True)):
-        h = seen(trainer.h[: i + 1], skip=state.network.skip)
+        h = layer_input(trainer.h[: i + 1], skip=state.network.skip)
         trace = Trace(layer.forest, h, layer.forest.route(h, threads), threads)
         trainer.T.append(Fit(layer, output, trace))
     trainer.T[-1] = trainer.T[-1]._replace(output=trainer.T[-1].output - trainer.baseline)

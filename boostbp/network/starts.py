@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
 from boostbp.network.steps import std
-from boostbp.trees.columns import Standardised
 from boostbp.trees.sparse import Matrix, Sparse
+from boostbp.trees.standardised import Standardised
 
 __all__ = ["STARTS", "Start", "identity", "noise", "principal", "projection", "start_of"]
 
@@ -38,8 +38,8 @@ def _indicators(table: Table) -> Sparse:
     parts = []
     for column in (X.dense(columns, slice(0, len(X))) if isinstance(X, Sparse) else X[:, columns]).T:
         known = np.flatnonzero(~np.isnan(column))
-        codes, found = np.unique(column[known], return_inverse=True)
-        parts.append(sp.csc_matrix((np.ones(len(known)), (known, found)), shape=(len(column), len(codes))))
+        codes, place = np.unique(column[known], return_inverse=True)
+        parts.append(sp.csc_matrix((np.ones(len(known)), (known, place)), shape=(len(column), len(codes))))
     return Sparse.of(sp.hstack(parts))
 
 
@@ -71,13 +71,13 @@ def principal(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -
     """
     below = Standardised.of(h, weight)
     directions = rng.standard_normal((h.shape[1], units))
-    found = min(*h.shape, units)
+    n_components = min(*h.shape, units)
     basis = rng.standard_normal((h.shape[1], min(*h.shape, units + OVERSAMPLED)))
     for _ in range(POWERS):
         basis, _ = np.linalg.qr(below.project_transposed(weight[:, None] * below.project(basis)))
     scores = below.project(basis)
     _, rotation = np.linalg.eigh(scores.T @ (weight[:, None] * scores))
-    directions[:, :found] = basis @ rotation[:, ::-1][:, :found]
+    directions[:, :n_components] = basis @ rotation[:, ::-1][:, :n_components]
     return standardised(below.project(directions), weight)
 
 

@@ -185,19 +185,19 @@ def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[
         If it returns anything but two arrays of the shape of `h`, or writes into its arguments.
     """
     try:
-        found = step.move(*(np.broadcast_to(array, array.shape) for array in (h, m, g, weight)))
+        moved = step.move(*(np.broadcast_to(array, array.shape) for array in (h, m, g, weight)))
     except ValueError as error:
         if "read-only" not in str(error):
             raise
         raise ValueError(f"step={step!r} writes into h, m, g or weight, which are not its own: use copies.") from error
-    if not isinstance(found, tuple) or len(found) != 2:
-        raise ValueError(f"step={step!r}: its move() returns a {type(found).__name__}: return (target, momentum).")
-    for name, array in zip(("target", "momentum"), found, strict=True):
+    if not isinstance(moved, tuple) or len(moved) != 2:
+        raise ValueError(f"step={step!r}: its move() returns a {type(moved).__name__}: return (target, momentum).")
+    for name, array in zip(("target", "momentum"), moved, strict=True):
         if not (isinstance(array, np.ndarray) and array.shape == h.shape and array.dtype.kind in "fiu"):
             received = f"an array of {array.dtype} {array.shape}" if isinstance(array, np.ndarray) else repr(array)
             raise ValueError(
                 f"step={step!r}: the {name} that its move() returns is {received}: let it be numbers of the shape of "
                 f"h, {h.shape}, which is (rows, units)."
             )
-    target, momentum = (np.require(array, np.float64, "W") for array in found)  # a rule may return what it was given
+    target, momentum = (np.require(array, np.float64, "W") for array in moved)  # a rule may return what it was given
     return target, momentum

@@ -86,7 +86,9 @@ def history_of(history: History) -> Any:
 
 def _choice_of(choice: Choice) -> Any:
     results = choice.candidates
-    candidates = [[one.name, plain.encode(one.loss), plain.encode(one.weight), one.network] for one in results]
+    candidates = [
+        [result.name, plain.encode(result.loss), plain.encode(result.weight), result.network] for result in results
+    ]
     numbers = {"gain": plain.encode(choice.gain), "error": plain.encode(choice.error)}
     numbers["metrics"] = plain.encode(choice.metrics)
     return {"candidates": candidates, **numbers, "hurried": choice.hurried}
@@ -186,8 +188,8 @@ def _numbers(*values: Any) -> bool:
 
 def _require_keys(facts: Any, keys: set[str], what: str) -> None:
     if not isinstance(facts, dict) or set(facts) != keys:
-        held = sorted(facts) if isinstance(facts, dict) else facts
-        raise ValueError(f"This is not {what}: it holds {held!r:.999}.")
+        names = sorted(facts) if isinstance(facts, dict) else facts
+        raise ValueError(f"This is not {what}: it holds {names!r:.999}.")
 
 
 def loss_of(loss: Loss) -> Any:
@@ -213,7 +215,7 @@ def step_from(facts: Any) -> Step:
 
 
 def _known(value: Any, known: Mapping[str, type[Any]], what: str) -> Any:
-    name = next((name for name, one in known.items() if one is type(value)), None)
+    name = next((name for name, kind in known.items() if kind is type(value)), None)
     if name is None:
         raise TypeError(
             f"{value!r} is a {what} of your own: its functions are code, which a file of data does not hold"

@@ -15,9 +15,9 @@ from boostbp.layers.fixed_structure import FixedStructure
 from boostbp.layers.row_sampling import on_sample
 from boostbp.losses import Loss, checked
 from boostbp.network.history import Epoch
-from boostbp.network.linear_probe import evenly, explained
+from boostbp.network.linear_probe import evenly_spaced, linear_probe_r2
 from boostbp.network.monitor import EvalSet
-from boostbp.network.network import Network, seen
+from boostbp.network.network import Network, layer_input
 from boostbp.network.settings import Settings
 from boostbp.network.starts import start_of
 from boostbp.network.steps import moved, pace_after, std
@@ -106,7 +106,7 @@ class Trainer:
         targets = self._move()
         if self.settings.refit_order == "downward":
             for i in range(self.L, 0, -1):
-                self.T[i - 1] = self._fit(i - 1, seen(old[:i], skip=self.settings.skip), targets[i])
+                self.T[i - 1] = self._fit(i - 1, layer_input(old[:i], skip=self.settings.skip), targets[i])
             self._forward()
         else:
             self.h, self.T = [old[0]], []
@@ -125,11 +125,11 @@ class Trainer:
         """Weighted mean training loss."""
         return float(self.weight @ checked.value(self.loss, output, self.y) / self.weight.sum())
 
-    def record(self, held: EvalSet | None = None) -> Epoch:
+    def record(self, held_out: EvalSet | None = None) -> Epoch:
         """Numbers of the epoch; metrics and seconds are the watcher's."""
         hidden = self.g[1:-1]
         learning = self.g[-1].any(axis=1)
-        probes = self._probes(held)
+        probes = self._probes(held_out)
         return Epoch(
             self.epoch,
             self.losses[-1],
@@ -144,15 +144,15 @@ class Trainer:
             tuple(held_out for _, held_out in probes),
         )
 
-    def _probes(self, held: EvalSet | None) -> list[tuple[float, float]]:
+    def _probes(self, held_out: EvalSet | None) -> list[tuple[float, float]]:
         """What a linear regression on each hidden layer explains, on some training rows and on held-out ones."""
-        rows = evenly(len(self.y))
+        rows = evenly_spaced(len(self.y))
         parts: list[Any] = [None] * (self.L - 1)
-        if held is not None and self.L > 1:
-            hidden = self.network.hidden(held.X, n_jobs=self.settings.n_threads)
-            parts = [(h, held.y, held.weight) for h in hidden]
+        if held_out is not None and self.L > 1:
+            hidden = self.network.hidden(held_out.X, n_jobs=self.settings.n_threads)
+            parts = [(h, held_out.y, held_out.weight) for h in hidden]
         return [
-            explained(h[rows], self.y[rows], self.weight[rows], part)
+            linear_probe_r2(h[rows], self.y[rows], self.weight[rows], part)
             for h, part in zip(self.h[1:-1], parts, strict=True)
         ]
 
@@ -163,7 +163,7 @@ class Trainer:
             if i == 0:
                 output = self.T[0].output  # fitted on h_0 just now
             else:
-                h = seen(self.h, skip=self.settings.skip)
+                h = layer_input(self.h, skip=self.settings.skip)
                 output, trace = self.T[i].layer.forward(h, n_jobs=self.settings.n_threads)
                 self.T[i] = self.T[i]._replace(trace=trace)
             self.h.append(output)
@@ -200,7 +200,7 @@ class Trainer:
 
     def _append(self, i: int, target: Floats) -> None:
         """Fit T_i on the h_i of now and go forward through it."""
-        fitted = self._fit(i, seen(self.h, skip=self.settings.skip), target)
+        fitted = self._fit(i, layer_input(self.h, skip=self.settings.skip), target)
         self.T.append(fitted)
         self.h.append(fitted.output + self.baseline if i == self.L - 1 else fitted.output)
 

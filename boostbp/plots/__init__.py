@@ -4,11 +4,10 @@ matplotlib comes with the extra ``plots``. Nothing here calls ``show``. Without 
 on those of pyplot, which needs no display.
 """
 
-from boostbp.plots.health import layer_health
-from boostbp.plots.importances import importances
+from boostbp.plots.epochs import layer_health, training_curves
+from boostbp.plots.importance_bars import importances
 from boostbp.plots.predictions import calibration, residuals
 from boostbp.plots.representations import representation, representations
-from boostbp.plots.training import training_curves
 
 __all__ = [
     "calibration",

@@ -30,10 +30,10 @@ def several(axes: Any, count: int) -> Any:
     """
     if axes is None:
         return _grid(_matplotlib("pyplot").figure(layout="constrained"), count)
-    given = np.ravel(np.asarray(axes, dtype=object))
-    if len(given) != count:
-        raise ValueError(f"axes: {len(given)} given, but this plot has {count} panels: give {count} axes.")
-    return given
+    flat = np.ravel(np.asarray(axes, dtype=object))
+    if len(flat) != count:
+        raise ValueError(f"axes: {len(flat)} given, but this plot has {count} panels: give {count} axes.")
+    return flat
 
 
 def figure(count: int = 1, *, size: tuple[float, float] = _PANEL) -> tuple[Any, Any]:

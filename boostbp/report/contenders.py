@@ -126,9 +126,9 @@ def train(
     ValueError
         If a model that holds no rows out has neither rows to stop by nor a length.
     """
-    given = replace(contender, params=nested(contender.params))
+    described = replace(contender, params=nested(contender.params))
     trainer = (trainers or TRAINERS)[contender.kind]
-    return trainer(given, split, task == "classification", n_jobs, seed, length)
+    return trainer(described, split, task == "classification", n_jobs, seed, length)
 
 
 def _deep(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
@@ -174,10 +174,10 @@ def _lightgbm(contender: Contender, split: Split, classes: bool, n_jobs: int, se
         return Fitted(model.fit(split.X, split.y), length)
     # eval_set is deprecated from 4.7 on, and eval_X is unknown before.
     if "eval_X" in inspect.signature(model.fit).parameters:
-        held = {"eval_X": split.X_valid, "eval_y": split.y_valid}
+        eval_set = {"eval_X": split.X_valid, "eval_y": split.y_valid}
     else:
-        held = {"eval_set": [(split.X_valid, split.y_valid)]}
-    model.fit(split.X, split.y, **held, callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)])
+        eval_set = {"eval_set": [(split.X_valid, split.y_valid)]}
+    model.fit(split.X, split.y, **eval_set, callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)])
     return Fitted(model, model.best_iteration_)
 
 

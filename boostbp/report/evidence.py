@@ -92,5 +92,5 @@ def curve_of(model: Any, length: int | None) -> Curve | None:
     if not recorded or length is None:
         return None
     name, values = next(iter(next(iter(recorded.values())).items()))
-    found = np.array(values, np.float64)
-    return Curve(_LOSSES.get(name, name), np.sqrt(found) if name == "l2" else found, length - 1, False)
+    numbers = np.array(values, np.float64)
+    return Curve(_LOSSES.get(name, name), np.sqrt(numbers) if name == "l2" else numbers, length - 1, False)

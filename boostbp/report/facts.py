@@ -38,9 +38,9 @@ def facts_of(model: Any) -> dict[str, Any]:
 
 
 def _settings(model: Any) -> dict[str, Any]:
-    given = {name: _spelled(value) for name, value in model.get_params(deep=False).items()}
+    params = {name: _spelled(value) for name, value in model.get_params(deep=False).items()}
     defaults = {name: _spelled(p.default) for name, p in inspect.signature(type(model)).parameters.items()}
-    return {name: value for name, value in given.items() if value != defaults[name]}
+    return {name: value for name, value in params.items() if value != defaults[name]}
 
 
 def _spelled(value: Any) -> Any:
@@ -67,13 +67,13 @@ def _choice(choice: Any) -> dict[str, Any]:
 
 
 def _training(history: Any) -> dict[str, Any]:
-    kept = history[history.best_epoch]
+    best = history[history.best_epoch]
     return {
         "epochs": len(history) - 1,
-        "kept": kept.epoch,
-        "loss": kept.loss,
+        "kept": best.epoch,
+        "loss": best.loss,
         "metric": history.metric,
-        "metrics": kept.metrics,
+        "metrics": best.metrics,
         "scores": history.scores,
         "seconds": math.fsum(epoch.seconds for epoch in history.epochs),
         "stop": history.stop.value,

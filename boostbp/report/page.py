@@ -9,9 +9,9 @@ from pathlib import Path
 
 from boostbp.atomic_write import atomic_write, check_writable
 from boostbp.extras import require
-from boostbp.report.columns import columns
 from boostbp.report.pictures import groups
 from boostbp.report.result import Result
+from boostbp.report.table import columns
 from boostbp.versions import versions
 
 __all__ = ["Study", "check", "write"]

@@ -11,12 +11,12 @@ import numpy as np
 from boostbp import plots
 from boostbp.inspection import health_of
 from boostbp.network.history import NETWORK, weight_in_words
-from boostbp.plots import health
 from boostbp.plots.axes import by_epoch
+from boostbp.plots.epochs import PANELS, panel
 from boostbp.report.canvas import Picture, picture
-from boostbp.report.columns import SCORES
 from boostbp.report.evidence import Evidence
 from boostbp.report.result import Result
+from boostbp.report.table import SCORES
 
 __all__ = ["Group", "groups"]
 
@@ -74,8 +74,8 @@ def _draw_folds(ran: Mapping[str, Result], colours: Mapping[str, str], name: str
 
 
 def _folds_in_words(ran: Mapping[str, Result], name: str) -> str:
-    each = (f"{model} {result.scores[name]:.4f} ± {result.std(name):.4f}" for model, result in ran.items())
-    return f"{SCORES[name].heading} of each fold. Means: {', '.join(each)}."
+    scores = (f"{model} {result.scores[name]:.4f} ± {result.std(name):.4f}" for model, result in ran.items())
+    return f"{SCORES[name].heading} of each fold. Means: {', '.join(scores)}."
 
 
 def _curves(shown: Mapping[str, Evidence], colours: Mapping[str, str]) -> list[Picture]:
@@ -83,9 +83,9 @@ def _curves(shown: Mapping[str, Evidence], colours: Mapping[str, str]) -> list[P
     for epochs, who in ((True, "deep models"), (False, "single layers")):
         curves = {model: e.curve for model, e in shown.items() if e.curve is not None and e.curve.epochs == epochs}
         if curves:
-            each = (f"{model} {c.values[0]:.4g} at first, {c.values[c.kept]:.4g} kept" for model, c in curves.items())
+            ends = (f"{model} {c.values[0]:.4g} at first, {c.values[c.kept]:.4g} kept" for model, c in curves.items())
             loss = next(iter(curves.values())).loss
-            alt = f"Validation {loss} of {who} by {'epoch' if epochs else 'round'}: {'; '.join(each)}."
+            alt = f"Validation {loss} of {who} by {'epoch' if epochs else 'round'}: {'; '.join(ends)}."
             labels = {model: f"{model}{_weight(shown[model], NETWORK)}" for model in curves}
             pictures.append(picture(partial(_draw_curves, curves, colours, labels, who), alt))
     return pictures
@@ -157,7 +157,7 @@ def _health(shown: Mapping[str, Evidence]) -> Group:
     histories = {model: e.history for model, e in shown.items() if e.history is not None and e.hidden}
     pictures = [
         picture(partial(_draw_health, histories, name), f"{title} by epoch, {unit}, for {', '.join(histories)}.")
-        for name, (title, unit) in health.PANELS.items()
+        for name, (title, unit) in PANELS.items()
         if histories
     ]
     notes = [f"{model}: {line}" for model, history in histories.items() for line in health_of(history).warnings]
@@ -166,4 +166,4 @@ def _health(shown: Mapping[str, Evidence]) -> Group:
 
 def _draw_health(histories: Mapping[str, Any], name: str, ax: Any) -> None:
     for model, history in histories.items():
-        health.panel(history, name, ax, label=model)
+        panel(history, name, ax, label=model)

@@ -124,7 +124,9 @@ def _evidence(job: Job, data: Data, model: Any, length: int | None, predicted: N
         shown = take(data.X_test, np.arange(min(len(data.y_test), _SHOWN_ROWS)))
         # Trained once more rather than recorded, which would count in the seconds and the memory of the fit.
         start = train(job.contender, data.split, **job.settings, length=0).model
-        hidden = {one.history_.best_epoch: one.hidden_representation(shown, -1) for one in (start, model)}
+        hidden = {
+            estimator.history_.best_epoch: estimator.hidden_representation(shown, -1) for estimator in (start, model)
+        }
     history = getattr(model, "history_", None)
     return Evidence(data.y_test, predicted, curve_of(model, length), history, hidden, data.labels)
 

@@ -82,7 +82,7 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
     _require(
         network.layers[0].forest.n_features == schema.n_features, "the network reads other features than the schema"
     )
-    found: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "network_": network,
         "schema_": schema,
         "history_": history,
@@ -95,26 +95,26 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
     names = state["feature_names"]
     if names is not None:
         _require(list(map(type, names)) == [str] * schema.n_features, f"feature_names are {names!r}")
-        found["feature_names_in_"] = np.array(names, object)
+        attributes["feature_names_in_"] = np.array(names, object)
     if state["set_output"] is not None:
         _require(state["set_output"] in _OUTPUTS, f"set_output is {state['set_output']!r:.99}")
-        found[_OUTPUT_CONFIG] = state["set_output"]
+        attributes[_OUTPUT_CONFIG] = state["set_output"]
     if issubclass(kind, BoostBPClassifier):
-        found["classes_"] = _labels_from(state["classes"])
-        expected = 1 if len(found["classes_"]) == 2 else len(found["classes_"])
-        _require(n_outputs == expected, f"{len(found['classes_'])} classes and {n_outputs} outputs")
+        attributes["classes_"] = _labels_from(state["classes"])
+        expected = 1 if len(attributes["classes_"]) == 2 else len(attributes["classes_"])
+        _require(n_outputs == expected, f"{len(attributes['classes_'])} classes and {n_outputs} outputs")
     else:
-        found |= {attribute: take(arrays, name, float, (n_outputs,)) for name, attribute in _SCALED.items()}
+        attributes |= {attribute: take(arrays, name, float, (n_outputs,)) for name, attribute in _SCALED.items()}
     if issubclass(kind, BoostBPAutoencoder):
         _require(n_outputs == schema.n_features, f"{n_outputs} outputs for {schema.n_features} features")
-        return found
-    found["_repair"] = repair_from(arrays, schema)
-    found["_loss"] = loss_from(state["loss"])
+        return attributes
+    attributes["_repair"] = repair_from(arrays, schema)
+    attributes["_loss"] = loss_from(state["loss"])
     if not issubclass(kind, BoostBPClassifier):
         _require(type(state["one_dimensional"]) is bool, "one_dimensional is no truth value")
         _require(n_outputs == 1 or not state["one_dimensional"], f"{n_outputs} outputs in one dimension")
-        found["_one_dimensional"] = state["one_dimensional"]
-    return found
+        attributes["_one_dimensional"] = state["one_dimensional"]
+    return attributes
 
 
 def _of_kind(kind: type) -> set[str]:

@@ -30,7 +30,7 @@ from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPReg
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.floats import usual_floats
 from boostbp.storage.fitted import Arrays, fitted_from, fitted_of
-from boostbp.storage.parameters import check_parameters, parameters_from, parameters_of
+from boostbp.storage.json_parameters import check_parameters, parameters_from, parameters_of
 from boostbp.trees import interrupts
 
 __all__ = ["load", "save"]

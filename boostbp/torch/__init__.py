@@ -46,7 +46,7 @@ is missing in all rows of a call.
 
 from __future__ import annotations
 
+from boostbp.torch.gbdt_step import GBDTStep
 from boostbp.torch.module import GBDTModule
-from boostbp.torch.steps import GBDTStep
 
 __all__ = ["GBDTModule", "GBDTStep"]

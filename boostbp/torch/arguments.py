@@ -26,16 +26,16 @@ def size(name: str, value: Any) -> None:
 
 def columns(categorical: Any, in_features: int | None) -> tuple[int, ...]:
     """Columns that hold category codes, checked."""
-    found = tuple(categorical) if isinstance(categorical, Iterable) else (categorical,)
+    columns = tuple(categorical) if isinstance(categorical, Iterable) else (categorical,)
     if not isinstance(categorical, Iterable) or not all(
-        isinstance(j, int | np.integer) and not isinstance(j, bool) for j in found
+        isinstance(j, int | np.integer) and not isinstance(j, bool) for j in columns
     ):
         raise ValueError(f"categorical={categorical!r} is not allowed: give a sequence of column numbers.")
-    wrong = [j for j in found if j < 0 or (in_features is not None and j >= in_features)]
+    wrong = [j for j in columns if j < 0 or (in_features is not None and j >= in_features)]
     if wrong:
         most = "from 0 on" if in_features is None else f"0 to {in_features - 1}"
-        raise ValueError(f"categorical={found!r}: {wrong[0]} is no column, which are {most}.")
-    return tuple(map(int, found))
+        raise ValueError(f"categorical={columns!r}: {wrong[0]} is no column, which are {most}.")
+    return tuple(map(int, columns))
 
 
 def weights(sample_weight: Any, n_rows: int) -> Floats:

@@ -13,18 +13,17 @@ from boostbp import checks, losses
 from boostbp.backends.base import Table
 from boostbp.extras import require
 from boostbp.floats import usual_in_methods
-from boostbp.inputs import in_rows
+from boostbp.inputs import weights_in_rows
 from boostbp.layers import Layer, LayerSpec
 from boostbp.layers.layer_spec import HIDDEN, settings_of
 from boostbp.losses import Loss
 from boostbp.network import steps
 from boostbp.network.starts import STARTS
 from boostbp.network.steps import Step, is_constant, moved
-from boostbp.torch import arguments
-from boostbp.torch import state as states
+from boostbp.torch import arguments, tree_tensor
 from boostbp.torch.gathered import LastFit, Momentum, PendingCalls, Rows, StepTarget, check_known
+from boostbp.torch.layer_fits import Refits, start_in
 from boostbp.torch.passes import Trees, as_input, as_targets, as_tensor, drawn_seed, has_tangent
-from boostbp.torch.refits import Refits, start_in
 from boostbp.trees import threads
 
 if TYPE_CHECKING:
@@ -63,7 +62,9 @@ class GBDTModule(nn.Module):
     step : {"normalised", "plain"} or Step
         Whether `step_size` counts in standard deviations of each output, or multiplies the gradient as in the paper.
     step_size, momentum : float
-        alpha and mu of the paper; not looked at if `step` is an object. Long steps throw back a network above.
+        alpha and mu of the paper; not looked at if `step` is an object. The step is half of the estimators', whose
+        layers are all of trees and are fitted again to what moved: neural layers above follow by small steps of their
+        own, and long steps below throw them back.
     reduction : {"mean", "sum"}
         Whether the loss that is differentiated is a mean over the rows of a call or a sum over
         them: a step needs the gradient of each row's own loss.
@@ -112,7 +113,7 @@ class GBDTModule(nn.Module):
         checks.one_of("reduction", reduction, ("mean", "sum"))
         self.in_features, self.out_features, self.backend = in_features, out_features, backend
         seed = drawn_seed() if random_state is None else checks.whole("random_state", random_state, 0)
-        self.settings = settings_of(LayerSpec.of(layer).or_else(HIDDEN), backend, seed=seed)
+        self.settings = settings_of(LayerSpec.of(layer, "layer").or_else(HIDDEN), backend, seed=seed)
         self.start, self.reduction, self.rule = start, reduction, steps.load(step, step_size, momentum)
         self.n_threads = threads.count(n_jobs)
         self.layer: Layer | None = None
@@ -189,7 +190,7 @@ class GBDTModule(nn.Module):
     def move(self, *, sample_weight: Any = None, pace: float = 1.0) -> StepTarget:
         """First half of `step`: move the outputs, by so much of a step, and leave the trees as they are."""
         rows = self._rows()
-        weight = in_rows(arguments.weights(sample_weight, len(rows.X)))
+        weight = weights_in_rows(arguments.weights(sample_weight, len(rows.X)))
         m = np.zeros_like(rows.h) if self._momentum is None else self._momentum.of(rows)
         target, m = moved(self.rule, rows.h, m, rows.g, weight)
         if pace != 1.0:
@@ -235,10 +236,10 @@ class GBDTModule(nn.Module):
             self._last.check(rows, self.expected_rows)
             last = LastFit(len(X))
         target = as_targets(y, self.out_features, len(rows.X))
-        weight = in_rows(arguments.weights(sample_weight, len(target)))
-        found = losses.load(loss, n_outputs=self.out_features)
-        found.check(target)
-        self._fit(last, rows.X, target, weight, found)
+        weight = weights_in_rows(arguments.weights(sample_weight, len(target)))
+        objective = losses.load(loss, n_outputs=self.out_features)
+        objective.check(target)
+        self._fit(last, rows.X, target, weight, objective)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -266,14 +267,14 @@ class GBDTModule(nn.Module):
 
     def get_extra_state(self) -> Tensor:
         """The trees, and what they were fitted to, (bytes,) uint8; what training goes on from has `GBDTStep`."""
-        return states.state_of(states.State(self.layer, self.baseline, self.in_features, self._last), self)
+        return tree_tensor.state_of(tree_tensor.State(self.layer, self.baseline, self.in_features, self._last), self)
 
     def set_extra_state(self, state: Any) -> None:
         """Take over the trees of a state; ValueError if they do not fit this module."""
-        found = states.read(state, self)
+        restored = tree_tensor.read(state, self)
         self._gathered.fitted()
         self.forget()
-        self.layer, self.baseline, self.in_features, self._last = found
+        self.layer, self.baseline, self.in_features, self._last = restored
 
     def __getstate__(self) -> dict[str, Any]:
         # The library's bins and rows stay with the original, and so do gradients: their graph is the original's.
@@ -292,7 +293,7 @@ class GBDTModule(nn.Module):
             )
         if len(X) == 0:
             raise ValueError(f"x has shape {X.shape}: the first trees are fitted to the first rows that come.")
-        weight = in_rows(arguments.weights(sample_weight, len(X)))
+        weight = weights_in_rows(arguments.weights(sample_weight, len(X)))
         last = LastFit()  # the first call may be a mini-batch; the first step has all rows
         self._fit(last, X, self._start(X, weight), weight)
         return self

@@ -148,8 +148,8 @@ class Elementwise:
         """Chain rule: a gradient in the columns, (rows, ..., columns), as one in the features."""
         parts = G.reshape(*G.shape[:-1], X.shape[1], len(self.functions))
         with np.errstate(all="ignore"):
-            found = [_call(slope, f"derivative {q} of the basis", X) for q, slope in enumerate(self.derivatives)]
-            slopes = np.stack(found, axis=-1)
+            per_function = [_call(slope, f"derivative {q} of the basis", X) for q, slope in enumerate(self.derivatives)]
+            slopes = np.stack(per_function, axis=-1)
             slopes = slopes.reshape(len(X), *(1,) * (G.ndim - 2), X.shape[1], len(self.functions))
             total: Floats = np.where(parts == 0.0, 0.0, parts * slopes).sum(axis=-1)
         return total
@@ -157,10 +157,10 @@ class Elementwise:
 
 def _call(function: Callable[[Floats], Floats], what: str, X: Floats) -> Floats:
     """``function(X)``, which may not write into `X`: that is what the user passed, or what trees are fitted to."""
-    seen = X.view()
-    seen.flags.writeable = False
+    read_only = X.view()
+    read_only.flags.writeable = False
     try:
-        return function(seen)
+        return function(read_only)
     except Exception as error:  # numpy, numba and Cython raise different ones
         if not re.search("read-?only", str(error)):
             raise
@@ -210,11 +210,11 @@ def vjp(basis: Basis, X: Floats, G: Floats) -> Floats:
     return _of_shape(basis, "vjp", basis.vjp(np.broadcast_to(X, X.shape), G), (*G.shape[:-1], X.shape[1]))
 
 
-def _of_shape(basis: Basis, what: str, found: Floats, shape: tuple[int, ...]) -> Floats:
-    if getattr(found, "shape", None) != shape:
-        received = getattr(found, "shape", type(found).__name__)
+def _of_shape(basis: Basis, what: str, returned: Floats, shape: tuple[int, ...]) -> Floats:
+    if getattr(returned, "shape", None) != shape:
+        received = getattr(returned, "shape", type(returned).__name__)
         raise ValueError(f"basis={basis!r}: its {what}() returned {received}, not an array of the shape {shape}.")
-    return np.ascontiguousarray(found, np.float64)
+    return np.ascontiguousarray(returned, np.float64)
 
 
 def check_finite(basis: Basis, X: Floats, Z: Floats, features: Sequence[int]) -> None:

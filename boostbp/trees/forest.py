@@ -40,9 +40,9 @@ class TreeBatch(NamedTuple):
     leaves: kernels.Leaves
 
     @classmethod
-    def of(cls, one: TreeWithLeaves) -> TreeBatch:
+    def of(cls, single: TreeWithLeaves) -> TreeBatch:
         """Return a batch of one tree."""
-        return cls(Trees.of([one.tree]), one.model.leaves(one.first_output))
+        return cls(Trees.of([single.tree]), single.model.leaves(single.first_output))
 
     def times(self, share: float) -> TreeBatch:
         """Return the same trees, with the values of their leaves times `share`."""

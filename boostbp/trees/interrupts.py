@@ -141,9 +141,9 @@ def _replace() -> None:
 
 
 def _restore() -> None:
-    for number, one in _stand_ins.items():
-        if _signal.getsignal(number) is one:
-            _signal.signal(number, one.handler)
+    for number, stand_in in _stand_ins.items():
+        if _signal.getsignal(number) is stand_in:
+            _signal.signal(number, stand_in.handler)
 
 
 def _remind() -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees.basis import Basis
 from boostbp.trees.tree import Tree
-from boostbp.trees.workspace import Workspace
 
-__all__ = ["BLOCK_ROWS", "LeafColumns", "LeafRows"]
+__all__ = ["BLOCK_ROWS", "LeafColumns", "LeafRows", "Workspace"]
 
 Floats = NDArray[np.float64]
 # Rows per block, at most 2^16; fixed, so that sums do not depend on the number of threads. What is read out of order,
@@ -87,3 +87,26 @@ class LeafRows:
         """Give the arrays back to the workspace; the rows must not be used any more."""
         space.give("order", self.order)
         space.give("values", self.values)
+
+
+class Workspace:
+    """Lends arrays for intermediate results and takes them back.
+
+    The first touch of fresh memory can cost more than the arithmetic on it. Safe to use from several threads.
+    """
+
+    def __init__(self) -> None:
+        self._free: dict[str, list[NDArray[Any]]] = {}
+
+    def take(self, name: str, size: int, dtype: Any = np.float64) -> NDArray[Any]:
+        """Return an array, (size,), of any content; `name` keeps arrays of one type and use together."""
+        free = self._free.setdefault(name, [])
+        try:
+            array = free.pop()
+        except IndexError:
+            array = np.empty(0, dtype)
+        return (array if len(array) >= size else np.empty(size, dtype))[:size]
+
+    def give(self, name: str, *arrays: NDArray[Any]) -> None:
+        """Take back what `take` lent under this name; the caller must not use it any more."""
+        self._free[name] += [array.base for array in arrays if array.base is not None]

@@ -12,11 +12,11 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize
 
 from boostbp.trees.additive import Smooth
-from boostbp.trees.columns import Standardised
 from boostbp.trees.forest import TreeBatch
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.sparse import Matrix, row_blocks
+from boostbp.trees.standardised import Standardised
 from boostbp.trees.tree import Trees
 
 __all__ = ["RidgeBase"]

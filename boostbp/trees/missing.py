@@ -37,8 +37,8 @@ def with_missing_leaves(tree: Tree, model: LeafModel, constant: Floats) -> tuple
     constant : (leaves,) float64
         What a leaf predicts for a row that misses one of its columns.
     """
-    asked = list(_possibly_missing(tree, model.paths))
-    leaf, feature = np.array(asked, np.int64).reshape(-1, 2).T
+    pairs = list(_possibly_missing(tree, model.paths))
+    leaf, feature = np.array(pairs, np.int64).reshape(-1, 2).T
     first, count = len(tree.feature), len(leaf)
     split, new_leaf = first + np.arange(count), tree.n_leaves + np.arange(count)
     follows = np.diff(leaf, prepend=-1) == 0  # another split of the same leaf stands above

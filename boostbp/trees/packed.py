@@ -140,11 +140,13 @@ def _basis(facts: Mapping[str, Any], functions: Basis | None) -> Basis:
     _require(isinstance(facts["basis"], str), f"basis is {facts['basis']!r:.200}")
     for name in ("n_features", "n_outputs", "functions", "n_base"):
         _require(type(facts[name]) is int and 0 <= facts[name] < _MOST, f"{name} is {facts[name]!r:.200}")
-    own = facts["functions"]
+    n_functions = facts["functions"]
     basis = BASES.get(facts["basis"]) if functions is None else functions
     if basis is None or facts_of(basis) != {name: facts[name] for name in ("basis", "functions")}:
         raise ValueError(f"This is not a forest: basis {facts['basis']!r:.200}.")
-    _require(facts["n_features"] * max(1, own) < _MOST, f"{own} functions of {facts['n_features']} features")
+    _require(
+        facts["n_features"] * max(1, n_functions) < _MOST, f"{n_functions} functions of {facts['n_features']} features"
+    )
     return basis
 
 

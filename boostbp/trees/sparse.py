@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from boostbp.trees.kernels import columns as kernels
+from boostbp.trees.kernels import moments as kernels
 
 __all__ = ["Matrix", "Sparse", "dense", "hstack", "row_blocks", "vstack"]
 

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from boostbp.trees import kernels
-from boostbp.trees.kernels import columns, sums
+from boostbp.trees.kernels import moments, sums
 from boostbp.trees.kernels.entry import Loop
 
 __all__ = ["PARTS", "WarmUp", "compile_loops", "warmup"]
@@ -19,10 +19,10 @@ PARTS: dict[str, tuple[Loop, ...]] = {
     "fit": (
         kernels.put_in_bins,
         kernels.paths_of,
-        columns.column_sums,
-        columns.column_squares,
-        columns.add_products,
-        columns.add_moments,
+        moments.column_sums,
+        moments.column_squares,
+        moments.add_products,
+        moments.add_moments,
         sums.term_moments,
         kernels.scalings,
         kernels.leaf_ranges,
@@ -35,11 +35,11 @@ PARTS: dict[str, tuple[Loop, ...]] = {
         kernels.fit_trees,
     ),
     "sparse input": (
-        columns.fill,
-        columns.column_sums_sparse,
-        columns.column_squares_sparse,
-        columns.add_products_sparse,
-        columns.add_moments_sparse,
+        moments.fill,
+        moments.column_sums_sparse,
+        moments.column_squares_sparse,
+        moments.add_products_sparse,
+        moments.add_moments_sparse,
         kernels.group_rows,
     ),
 }

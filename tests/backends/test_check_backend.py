@@ -14,7 +14,7 @@ from leaf_oracles import ORACLES
 
 import boostbp
 from boostbp.backends import Capabilities, ConformanceError, check_backend, load
-from boostbp.backends.base import Floats, Grower, Growth, Table
+from boostbp.backends.base import Floats, Grower, Table, TreeParams
 from boostbp.backends.conformance import duties_of
 from boostbp.trees.tree import Tree
 
@@ -32,14 +32,14 @@ class Wrapped:
     """Scikit-learn's trees; what is asked for, or what is grown, is changed on the way."""
 
     capabilities: Capabilities = HONEST
-    growth: Callable[[Growth], Growth] = unchanged
+    growth: Callable[[TreeParams], TreeParams] = unchanged
     table: Callable[[Table], Table] = unchanged
     gradients: Callable[[Floats, Floats], tuple[Floats, Floats]] = lambda grad, hess: (grad, hess)
     trees: Callable[[list[Tree]], Any] = unchanged
     seed: Callable[[int], int] = unchanged
     name: str = "sklearn"
 
-    def bind(self, table: Table, growth: Growth) -> WrappedGrower:
+    def bind(self, table: Table, growth: TreeParams) -> WrappedGrower:
         return WrappedGrower(self, load(self.name).bind(self.table(table), self.growth(growth)))
 
 
@@ -60,7 +60,7 @@ def each(change: Callable[[Tree], Tree]) -> Callable[[list[Tree]], list[Tree]]:
     return lambda trees: [change(tree) for tree in trees]
 
 
-def drawn(growth: Growth) -> Growth:
+def drawn(growth: TreeParams) -> TreeParams:
     return replace(growth, extra_trees=True)
 
 
@@ -154,7 +154,7 @@ BROKEN: dict[str, tuple[Wrapped, str]] = {
     "own leaves in name": (Wrapped(says(native_leaves=True)), "'native_leaves', but it raised AttributeError.*boost"),
     "parameters in name": (
         Wrapped(says(params=True), growth=lambda growth: replace(growth, params={})),
-        "'params', but bind.. took Growth.params=.'no_such_parameter': 1.. without a word",
+        "'params', but bind.. took TreeParams.params=.'no_such_parameter': 1.. without a word",
     ),
     "no streams": (Wrapped(says(streams=lambda n_rows, n_outputs, growth: 0)), r"streams\(10, 1, growth\) is 0"),
 }

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from leaf_oracles import ORACLES, table, target
 
 from boostbp.backends import available, capabilities_of, check_backend, load
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.conformance import duties_of
+from boostbp.backends.conformance.backend_trial import Trial
 from boostbp.backends.conformance.data import same
-from boostbp.backends.conformance.trial import Trial
 
 EVERY = pytest.mark.parametrize("name", available())
 PURE = pytest.mark.parametrize("name", [name for name in available() if capabilities_of(load(name)).deterministic])
@@ -63,7 +63,7 @@ def test_trees_keep_to_the_sizes_asked_for(
 def test_growing_is_a_function_of_the_gradient_alone_beyond_the_life_of_a_booster(name: str) -> None:
     data = numeric(60)
     grad = gradient(data, 1)
-    grower = load(name).bind(data, Growth(max_depth=2, min_samples_leaf=5))
+    grower = load(name).bind(data, TreeParams(max_depth=2, min_samples_leaf=5))
     trees = [grower.grow(grad, np.ones_like(grad))[0] for _ in range(600)]
     assert all(same(tree, trees[0]) for tree in trees)
 
@@ -72,7 +72,7 @@ def test_growing_is_a_function_of_the_gradient_alone_beyond_the_life_of_a_booste
 def test_nothing_is_printed(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     data = numeric(100)
     grad = gradient(data, 1)
-    grower = load(name).bind(data, Growth())
+    grower = load(name).bind(data, TreeParams())
     grower.grow(grad, np.ones_like(grad))
     with ThreadPoolExecutor(1) as pool:  # another thread than that of the first round, and a round without a split
         pool.submit(grower.grow, grad, np.ones_like(grad)).result()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from boostbp import backends
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
 from tests.helpers import BACKENDS, make_targets, make_X
 
 PENALTY = {"xgboost": 1.0}  # reg_lambda that the library uses by default
@@ -23,7 +23,7 @@ def rows_below(tree, leaf, node):
 def test_gain_is_what_a_split_takes_from_the_newton_loss(backend):
     X = make_X(400)
     grad, hess = -make_targets(X, outputs=1), np.random.default_rng(0).uniform(0.5, 2.0, (400, 1))
-    growth = Growth(max_depth=3, min_samples_leaf=10)
+    growth = TreeParams(max_depth=3, min_samples_leaf=10)
     [tree] = backends.load(backend).bind(Table(X), growth).fork(slice(0, 1), 0).grow(grad, hess)
     leaf, penalty = tree.leaf_of(X), PENALTY.get(backend, 0.0)
 

@@ -1,4 +1,4 @@
-"""Growth: values that compiled code cannot bear are refused by name, whoever passes them."""
+"""TreeParams: values that compiled code cannot bear are refused by name, whoever passes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from boostbp import BoostBPRegressor, fit_layer
-from boostbp.backends.base import Growth
+from boostbp.backends.base import TreeParams
 from boostbp.layers.layer_spec import FIELDS
 
 NAN, INF = float("nan"), float("inf")
@@ -49,18 +49,18 @@ WRONG: dict[str, list[Any]] = {
 def test_what_compiled_code_cannot_bear_is_refused_by_name(name):
     for value in WRONG[name]:
         with pytest.raises(ValueError, match=rf"^{name}=.* is not (allowed|known)"):
-            Growth(**{name: value})
+            TreeParams(**{name: value})
         with pytest.raises(ValueError, match=rf"^{name}="):
-            replace(Growth(), **{name: value})
+            replace(TreeParams(), **{name: value})
 
 
 def test_values_become_python_s_own():
-    growth = Growth(
+    growth = TreeParams(
         max_depth=np.int64(3), max_leaves=7.0, min_samples_leaf=np.float32(5), max_bins=Fraction(16),
         n_threads=np.int8(2), random_state=np.uint64(2**63), colsample_bytree=Fraction(1, 2), shared=np.True_,
     )  # fmt: skip
     assert repr(growth) == (
-        "Growth(max_depth=3, max_leaves=7, min_samples_leaf=5, max_bins=16, n_threads=2, "
+        "TreeParams(max_depth=3, max_leaves=7, min_samples_leaf=5, max_bins=16, n_threads=2, "
         "random_state=9223372036854775808, shared=True, colsample_bytree=0.5, extra_trees=False, alone=True, params={})"
     )
 

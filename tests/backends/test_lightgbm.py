@@ -13,7 +13,7 @@ import pytest
 from leaf_oracles import adversarial, table
 
 from boostbp.backends import load
-from boostbp.backends.base import Growth, LinearLeaves, Table
+from boostbp.backends.base import LinearLeaves, Table, TreeParams
 
 
 def value(leaves: LinearLeaves, X: np.ndarray) -> np.ndarray:
@@ -37,7 +37,7 @@ def boosted(
     monkeypatch: pytest.MonkeyPatch,
     data: Table,
     y: np.ndarray,
-    growth: Growth,
+    growth: TreeParams,
     *,
     rounds: int = 12,
     penalty: float = 0.1,
@@ -58,7 +58,7 @@ def boosted(
 
 def test_linear_leaves_predict_what_lightgbm_predicts(monkeypatch: pytest.MonkeyPatch) -> None:
     data, y = smooth()
-    leaves, booster = boosted(monkeypatch, data, y, Growth(max_depth=4, min_samples_leaf=10))
+    leaves, booster = boosted(monkeypatch, data, y, TreeParams(max_depth=4, min_samples_leaf=10))
     assert len(leaves) == 12
     rows = adversarial(leaves[3].tree, data, np.random.default_rng(0))
     rows = rows[(np.abs(np.nan_to_num(rows)) < 1e30).all(axis=1)]  # products of larger numbers have no common scale
@@ -70,7 +70,7 @@ def test_linear_leaves_predict_what_lightgbm_predicts(monkeypatch: pytest.Monkey
 
 def test_every_linear_tree_has_slopes_from_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     data, y = smooth()
-    leaves, booster = boosted(monkeypatch, data, y, Growth(max_depth=3))
+    leaves, booster = boosted(monkeypatch, data, y, TreeParams(max_depth=3))
     assert all(np.any(tree.coeff != 0.0) for tree in leaves)
     assert booster.current_iteration() == len(leaves) + 1, "one tree of value 0 went first"
 
@@ -79,7 +79,7 @@ def test_one_round_is_a_ridge_regression_in_each_leaf(monkeypatch: pytest.Monkey
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 1)).astype(np.float32).astype(float)  # LightGBM fits linear leaves in float32
     y = np.abs(X[:, 0]) + 0.1 * rng.normal(size=400)
-    [tree], _ = boosted(monkeypatch, Table(X), y, Growth(max_depth=1), rounds=1, penalty=0.7)
+    [tree], _ = boosted(monkeypatch, Table(X), y, TreeParams(max_depth=1), rounds=1, penalty=0.7)
     leaf = tree.tree.leaf_of(X)
     for number in range(2):
         x = X[leaf == number, 0]
@@ -96,14 +96,14 @@ def test_the_gradient_sees_the_running_prediction(monkeypatch: pytest.MonkeyPatc
         seen.append(fit)
         return fit - y, np.ones_like(y)
 
-    leaves = load("lightgbm").bind(data, Growth(max_depth=3)).boost(gradient, 5, 0.3, 0.1)
+    leaves = load("lightgbm").bind(data, TreeParams(max_depth=3)).boost(gradient, 5, 0.3, 0.1)
     for count, fit in enumerate(seen):  # LightGBM keeps its own in float32 input
         np.testing.assert_allclose(fit, sum((value(t, data.X) for t in leaves[:count]), np.zeros(400)), atol=1e-5)
 
 
 def test_linear_trees_beside_each_other_in_threads_are_those_in_turn() -> None:
     data, y = smooth()
-    grower = load("lightgbm").bind(data, Growth(max_depth=4, min_samples_leaf=10))
+    grower = load("lightgbm").bind(data, TreeParams(max_depth=4, min_samples_leaf=10))
 
     def run(k: int) -> list[bytes]:
         goal = y * (k + 1)
@@ -117,7 +117,7 @@ def test_linear_trees_beside_each_other_in_threads_are_those_in_turn() -> None:
 
 def test_linear_trees_do_not_disturb_the_structures() -> None:
     data, y = smooth()
-    grower = load("lightgbm").bind(data, Growth(max_depth=4))
+    grower = load("lightgbm").bind(data, TreeParams(max_depth=4))
     grad = -y[:, None]
     [before] = grower.grow(grad, np.ones_like(grad))
     grower.boost(lambda fit: (fit - y, np.ones_like(y)), 2, 0.3, 0.1)
@@ -125,15 +125,17 @@ def test_linear_trees_do_not_disturb_the_structures() -> None:
     assert before.threshold.tobytes() == after.threshold.tobytes()
 
 
-@pytest.mark.parametrize("growth", [Growth(max_depth=0), Growth(max_leaves=1), Growth(min_samples_leaf=300)])
-def test_linear_trees_without_a_split_are_left_out(growth: Growth) -> None:
+@pytest.mark.parametrize(
+    "growth", [TreeParams(max_depth=0), TreeParams(max_leaves=1), TreeParams(min_samples_leaf=300)]
+)
+def test_linear_trees_without_a_split_are_left_out(growth: TreeParams) -> None:
     data, y = smooth(400)
     assert load("lightgbm").bind(data, growth).boost(lambda fit: (fit - y, np.ones_like(y)), 3, 0.3, 0.1) == []
 
 
 def test_linear_leaves_refuse_numbers_beyond_float32() -> None:
     X = np.linspace(-1.0, 1.0, 100)[:, None] * [1.0, 1e39]
-    grower = load("lightgbm").bind(Table(X), Growth())
+    grower = load("lightgbm").bind(Table(X), TreeParams())
     with pytest.raises(ValueError, match=r"column 1 holds 1e\+39, beyond the range of float32.*scale the column"):
         grower.boost(lambda fit: (fit - X[:, 0], np.ones(100)), 2, 0.3, 0.1)
 
@@ -141,14 +143,14 @@ def test_linear_leaves_refuse_numbers_beyond_float32() -> None:
 THREADS = """
 import lightgbm, numpy as np
 from boostbp.backends import load
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import TreeParams, Table
 rng = np.random.default_rng(0)
 X = rng.normal(size=(4000, 6)); y = np.sin(X).sum(1)
 other = lightgbm.train({"verbosity": -1, "num_threads": 4}, lightgbm.Dataset(X, y), 3)
 def gradient(fit):
     other.predict(X, num_threads=4)
     return fit - y, np.ones_like(y)
-print(len(load("lightgbm").bind(Table(X), Growth(n_threads=1)).boost(gradient, 30, 0.3, 0.1)))
+print(len(load("lightgbm").bind(Table(X), TreeParams(n_threads=1)).boost(gradient, 30, 0.3, 0.1)))
 """
 
 
@@ -161,7 +163,7 @@ BESIDE = """
 import threading
 import numpy as np
 from boostbp.backends import load
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import TreeParams, Table
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((3000, 5))
@@ -169,14 +171,14 @@ y = X[:, 0] * X[:, 1]
 done = threading.Event()
 
 def linear():
-    grower = load("lightgbm").bind(Table(X), Growth(n_threads=1))
+    grower = load("lightgbm").bind(Table(X), TreeParams(n_threads=1))
     for seed in range(5):
         grower.fork(slice(0, 1), seed).boost(lambda fit: (fit - y, np.ones_like(y)), 30, 0.1, 1.0)
     done.set()
 
 def many():
     while not done.is_set():
-        grower = load("lightgbm").bind(Table(X), Growth(n_threads=4))
+        grower = load("lightgbm").bind(Table(X), TreeParams(n_threads=4))
         for _ in range(10):
             grower.grow(-y[:, None], np.ones((len(y), 1)))
 
@@ -197,4 +199,4 @@ def test_linear_trees_beside_growers_of_more_threads_do_not_crash() -> None:
 def test_several_columns_in_one_tree_are_refused() -> None:
     data, _ = smooth(100)
     with pytest.raises(ValueError, match=r"shared=True .* one column .* got 2"):
-        load("lightgbm").bind(data, Growth(shared=True)).grow(np.ones((100, 2)), np.ones((100, 2)))
+        load("lightgbm").bind(data, TreeParams(shared=True)).grow(np.ones((100, 2)), np.ones((100, 2)))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from boostbp import backends
-from boostbp.backends.base import Backend, Growth, Table
+from boostbp.backends.base import Backend, Table, TreeParams
 from boostbp.trees.tree import Tree
 
 
@@ -48,7 +48,7 @@ def test_a_new_file_in_the_folder_is_a_new_backend(tmp_path: Path, monkeypatch: 
 
 def test_an_object_with_bind_is_taken_as_it_is() -> None:
     class Stumps:
-        def bind(self, table: Table, growth: Growth) -> Stumps:
+        def bind(self, table: Table, growth: TreeParams) -> Stumps:
             return self
 
         def grow(self, grad: np.ndarray, hess: np.ndarray) -> list[Tree]:
@@ -84,7 +84,7 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
     with pytest.raises(
         ImportError, match=rf"backend='{name}' needs the {name} package: pip install 'boostbp\[{extra}\]'"
     ):
-        backends.load(name).bind(Table(np.zeros((2, 1))), Growth())
+        backends.load(name).bind(Table(np.zeros((2, 1))), TreeParams())
 
 
 def test_naming_backends_imports_no_library() -> None:

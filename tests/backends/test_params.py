@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from boostbp import BoostBPRegressor, fit_layer
 from boostbp.backends import _lightgbm_params, _xgboost_params, load, sklearn
-from boostbp.backends.base import Growth
+from boostbp.backends.base import TreeParams
 
 DATA = table(np.random.default_rng(0), 300)
 GRAD = target(np.random.default_rng(1), DATA)
@@ -30,14 +30,14 @@ INSTALLED: dict[str, Callable[[], Iterable[str]]] = {
 
 
 def sizes(name: str, params: dict[str, Any], **growth: Any) -> list[int]:
-    settings = Growth(**{"max_depth": 4, "min_samples_leaf": 5} | growth, params=params)
+    settings = TreeParams(**{"max_depth": 4, "min_samples_leaf": 5} | growth, params=params)
     grower = load(name).bind(DATA, settings)
     return [grower.grow(GRAD, np.ones_like(GRAD))[0].n_leaves for _ in range(3)]
 
 
 def refused(name: str, params: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
-        load(name).bind(DATA, Growth(params=params))
+        load(name).bind(DATA, TreeParams(params=params))
 
 
 BREAKS_LIGHTGBM = {
@@ -198,14 +198,14 @@ NUMBERED = {
 @pytest.mark.parametrize("alone", [True, False])
 def test_what_speaks_of_features_by_number_is_refused(name: str, param: str, value: Any, why: str, alone: bool) -> None:
     with pytest.raises(ValueError, match=rf"backend_params\['{param}'\]=.* is not supported: .*{why}"):
-        load(name).bind(DATA, Growth(params={param: value}, alone=alone))
+        load(name).bind(DATA, TreeParams(params={param: value}, alone=alone))
 
 
 @pytest.mark.parametrize("name", NATIVES)
 def test_each_parameter_of_the_installed_library_is_decided_on(name: str) -> None:
     """A new release with another parameter fails here: read what it does, and give it a kind or a reason."""
     natives = NATIVES[name]
-    decisions = [natives.takes, natives.reasons, natives.ours, {"interaction_constraints": "grouped"}]
+    decisions = [natives.takes, natives.reasons, natives.replaced_by, {"interaction_constraints": "grouped"}]
     for main in INSTALLED[name]():
         assert sum(main in decision for decision in decisions) == 1, main
 
@@ -236,7 +236,7 @@ def test_a_value_cannot_hold_another_parameter(name: str) -> None:
     for param in NATIVES[name].takes:
         for text in ("0.5 num_leaves=2", "1\nnum_threads=9", "bagging verbosity=2", " ", ""):
             with pytest.raises(ValueError, match=rf"backend_params\['{param}'\]="):
-                load(name).bind(DATA, Growth(params={param: text}))
+                load(name).bind(DATA, TreeParams(params={param: text}))
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_xgboost_s_other_names_are_known(name: str, params: dict[str, Any]) -> N
 @pytest.mark.parametrize("given", [3, "abc", [("a", 1)], {"a"}, True, np.zeros(2)])
 def test_parameters_are_a_mapping(given: Any) -> None:
     with pytest.raises(ValueError, match=r"backend_params=.* is not allowed: give a dict"):
-        Growth(params=given)
+        TreeParams(params=given)
     with pytest.raises(ValueError, match=r"backend_params=.* is not allowed: give a dict"):
         fit_layer(np.zeros((9, 1)), np.zeros(9), {"backend_params": given})
     with pytest.raises(ValueError, match=r"backend_params=.* is not allowed: give a dict"):
@@ -270,12 +270,12 @@ def test_parameters_are_a_mapping(given: Any) -> None:
 @pytest.mark.parametrize("key", [3, None, ("a", "b"), b"lambda_l1"])
 def test_names_are_strings(key: Any) -> None:
     with pytest.raises(ValueError, match=r"backend_params has the name .*strings"):
-        Growth(params={key: 1})
+        TreeParams(params={key: 1})
 
 
 def test_long_values_are_cut_in_messages() -> None:
     with pytest.raises(ValueError, match="characters") as caught:
-        load("lightgbm").bind(DATA, Growth(params={"lambda_l1": "x" * 10**6}))
+        load("lightgbm").bind(DATA, TreeParams(params={"lambda_l1": "x" * 10**6}))
     assert len(str(caught.value)) < 500
 
 
@@ -324,7 +324,7 @@ SAMPLING = [
 
 @pytest.mark.parametrize(("name", "how"), SAMPLING)
 def test_sampling_differs_between_rounds_and_repeats_with_the_seed(name: str, how: dict[str, Any]) -> None:
-    grower = load(name).bind(DATA, Growth(max_depth=3, **how))
+    grower = load(name).bind(DATA, TreeParams(max_depth=3, **how))
 
     def rounds(seed: int) -> list[bytes]:
         fork = grower.fork(slice(0, 1), seed)
@@ -339,7 +339,7 @@ def test_sampling_differs_between_rounds_and_repeats_with_the_seed(name: str, ho
     ("name", "how"), [("lightgbm", {"extra_trees": True}), ("xgboost", {"params": {"subsample": 0.5}})]
 )
 def test_sampling_does_not_repeat_beyond_the_life_of_a_booster(name: str, how: dict[str, Any]) -> None:
-    grower = load(name).bind(DATA, Growth(max_depth=2, **how))
+    grower = load(name).bind(DATA, TreeParams(max_depth=2, **how))
     trees = [grower.grow(GRAD, np.ones_like(GRAD))[0].threshold.tobytes() for _ in range(520)]
     assert trees[512:520] != trees[:8]
 
@@ -347,7 +347,7 @@ def test_sampling_does_not_repeat_beyond_the_life_of_a_booster(name: str, how: d
 @pytest.mark.parametrize(("name", "how"), SAMPLING)
 def test_the_seed_of_growth_is_the_seed_of_the_first_grower(name: str, how: dict[str, Any]) -> None:
     def first(seed: int) -> bytes:
-        grower = load(name).bind(DATA, Growth(random_state=seed, **how))
+        grower = load(name).bind(DATA, TreeParams(random_state=seed, **how))
         return b"".join(grower.grow(GRAD, np.ones_like(GRAD))[0].threshold.tobytes() for _ in range(4))
 
     assert first(3) == first(3)
@@ -369,6 +369,6 @@ def test_native_parameters_win_over_the_features_that_a_layer_draws(name: str) -
 
 def test_vector_leaves_of_xgboost_are_refused_with_categories() -> None:
     data = table(np.random.default_rng(0), 100, numeric=2, categories=(4,))
-    grower = load("xgboost").bind(data, Growth(shared=True))
+    grower = load("xgboost").bind(data, TreeParams(shared=True))
     with pytest.raises(ValueError, match=r"shared=True .*2 columns.*categorical columns \(2,\)"):
         grower.grow(np.ones((100, 2)), np.ones((100, 2)))

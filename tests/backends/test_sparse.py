@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from boostbp.backends import available, capabilities_of, load
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
 from boostbp.layers.row_sampling import RowSampling
 from boostbp.trees import sparse
 from boostbp.trees.sparse import Sparse
@@ -54,7 +54,7 @@ def test_trees_are_those_of_the_dense_table(name, missing, categorical, samples,
     monkeypatch.setattr(sparse, "CELLS", 1000)
     dense, held, grad = tables(missing, categorical)
     backend = load(name) if samples is None else RowSampling(load(name), samples)
-    growers = [backend.bind(table, Growth(max_depth=4)) for table in (dense, held)]
+    growers = [backend.bind(table, TreeParams(max_depth=4)) for table in (dense, held)]
     for _ in range(2):
         for a, b in zip(*(grower.grow(grad, np.ones_like(grad)) for grower in growers), strict=True):
             assert_same(a, b)
@@ -63,6 +63,6 @@ def test_trees_are_those_of_the_dense_table(name, missing, categorical, samples,
 @pytest.mark.parametrize("name", [name for name in SPARSE if ABLE[name].vector_leaf])
 def test_shared_trees_are_those_of_the_dense_table(name):
     dense, held, grad = tables(missing=False, categorical=False)
-    growth = Growth(max_depth=4, shared=True, min_samples_leaf=60)
+    growth = TreeParams(max_depth=4, shared=True, min_samples_leaf=60)
     [a], [b] = (load(name).bind(table, growth).grow(grad, np.ones_like(grad)) for table in (dense, held))
     assert_same(a, b)

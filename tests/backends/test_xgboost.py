@@ -10,13 +10,13 @@ import pytest
 from leaf_oracles import table, target
 
 from boostbp.backends import _xgboost_ubj, load
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.nodes import Numbering
 
 xgboost = pytest.importorskip("xgboost")
 
 
-def grown(data: Table, columns: int, growth: Growth) -> tuple[Any, Any]:
+def grown(data: Table, columns: int, growth: TreeParams) -> tuple[Any, Any]:
     """A grower after one round, and its booster."""
     grad = np.hstack([target(np.random.default_rng(seed), data) for seed in range(columns)])
     grower = load("xgboost").bind(data, growth)
@@ -28,7 +28,7 @@ def grown(data: Table, columns: int, growth: Growth) -> tuple[Any, Any]:
 @pytest.mark.parametrize(("categories", "shared"), [((), False), ((6, 40), False), ((), True)])
 def test_the_binary_model_says_what_the_json_model_says(categories: tuple[int, ...], shared: bool) -> None:
     data = table(np.random.default_rng(0), 500, numeric=3, categories=categories)
-    _, booster = grown(data, 3, Growth(max_depth=4, shared=shared))
+    _, booster = grown(data, 3, TreeParams(max_depth=4, shared=shared))
     ours = _xgboost_ubj._read_trees(booster.save_raw("ubj"))
     theirs = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
     assert len(ours) == len(theirs) == (1 if shared else 3)
@@ -43,7 +43,7 @@ def test_the_binary_model_says_what_the_json_model_says(categories: tuple[int, .
 
 def test_vector_leaves_are_numbered_as_xgboost_assigns_them() -> None:
     data = table(np.random.default_rng(0), 600)
-    _, booster = grown(data, 3, Growth(max_depth=4, shared=True))
+    _, booster = grown(data, 3, TreeParams(max_depth=4, shared=True))
     raw = booster.save_raw("ubj")
     [tree], [node] = _xgboost_ubj.trees(raw), _xgboost_ubj.node_of_leaf(raw)
     theirs = booster.predict(xgboost.DMatrix(data.X, nthread=1), pred_leaf=True).ravel()
@@ -54,7 +54,7 @@ def test_vector_leaves_are_numbered_as_xgboost_assigns_them() -> None:
 def test_vector_leaves_of_few_rows_are_dissolved() -> None:
     data = table(np.random.default_rng(0), 600)
     grad = np.hstack([target(np.random.default_rng(seed), data) for seed in range(3)])
-    grower = load("xgboost").bind(data, Growth(max_depth=5, min_samples_leaf=40, shared=True))
+    grower = load("xgboost").bind(data, TreeParams(max_depth=5, min_samples_leaf=40, shared=True))
     [tree] = grower.grow(grad, np.ones_like(grad))
     [run] = grower.running.values()
     [theirs] = _xgboost_ubj.trees(run.booster.save_raw("ubj"))
@@ -66,7 +66,7 @@ def test_rows_are_counted_in_units_of_the_mean_hessian() -> None:
     data = table(np.random.default_rng(0), 600)
     grad = target(np.random.default_rng(0), data)
     hess = np.random.default_rng(1).uniform(0.5, 1.5, grad.shape) * 1e-3
-    grower = load("xgboost").bind(data, Growth(max_depth=5, min_samples_leaf=30, params={"reg_lambda": 0.0}))
+    grower = load("xgboost").bind(data, TreeParams(max_depth=5, min_samples_leaf=30, params={"reg_lambda": 0.0}))
     [tree] = grower.grow(grad * 1e-3, hess)
     weight = np.bincount(tree.leaf_of(data.X), hess[:, 0], minlength=tree.n_leaves)
     assert tree.n_leaves > 4

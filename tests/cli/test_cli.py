@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor, files, storage
 from boostbp.cli import app
-from boostbp.cli.settings import settings
-from boostbp.cli.sink import sink
+from boostbp.cli.assignments import settings
+from boostbp.cli.output_files import sink
 from boostbp.network.history import Stop
 from boostbp.network.trainer import Trainer
 
@@ -318,6 +318,7 @@ def test_compare_prints_and_writes_the_same_scores(tmp_path):
         assert f"{row['scores']['log_loss']:.4f}" in line
 
 
+@pytest.mark.slow
 def test_compare_takes_a_file_with_categories(folder):
     arguments = ["-t", "species", "--drop", "key", "-b", "lightgbm", "-s", "early_stopping=false", *QUICK]
     result = run("compare", folder / "iris.csv", *arguments)

@@ -158,6 +158,7 @@ def test_smoothed_labels_are_those_of_a_quarter_of_a_row_more_of_another_class()
     np.testing.assert_allclose(Logistic().value(h, p), Softmax().value(np.hstack([np.zeros_like(h), h]), two))
 
 
+@pytest.mark.slow
 @pytest.mark.full_length
 def test_classifier_that_tells_few_rows_apart_is_not_sure_without_limit():
     X, y = load_breast_cancer(return_X_y=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from boostbp import backends
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
 from boostbp.ensemble import constants
 from boostbp.ensemble.output_layers import Boosting, boost_again
 from boostbp.ensemble.problem import Problem
@@ -19,7 +19,7 @@ from boostbp.network.monitor import EvalSet
 from boostbp.network.settings import Settings
 from boostbp.trees.basis import Polynomial
 
-LAYER = LayerSettings(growth=Growth(max_depth=3, min_samples_leaf=10), learning_rate=0.1, basis=Polynomial(1))
+LAYER = LayerSettings(growth=TreeParams(max_depth=3, min_samples_leaf=10), learning_rate=0.1, basis=Polynomial(1))
 
 
 @dataclass(frozen=True, slots=True)

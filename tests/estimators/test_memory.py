@@ -34,6 +34,7 @@ print(json.dumps({"seen": seen, "data": X.nbytes}))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the memory of the process from /proc")
 @pytest.mark.parametrize("backend", WITH_CATEGORIES)
 def test_memory_does_not_grow(backend):

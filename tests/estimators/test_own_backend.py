@@ -10,7 +10,7 @@ from flat_parameters import parameters
 from scipy.sparse import csr_array
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, backends, fit_layer
-from boostbp.backends import Capabilities, Growth, Table
+from boostbp.backends import Capabilities, Table, TreeParams
 from boostbp.backends.capabilities import check_supported
 from boostbp.trees.tree import Tree
 
@@ -218,7 +218,7 @@ def test_what_a_backend_does_not_declare_is_refused_by_name(data, changes, messa
 
 def test_layers_ask_for_no_draw_that_is_not_declared():
     with pytest.raises(ValueError, match=r"colsample_bytree=0\.5, .* 'colsample_bytree'\. Use 1\.0, or use another"):
-        check_supported(MedianStumps(), Table(X), Growth(colsample_bytree=0.5))
+        check_supported(MedianStumps(), Table(X), TreeParams(colsample_bytree=0.5))
 
 
 def test_capabilities_of_another_kind_are_refused():

@@ -12,13 +12,12 @@ from itertools import product
 import numpy as np
 import pytest
 from flat_parameters import parameters
-from helpers import WITH_CATEGORIES
+from helpers import WITH_CATEGORIES, few_rounds
 from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_limits
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, save
 
-pytestmark = pytest.mark.full_length  # as models made by other processes are
 X, CLASSES = load_iris(return_X_y=True)
 Y = X @ [[1.0, 0.0], [0.0, -2.0], [0.5, 1.0], [0.0, 3.0]] + np.sin(X[:, :2])
 SMALL = {"n_estimators": 4, "max_depth": 3, "epochs": 2, "random_state": 0, "min_samples_leaf": 5}
@@ -56,7 +55,8 @@ def digest(model, folder):
 
 
 def digests(folder, **changes):
-    return {"-".join(case): digest(fit(*case, **changes), folder) for case in CASES}
+    with few_rounds():  # in a fixture and in another process, too
+        return {"-".join(case): digest(fit(*case, **changes), folder) for case in CASES}
 
 
 def test_threads_of_matrix_products_change_no_byte(tmp_path):
@@ -90,7 +90,9 @@ def expected(tmp_path_factory):
     return digests(tmp_path_factory.mktemp("once"))
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, 4])
+@pytest.mark.parametrize(
+    "n_jobs", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(4, marks=pytest.mark.slow)]
+)
 def test_threads_change_no_byte(expected, tmp_path, n_jobs):
     assert digests(tmp_path, n_jobs=n_jobs) == expected
 
@@ -103,6 +105,7 @@ print(json.dumps(digests(Path(sys.argv[1]), n_jobs=2)))
 """
 
 
+@pytest.mark.slow
 def test_another_process_changes_no_byte(expected, tmp_path):
     changed = {"PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "2", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
@@ -112,6 +115,7 @@ def test_another_process_changes_no_byte(expected, tmp_path):
     assert done.stdout.strip() == str(expected).replace("'", '"')
 
 
+@pytest.mark.slow
 def test_fits_side_by_side_change_no_byte(expected, tmp_path):
     """LightGBM holds one number of threads for the process, XGBoost one random state for each thread."""
     found, errors = {}, []

@@ -22,7 +22,12 @@ KINDS = [BoostBPRegressor, BoostBPClassifier, BoostBPAutoencoder]
 SMALL = {"hidden_layer_sizes": (3,), "n_estimators": 4, "max_depth": 3, "epochs": 2}
 # The reference backend takes the same checks once: its own conformance is tested with the backends.
 CASES = [
-    pytest.param(estimator, check, id=f"{backend}-{type(estimator).__name__}-{check.func.__name__}-{number}")
+    pytest.param(
+        estimator,
+        check,
+        id=f"{backend}-{type(estimator).__name__}-{check.func.__name__}-{number}",
+        marks=pytest.mark.slow if backend != "lightgbm" and kind is not BoostBPAutoencoder else (),
+    )
     for backend in WITH_CATEGORIES
     for kind in KINDS
     for number, (estimator, check) in enumerate(
@@ -38,6 +43,7 @@ def test_scikit_learn_check(estimator, check):
     keeps_convention(estimator, check)
 
 
+@pytest.mark.slow
 @pytest.mark.full_length
 @pytest.mark.parametrize("backend", WITH_CATEGORIES)
 @pytest.mark.parametrize("kind", [BoostBPRegressor, BoostBPClassifier])

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from boostbp.backends import available, load
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
 from boostbp.layers.layer_spec import FIELDS
 
 __all__ = ["BACKENDS", "N_FEATURES", "SURFACES", "Case", "combinations", "names", "walk"]
@@ -66,13 +66,13 @@ NO_NAMES: tuple[Any, ...] = (
 
 
 # Parameters of ours that reach compiled code; a great number of trees is no fault, but takes long.
-OF_GROWTH = [field.name for field in fields(Growth) if field.name != "params"]
+OF_GROWTH = [field.name for field in fields(TreeParams) if field.name != "params"]
 OF_A_LAYER = [name for name in FIELDS if name not in ("n_estimators", "basis", "backend_params")]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Native parameters for a library, or parameters of `Growth` or of a layer, and where they come in."""
+    """Native parameters for a library, or parameters of `TreeParams` or of a layer, and where they come in."""
 
     backend: str
     surface: str
@@ -152,7 +152,7 @@ def _taken(backend: str) -> list[tuple[str, Any]]:
     for name in names(backend)[0]:
         for value in VALUES:
             with suppress(ValueError):
-                load(backend).bind(Table(np.zeros((1, N_FEATURES))), Growth(params={name: value}))
+                load(backend).bind(Table(np.zeros((1, N_FEATURES))), TreeParams(params={name: value}))
                 values.setdefault(name, []).append(value)
     most = max(len(found) for found in values.values())
     return [(name, value) for name, found in values.items() for value in islice(cycle(found), most)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from boostbp import BoostBPRegressor, fit_layer
 from boostbp.backends import capabilities_of, load
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
 from tests.fuzz_params.cases import N_FEATURES, Case
 
 __all__ = ["outcome_of"]
@@ -67,7 +67,7 @@ def clear(error: Exception, case: Case) -> str:
 
 def _bind(case: Case, **how: Any) -> None:
     table, y = data(capabilities_of(_backend(case.backend)).categories)
-    grower = _backend(case.backend).bind(table, Growth(**{"max_depth": 4, "min_samples_leaf": 3} | how))
+    grower = _backend(case.backend).bind(table, TreeParams(**{"max_depth": 4, "min_samples_leaf": 3} | how))
     for _ in range(3):
         for tree in grower.grow(-y, np.ones_like(y)):
             leaves = tree.leaf_of(table.X)

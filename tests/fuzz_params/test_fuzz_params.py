@@ -24,6 +24,7 @@ children.do({HARMS}, lambda code: str(exec(code)), int(sys.argv[2]), Path(sys.ar
 """
 
 
+@pytest.mark.slow
 @on_linux
 def test_each_value_of_each_parameter_ends_in_a_model_or_an_error_that_names_it():
     found = walked(50, seed=0)

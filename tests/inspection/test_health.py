@@ -17,7 +17,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.inspection import HealthWarning, health_of, warn_if_ill
 from boostbp.losses import Logistic
 from boostbp.network.history import NETWORK, CandidateResult, Choice, weight_in_words
-from boostbp.network.linear_probe import explained
+from boostbp.network.linear_probe import linear_probe_r2
 from tests.inspection.models import CASES, FLOWERS, LIBRARIES, SMALL, SPECIES, fitted, table
 from tests.studies import weighed_at
 
@@ -121,12 +121,12 @@ def test_probe_is_a_linear_regression():
     target = rng.normal(size=(50, 2)) + fresh[:, :2]
     agreement = np.array([np.corrcoef(line.predict(fresh)[:, k], target[:, k])[0, 1] for k in range(2)])
     for unit in (3.0, -3.0):
-        training, held = explained(h, y, weight, (fresh, 7.0 + unit * target, np.ones(50)))
+        training, held = linear_probe_r2(h, y, weight, (fresh, 7.0 + unit * target, np.ones(50)))
         assert training == pytest.approx(1.0 - rest.sum() / std.sum())
         squared = np.square(np.maximum(np.sign(unit) * agreement, 0.0))
         assert held == pytest.approx(std @ squared / std.sum())
-    assert math.isnan(explained(h, np.ones((80, 1)), weight)[0])
-    assert math.isnan(explained(h, y, weight)[1])
+    assert math.isnan(linear_probe_r2(h, np.ones((80, 1)), weight)[0])
+    assert math.isnan(linear_probe_r2(h, y, weight)[1])
 
 
 def test_layers_are_probed_on_training_and_held_out_rows():

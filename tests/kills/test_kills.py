@@ -10,6 +10,7 @@ from helpers import BACKENDS
 from tests.kills.__main__ import run
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
 def test_a_killed_default_fit_goes_on_to_the_same_model(backend):

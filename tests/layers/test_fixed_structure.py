@@ -42,11 +42,11 @@ def test_kept_structures_give_the_same_trees_as_the_fit_they_come_from():
     """Without a move, leaves fitted again on kept structures are the leaves that were there."""
     from boostbp import layers
     from boostbp.backends import load
-    from boostbp.backends.base import Growth, Table
+    from boostbp.backends.base import Table, TreeParams
     from boostbp.layers import SquaredObjective
     from boostbp.layers.fixed_structure import FixedStructure
 
-    settings = layers.LayerSettings(n_estimators=6, growth=Growth(max_depth=3), base="ridge")
+    settings = layers.LayerSettings(n_estimators=6, growth=TreeParams(max_depth=3), base="ridge")
     weight = np.ones(len(X))
     objective = SquaredObjective(np.column_stack([y, y**2]), weight)
     first = layers.fit(layers.BoundInput(load("lightgbm"), Table(X), settings, weight), objective, seed=3)
@@ -59,13 +59,13 @@ def test_kept_structures_give_the_same_trees_as_the_fit_they_come_from():
 def test_kept_category_sets_are_there_once():
     from boostbp import layers
     from boostbp.backends import load
-    from boostbp.backends.base import Growth, Table
+    from boostbp.backends.base import Table, TreeParams
     from boostbp.layers import SquaredObjective
     from boostbp.layers.fixed_structure import FixedStructure
 
     rng = np.random.default_rng(0)
     table = Table(np.column_stack([rng.integers(0, 5, 900), rng.standard_normal(900)]).astype(float), (0,))
-    settings = layers.LayerSettings(n_estimators=5, growth=Growth(max_depth=3, min_samples_leaf=5))
+    settings = layers.LayerSettings(n_estimators=5, growth=TreeParams(max_depth=3, min_samples_leaf=5))
     objective = SquaredObjective(np.sin(table.X[:, :1]) + [[0.0, 1.0]] * table.X[:, 1:], np.ones(900))
     forest = layers.fit(layers.BoundInput(load("lightgbm"), table, settings, np.ones(900)), objective).layer.forest
     replay = FixedStructure.of(forest, shared=False)

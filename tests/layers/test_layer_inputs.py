@@ -9,7 +9,7 @@ import pytest
 from helpers import BACKENDS, NATIVE, Case, fit_case, fitted, fresh_rows, settings_of, training_rows
 
 from boostbp import backends, layers
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
 from boostbp.layers import BoundInput, LayerSettings, SquaredObjective, Trace
 from boostbp.trees.basis import Elementwise
 from boostbp.trees.ridge import Ridge
@@ -75,7 +75,7 @@ def test_input_without_a_split_gives_the_shrunk_mean(backend, base):
 def test_depth_zero_gives_no_more_than_the_base(case):
     case = replace(case, base=True)
     X, _, _ = training_rows(case)
-    fit = fit_case(case, growth=Growth(max_depth=0))
+    fit = fit_case(case, growth=TreeParams(max_depth=0))
     assert np.isfinite(fit.output).all()
     slope = fit.layer.jacobian(X)
     np.testing.assert_allclose(slope, np.broadcast_to(slope[:1], slope.shape), rtol=1e-12)

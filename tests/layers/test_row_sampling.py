@@ -8,7 +8,7 @@ from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
 from boostbp.backends import available, load
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
 from boostbp.layers.row_sampling import RowSampling
 
 rng = np.random.default_rng(0)
@@ -17,7 +17,9 @@ y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
 
 
 def grow(backend, X, grad, **growth):
-    [tree] = backend.bind(Table(X), Growth(max_depth=4, **growth)).fork(slice(0, 1), 0).grow(grad, np.ones_like(grad))
+    [tree] = (
+        backend.bind(Table(X), TreeParams(max_depth=4, **growth)).fork(slice(0, 1), 0).grow(grad, np.ones_like(grad))
+    )
     return tree
 
 

@@ -7,6 +7,7 @@ import pytest
 from flat_parameters import parameters
 from helpers import kind_of_target
 from scipy.stats import norm
+from user_losses import UserLoss
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, losses
 from boostbp.ensemble.weights import smooth_labels
@@ -19,34 +20,6 @@ X = rng.standard_normal((60, 3))
 Y = np.stack([X[:, 0] * X[:, 1], X[:, 2], X[:, 0]], axis=1)
 FAST = {"n_estimators": 2, "epochs": 1, "min_samples_leaf": 5, "deep": True, "early_stopping": False, "random_state": 0}
 IN_ROWS = r", not \(60, 1\), which is \(rows, outputs\): "
-
-
-class UserLoss:
-    """Half the squared error, some of whose members return something else."""
-
-    name = "own"
-    scale_free = False
-
-    def __init__(self, **members):
-        self.__dict__.update(members)
-
-    def value(self, h, y):
-        return 0.5 * np.square(h - y).sum(axis=1)
-
-    def gradient(self, h, y):
-        return h - y
-
-    def hessian(self, h, y):
-        return np.ones_like(h)
-
-    def link(self, h):
-        return h
-
-    def baseline(self, y, weight):
-        return np.average(y, axis=0, weights=weight)
-
-    def check(self, y):
-        pass
 
 
 def all_of(loss):

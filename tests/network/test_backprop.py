@@ -9,7 +9,7 @@ from helpers import interrupted_fit
 from sklearn.datasets import load_diabetes, make_friedman1
 
 from boostbp import BoostBPRegressor, backends, losses, metrics, paper_settings
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
 from boostbp.estimators.parameters import settings_of
 from boostbp.layers import LayerSettings
 from boostbp.network.backprop import EvalSet, Settings, train
@@ -31,7 +31,7 @@ def paper_layer(rounds=ROUNDS):
     return LayerSettings(
         n_estimators=rounds,
         learning_rate=BETA,
-        growth=Growth(max_depth=DEPTH, min_samples_leaf=LEAF),
+        growth=TreeParams(max_depth=DEPTH, min_samples_leaf=LEAF),
         ridge=Ridge(LAMBDA, penalize_constant=True, standardize=False),
         clip=False,
     )

@@ -221,7 +221,7 @@ def ours():
     ]
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("protocol", [0, pickle.HIGHEST_PROTOCOL])  # from 2 on they hold slots by themselves
 def test_callbacks_are_pickled_and_called_again(protocol):
     calls = ours()
     model = fit(*calls)

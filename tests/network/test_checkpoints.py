@@ -147,7 +147,13 @@ DEATHS = {
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
-@pytest.mark.parametrize(("death", "epoch"), DEATHS.values(), ids=DEATHS)
+@pytest.mark.parametrize(
+    ("death", "epoch"),
+    [
+        pytest.param(*death, id=when, marks=() if when == "while the file is written" else pytest.mark.slow)
+        for when, death in DEATHS.items()
+    ],
+)
 def test_killed_training_goes_on_to_the_same_model(tmp_path, death, epoch):
     path = tmp_path / "state"
     script = f"{PRELUDE}\n{death}\nmodel.fit(X, Y, **told)\n"

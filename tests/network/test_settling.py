@@ -10,7 +10,7 @@ from scipy.special import log_softmax
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, layers, losses
 from boostbp import backends as libraries
-from boostbp.backends.base import Growth, Table
+from boostbp.backends.base import Table, TreeParams
 from boostbp.layers import LossObjective, rounds
 from boostbp.trees.ridge import Ridge
 
@@ -27,7 +27,7 @@ def fitted(backend, loss, Y, learning_rate, reg_lambda, *, shared=False):
     settings = layers.LayerSettings(
         n_estimators=N_ROUNDS,
         learning_rate=learning_rate,
-        growth=Growth(max_depth=3, min_samples_leaf=1, shared=shared),
+        growth=TreeParams(max_depth=3, min_samples_leaf=1, shared=shared),
         ridge=Ridge(reg_lambda, penalize_constant=False),
     )
     bound = layers.BoundInput(libraries.load(backend), Table(X), settings, np.ones(200))

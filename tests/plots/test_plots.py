@@ -20,7 +20,7 @@ from sklearn.manifold import trustworthiness
 from studies import history, weighed_at
 
 from boostbp import BoostBPClassifier, callbacks, plots
-from boostbp.plots.health import PANELS
+from boostbp.plots.epochs import PANELS
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])
@@ -162,7 +162,7 @@ def test_pictures_of_a_network_say_its_weight_in_the_model(weight, words):
     plots.layer_health(shown, axes)
     assert [ax.get_title() for ax in axes.flat] == [f"{title}{below}" for title, _ in PANELS.values()]
     for label, one in (("mine", shown), ("other", history())):  # models that share axes say it in the legend
-        drawn = plots.health.panel(one, "dead", axes.flat[0], label=label)
+        drawn = plots.epochs.panel(one, "dead", axes.flat[0], label=label)
     texts = [text.get_text() for text in drawn.get_legend().get_texts()]
     assert texts[1:] == [f"mine ({words}) layer 0" if words else "mine layer 0", "other layer 0"]
 

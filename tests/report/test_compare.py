@@ -11,14 +11,14 @@ from rich.console import Console
 from sklearn.datasets import load_diabetes, load_iris
 
 from benchmarks.rivals.contenders import trees_of
-from boostbp.report.compare import Result, compare
+from boostbp.report.comparison import Result, compare
 from boostbp.report.contenders import SINGLE_LAYER, deep
 from boostbp.report.memory import Peak
 from boostbp.report.splits import splits
-from boostbp.report.tables import table
+from boostbp.report.table import table
 from boostbp.report.trial import Job, measure, rehearse
 
-QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3}
+QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
 SINGLE = ["LightGBM", "LightGBM linear_tree", "XGBoost"]
 
 
@@ -36,6 +36,7 @@ def test_every_model_runs_on_classification():
         assert result.predict_seconds > 0.0
 
 
+@pytest.mark.slow
 def test_same_seed_gives_same_scores():
     X, y = load_diabetes(return_X_y=True)
     once, again = (compare(X, y, task="regression", backends=["lightgbm"], params=QUICK, seed=3) for _ in range(2))
@@ -50,7 +51,7 @@ def split(X, y, task):
 
 def test_rehearsal_learns_nothing_and_ends_soon():
     data = split(*load_iris(return_X_y=True), "classification")
-    fitted = rehearse(Job(deep("lightgbm", QUICK), "classification", 1, 0), data)
+    fitted = rehearse(Job(deep("lightgbm", {**QUICK, "deep": "auto"}), "classification", 1, 0), data)
     np.testing.assert_array_equal(fitted.model.classes_, [0, 1, 2])
     assert 0 < trees_of(fitted.model) < 1000  # thousands if boosting went on to its end
 

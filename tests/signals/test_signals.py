@@ -15,15 +15,20 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this sys
 @pytest.mark.parametrize(
     ("backend", "handler", "other"),
     [
-        ("lightgbm", "alarm", {"trials": 25}),
-        ("xgboost", "alarm", {"trials": 25}),
         ("lightgbm", "term", {"n_jobs": 2}),
-        ("xgboost", "own_int", {"n_jobs": 2, "deep": "auto"}),
-        ("lightgbm", "ctrl_c", {"n_jobs": 2, "deep": "auto"}),
-        ("xgboost", "ctrl_c", {"work": "fit_again"}),
-        ("lightgbm", "alarm", {"n_jobs": 2, "work": "use", "model": "classifier"}),
         ("xgboost", "alarm", {"threaded": True, "n_jobs": 2}),
-        pytest.param("lightgbm", "ctrl_c", {"model": "mixture"}, marks=needs_torch),
+        *(
+            pytest.param(*kind, marks=pytest.mark.slow)
+            for kind in (
+                ("lightgbm", "alarm", {"trials": 25}),
+                ("xgboost", "alarm", {"trials": 25}),
+                ("xgboost", "own_int", {"n_jobs": 2, "deep": "auto"}),
+                ("lightgbm", "ctrl_c", {"n_jobs": 2, "deep": "auto"}),
+                ("xgboost", "ctrl_c", {"work": "fit_again"}),
+                ("lightgbm", "alarm", {"n_jobs": 2, "work": "use", "model": "classifier"}),
+            )
+        ),
+        pytest.param("lightgbm", "ctrl_c", {"model": "mixture"}, marks=[needs_torch, pytest.mark.slow]),
     ],
     ids=str,
 )

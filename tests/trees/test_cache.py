@@ -222,6 +222,7 @@ def package():
     shutil.rmtree(top)
 
 
+@pytest.mark.slow
 def test_all_works_where_no_folder_can_be_written(package):
     for name in ("trees/kernels/__pycache__", "file"):
         (package / name).write_text("not a folder")
@@ -265,6 +266,7 @@ def test_a_file_system_that_takes_no_byte_costs_one_warning(package):
     assert run(code, package, HOME=str(package)) == ["0", "True", "1"]
 
 
+@pytest.mark.slow
 def test_two_processes_warm_up_at_once(package):
     code = "import boostbp\nprint(boostbp.warmup().compiled)"
     both = [start(code, package, HOME=str(package)) for _ in range(2)]

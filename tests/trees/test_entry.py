@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from boostbp.trees import kernels
-from boostbp.trees.kernels import columns
+from boostbp.trees.kernels import moments
 from boostbp.trees.tree import Tree, offsets
 
 rng = np.random.default_rng(0)
@@ -101,8 +101,8 @@ def test_numbers_of_any_type_take_the_one_version():
 
 
 def test_an_index_of_another_size_is_widened_but_never_cut():
-    kind = columns.fill.kinds[3]
+    kind = moments.fill.kinds[3]
     assert kind.bring(np.arange(3, dtype=np.int32)).dtype == np.int64
-    narrow = columns.fill.kinds[0]
+    narrow = moments.fill.kinds[0]
     wide = np.array([0, 1 << 40])
     assert narrow.bring(wide) is wide  # compiled for as it is

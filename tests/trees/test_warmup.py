@@ -152,6 +152,7 @@ for kind in (GBDTNNRegressor, NNGBDTRegressor):
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_compiled_after_a_warm_up(tmp_path):
     backends = [name for name in ("lightgbm", "sklearn", "xgboost") if name == "sklearn" or find_spec(name)]
     code = EVERYTHING.replace("BACKENDS", repr(backends)).replace("FILE", repr(str(tmp_path / "model")))

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Floats, Growth
+from boostbp.backends.base import Backend, Floats, TreeParams
 from boostbp.backends.capabilities import capabilities_of
+from boostbp.backends.conformance.backend_trial import Trial, demand
 from boostbp.backends.conformance.data import adversarial, gradient, mixed
 from boostbp.backends.conformance.declared import CAPABILITIES
 from boostbp.backends.conformance.duties import DUTIES
-from boostbp.backends.conformance.trial import Trial, demand
 
 __all__ = ["LeafOf", "duties_of"]
 
@@ -55,7 +55,7 @@ def _routes(trial: Trial, leaf_of: LeafOf) -> None:
         rng = np.random.default_rng(seed)
         table = mixed(rng, 1500, categories=categories, missing=able.missing)
         grad = gradient(rng, table)
-        grower = trial.fork(table, Growth(max_depth=6, min_samples_leaf=5))
+        grower = trial.fork(table, TreeParams(max_depth=6, min_samples_leaf=5))
         [tree] = grower.grow(grad, np.ones_like(grad))
         rows = adversarial(tree, table, rng, missing=able.missing)
         wrong = np.flatnonzero(tree.leaf_of(rows) != leaf_of(grower, rows))

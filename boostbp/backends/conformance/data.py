@@ -11,6 +11,7 @@ from boostbp.trees.tree import Tree
 __all__ = ["adversarial", "gradient", "loss_left", "mixed", "same", "switches"]
 
 LARGEST = float(np.finfo(np.float32).max)
+REPEATS = 3  # rows by which each value is tried
 # Zeros, and numbers that float32 rounds to 0 or to infinity
 ANYWHERE = (0.0, -0.0, 1e300, -1e300, 1e-300, -1e-300, 1e-45, -1e-45, 1e-35, -1e-35, LARGEST, -LARGEST)
 
@@ -58,16 +59,18 @@ def loss_left(tree: Tree, X: Floats, grad: Floats, hess: Floats) -> float:
     return float(1.0 - gained / most)
 
 
-def same(one: Tree, other: Tree) -> bool:
+def same(tree: Tree, other: Tree) -> bool:
     """Whether two trees are the same to the bit, but for what they say of gains."""
     return all(
-        np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True)
-        for name in one.__dataclass_fields__
+        np.array_equal(getattr(tree, name), getattr(other, name), equal_nan=True)
+        for name in tree.__dataclass_fields__
         if name != "gain"
     )
 
 
-def adversarial(tree: Tree, table: Table, rng: np.random.Generator, *, missing: bool = True, each: int = 3) -> Floats:
+def adversarial(
+    tree: Tree, table: Table, rng: np.random.Generator, *, missing: bool = True, repeats: int = 3
+) -> Floats:
     """Rows that reach each split of a tree with a value on which it is easy to go wrong.
 
     They are the threshold and its neighbours in both precisions, zeros, the ends of float32, codes never seen.
@@ -79,8 +82,8 @@ def adversarial(tree: Tree, table: Table, rng: np.random.Generator, *, missing: 
         values = _codes(column) if tree.cat_start[split] >= 0 else _around(tree.threshold[split])
         values = np.append(values, np.nan) if missing else values
         reached = np.flatnonzero(np.isin(leaf, _leaves_below(tree, split)))
-        chosen = np.repeat(table.X[rng.choice(reached, each)], len(values), axis=0)
-        chosen[:, tree.feature[split]] = np.tile(values, each)
+        chosen = np.repeat(table.X[rng.choice(reached, REPEATS)], len(values), axis=0)
+        chosen[:, tree.feature[split]] = np.tile(values, REPEATS)
         rows.append(chosen)
     return np.ascontiguousarray(np.concatenate(rows))
 
@@ -110,5 +113,5 @@ def _around(threshold: float) -> Floats:
 
 
 def _codes(column: NDArray[np.float64]) -> Floats:
-    seen = np.unique(column[~np.isnan(column)])
-    return np.concatenate([seen[:60], seen[-3:], seen[-1] + np.array([1, 2, 31, 32, 33, 10_000]), [-1, -7]])
+    codes = np.unique(column[~np.isnan(column)])
+    return np.concatenate([codes[:60], codes[-3:], codes[-1] + np.array([1, 2, 31, 32, 33, 10_000]), [-1, -7]])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from boostbp.backends.base import Floats, Growth, LinearLeaves, Table
+from boostbp.backends.base import Floats, LinearLeaves, Table, TreeParams
+from boostbp.backends.conformance.backend_trial import Trial, demand
 from boostbp.backends.conformance.data import gradient, loss_left, mixed, same, switches
-from boostbp.backends.conformance.trial import Trial, demand
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree
 
@@ -20,16 +20,16 @@ def deterministic(trial: Trial) -> None:
     """A tree depends on its own column alone: not on rounds before, columns beside it, or the seed."""
     rng = np.random.default_rng(0)
     table = mixed(rng, 400, missing=trial.able.missing)
-    one, two = gradient(rng, table, 2), gradient(rng, table, 2)
-    hess = rng.uniform(0.5, 2.0, one.shape)
-    grower = trial.backend.bind(table, Growth(max_depth=4, min_samples_leaf=5))
-    first = grower.fork(slice(0, 2), 0).grow(one, hess)
+    grad, next_grad = gradient(rng, table, 2), gradient(rng, table, 2)
+    hess = rng.uniform(0.5, 2.0, grad.shape)
+    grower = trial.backend.bind(table, TreeParams(max_depth=4, min_samples_leaf=5))
+    first = grower.fork(slice(0, 2), 0).grow(grad, hess)
     fork = grower.fork(slice(0, 2), 7)
-    later = [fork.grow(g, hess) for g in (two, one)][1]
-    alone = [grower.fork(slice(j, j + 1), j).grow(one[:, [j]], hess[:, [j]])[0] for j in range(2)]
-    for other, what in ((later, "in a second round, with another seed"), (alone, "column by column")):
+    later = [fork.grow(g, hess) for g in (next_grad, grad)][1]
+    alone = [grower.fork(slice(j, j + 1), j).grow(grad[:, [j]], hess[:, [j]])[0] for j in range(2)]
+    for trees, what in ((later, "in a second round, with another seed"), (alone, "column by column")):
         demand(
-            all(map(same, first, other)),
+            all(map(same, first, trees)),
             f"its capabilities say 'deterministic', but a gradient gave another tree {what}.",
             "Fix the library's seeds.",
         )
@@ -84,7 +84,7 @@ def sparse(trial: Trial) -> None:
 
 
 def vector_leaf(trial: Trial) -> None:
-    """One tree serves several columns with ``Growth.shared``."""
+    """One tree serves several columns with ``TreeParams.shared``."""
     rng = np.random.default_rng(4)
     table = switches(rng, 400, 4)
     grad = 1.0 - 2.0 * table.X[:, :2]
@@ -102,7 +102,7 @@ def extra_trees(trial: Trial) -> None:
     rng = np.random.default_rng(5)
     table = mixed(rng, 500, numeric=8, missing=False)
     grad = gradient(rng, table)
-    _draws(trial, "extra_trees", table, grad, Growth(max_depth=3, extra_trees=True))
+    _draws(trial, "extra_trees", table, grad, TreeParams(max_depth=3, extra_trees=True))
 
 
 def colsample_bytree(trial: Trial) -> None:
@@ -111,7 +111,7 @@ def colsample_bytree(trial: Trial) -> None:
     table = switches(rng, 500, 10)
     grad = -(table.X @ np.r_[10.0, np.linspace(1.0, 2.0, 9)] + 0.1 * rng.normal(size=500))[:, None]
     grad -= grad.mean()
-    growth = Growth(max_depth=4, min_samples_leaf=5, colsample_bytree=0.2)
+    growth = TreeParams(max_depth=4, min_samples_leaf=5, colsample_bytree=0.2)
     trees = _draws(trial, "colsample_bytree", table, grad, growth)
     most = max(len(np.unique(tree.feature)) for tree in trees)
     demand(
@@ -127,22 +127,22 @@ def native_leaves(trial: Trial) -> None:
     rng = np.random.default_rng(7)
     X = rng.normal(size=(500, 3))
     y = 2 * X[:, 0] + np.abs(X[:, 1])
-    seen: list[Floats] = []
+    predictions: list[Floats] = []
 
     def derivatives(prediction: Floats) -> tuple[Floats, Floats]:
-        seen.append(prediction.copy())
+        predictions.append(prediction.copy())
         return prediction - y, np.ones_like(y)
 
-    grower = trial.fork(Table(X), Growth(max_depth=3))
+    grower = trial.fork(Table(X), TreeParams(max_depth=3))
     leaves: list[LinearLeaves] = grower.boost(derivatives, 4, 0.5, 0.1)  # type: ignore[attr-defined]
     demand(
-        len(leaves) == len(seen) == 4,
-        f"boost() grew {len(leaves)} trees and asked for {len(seen)} gradients in 4 rounds.",
+        len(leaves) == len(predictions) == 4,
+        f"boost() grew {len(leaves)} trees and asked for {len(predictions)} gradients in 4 rounds.",
         "Ask once in each round.",
     )
     for number in range(1, 4):
-        ours = sum((_values(one, X) for one in leaves[:number]), np.zeros(len(X)))
-        error = float(np.abs(ours - seen[number]).max())
+        expected = sum((_values(tree, X) for tree in leaves[:number]), np.zeros(len(X)))
+        error = float(np.abs(expected - predictions[number]).max())
         demand(
             error < 1e-5 * np.abs(y).max(),
             f"after {number} trees with native leaves, our prediction and the library's differ by {error:.3g}.",
@@ -153,13 +153,13 @@ def native_leaves(trial: Trial) -> None:
 def params(trial: Trial) -> None:
     """Native parameters that are not known are refused by name, not ignored."""
     try:
-        trial.backend.bind(switches(np.random.default_rng(8), 50, 2), Growth(params={"no_such_parameter": 1}))
+        trial.backend.bind(switches(np.random.default_rng(8), 50, 2), TreeParams(params={"no_such_parameter": 1}))
     except ValueError as error:
         demand("no_such_parameter" in str(error), f"an unknown parameter is refused by {error}.", "Name it there.")
         return
     demand(
         False,
-        "its capabilities say 'params', but bind() took Growth(params={'no_such_parameter': 1}) without a word.",
+        "its capabilities say 'params', but bind() took TreeParams(params={'no_such_parameter': 1}) without a word.",
         "Check the names; boostbp.backends.native_params.Natives does so with the kinds of their values.",
     )
 
@@ -167,7 +167,7 @@ def params(trial: Trial) -> None:
 def streams(trial: Trial) -> None:
     """Outputs are shared out among at least one stream of random numbers, and at most one for each of them."""
     for n_rows, n_outputs in ((10, 1), (10, 30), (5000, 9), (10**6, 9)):
-        count = trial.able.streams(n_rows, n_outputs, Growth(extra_trees=True))
+        count = trial.able.streams(n_rows, n_outputs, TreeParams(extra_trees=True))
         demand(
             1 <= count <= n_outputs and count == int(count),
             f"streams({n_rows}, {n_outputs}, growth) is {count!r}.",
@@ -175,7 +175,7 @@ def streams(trial: Trial) -> None:
         )
 
 
-def _draws(trial: Trial, word: str, table: Table, grad: Floats, growth: Growth) -> list[Tree]:
+def _draws(trial: Trial, word: str, table: Table, grad: Floats, growth: TreeParams) -> list[Tree]:
     """Trees of one gradient, by rounds and then beside each other, demanded to be drawn anew and by the seed."""
 
     def rounds(seed: int) -> list[Tree]:

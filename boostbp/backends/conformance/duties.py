@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from boostbp.backends.base import Floats, Grower, Growth, Table
+from boostbp.backends.base import Floats, Grower, Table, TreeParams
+from boostbp.backends.conformance.backend_trial import Trial, demand
 from boostbp.backends.conformance.data import gradient, loss_left, mixed, same, switches
-from boostbp.backends.conformance.trial import Trial, demand
 from boostbp.trees.tree import Tree
 
 __all__ = ["DUTIES"]
@@ -33,7 +33,7 @@ def grows_a_tree_for_each_column(trial: Trial) -> None:
 
 
 def keeps_to_the_sizes(trial: Trial) -> None:
-    """Depth, leaves and rows per leaf are those that `Growth` asks for, on any number of rows."""
+    """Depth, leaves and rows per leaf are those that `TreeParams` asks for, on any number of rows."""
     rng = np.random.default_rng(1)
     sizes = product((1, 2, 300), (-1, 0, 4), (None, 2, 9), (1, 7, 40))
     for rows, depth, leaves, least in sizes:
@@ -101,9 +101,11 @@ def repeats_itself(trial: Trial) -> None:
     table = mixed(rng, 300, missing=trial.able.missing)
     grad = gradient(rng, table)
     for how in _ways(trial):
-        one, other = (_rounds(trial, table, grad, Growth(max_depth=4, **how), seed=5) for _ in range(2))
+        first, second = (_rounds(trial, table, grad, TreeParams(max_depth=4, **how), seed=5) for _ in range(2))
         demand(
-            all(map(same, one, other)), f"two forks with seed=5 gave different trees with {how or 'no draws'}.", SEEDED
+            all(map(same, first, second)),
+            f"two forks with seed=5 gave different trees with {how or 'no draws'}.",
+            SEEDED,
         )
 
 
@@ -134,7 +136,7 @@ def serves_threads(trial: Trial) -> None:
         return [fork.grow(g * (1 + number % 3), np.ones_like(g))[0] for number in range(4)]
 
     for how in _ways(trial):
-        growth = Growth(max_depth=4, **how)
+        growth = TreeParams(max_depth=4, **how)
         grower = trial.backend.bind(table, growth)
         in_turn = [rounds(trial.backend.bind(table, growth), column) for column in range(4)]
         with ThreadPoolExecutor(4) as pool:
@@ -153,13 +155,15 @@ def serves_threads(trial: Trial) -> None:
 
 
 def takes_one_column_for_all(trial: Trial) -> None:
-    """With ``Growth.shared`` and one column, a projection of the gradients, the tree is that of the column."""
+    """With ``TreeParams.shared`` and one column, a projection of the gradients, the tree is that of the column."""
     rng = np.random.default_rng(6)
     table = mixed(rng, 300, missing=trial.able.missing)
     grad = gradient(rng, table)
-    [one], [other] = (trial.grow(table, grad, max_depth=4, shared=shared) for shared in (False, True))
+    [separate], [joint] = (trial.grow(table, grad, max_depth=4, shared=shared) for shared in (False, True))
     demand(
-        same(one, other), "shared=True gave another tree of a single column.", "There is nothing to share: ignore it."
+        same(separate, joint),
+        "shared=True gave another tree of a single column.",
+        "There is nothing to share: ignore it.",
     )
 
 
@@ -171,7 +175,7 @@ def bears_nothing_to_split(trial: Trial) -> None:
         trial.grow(Table(X), grad, min_samples_leaf=1)
     table = mixed(rng, 200, missing=trial.able.missing)
     grad = gradient(rng, table)
-    fork = trial.fork(table, Growth(max_depth=3))
+    fork = trial.fork(table, TreeParams(max_depth=3))
     trees = [fork.grow(g, np.ones_like(g)) for g in (0 * grad, grad, 0 * grad, grad)]
     demand(
         all(len(round_) == 1 for round_ in trees) and trees[1][0].n_leaves > 1 and trees[3][0].n_leaves > 1,
@@ -188,7 +192,7 @@ def _ways(trial: Trial) -> list[dict[str, Any]]:
     return ways + ([{"colsample_bytree": 0.5}] if able.colsample_bytree else [])
 
 
-def _rounds(trial: Trial, table: Table, grad: Floats, growth: Growth, seed: int) -> list[Tree]:
+def _rounds(trial: Trial, table: Table, grad: Floats, growth: TreeParams, seed: int) -> list[Tree]:
     fork = trial.fork(table, growth, seed=seed)
     return [fork.grow(grad, np.ones_like(grad))[0] for _ in range(6)]
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 from boostbp.trees.kernels.backward import vjp
 from boostbp.trees.kernels.changes import changes
 from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian
-from boostbp.trees.kernels.fitting import fit_trees
 from boostbp.trees.kernels.grouping import group_block, group_paths, group_rows, put_in_bins
 from boostbp.trees.kernels.records import Leaves, Nodes
 from boostbp.trees.kernels.routing import paths_of, route
 from boostbp.trees.kernels.solving import scale_weights, solve_leaves
 from boostbp.trees.kernels.sums import leaf_ranges, leaf_sums, scalings
+from boostbp.trees.kernels.tree_fits import fit_trees
 
 __all__ = [
     "Leaves",

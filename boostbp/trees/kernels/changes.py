@@ -57,6 +57,7 @@ def _add_within(leaves, number, share, ZA, ZB, row, clip, degree, n_outputs, out
             continue
         scaling = leaves.scaling[path + j]
         u_a, u_b = _u(a, scaling, clip), _u(b, scaling, clip)
+        # w1 u + w2 u^2 changes by (w1 + w2 (u_a + u_b)) (u_b - u_a): a difference of two squares would lose digits
         slope = leaves.weight[w + (1 + j) * n_outputs]
         if degree == 2:
             slope += (u_a + u_b) * leaves.weight[w + (1 + k + j) * n_outputs]
@@ -90,6 +91,9 @@ def changes(nodes, tree_split, leaves, clip, leaf_a, leaf_b, A, B, ZA, ZB, begin
             a = leaves.tree_leaf[tree] + leaf_at(leaf_a, tree, row)
             b = leaves.tree_leaf[tree] + leaf_at(leaf_b, tree, row)
             if a != b:
+                # The whole change is leaf b at B minus leaf a at A. Half of what each of the two regressions changes
+                # between the rows goes to its columns: neither leaf is preferred, and to go back from B to A changes
+                # nothing but the sign. The rest is the jump from one leaf to the other, at the split between them.
                 feature = _where_parted(nodes, tree_split[tree], A[row], B[row])
                 for output in range(n_outputs):
                     out = smooth[row, first + output]

@@ -88,6 +88,7 @@ def partition(nodes, first, to, bins, X, top, scratch, leaf, tree, order, row_st
     for i in range(n_rows):
         sorted_rows[i] = i
     begin_of = np.empty(n_splits + 1, np.int64)
+    # A stack in place of a recursion: the sibling of each node on the way down, and the node itself.
     todo = np.empty((n_splits + 2, 3), np.int64)  # child, its first row, behind its last row
     todo[0, 0] = 0 if n_splits > 0 else ~0
     todo[0, 1] = 0
@@ -101,6 +102,8 @@ def partition(nodes, first, to, bins, X, top, scratch, leaf, tree, order, row_st
             row_start[~split + 1] = end - begin
             continue
         of_split, bin_of = to[split], bins[nodes.feature[first + split], top : top + n_rows]
+        # Each row is written to both sides, and only the end of its own side moves on: a jump that depends on the
+        # data would be guessed wrong for every second row. Rows keep their order, so sums over a leaf do, too.
         rows = sorted_rows[begin:end]
         n_left, n_right = np.uint64(0), np.uint64(0)
         for i in range(len(rows)):
@@ -146,7 +149,7 @@ def group_rows(leaf, tree, top, n_rows, order, start):
     for row in range(n_rows):
         number = leaf_at(leaf, tree, top + row)
         order[at[number]] = row
-        at[number] += 1
+        at[number] += 1  # a counting sort: rows of a leaf keep their order
 
 
 @exact(ORDER, INT64S, INT32S, INT32S, MATRIX, INT, INT, written("i8", 1), written("f8", 1))

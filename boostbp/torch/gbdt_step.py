@@ -14,7 +14,7 @@ from boostbp import checks
 from boostbp.extras import require
 from boostbp.floats import usual_in_methods
 from boostbp.network.steps import pace_after
-from boostbp.torch import training
+from boostbp.torch import step_state
 from boostbp.torch.gathered import StepTarget, check_known, in_order
 from boostbp.torch.module import GBDTModule
 
@@ -74,10 +74,12 @@ class GBDTStep:
         """
         announced = None
         if numbers is not None:
-            found = np.asarray(numbers.cpu() if isinstance(numbers, torch.Tensor) else numbers)
-            if found.ndim != 1 or found.dtype.kind not in "iu":
-                raise ValueError(f"numbers has shape {found.shape}, dtype {found.dtype}: give whole numbers, (rows,).")
-            announced = found.astype(np.int64)
+            row_numbers = np.asarray(numbers.cpu() if isinstance(numbers, torch.Tensor) else numbers)
+            if row_numbers.ndim != 1 or row_numbers.dtype.kind not in "iu":
+                raise ValueError(
+                    f"numbers has shape {row_numbers.shape}, dtype {row_numbers.dtype}: give whole numbers, (rows,)."
+                )
+            announced = row_numbers.astype(np.int64)
         for layer in self.layers:
             layer._announced = announced
 
@@ -133,7 +135,7 @@ class GBDTStep:
 
         Save it beside those of the model and of the optimizer.
         """
-        return training.state_of(self.layers, self.losses)
+        return step_state.state_of(self.layers, self.losses)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state: after the state of the model was loaded, which starts the training of its trees anew.
@@ -143,7 +145,7 @@ class GBDTStep:
         ValueError
             If it is none, or of other tree layers, or the model is not that of the same moment.
         """
-        self.losses = training.take_over(self.layers, state)
+        self.losses = step_state.take_over(self.layers, state)
 
     def _inputs(
         self, forward: Callable[[], object], moved: list[tuple[GBDTModule, StepTarget]], place: int

@@ -25,18 +25,18 @@ def parameters_of(estimator: Any) -> dict[str, Any]:
     ValueError
         If a parameter holds an object of the user's own; it is named.
     """
-    found = {}
+    params = {}
     for name, value in estimator.get_params(deep=False).items():
         if name == _OF_A_RUN and not isinstance(value, str | float):
             continue
         try:
-            found[name] = _encoded(name, value)
+            params[name] = _encoded(name, value)
         except TypeError as error:
             raise ValueError(
                 f"{name} cannot be stored: {error}. Set a name instead where there is one, "
                 f"or keep the model by pickle or joblib."
             ) from error
-    return found
+    return params
 
 
 def parameters_from(facts: dict[str, Any]) -> dict[str, Any]:
@@ -86,9 +86,9 @@ def _encoded(name: str, value: Any) -> Any:
     if name in SPECS and isinstance(value, list | tuple):
         return [_encoded(name, spec) for spec in value]
     if name in SPECS and value is not None:
-        given = dict(value) if isinstance(value, Mapping) else _fields_of(value)
-        held = {field: _encoded(field, one) for field, one in given.items()}
-        return {"dict" if isinstance(value, Mapping) else "spec": held}
+        values = dict(value) if isinstance(value, Mapping) else _fields_of(value)
+        encoded = {field: _encoded(field, content) for field, content in values.items()}
+        return {"dict" if isinstance(value, Mapping) else "spec": encoded}
     if name in _OBJECTS and not isinstance(value, str):
         told, _ = _OBJECTS[name]
         return {name: told(value)}
@@ -108,8 +108,8 @@ def _decoded(name: str, value: Any) -> Any:
         form = next(iter(value)) if isinstance(value, dict) and len(value) == 1 else ""
         if form not in ("dict", "spec") or not isinstance(value[form], dict):
             raise ValueError(f"This is not a spec: {name}={value!r:.99}.")
-        given = {field: _decoded(field, held) for field, held in value[form].items()}
-        return given if form == "dict" else SPECS[name].of(given, name)
+        decoded = {field: _decoded(field, held) for field, held in value[form].items()}
+        return decoded if form == "dict" else SPECS[name].of(decoded, name)
     if name in _OBJECTS and isinstance(value, dict) and set(value) == {name}:
         _, made = _OBJECTS[name]
         return made(value[name])

@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 from boostbp.trees import kernels, leaf_rows, threads
 from boostbp.trees.basis import Basis
 from boostbp.trees.column_bins import ColumnBins
-from boostbp.trees.leaf_rows import LeafColumns, LeafRows
+from boostbp.trees.leaf_rows import LeafColumns, LeafRows, Workspace
 from boostbp.trees.leaves import stacked
 from boostbp.trees.ridge import Ridge, fit_rows
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees, offsets, paths_of
-from boostbp.trees.workspace import Workspace
 
 __all__ = ["fit_trees", "rows_by_leaf"]
 
@@ -68,11 +67,11 @@ def fit_trees(
     if bins is None or (n_threads > 1 and len(X) > leaf_rows.BLOCK_ROWS):
         models = []
         for k, tree in enumerate(trees):
-            paths, own = LeafColumns.of(tree, basis), slice(k, k + 1)
+            paths, output = LeafColumns.of(tree, basis), slice(k, k + 1)
             blocks = rows_by_leaf(tree, paths, X, Z, bins, leaf[k], space, n_threads)
             h = hess[k if len(hess) > 1 else 0]
-            models.append(fit_rows(blocks, paths, grad[own], h, settings, learning_rate, n_threads))
-            models[-1].add_rows(blocks, out[own], n_threads)
+            models.append(fit_rows(blocks, paths, grad[output], h, settings, learning_rate, n_threads))
+            models[-1].add_rows(blocks, out[output], n_threads)
             for rows in blocks:
                 rows.give_back(space)
         return stacked([model.leaves(k) for k, model in enumerate(models)])
@@ -155,8 +154,8 @@ def _sparse_rows(
     part = np.empty((0, 0))
     for rows in parts:
         part = X.dense(features, rows)
-        own = leaf[None, rows.start - block.start : rows.stop - block.start]
-        kernels.route(nodes, split, part, 0, len(part), own)
+        part_leaf = leaf[None, rows.start - block.start : rows.stop - block.start]
+        kernels.route(nodes, split, part, 0, len(part), part_leaf)
     start = np.empty(tree.n_leaves + 1, np.int64)
     kernels.group_rows(leaf[None], 0, 0, len(leaf), order, start)
     at, source = start[:-1].copy(), Z if isinstance(Z, Sparse) else X  # a constant basis has no columns of either

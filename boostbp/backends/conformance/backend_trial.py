@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from boostbp.backends.base import Backend, Floats, Grower, Growth, Table
+from boostbp.backends.base import Backend, Floats, Grower, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, capabilities_of
 from boostbp.backends.check import ConformanceError
 from boostbp.trees.tree import Tree
@@ -17,9 +17,9 @@ from boostbp.trees.tree import Tree
 __all__ = ["Trial", "demand", "sized", "well_formed"]
 
 
-def demand(kept: Any, broken: str, cure: str) -> None:
+def demand(holds: Any, broken: str, cure: str) -> None:
     """Raise an error that says what is broken and how to mend it, unless a promise is kept."""
-    if not kept:
+    if not holds:
         raise ConformanceError(f"{broken} {cure}")
 
 
@@ -34,7 +34,7 @@ class Trial:
         """What it says that it can do."""
         return capabilities_of(self.backend)
 
-    def fork(self, table: Table, growth: Growth, columns: int = 1, seed: int = 0) -> Grower:
+    def fork(self, table: Table, growth: TreeParams, columns: int = 1, seed: int = 0) -> Grower:
         """A fork for some columns, on a table bound anew."""
         return self.backend.bind(table, growth).fork(slice(0, columns), seed)
 
@@ -45,7 +45,7 @@ class Trial:
 
         Rows per leaf are counted where all hessians are equal: libraries may count rows by these.
         """
-        settings = Growth(**growth)
+        settings = TreeParams(**growth)
         hess = np.ones_like(grad) if hess is None else hess
         arrays = {"X": table.X, "grad": grad, "hess": hess}
         before = {name: array.copy() for name, array in arrays.items() if isinstance(array, np.ndarray)}
@@ -121,7 +121,7 @@ def well_formed(tree: Any, table: Table) -> None:
     )
 
 
-def sized(tree: Tree, table: Table, growth: Growth, *, count_rows: bool = True) -> None:
+def sized(tree: Tree, table: Table, growth: TreeParams, *, count_rows: bool = True) -> None:
     """Demand a tree of the sizes that were asked for, counted on the rows as we route them."""
     rows = np.bincount(tree.leaf_of(table.X), minlength=tree.n_leaves)
     demand(
@@ -135,13 +135,13 @@ def sized(tree: Tree, table: Table, growth: Growth, *, count_rows: bool = True) 
         tree.n_leaves <= growth.leaves,
         f"max_leaves={growth.max_leaves} and max_depth={growth.max_depth} allow {growth.leaves} leaves, and a tree has "
         f"{tree.n_leaves}.",
-        "Keep to Growth.leaves.",
+        "Keep to TreeParams.leaves.",
     )
     depth = _depth(tree)
     demand(
         growth.max_depth < 0 or depth <= growth.max_depth,
         f"max_depth={growth.max_depth} was asked for, and a tree has the depth {depth}.",
-        "Keep to Growth.max_depth; 0 is a tree of one leaf.",
+        "Keep to TreeParams.max_depth; 0 is a tree of one leaf.",
     )
 
 

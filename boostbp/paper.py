@@ -1,4 +1,4 @@
-"""Named settings of the estimators."""
+"""The settings of the paper, as parameters of the estimators."""
 
 from __future__ import annotations
 

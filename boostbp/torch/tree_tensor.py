@@ -117,9 +117,9 @@ def _is_count(value: Any) -> bool:
 def _check_alike(state: Mapping[str, Any], module: Any) -> None:
     """Refuse a state of another shape or with other categories than a module: ValueError."""
     for name in ("in_features", "out_features"):
-        mine = getattr(module, name)
-        if mine is not None and state[name] is not None and mine != state[name]:
-            raise MismatchError(f"the state has {name}={state[name]}, and this module {name}={mine}: make it alike.")
+        current = getattr(module, name)
+        if current is not None and state[name] is not None and current != state[name]:
+            raise MismatchError(f"the state has {name}={state[name]}, and this module {name}={current}: make it alike.")
     categorical = tuple(state["categorical"])
     if categorical != module.categorical:
         raise MismatchError(
@@ -130,10 +130,10 @@ def _check_alike(state: Mapping[str, Any], module: Any) -> None:
 
 def _forest(facts: Any, arrays: Arrays, basis: Basis) -> Forest:
     """The forest of a state, for a module with that basis; ValueError if it is on another."""
-    own = packed.facts_of(basis)
-    if isinstance(facts, dict) and any(name in facts and facts[name] != own[name] for name in own):
-        theirs = {name: facts.get(name) for name in own}
+    functions = packed.facts_of(basis)
+    if isinstance(facts, dict) and any(name in facts and facts[name] != functions[name] for name in functions):
+        stated = {name: facts.get(name) for name in functions}
         raise MismatchError(
-            f"the trees of the state have {theirs}, and this module {own}: make it with the same basis."
+            f"the trees of the state have {stated}, and this module {functions}: make it with the same basis."
         )
     return packed.unpack(facts, arrays, functions=basis)

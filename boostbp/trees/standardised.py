@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.trees import interrupts
-from boostbp.trees.kernels import columns as kernels
+from boostbp.trees.kernels import moments as kernels
 from boostbp.trees.ridge import LeafRanges
 from boostbp.trees.sparse import Matrix, Sparse
 

@@ -43,19 +43,19 @@ def settings(
     ValueError
         For a parameter that does not exist or a value that does not fit.
     """
-    given = _read(config) if config is not None else {}
+    values = _read(config) if config is not None else {}
     for key, value in assignments(assigned).items():
         table, inner = _split(key)
         if table:
-            _set_inner(given, table, inner, value)
+            _set_inner(values, table, inner, value)
         else:
-            given[key] = value
+            values[key] = value
     if backend is not None:
-        given["backend"] = backend
+        values["backend"] = backend
     defaults = {name: p.default for name, p in inspect.signature(estimator).parameters.items()}
     places = places_of(estimator)
     of_specs = dict.fromkeys(FIELD_PLACES)
-    params = parameters({key: _checked(key, value, of_specs | defaults, places) for key, value in given.items()})
+    params = parameters({key: _checked(key, value, of_specs | defaults, places) for key, value in values.items()})
     for name, kind in SPECS.items():
         for spec in params[name] if isinstance(params.get(name), list) else [params.get(name)]:
             kind.of(spec, name)  # known now, and not after the data are read
@@ -64,13 +64,13 @@ def settings(
 
 def assignments(texts: Iterable[str]) -> dict[str, Any]:
     """Values from `key=value`: numbers, true, false, none, lists such as 16,8, and text."""
-    found = {}
+    values = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise ValueError(f"--set {text!r} is not of the form key=value.")
-        found[key.strip()] = _value(value.strip())
-    return found
+        values[key.strip()] = _value(value.strip())
+    return values
 
 
 def _split(key: str) -> tuple[str, str]:
@@ -82,15 +82,15 @@ def _split(key: str) -> tuple[str, str]:
     return "", key
 
 
-def _set_inner(given: dict[str, Any], table: str, key: str, value: Any) -> None:
+def _set_inner(values: dict[str, Any], table: str, key: str, value: Any) -> None:
     """Set a key of a table, and of a table in it: ``hidden.backend_params.min_data_in_bin=3``."""
     inner_table, inner = _split(key)
-    held = dict(given.get(table) or {})
+    inner_values = dict(values.get(table) or {})
     if inner_table:
-        _set_inner(held, inner_table, inner, value)
+        _set_inner(inner_values, inner_table, inner, value)
     else:
-        held[key] = value
-    given[table] = held
+        inner_values[key] = value
+    values[table] = inner_values
 
 
 def _value(text: str) -> Any:

@@ -1,13 +1,16 @@
-"""Columns of a comparison's table, for the terminal and for the page."""
+"""A comparison as a table: its columns, for the terminal and for the page, and the table in the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from rich.table import Table
+from rich.text import Text
+
 from boostbp.report.result import Result
 
-__all__ = ["SCORES", "Cell", "Column", "columns"]
+__all__ = ["SCORES", "Cell", "Column", "columns", "table"]
 
 
 class _Score(NamedTuple):
@@ -79,3 +82,26 @@ def _cost(
 
 def _mega(size: int | None) -> float | None:
     return None if size is None else size / 1e6
+
+
+def table(results: Sequence[Result], title: str) -> Table:
+    """Render a comparison, with the best of each score in bold.
+
+    Parameters
+    ----------
+    results : sequence of Result
+    title : str
+        Markup in it is text.
+    """
+    shown = columns(results)
+    rendered = Table(title=Text(title, style="table.title"), title_justify="left")
+    rendered.add_column("model", no_wrap=True)
+    for column in shown:
+        rendered.add_column(column.heading, justify="right")
+    for row, result in enumerate(results):
+        rendered.add_row(Text(result.model), *(_text(column.cells[row]) for column in shown))
+    return rendered
+
+
+def _text(cell: Cell) -> Text:
+    return Text(cell.text, style="bold" if cell.best else "dim" if cell.value is None else "")
