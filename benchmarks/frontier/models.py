@@ -57,9 +57,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 MODELS = (*FAMILIES["rivals"], *FAMILIES["ours"], *FAMILIES["ours-xgboost"])
 # Models of which each costs more than the one before: lines of the figure.
 LADDERS: dict[str, tuple[str, ...]] = {
-    "boostbp": _OURS[:5],
-    "boostbp (xgboost)": tuple(f"{name}-xgboost" for name in _OURS[:5]),
-    "chimeraboost": _CHIMERA,
+    "boostbp, quality 1 to 5": _OURS[:5],
+    "the same on XGBoost's trees": tuple(f"{name}-xgboost" for name in _OURS[:5]),
+    "chimeraboost, quality 1 to 5": _CHIMERA,
 }
 # Package of each model, and what installs it.
 LIBRARIES: dict[str, tuple[str, str]] = {

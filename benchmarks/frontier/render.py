@@ -27,6 +27,7 @@ log-loss below one over the number of test rows counts as that. XGBoost and `lin
 all else as its authors have it; RealMLP and xRFM choose by the log-loss where there are classes, as their guide says.
 """
 Sizes = Mapping[int, Found]
+_MARKERS = "sD^v<>pPX*hHd"
 
 
 def markdown(sizes: Sizes, about: str, left_out: Iterable[Mapping[str, Any]] = ()) -> str:
@@ -35,7 +36,8 @@ def markdown(sizes: Sizes, about: str, left_out: Iterable[Mapping[str, Any]] = (
     for size, found in sizes.items():
         parts.append(f"## At most {size:,} rows to learn from\n")
         groups = _groups(found)
-        for name, sets in {"all sets": [each for of in groups.values() for each in of], **groups}.items():
+        every = {"all sets": [each for sets in groups.values() for each in sets]} if len(groups) > 1 else {}
+        for name, sets in (every | groups).items():
             parts += [f"### {name.capitalize()} ({len(sets)})\n", _models(overall(found, sets))]
         parts += ["### Set by set: error over LightGBM's\n", _sets(found, groups, "error")]
         parts += ["### Set by set: seconds over LightGBM's\n", _sets(found, groups, "seconds")]
@@ -52,53 +54,50 @@ def figure(sizes: Sizes, path: Path) -> None:
 
     figure_of = require("matplotlib.figure", extra="plots", what="the figure")
     groups = [group for group in GROUPS if any(group in _groups(found) for found in sizes.values())]
-    shown = figure_of.Figure(figsize=(3.4 * max(len(groups), 1), 3.1 * max(len(sizes), 1) + 0.9), layout="constrained")
-    axes = shown.subplots(max(len(sizes), 1), max(len(groups), 1), squeeze=False)
+    rows, columns = max(len(sizes), 1), max(len(groups), 1)
+    shown = figure_of.Figure(figsize=(max(3.2 * columns, 5.5), 2.9 * rows + 1.1), layout="constrained")
+    axes = shown.subplots(rows, columns, squeeze=False)
     handles: dict[str, Any] = {}
     for row, (size, found) in enumerate(sizes.items()):
         for column, group in enumerate(groups):
             sets = _groups(found).get(group, [])
             ax = axes[row, column]
-            ax.set_title(f"{group}: {len(sets)} sets, ≤ {size:,} rows", fontsize=9)
+            ax.set_title(f"{group}: {len(sets)} sets, at most {size:,} rows", fontsize=8)
             _panel(ax, {name: each for name, each in overall(found, sets).items() if 2 * each.sets >= len(sets)})
             handles |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     if handles:
-        shown.legend(handles.values(), handles, loc="outside lower center", ncols=5, fontsize=8, frameon=False)
+        ncols = 2 if columns == 1 else 4
+        shown.legend(handles.values(), handles, loc="outside lower center", ncols=ncols, fontsize=8, frameon=False)
     shown.savefig(path, dpi=110)
 
 
 def _panel(ax: Any, models: Mapping[str, OfModel]) -> None:
     """One panel: ladders and models with a limit of time are lines, the others points."""
-    limited = tuple(sorted((name for name in models if times_of(name)), key=lambda name: times_of(name) or 0.0))
+    limited = tuple(sorted((name for name in models if times_of(name)), key=_order))
     lines = {**LADDERS, "boostbp with max_time": limited}
     for k, (label, names) in enumerate(lines.items()):
         there = [name for name in names if name in models]
+        x, y = ([getattr(models[name], what) for name in there] for what in ("seconds", "error"))
         if there:
-            x, y = ([getattr(models[name], what) for name in there] for what in ("seconds", "error"))
-            ax.plot(x, y, marker="o", markersize=4, linestyle="-" if k != 3 else "--", color=f"C{k}", label=label)
-            for name, *at in zip(there, x, y, strict=True):
-                ax.annotate(
-                    name[-1] if k < 3 and "xgb" not in name else "",
-                    at,
-                    xytext=(3, 3),
-                    textcoords="offset points",
-                    fontsize=7,
-                )
+            ax.plot(x, y, "--" if names is limited else "-", marker="o", markersize=4, color=f"C{k}", label=label)
+        for name, *at in zip(there, x, y, strict=True):
+            step = f"{times_of(name):g}x" if names is limited else name.removesuffix("-xgboost")[-1]
+            ax.annotate(step, at, xytext=(2, 3), textcoords="offset points", fontsize=6, color=f"C{k}")
     points = [name for name in models if not any(name in names for names in lines.values())]
     for name in sorted(points, key=_order):
-        marker = "sD^v<>pP*Xhd8"[_order(name) % 13]
-        ax.plot(
-            models[name].seconds, models[name].error, marker, markersize=6, color=f"C{4 + _order(name) % 6}", label=name
-        )
+        color = "black" if name == REFERENCE else f"C{4 + _order(name) % 6}"
+        label = "boostbp, defaults" if name == "boostbp" else name
+        ax.plot(models[name].seconds, models[name].error, _MARKERS[_order(name) % 13], color=color, label=label)
     ax.axhline(1.0, color="grey", linewidth=0.6, zorder=0)
-    for axis, scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
-        scale("log")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter("{x:g}")
         axis.set_tick_params(which="both", labelsize=7)
     ax.xaxis.set_minor_formatter("")
-    ax.set_xlabel("seconds / LightGBM's", fontsize=8)
-    ax.set_ylabel("error / LightGBM's", fontsize=8)
+    ax.yaxis.set_minor_formatter("{x:g}")
+    ax.set_xlabel("seconds over LightGBM's", fontsize=8)
+    ax.set_ylabel("error over LightGBM's", fontsize=8)
 
 
 def _models(models: Mapping[str, OfModel]) -> str:
