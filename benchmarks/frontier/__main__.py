@@ -74,6 +74,12 @@ def _options(argv: list[str] | None) -> tuple[argparse.Namespace, argparse.Argum
     )
     parser.add_argument("--rows", nargs="+", type=int, help="sizes: most rows to learn from (default 3000)")
     parser.add_argument("--folds", type=int, choices=range(1, FOLDS + 1), help=f"1 to {FOLDS} (default 1)")
+    parser.add_argument(
+        "--small-folds",
+        type=int,
+        choices=range(1, FOLDS + 1),
+        help="folds of a set with less than 1,000 rows to learn from (default 1), if that is more than --folds",
+    )
     parser.add_argument("--minutes", type=float, help="after which nothing new is begun; go on by starting again")
     parser.add_argument("--workers", type=int, default=1, help="processes at a time, of one thread each")
     parser.add_argument("--out", type=Path, default=Path("frontier-results"), help="folder of page, figure and results")
@@ -102,7 +108,8 @@ def _budget(options: argparse.Namespace, parser: argparse.ArgumentParser) -> Bud
         models = named(options.models or preset.models, options.max_time)
     except ValueError as error:
         parser.error(str(error))
-    given = {"rows": options.rows and tuple(options.rows), "folds": options.folds, "minutes": options.minutes}
+    given = {name: getattr(options, name) for name in ("folds", "small_folds", "minutes")}
+    given["rows"] = options.rows and tuple(options.rows)
     return replace(preset, sets=there, models=models, **{name: value for name, value in given.items() if value})
 
 

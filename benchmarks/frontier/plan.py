@@ -19,6 +19,7 @@ LOOKED_AT = frozenset(ALL) - {"letters"}
 GROUPS = ("ordinary tables", "smooth targets", "many classes", "sealed tables")
 _MANY = ("letters", "digits", "mnist3000", "yeast")  # ten classes or more
 _SLOW = ("realmlp",)  # comes last
+_SMALL = 1000  # rows to learn from
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,9 @@ class Budget:
     sets, models : tuple of str
     rows : tuple of int
         Sizes: most rows to learn from.
-    folds : int
-        Folds of each set, out of five.
+    folds, small_folds : int
+        Folds of each set, out of five; and at least so many of a set with less than 1,000 rows to learn from, whose
+        test rows are too few to tell models apart.
     minutes : float
         After which no new cell is begun.
     """
@@ -41,6 +43,7 @@ class Budget:
     rows: tuple[int, ...]
     folds: int
     minutes: float
+    small_folds: int = 1
 
 
 FULL = Budget(ALL, (*FAMILIES["rivals"], *FAMILIES["ours"]), (3000,), 1, float("inf"))
@@ -105,10 +108,11 @@ def cells(budget: Budget, data_dir: Path | None) -> Iterator[list[Cell]]:
     """
     for slow in (False, True):
         models = [model for model in budget.models if (model in _SLOW) == slow]
-        for fold in range(budget.folds):
+        for fold in range(max(budget.folds, budget.small_folds) if models else 0):
             for size in sorted(set(budget.rows)):
+                smaller = max((other for other in budget.rows if other < size), default=0)
                 for name in budget.sets:
                     there = train_rows(name, fold, data_dir)
-                    smaller = max((other for other in budget.rows if other < size), default=0)
-                    if models and smaller < there:
+                    wanted = fold < budget.folds or (fold < budget.small_folds and there < _SMALL)
+                    if wanted and smaller < there:
                         yield [Cell(name, fold, model, min(size, there), size) for model in models]

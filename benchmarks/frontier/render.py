@@ -21,10 +21,11 @@ Every model has its default settings and one thread, learns from all rows of the
 validation split. Errors are of test rows: RMSE over the standard deviation of the target, or log-loss. Error and
 seconds (of `fit` alone, compiled code warmed up) are over those of **LightGBM**: its default settings (31 leaves, rate
 .1), at most 4,000 rounds, stopped after 50 without gain on a tenth of the rows (at least 50), trained just before each
-other model. Means are geometric, standard errors are over sets and in per cent, a set is won with less error than
-LightGBM. Ranks are among the models that finished at least half of the sets, on the sets that all of them finished; a
-log-loss below one over the number of test rows counts as that. XGBoost and `linear_tree` stop early as LightGBM does,
-all else as its authors have it; RealMLP and xRFM choose by the log-loss where there are classes, as their guide says.
+other model. On a set it is the ratio of the means over folds, over sets the geometric mean; standard errors are over
+sets and in per cent, a set is won with less error than LightGBM. Ranks are among the models that finished at least
+half of the sets, on the sets that all of them finished; a log-loss below one over the number of test rows counts as
+that. XGBoost and `linear_tree` stop early as LightGBM does, all else as its authors have it; RealMLP and xRFM choose
+by the log-loss where there are classes, as their guide says.
 """
 Sizes = Mapping[int, Found]
 _MARKERS = "sD^v<>pPX*hHd"
@@ -123,8 +124,8 @@ def _sets(found: Found, groups: Mapping[str, Sequence[str]], what: str) -> str:
             first = next(of[name] for of in found.values() if name in of)
             ratios = [f"{getattr(found[model][name], what):.3g}" if name in found[model] else "" for model in models]
             looked_at = "yes" if name in LOOKED_AT else "no"
-            rows.append([name, group, looked_at, first.rows, f"{first.reference:.4f}", *ratios])
-    heads = ["set", "group", "looked at when defaults were chosen", "rows", "LightGBM's error"]
+            rows.append([name, group, looked_at, first.rows, first.folds, f"{first.reference:.4f}", *ratios])
+    heads = ["set", "group", "looked at when defaults were chosen", "rows", "folds", "LightGBM's error"]
     return table([*heads, *models], rows)
 
 

@@ -26,17 +26,18 @@ class OfSet:
     Attributes
     ----------
     error, seconds : float
-        Geometric means over folds of what it has over the reference's.
+        Mean error over folds over that of the reference, and the same of seconds.
     reference : float
         Mean error of the reference.
-    rows : int
-        To learn from.
+    rows, folds : int
+        Rows to learn from, and folds.
     """
 
     error: float
     seconds: float
     reference: float
     rows: int
+    folds: int
 
 
 Found = Mapping[str, Mapping[str, OfSet]]  # by model and data set
@@ -73,8 +74,8 @@ class OfModel:
 def found_in(lines: Iterable[Mapping[str, Any]], clock: Clock) -> Found:
     """What each model has on each set; the last line of a cell counts.
 
-    A log-loss below one over the number of test rows counts as that much: so few rows cannot tell less, and a ratio of
-    two such numbers would outweigh all other sets.
+    A log-loss below one over the number of test rows of all folds counts as that much: so few rows cannot tell less,
+    and a ratio of two such numbers would outweigh all other sets.
     """
     last = {tuple(line["key"]): line for line in lines if line["state"] == "ran"}
     folds: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
@@ -82,17 +83,16 @@ def found_in(lines: Iterable[Mapping[str, Any]], clock: Clock) -> Found:
         folds[line["model"], line["set"]].append(line)
     found: dict[str, dict[str, OfSet]] = defaultdict(dict)
     for (model, name), of_set in folds.items():
-        least = [1 / line["test_rows"] if SETS[name].task == "classification" else 1e-9 for line in of_set]
-        errors, references = (
-            np.maximum([line["error"] for line in which], least)
-            for which in (of_set, [line["reference"] for line in of_set])
-        )
-        seconds = [max(line[clock], _TICK) / max(line["reference"][clock], _TICK) for line in of_set]
+        classes = SETS[name].task == "classification"
+        least = 1 / sum(line["test_rows"] for line in of_set) if classes else 1e-9
+        references = [line["reference"] for line in of_set]
+        error, of_reference = (max(_mean(which, "error"), least) for which in (of_set, references))
         found[model][name] = OfSet(
-            _geometric(errors / references),
-            _geometric(seconds),
-            float(np.mean(references)),
+            error / of_reference,
+            max(_mean(of_set, clock), _TICK) / max(_mean(references, clock), _TICK),
+            of_reference,
             int(of_set[0]["key"][-1]),
+            len(of_set),
         )
     return found
 
@@ -112,9 +112,9 @@ def _over(of_sets: Sequence[OfSet], rank: float | None) -> OfModel:
     return OfModel(
         len(of_sets),
         float(np.exp(errors.mean())),
-        standard_error(errors),
+        standard_error(list(errors)),
         float(np.exp(seconds.mean())),
-        standard_error(seconds),
+        standard_error(list(seconds)),
         float(np.mean((errors < 0) + 0.5 * (errors == 0))),
         rank,
     )
@@ -131,5 +131,5 @@ def _ranks(found: Found, done: Mapping[str, Sequence[str]]) -> dict[str, float]:
     return dict(zip(models, map(float, rankdata(table, axis=1).mean(axis=0)), strict=True))
 
 
-def _geometric(values: Any) -> float:
-    return float(np.exp(np.mean(np.log(values))))
+def _mean(lines: Sequence[Mapping[str, Any]], what: str) -> float:
+    return float(np.mean([line[what] for line in lines]))

@@ -36,17 +36,17 @@ LINES = [
     line("wine", "catboost", 0.001, 2.0),  # of 50 test rows: counts as .02
     line("concrete", "boostbp", 0.9, 1.0),
     line("concrete", "boostbp", 0.25, 4.0),  # run again
-    line("concrete", "boostbp", 1.0, 1.0, fold=1),
+    line("concrete", "boostbp", 0.75, 1.0, fold=1),
     line("kin8nm", "boostbp", 0.06, 200.0),
 ]
 
 
-def test_ratios_are_geometric_means_over_folds_and_last_lines_count():
+def test_ratios_are_those_of_means_over_folds_and_last_lines_count():
     found = found_in(LINES, "cpu")
     concrete = found["boostbp"]["concrete"]
-    assert concrete.error == pytest.approx((0.25 / 0.5 * 1.0 / 0.5) ** 0.5)
-    assert concrete.seconds == pytest.approx((4 / 2 * 1 / 2) ** 0.5)
-    assert (concrete.reference, concrete.rows) == (0.5, 100)
+    assert concrete.error == pytest.approx((0.25 + 0.75) / (0.5 + 0.5))
+    assert concrete.seconds == pytest.approx((4 + 1) / (2 + 2))
+    assert (concrete.reference, concrete.rows, concrete.folds) == (0.5, 100, 2)
     assert found["catboost"]["wine"].error == pytest.approx(0.02 / 0.5)
     assert found_in(LINES, "wall")["catboost"]["concrete"].seconds == pytest.approx(80 / 2)
 
@@ -78,8 +78,8 @@ def test_model_of_few_sets_has_no_rank_and_takes_none_away():
 def test_page_says_what_was_looked_at_and_figure_is_drawn(tmp_path):
     left_out = [{"model": "xrfm", "state": "skipped", "reason": "pip install it"}] * 2
     page = markdown({1000: found_in([*LINES, line("letters", REFERENCE, 0.5, 2.0)], "cpu")}, "about", left_out)
-    assert "| concrete | ordinary tables | yes | 100 | 0.5000 | 0.8 | 1 |" in page
-    assert "| letters | many classes | no | 100 | 0.5000 |  |  |" in page
+    assert "| concrete | ordinary tables | yes | 100 | 1 | 0.5000 | 0.8 | 1 |" in page
+    assert "| letters | many classes | no | 100 | 1 | 0.5000 |  |  |" in page
     assert "### Smooth targets (1)" in page
     assert "| catboost | 1 | 1.000 | 16 | 50% | 2.5 |" in page
     assert "- xrfm, 2 cells skipped: pip install it" in page
@@ -115,6 +115,9 @@ def test_a_set_takes_part_once_beyond_its_rows_and_slow_models_come_last(monkeyp
     assert [(group[0].set, group[0].rows, group[0].size) for group in groups] == sizes * 2
     assert [cell.model for cell in groups[0]] == [REFERENCE, "catboost"]
     assert [cell.model for cell in groups[6]] == ["realmlp"]
+    budget = Budget(tuple(there), (REFERENCE,), (3000,), 1, 1.0, small_folds=3)
+    sets = [(group[0].set, group[0].fold) for group in cells(budget, None)]
+    assert sets == [("iris", 0), ("concrete", 0), ("adult", 0), ("iris", 1), ("iris", 2)]
 
 
 def test_models_are_named_one_by_one_or_by_family():
@@ -230,7 +233,7 @@ def test_command_goes_on_where_it_ended(tmp_path, capsys, monkeypatch):
     assert 0.5 < first["error"] < 1.0
     assert first["cpu"] == first["reference"]["cpu"] > 0
     page = (tmp_path / "frontier.md").read_text()
-    assert "| diabetes | ordinary tables | yes | 353 |" in page
+    assert "| diabetes | ordinary tables | yes | 353 | 1 |" in page
     assert (tmp_path / "frontier.png").stat().st_size > 5000
     capsys.readouterr()
     before = file.read_text()
