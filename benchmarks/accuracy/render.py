@@ -13,7 +13,7 @@ from benchmarks.accuracy.data import SETS
 from benchmarks.accuracy.plan import CONTROLS, DEEP, MODELS
 from benchmarks.accuracy.summary import RIVALS, SHALLOW, Line, Scores, difference, overall, standard_error
 
-__all__ = ["markdown", "picture"]
+__all__ = ["markdown", "picture", "table"]
 
 LEGEND = """\
 Scores are of test rows: RMSE over the standard deviation of the target, or log-loss; less is better. After ± the
@@ -93,7 +93,7 @@ def _differences(found: Scores, name: str) -> str:
     heads += ["/ average", "/ linear-hidden", "/ before"]
     counts = ", ".join(f"{verdict} {number}" for verdict, number in sorted(verdicts.items()))
     total = f"{counts} of {len(rows)} sets; worst ratio "
-    return _table(heads, rows) + f"\n{total}{max(relative):.3f}, median {np.median(relative):.3f}.\n"
+    return table(heads, rows) + f"\n{total}{max(relative):.3f}, median {np.median(relative):.3f}.\n"
 
 
 def _scores(found: Scores, what: str = "score") -> str:
@@ -103,7 +103,7 @@ def _scores(found: Scores, what: str = "score") -> str:
         cells = [_mean(found[key].get(model, {}), what) for model in models]
         if any(cells):
             rows.append([key, *cells])
-    return _table(["set", *models], rows)
+    return table(["set", *models], rows)
 
 
 def _seconds(found: Scores) -> str:
@@ -112,7 +112,7 @@ def _seconds(found: Scores) -> str:
     for key in (key for key in SETS if key in found):
         lines = [list(found[key].get(model, {}).values()) for model in models]
         rows.append([key, *(f"{np.mean([line['seconds'] for line in each]):.1f}" if each else "" for each in lines)])
-    return _table(["set", *models], rows)
+    return table(["set", *models], rows)
 
 
 def _overall(found: Scores, name: str) -> str:
@@ -121,7 +121,7 @@ def _overall(found: Scores, name: str) -> str:
     rows = [[name, f"{of.rank:.2f}", f"{of.share_best:.2f}", f"{of.worst:.3f}"] for name, of in ranked]
     sets = ranked[0][1].sets if ranked else 0
     heads = ["model", "mean rank", "share best", "worst ratio to the best"]
-    return f"Over the {sets} sets on which all models finished.\n\n" + _table(heads, rows)
+    return f"Over the {sets} sets on which all models finished.\n\n" + table(heads, rows)
 
 
 def _rivals(found: Scores) -> list[str]:
@@ -141,6 +141,6 @@ def _pm(value: float, error: float, how: str) -> str:
     return f"{value:{how}}" + (f" ± {error:.4f}" if np.isfinite(error) else "")
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"

@@ -12,15 +12,17 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.accuracy.plan import DEEP, Cell
-from benchmarks.accuracy.results import Results
+from benchmarks.accuracy.results import Keyed, Results
 from benchmarks.accuracy.work import run
 
-__all__ = ["run_all"]
+__all__ = ["run_all", "run_groups"]
 
 _DEFAULTS = DEEP[:2]
+AnyCell = TypeVar("AnyCell", bound=Keyed)
+Call = tuple[Any, ...]  # a function, and what it is called with
 
 
 def run_all(
@@ -48,12 +50,42 @@ def run_all(
     say : callable
         Told of each cell that was run.
     """
+
+    def call(cell: Cell) -> Call:
+        done = [found for name in _DEFAULTS if (found := results.of(replace(cell, model=name)))]
+        seconds = max((found["seconds"] for found in done), default=0.0)
+        trees = max((found["trees"] or 0 for found in done), default=0)
+        return run, cell, data_dir, seconds, trees
+
+    run_groups(groups, results, call, workers=workers, until=until, say=say)
+
+
+def run_groups(
+    groups: Sequence[Sequence[AnyCell]],
+    results: Results,
+    call: Callable[[AnyCell], Call],
+    *,
+    workers: int,
+    until: float,
+    say: Callable[[AnyCell, dict[str, Any]], None],
+) -> None:
+    """Run the cells of any benchmark that are not finished yet, a group at a time in each worker process.
+
+    Parameters
+    ----------
+    groups : sequence of sequence of cells
+    results : Results
+    call : callable
+        Takes a cell just before it is run and returns the function that runs it, and that function's arguments.
+    workers, until, say
+        As of `run_all`.
+    """
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"  # workers inherit it before they load a library
     stop = threading.Event()
     with ThreadPoolExecutor(workers) as threads:
         running: list[Future[None]] = [
-            threads.submit(_group, group, results, data_dir, lambda: stop.is_set() or time.monotonic() >= until, say)
+            threads.submit(_group, group, results, call, lambda: stop.is_set() or time.monotonic() >= until, say)
             for group in groups
         ]
         try:
@@ -64,9 +96,13 @@ def run_all(
 
 
 def _group(
-    group: Sequence[Cell], results: Results, data_dir: Path | None, over: Callable[[], bool], say: Callable[..., None]
+    group: Sequence[AnyCell],
+    results: Results,
+    call: Callable[[AnyCell], Call],
+    over: Callable[[], bool],
+    say: Callable[..., None],
 ) -> None:
-    """Run the cells of one data set and fold in one process, and in another one if that dies."""
+    """Run the cells of a group in one process, and in another one if that dies."""
     pool: ProcessPoolExecutor | None = None
     for cell in group:
         if results.of(cell) is not None:
@@ -74,11 +110,8 @@ def _group(
         if over():
             break
         pool = pool or _worker()
-        done = [found for name in _DEFAULTS if (found := results.of(replace(cell, model=name)))]
-        seconds = max((found["seconds"] for found in done), default=0.0)
-        trees = max((found["trees"] or 0 for found in done), default=0)
         try:
-            outcome = pool.submit(run, cell, data_dir, seconds, trees).result()
+            outcome = pool.submit(*call(cell)).result()
         except BrokenProcessPool:
             pool = None
             outcome = {"state": "failed", "reason": "its process died"}
