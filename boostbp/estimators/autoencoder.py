@@ -78,9 +78,6 @@ class BoostBPAutoencoder(BaseBoostBP):
         order of time. Or the last split of a splitter of scikit-learn, such as `TimeSeriesSplit` or
         `GroupShuffleSplit`, or of one's own with ``split(X, y, groups)``; or a pair, the numbers (or masks) of the
         rows to learn from and of those to hold out.
-    refit : bool
-        With and rows held out here, not in `eval_set`: once the model is chosen, its single layers and
-        output layers are grown again, by as many rounds, on all rows. Hidden layers stay.
     eval_metric : str, callable, tuple or None
         Metric of the evaluation sets, which chooses the best epoch and number of rounds (models of the average are
         weighed by the loss), by its name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"), a
@@ -88,9 +85,8 @@ class BoostBPAutoencoder(BaseBoostBP):
         ``(name, f, greater_is_better)``; None: the loss's own. Metrics of classes are a classifier's. With `n_jobs`
         above 1, functions are called from several threads.
     max_time : float or None
-        Seconds after which no new epoch begins, nor any further rounds of what the network is weighed against, to
-        which 60 % of them are left (with ``deep=False``, all of them). The clock starts when everything is compiled;
-        see `boostbp.warmup`.
+        Seconds after which no further rounds and no new epoch begin; what is there by then is the model, and time is
+        left to grow it again on all rows. The clock starts when everything is compiled; see `boostbp.warmup`.
     categorical_features : "from_dtype", sequence or None
         Columns with categories. "from_dtype": those of a data frame that are categories or text by their dtype; text
         that spells numbers or dates is refused until it is converted, or named here. Otherwise names, numbers, or bools
@@ -122,7 +118,7 @@ class BoostBPAutoencoder(BaseBoostBP):
     """
 
     deep = True  # nothing stands in for its hidden layer
-    refit = False
+    quality = 3  # of an ensemble, which this is not
 
     @suggests
     def __init__(

@@ -31,8 +31,12 @@ class Stop(Enum):
         "Try a smaller step_size, a larger reg_lambda, clip=True or refit_order='upward'."
     )
     TIME = "max_time, or the share of it that networks get, was used up; the best epoch was restored."
+    QUALITY = (
+        "More epochs promised too little for their seconds at this quality, and the best epoch was restored. "
+        "A higher quality, or deep=True, trains on."
+    )
     CALLBACK = "A callback asked to stop; the best epoch was restored."
-    NO_NETWORK = "No network was trained (deep=False): the model is an average of single layers."
+    NO_NETWORK = "The network was not trained: the model is an average of what else was."
     INTERRUPTED = "Interrupted from the keyboard; the best epoch was restored."
 
     @classmethod
