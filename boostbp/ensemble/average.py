@@ -47,16 +47,14 @@ class Average:
     choice: Choice
 
     @property
-    def models(self) -> list[list[Network]]:
+    def models(self) -> list[Network]:
         """The parts as they were trained."""
-        return [[one.model] for one in self.parts]
+        return [one.model for one in self.parts]
 
-    def network(self, models: Sequence[Sequence[Network]]) -> Network:
-        """The sum as one network, of the parts as given: as they were trained, or refitted, one or several of each."""
+    def network(self, models: Sequence[Network]) -> Network:
+        """The sum as one network, of the parts as given: as they were trained, or refitted."""
         shown = [] if self.shown is None else [self.shown]
-        members = [member for of_part in models for member in of_part]
-        shares = [weight / len(of_part) for weight, of_part in zip(self.weights, models, strict=True) for _ in of_part]
-        whole = weighted_sum([*members, *shown], [*shares, *(0.0 for _ in shown)])
+        whole = weighted_sum([*models, *shown], [*self.weights, *(0.0 for _ in shown)])
         return replace(whole, baseline=whole.baseline + self.constant) if self.constant.any() else whole
 
 

@@ -110,12 +110,10 @@ def _averaged(
     assert history is not None
     refitted = average.models
     if rung.refit and problem.held_out.from_training and interrupt is None:
-        refitted, interrupt = refit_all(average.parts, problem, budget, rung.members)
+        refitted, interrupt = refit_all(average.parts, problem, budget)
         if interrupt is not None:
             history.interrupted(interrupt)
-    history.refitted = any(
-        len(new) > 1 or new[0] is not one.model for new, one in zip(refitted, average.parts, strict=True)
-    )
+    history.refitted = any(new is not old for new, old in zip(refitted, average.models, strict=True))
     history.choice = replace(average.choice, hurried=budget.spent, metrics=scores)
     return (average.network(refitted) if history.refitted else model), history
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
-from boostbp.ensemble import constants
 from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS, Rung
 from boostbp.ensemble.weights import smooth_labels
 from boostbp.layers.row_sampling import on_sample
@@ -28,7 +27,6 @@ from boostbp.trees.sparse import vstack
 __all__ = ["EnsembleSettings", "Problem", "back_propagate", "back_propagation"]
 
 Floats = NDArray[np.float64]
-SEEDS_APART = 1_000_003  # of members: pieces of a layer have seeds one after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,14 +208,6 @@ class Problem:
             y=np.concatenate([self.y, self.target[counts]]),
             weight=np.concatenate([self.weight, self.held_out.weight[counts]]),
         )
-
-    def resampled(self, number: int) -> Problem:
-        """The same with a sample of the training rows, another one for each number, and another seed."""
-        seed = self.settings.seed + number * SEEDS_APART
-        n_rows = len(self.y)
-        rows = np.sort(np.random.default_rng(seed).permutation(n_rows)[: int(np.ceil(constants.MEMBER_ROWS * n_rows))])
-        settings = replace(self.settings, seed=seed % 2**31)
-        return replace(self, table=self.table.take(rows), y=self.y[rows], weight=self.weight[rows], settings=settings)
 
 
 def back_propagation(problem: Problem) -> BackPropagation:

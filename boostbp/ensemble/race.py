@@ -64,12 +64,10 @@ class Race:
         Trained networks that are in the sum as well.
     spent : float
         Work so far.
-    refits : int
-        How many times what has weight is grown again at the end.
     """
 
-    def __init__(self, problem: Problem, budget: Budget, n_at_once: int, *, refits: int) -> None:
-        self.problem, self.budget, self.n_at_once, self.refits = problem, budget, n_at_once, refits
+    def __init__(self, problem: Problem, budget: Budget, n_at_once: int, *, refit: bool) -> None:
+        self.problem, self.budget, self.n_at_once, self.refit = problem, budget, n_at_once, refit
         self.entrants: dict[str, Entrant] = {}
         self.others: list[TrainedCandidate] = []
         self.spent = 0.0
@@ -156,9 +154,9 @@ class Race:
         return self._refit_work(self.sum()[0]) / self.spent
 
     def _refit_work(self, weights: dict[str, float]) -> float:
-        return self.refits * sum(
-            entrant.training.refit_work for name, entrant in self.entrants.items() if weights[name]
-        )
+        if not self.refit:
+            return 0.0
+        return sum(entrant.training.refit_work for name, entrant in self.entrants.items() if weights[name])
 
     def _most_promising(self, weights: dict[str, float], raw: Floats) -> list[str]:
         """Names of the layers whose next pieces lower the loss of the sum most for their work, if by enough."""

@@ -21,50 +21,31 @@ __all__ = ["refit_all", "refit_single_layer"]
 
 
 def refit_all(
-    chosen: Sequence[TrainedCandidate], problem: Problem, budget: Budget, members: int = 1
-) -> tuple[list[list[Network]], KeyboardInterrupt | None]:
-    """Return the models of each of some candidates, refitted unless an interrupt came before; and this interrupt.
-
-    Parameters
-    ----------
-    members : int
-        How many of each: the first one on all rows, the others on samples of them with other seeds; those that there is
-        no time for are left out.
-    """
-    problem, n_at_once = shared(problem, len(chosen) * members)
+    chosen: Sequence[TrainedCandidate], problem: Problem, budget: Budget
+) -> tuple[list[Network], KeyboardInterrupt | None]:
+    """Return the models of some candidates, each refitted unless an interrupt came before; and this interrupt."""
+    problem, n_at_once = shared(problem, len(chosen))
     models: dict[str, Network] = {}
-    names = [[f"{one.name}, member {number}" for number in range(members)] for one in chosen]
     try:
         all_rows = problem.on_all_rows()
-        tasks = [
-            Task(names[k][number], partial(_refitted, one, all_rows if number == 0 else sample, budget, number == 0))
-            for number in range(members)
-            for sample in [all_rows.resampled(number) if number else all_rows]
-            for k, one in enumerate(chosen)
-            if number == 0 or one.plan is not None
-        ]
+        tasks = [Task(one.name, partial(_refitted, one, all_rows, budget)) for one in chosen]
         interrupt = run_tasks(tasks, n_at_once, budget, models)
     except KeyboardInterrupt as while_joining:
         interrupt = while_joining
-    found = [[models[name] for name in of_one if name in models] for of_one in names]
-    return [models_of_one or [one.model] for models_of_one, one in zip(found, chosen, strict=True)], interrupt
+    return [models.get(one.name, one.model) for one in chosen], interrupt
 
 
-def _refitted(one: TrainedCandidate, rows: Problem, budget: Budget, keep: bool, needed: object) -> Network | None:
-    """Return the model with its output layer grown on other rows.
-
-    As it is, or none, where that cannot be or is not over in time.
-    """
-    as_it_is = one.model if keep else None
+def _refitted(one: TrainedCandidate, all_rows: Problem, budget: Budget, needed: object) -> Network:
+    """Return the model with its output layer grown on all rows; as it is if that cannot be, or not in time."""
     if one.plan is None:
-        return as_it_is
+        return one.model
     below = replace(one.model, layers=one.model.layers[:-1])
-    table = table_above(below.layers, rows.table, skip=below.skip, n_jobs=rows.settings.n_threads)
+    table = table_above(below.layers, all_rows.table, skip=below.skip, n_jobs=all_rows.settings.n_threads)
     try:
-        layer = boost_again(replace(rows, table=table), one.plan, over=budget.over)
+        layer = boost_again(replace(all_rows, table=table), one.plan, over=budget.over)
     except FloatingPointError:
-        return as_it_is
-    return as_it_is if layer is None else replace(one.model, layers=(*below.layers, layer))
+        return one.model
+    return one.model if layer is None else replace(one.model, layers=(*below.layers, layer))
 
 
 def refit_single_layer(model: Network, history: History, problem: Problem) -> Network:
