@@ -24,7 +24,7 @@ class Rung:
     refit : bool
         Whether the output layers of the model are grown again on all rows, if the held-out ones are training rows.
     members : int
-        How many times each of them is grown then; on resampled rows, if more than once.
+        How many such models are averaged, each with held-out rows of its own.
     """
 
     work: float
