@@ -27,6 +27,7 @@ __all__ = [
     "constant_leaves",
     "constant_leaves_few_features",
     "constant_leaves_shallow",
+    "draws_no_thresholds_of_fitted_leaves",
     "draws_thresholds",
     "fits_leaves",
     "grown",
@@ -77,6 +78,11 @@ def draws_thresholds(problem: Problem) -> bool:
 def no_thresholds_drawn(problem: Problem) -> bool:
     """Whether they take the best thresholds."""
     return not draws_thresholds(problem)
+
+
+def draws_no_thresholds_of_fitted_leaves(problem: Problem) -> bool:
+    """Whether the layer as it was asked for has best thresholds, or leaves of the library."""
+    return not (fits_leaves(problem) and draws_thresholds(problem))
 
 
 def trees_are_deeper(problem: Problem) -> bool:

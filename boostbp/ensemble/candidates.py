@@ -14,17 +14,22 @@ from boostbp.network.history import NETWORK
 __all__ = ["CANDIDATES", "candidates_for"]
 
 CANDIDATES: list[Candidate] = [
-    # Layers on the features, in the order in which they are tried. The first one is what the library does best alone;
-    # its work is the measure of all.
-    single_layer("single layer, constant leaves", how.constant_leaves, when=(how.fits_leaves,), least_quality=1),
+    # Layers on the features, in the order in which they are tried. The first one is what does best alone for its
+    # seconds; its work is the measure of all.
     single_layer(
         "single layer, random thresholds",
         how.random_thresholds,
         when=(how.fits_leaves, how.draws_thresholds),
         least_quality=1,
     ),
-    single_layer("single layer", how.best_thresholds, when=(how.draws_thresholds,)),
-    single_layer("single layer", how.best_thresholds, when=(how.no_thresholds_drawn,), least_quality=1),
+    single_layer(
+        "single layer",
+        how.best_thresholds,
+        when=(how.draws_no_thresholds_of_fitted_leaves,),
+        least_quality=1,
+    ),
+    single_layer("single layer, constant leaves", how.constant_leaves, when=(how.fits_leaves,)),
+    single_layer("single layer", how.best_thresholds, when=(how.draws_thresholds, how.fits_leaves)),
     directions_of(
         "single layer",
         how.random_thresholds,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from boostbp.ensemble.average import average_of
@@ -14,6 +14,7 @@ from boostbp.ensemble.problem import EnsembleSettings, Problem, back_propagate
 from boostbp.ensemble.refits import refit_all, refit_single_layer
 from boostbp.ensemble.schedule import train_all
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
+from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.network.history import NETWORK, Epoch, History, Stop
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
@@ -21,8 +22,10 @@ from boostbp.trees import interrupts
 
 __all__ = ["train"]
 
+SEEDS_APART = 1_000_003  # of members: pieces of a layer have seeds one after the other
 
-def train(problem: Problem, settings: EnsembleSettings) -> tuple[Network, History]:
+
+def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem] = ()) -> tuple[Network, History]:
     """Train the model of a fit.
 
     With ``settings.deep == "auto"`` and an evaluation set it is a sum of single layers and networks: those of
@@ -33,8 +36,10 @@ def train(problem: Problem, settings: EnsembleSettings) -> tuple[Network, Histor
     With ``settings.deep`` False, it is such a sum of single layers, and no network is trained. Without an evaluation
     set nothing can be weighed: the model is the network that was asked for, or the single layer in its place.
 
-    An end of `max_time` or an interrupt ends all of it: the model is made of what is there, after less than which the
-    sum would be none. What the library does best alone comes first.
+    With other problems, the same rows with others held out, such sums are trained on each, and the model is their mean.
+
+    An end of `max_time` or an interrupt ends all of it: the model is made of what is there. What does best alone for
+    its seconds comes first.
 
     Raises
     ------
@@ -49,7 +54,7 @@ def train(problem: Problem, settings: EnsembleSettings) -> tuple[Network, Histor
         return back_propagate(problem)
     if settings.deep and not problem.settings.units:
         return _train_single_layer(problem, settings)
-    return _train_average(replace(problem, shrinkage=settings.rung.learning_rate), settings)
+    return _train_mean(problem, settings, others)
 
 
 def _single_layer_of(settings: Settings) -> Settings:
@@ -69,8 +74,40 @@ def _train_single_layer(problem: Problem, settings: EnsembleSettings) -> tuple[N
     return layer, history
 
 
+def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem]) -> tuple[Network, History]:
+    """Train averages of candidates on some problems; their mean, with the history of the first one."""
+    begun = time.perf_counter()
+    model, history = _train_average(problem, settings)
+    members = [model]
+    for number, other in enumerate(others, start=1):
+        seconds = time.perf_counter() - begun
+        left = None if problem.settings.max_time is None else problem.settings.max_time - seconds
+        if history.interrupt is not None:
+            break
+        if left is not None and left < seconds / number:  # what it takes
+            assert history.choice is not None
+            history.choice = replace(history.choice, hurried=True)
+            break
+        own = replace(other.settings, max_time=left, seed=(other.settings.seed + number * SEEDS_APART) % 2**31)
+        try:
+            member, its_history = _train_average(replace(other, settings=own), settings)
+        except KeyboardInterrupt as interrupt:
+            history.interrupted(interrupt)
+            break
+        if its_history.interrupt is not None:
+            history.interrupted(its_history.interrupt)
+            break
+        members.append(member)
+    if len(members) == 1:
+        return model, history
+    assert history.choice is not None
+    history.choice = replace(history.choice, members=len(members))
+    return weighted_sum(members, [1.0 / len(members)] * len(members)), history
+
+
 def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Network, History]:
     """Train candidates and average them; what has been trained by then if an interrupt comes."""
+    problem = replace(problem, shrinkage=settings.rung.learning_rate)
     budget, begun = Budget(problem.settings.max_time), time.perf_counter()
     networks = settings.deep == "auto" and settings.rung.networks
     trained: list[TrainedCandidate] = []

@@ -16,7 +16,8 @@ class Rung:
     Attributes
     ----------
     work : float
-        Most work of a fit, in that of the library's own way: constant leaves, boosted while the held-out loss falls.
+        Most work of a fit, as a multiple of that of its first candidate: one layer, boosted while the held-out loss
+        falls.
     learning_rate : float
         Shrinkage of layers that are boosted to their end.
     networks : bool
@@ -35,9 +36,9 @@ class Rung:
 
 
 RUNGS: dict[int, Rung] = {
-    1: Rung(work=2.0, networks=False, refit=False),
-    2: Rung(work=4.5),
+    1: Rung(work=1.0, networks=False, refit=False),
+    2: Rung(work=4.0),
     3: Rung(work=11.0),
     4: Rung(work=33.0),
-    5: Rung(work=60.0, members=4),
+    5: Rung(work=33.0, members=4),
 }

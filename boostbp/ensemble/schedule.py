@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import Candidate, Kind, NetworkTraining
@@ -17,8 +15,6 @@ from boostbp.ensemble.trained_candidate import TrainedCandidate
 
 __all__ = ["shared", "train_all"]
 
-FEW = 3  # layers
-
 
 def train_all(
     candidates: Sequence[Candidate],
@@ -29,9 +25,9 @@ def train_all(
 ) -> KeyboardInterrupt | None:
     """Train candidates and add what comes of them to `results`; return the interrupt, if one came.
 
-    The first one, what the library does best alone, is boosted to its end: its work is the measure of the rung's. Then
-    come short auditions of the other layers on features, a race of those that promise most, networks for as long as
-    they are worth their work beside the layers, and output layers on the networks that have weight.
+    The first one, which does best alone for its seconds, is boosted to its end: its work is the measure of the rung's.
+    Then come short auditions of the other layers on features, a race of those that promise most, networks for as long
+    as they are worth their work beside the layers, and output layers on the networks that have weight.
 
     The order depends on losses and on counted work alone. What it takes at a time does not depend on the threads, but
     they share it.
@@ -55,22 +51,24 @@ def _train_in_turn(
     problem: Problem,
     rung: Rung,
 ) -> KeyboardInterrupt | None:
-    if len(layers) < FEW and not networks:  # too few for the first one to be a measure
-        return race.begin(layers, constants.AUDITION_PIECES) or race.run(np.inf)
     interrupt = race.begin(layers[:1], None)
-    limit = rung.work * race.spent
-    share_of_layers = constants.LAYERS_WORK if networks else 1.0
+    first = race.spent
+    limit = rung.work * first
+
+    def until(share: float) -> float:
+        return first + share * (limit - first)
+
     interrupt = (
         interrupt
-        or race.begin(layers[1:], constants.AUDITION_PIECES, limit=constants.AUDITIONS_WORK * limit)
-        or race.run(share_of_layers * limit)
-        or _train_networks(networks, race, problem, constants.NETWORKS_WORK * limit)
+        or race.begin(layers[1:], constants.AUDITION_PIECES, limit=until(constants.AUDITIONS_WORK))
+        or race.run(until(constants.LAYERS_WORK if networks else 1.0))
+        or _train_networks(networks, race, problem, until(constants.NETWORKS_WORK))
     )
     if interrupt is not None or not race.others:
         return interrupt
     weights, _ = race.sum()
     on_top = [one for one in outputs if one.needs is not None and weights.get(one.needs)]
-    return race.begin(on_top, constants.AUDITION_PIECES, limit=constants.OUTPUTS_WORK * limit) or race.run(limit)
+    return race.begin(on_top, constants.AUDITION_PIECES, limit=until(constants.OUTPUTS_WORK)) or race.run(limit)
 
 
 def _train_networks(

@@ -17,7 +17,7 @@ from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.base import BaseBoostBP, names_of
 from boostbp.estimators.eval_sets import named_in_errors, tables
-from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.held_out import Split, hold_out
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.units import standard_units
 from boostbp.floats import usual_in_methods
@@ -227,7 +227,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         loss = SquaredError()
         metric = self._metric(loss, sets)
         target = np.ascontiguousarray((target - self._shift) / self._scale)
-        return self._train(table, target, weight, loss, sets, metric, self._outcome, run)
+        return self._train([Split(table, target, weight, sets)], loss, metric, self._outcome, run)
 
     def _eval_set(self, name: str, source: str, X: Any) -> EvalSet:
         with named_in_errors(source):

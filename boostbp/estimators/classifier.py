@@ -16,7 +16,7 @@ from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.eval_sets import listed
-from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.supervised import Supervised
 from boostbp.floats import usual_in_methods
@@ -255,11 +255,13 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         loss = losses.load(self.loss, n_outputs=target.shape[1])
         self._check_loss(loss, target.shape[1])
         loss.check(target)
+        given = Split(table, target, weight, sets)
         if not sets:
             table, target, weight, sets = hold_out(self, table, target, weight, labels, groups=groups, X=X)
+        others = hold_out_others(self, given, labels, groups=groups, sets=sets, learnt=self._to_target)
         self._loss: Loss = loss
         metric = self._metric(loss, sets)
-        return self._train(table, target, weight, loss, sets, metric, loss.link, run)
+        return self._train([Split(table, target, weight, sets), *others], loss, metric, loss.link, run)
 
     def _check_loss(self, loss: Loss, n_outputs: int) -> None:
         """Refuse losses whose link gives no probabilities that sum to 1."""

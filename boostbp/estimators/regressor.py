@@ -15,7 +15,7 @@ from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.eval_sets import listed, named_in_errors
-from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.supervised import Supervised
 from boostbp.estimators.units import units_of
@@ -278,14 +278,15 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         for part, one in zip(parts, sets, strict=True):
             with named_in_errors(part.source):
                 loss.check(one.y)
+        given = Split(table, target, weight, sets)
         if not sets:
             table, target, weight, sets = hold_out(self, table, target, weight, None, groups=groups, X=X)
         self._shift, self._scale = units_of(target, weight, loss)
         self._loss = loss
         metric = self._metric(loss, sets, self._scale)
-        return self._train(
-            table, (target - self._shift) / self._scale, weight, loss, sets, metric, self._outcome, run
-        )  # fmt: skip
+        others = hold_out_others(self, given, None, groups=groups, sets=sets, learnt=self._to_target)
+        split = Split(table, self._to_target(target), weight, sets)
+        return self._train([split, *others], loss, metric, self._outcome, run)
 
     def predict(self, X: Any) -> Floats:
         """Predicted target, (rows,) or (rows, outputs)."""

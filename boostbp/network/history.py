@@ -132,6 +132,8 @@ class Choice:
     metrics : dict
         Metric of the model on each evaluation set, by name, before output layers were grown again on all rows. The
         first set chose the model, too: on other rows it may do worse.
+    members : int
+        Number of such sums that the model is the mean of, each with held-out rows of its own; this is the first one.
     """
 
     candidates: tuple[CandidateResult, ...]
@@ -139,6 +141,7 @@ class Choice:
     error: float
     hurried: bool = False
     metrics: dict[str, float] = field(default_factory=dict)
+    members: int = 1
 
     @property
     def has_networks(self) -> bool:
@@ -148,13 +151,15 @@ class Choice:
     def __str__(self) -> str:
         """Sentences: what each candidate lost, what depth added, what the model is made of."""
         made_of = " + ".join(f"{one.weight:.2f} {one.name}" for one in self.candidates if one.weight)
+        members = [f"The model is the mean of {self.members} such members, each with held-out rows of its own."]
         hurried = ["max_time cut candidates short, or left them out: more of it may give a better model."]
         return "\n".join(
             [
                 "Loss on held-out rows:",
                 *(f"  {one.loss:.6g}  {one.name}" for one in self.candidates),
                 *([self._verdict_on_depth] if self.has_networks else []),
-                f"The model is {made_of}.",
+                f"{'The model' if self.members == 1 else 'This member'} is {made_of}.",
+                *(members if self.members > 1 else []),
                 *(hurried if self.hurried else []),
             ]
         )
