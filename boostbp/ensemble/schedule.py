@@ -68,7 +68,11 @@ def _train_in_turn(
         return interrupt
     weights, _ = race.sum()
     on_top = [one for one in outputs if one.needs is not None and weights.get(one.needs)]
-    return race.begin(on_top, constants.AUDITION_PIECES, limit=until(constants.OUTPUTS_WORK)) or race.run(limit)
+    on_top.sort(key=lambda one: -weights[str(one.needs)])
+    for one in on_top:
+        if race.spent * (1.0 + race.refit_share()) < until(constants.OUTPUTS_WORK):
+            interrupt = interrupt or race.begin([one], constants.AUDITION_PIECES)
+    return interrupt or race.run(limit)
 
 
 def _train_networks(
