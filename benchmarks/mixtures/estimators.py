@@ -148,7 +148,7 @@ class _Classifier(_Mixture, BoostBPClassifier):
         deep: Any = "auto",
         early_stopping: Any = "auto",
         validation: Any = 0.1,
-        refit: Any = True,
+        quality: Any = 3,
         eval_metric: Any = None,
         max_time: Any = None,
         categorical_features: Any = "from_dtype",
@@ -180,7 +180,7 @@ class _Classifier(_Mixture, BoostBPClassifier):
             deep=deep,
             early_stopping=early_stopping,
             validation=validation,
-            refit=refit,
+            quality=quality,
             eval_metric=eval_metric,
             max_time=max_time,
             categorical_features=categorical_features,
@@ -216,7 +216,7 @@ class _Regressor(_Mixture, BoostBPRegressor):
         deep: Any = "auto",
         early_stopping: Any = "auto",
         validation: Any = 0.1,
-        refit: Any = True,
+        quality: Any = 3,
         eval_metric: Any = None,
         max_time: Any = None,
         categorical_features: Any = "from_dtype",
@@ -247,7 +247,7 @@ class _Regressor(_Mixture, BoostBPRegressor):
             deep=deep,
             early_stopping=early_stopping,
             validation=validation,
-            refit=refit,
+            quality=quality,
             eval_metric=eval_metric,
             max_time=max_time,
             categorical_features=categorical_features,
@@ -307,7 +307,7 @@ class GBDTNNRegressor(_Regressor):
     loss, n_estimators, hidden, epochs, early_stopping, ... :
         As in `BoostBPRegressor`; `hidden` is of the trees. `checkpoint` and `keep_state` of `fit` are refused, and
         so is ``deep=False``, as a mixture is made of its hidden layers. There are no single layers beside a mixture,
-        and held-out rows stay held out: ``deep="auto"``, `refit`, and of `backprop` `refit_order` and `output_target`,
+        and held-out rows stay held out: ``deep="auto"``, `quality`, and of `backprop` `refit_order` and `output_target`,
         are not looked at.
 
     Attributes
