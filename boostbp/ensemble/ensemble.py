@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from boostbp.ensemble.average import average_of
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidates import candidates_for
@@ -16,6 +18,7 @@ from boostbp.ensemble.schedule import train_all
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.network.history import NETWORK, Epoch, History, Stop
+from boostbp.network.monitor import Stage
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.trees import interrupts
@@ -147,6 +150,8 @@ def _averaged(
     assert history is not None
     refitted = average.models
     if rung.refit and problem.held_out.from_training and interrupt is None:
+        raw = np.tensordot(average.weights, np.stack([part.held_out for part in average.parts]), 1)
+        problem.report(Stage("all rows", 1.0, problem.score(raw), len(average.parts)))
         refitted, interrupt = refit_all(average.parts, problem, budget)
         if interrupt is not None:
             history.interrupted(interrupt)

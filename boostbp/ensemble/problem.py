@@ -17,7 +17,7 @@ from boostbp.losses import Loss, traits_of
 from boostbp.metrics import Metric
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import History
-from boostbp.network.monitor import Callback, EvalSet
+from boostbp.network.monitor import Callback, EvalSet, Stage
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.network.state import State
@@ -78,6 +78,8 @@ class Problem:
         Of an earlier training of the network that the user asked for.
     shrinkage : float
         Learning rate of layers that are boosted to their end.
+    report : callable
+        ``report(stage)``, told where the fit stands.
     """
 
     table: Table
@@ -95,6 +97,7 @@ class Problem:
     callbacks: Sequence[Callback] = ()
     resume: State | None = None
     shrinkage: float = 0.1
+    report: Callable[[Stage], object] = bool
 
     @classmethod
     def of(
@@ -112,6 +115,7 @@ class Problem:
         outcome: Callable[[Floats], Floats] | None = None,
         callbacks: Sequence[Callback] = (),
         resume: State | None = None,
+        report: Callable[[Stage], object] = bool,
     ) -> Problem:
         """Make the problem of a fit.
 
@@ -142,6 +146,7 @@ class Problem:
             outcome or loss.link,
             callbacks,
             resume,
+            report=report,
         )
 
     @property

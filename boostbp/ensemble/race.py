@@ -16,6 +16,7 @@ from boostbp.ensemble.parallel import Task, run_tasks
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weights import stacked_weights
+from boostbp.network.monitor import Stage
 
 __all__ = ["Entrant", "Race"]
 
@@ -64,13 +65,22 @@ class Race:
         Trained networks that are in the sum as well.
     spent : float
         Work so far.
+    most : float
+        Work of the whole fit, once it is known.
     """
 
     def __init__(self, problem: Problem, budget: Budget, n_at_once: int, *, refit: bool) -> None:
         self.problem, self.budget, self.n_at_once, self.refit = problem, budget, n_at_once, refit
         self.entrants: dict[str, Entrant] = {}
         self.others: list[TrainedCandidate] = []
-        self.spent = 0.0
+        self.spent, self.most = 0.0, np.inf
+
+    def tell(self, name: str, weights: dict[str, float] | None = None, raw: Floats | None = None) -> None:
+        """Report where the fit stands: what is trained now, and what there is."""
+        if weights is None or raw is None:
+            weights, raw = self.sum()
+        n_models = sum(weight > 0 for weight in weights.values())
+        self.problem.report(Stage(name, self.spent / self.most, self.problem.score(raw), n_models))
 
     def trained(self) -> list[TrainedCandidate]:
         """What there is so far, in the order in which it was begun."""
@@ -96,6 +106,7 @@ class Race:
             interrupt = self._run({one.name: partial(self._begun, one, n_pieces) for one in wave})
             if interrupt is not None:
                 return interrupt
+            self.tell("layers")
         return None
 
     def _begun(self, candidate: Candidate, n_pieces: int | None) -> Entrant:
@@ -118,6 +129,7 @@ class Race:
             later = self._refit_work(weights)
             if self.spent + later > limit or self.budget.over(later / self.spent):
                 return None
+            self.tell("layers", weights, raw)
             next_ones = self._most_promising(weights, raw)
             if not next_ones:
                 return None

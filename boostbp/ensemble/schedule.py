@@ -53,7 +53,7 @@ def _train_in_turn(
 ) -> KeyboardInterrupt | None:
     interrupt = race.begin(layers[:1], None)
     first = race.spent
-    limit = rung.work * first
+    race.most = limit = rung.work * first
 
     def until(share: float) -> float:
         return first + share * (limit - first)
@@ -102,6 +102,7 @@ def _train_networks(
             later = race.refit_share()
             if race.spent + training.work > limit or race.budget.over(later):
                 continue
+            race.tell(training.name)
             race.spent += training.work
             if not training.looks:
                 begun.append(training)

@@ -115,7 +115,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Threads; -1: all cores. The model does not depend on it.
     random_state : int, RandomState or None
     verbose : int
-        0: silent; 1: a progress bar; 2: log each epoch to the logger ``boostbp``.
+        0: silent; 1: a progress bar; 2: log what is trained, and each epoch, to the logger ``boostbp``, and to the
+        standard error if no logging was set up.
     backend_params : dict or None
         Native parameters of the library under its names, for every layer; values must be of their kind and within their
         bounds. Refused, with the reason, are those that would break the method, that a parameter of ours stands for,

@@ -30,7 +30,7 @@ class Stop(Enum):
         "A hidden variable or the training loss left every bound; the best epoch before it was restored. "
         "Try a smaller step_size, a larger reg_lambda, clip=True or refit_order='upward'."
     )
-    TIME = "max_time, or the share of it that networks get, was used up; the best epoch was restored."
+    TIME = "max_time was used up; the best epoch was restored."
     QUALITY = (
         "More epochs promised too little for their seconds at this quality, and the best epoch was restored. "
         "A higher quality, or deep=True, trains on."
