@@ -157,7 +157,7 @@ class _Classifier(_Mixture, BoostBPClassifier):
         deep: Any = "auto",
         early_stopping: Any = "auto",
         validation: Any = 0.1,
-        refit: Any = True,
+        quality: Any = 3,
         eval_metric: Any = None,
         max_time: Any = None,
         categorical_features: Any = "from_dtype",
@@ -194,7 +194,7 @@ class _Regressor(_Mixture, BoostBPRegressor):
         deep: Any = "auto",
         early_stopping: Any = "auto",
         validation: Any = 0.1,
-        refit: Any = True,
+        quality: Any = 3,
         eval_metric: Any = None,
         max_time: Any = None,
         categorical_features: Any = "from_dtype",
@@ -255,8 +255,8 @@ class GBDTNNRegressor(_Regressor):
     loss, n_estimators, hidden, epochs, early_stopping, ... :
         As in `BoostBPRegressor`; `hidden` is of the trees. `checkpoint` and `keep_state` of `fit` are refused, and
         so is ``deep=False``, as a mixture is made of its hidden layers. There are no single layers beside a mixture,
-        and held-out rows stay held out: ``deep="auto"``, `refit`, and of `backprop` `refit_order` and `output_target`,
-        are not looked at.
+        and held-out rows stay held out: ``deep="auto"``, `quality`, and of `backprop` `refit_order` and
+        `output_target`, are not looked at.
 
     Attributes
     ----------

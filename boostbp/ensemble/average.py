@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weighted_sum import weighted_sum
-from boostbp.ensemble.weights import ensemble_weights, half_weight_t_of, shrink_weight, t_statistic
+from boostbp.ensemble.weights import shrink_weight, stacked_weights, t_statistic
 from boostbp.network.history import CandidateResult, Choice
 from boostbp.network.network import Network
 
@@ -60,16 +59,17 @@ class Average:
 
 
 def average_of(candidates: Sequence[TrainedCandidate], problem: Problem, asked: Network | None) -> Average:
-    """Return the average of the candidates that does best on the held-out rows.
+    """Return the average of the candidates by the held-out rows; see `stacked_weights`.
 
     Parameters
     ----------
     candidates : sequence of TrainedCandidate
     problem : Problem
     asked : Network or None
-        The network that was asked for.
+        The network that was asked for, if it was trained.
     """
-    weights, gain, error = _weights(candidates, problem)
+    raws = np.stack([one.held_out for one in candidates])
+    weights, gain, error = _weights(raws, [one.network is not None for one in candidates], problem)
     results = [
         CandidateResult(one.name, problem.score(one.held_out), float(weight), one.network)
         for one, weight in zip(candidates, weights, strict=True)
@@ -85,18 +85,33 @@ def average_of(candidates: Sequence[TrainedCandidate], problem: Problem, asked: 
     return Average(parts, used, constant, shown, Choice(tuple(results), gain, error))
 
 
-def _weights(candidates: Sequence[TrainedCandidate], problem: Problem) -> tuple[Floats, float, float]:
-    """Return the weights of the candidates, what networks add, and its standard error; the constant has the rest.
+def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floats, float, float]:
+    """Return the weights of candidates, what hidden layers add to the sum, and its standard error.
 
-    Of numbers that hardly follow the model on the held-out rows, few and noisy, chance chooses most: there the weight
-    of networks is shrunk as for classes, and that of all candidates towards the constant.
+    Of numbers that hardly follow the model on the held-out rows, few and noisy, the constant has the rest.
+
+    Parameters
+    ----------
+    raws : (candidates, held-out rows, outputs) float64
+    deep : sequence of bool
+        Which of them have hidden layers.
     """
-    weight = problem.held_out.weight
-    weigh = partial(ensemble_weights, candidates, problem.row_losses, weight, least_gain=constants.LEAST_GAIN_T)
-    weights, gain, error = weigh(half_at=half_weight_t_of(problem.loss))
-    raw = sum((w * one.held_out for w, one in zip(weights, candidates, strict=True)), np.zeros(1))
-    t = t_statistic(raw, problem.target, problem.baseline, weight, problem.loss)
+    weights = stacked_weights(raws, problem)
+    raw = np.tensordot(weights, raws, 1)
+    gain, error = _gain_of_depth(raws, raw, deep, problem)
+    t = t_statistic(raw, problem.target, problem.baseline, problem.held_out.weight, problem.loss)
     if t < constants.WEAK_SIGNAL_T:
-        weights, gain, error = weigh(half_at=constants.HALF_WEIGHT_T)
         weights = shrink_weight(max(t, constants.LEAST_SIGNAL_T), constants.HALF_WEIGHT_T) * weights
     return weights, gain, error
+
+
+def _gain_of_depth(raws: Floats, raw: Floats, deep: Sequence[bool], problem: Problem) -> tuple[float, float]:
+    """Return how far the loss of a sum, `raw`, is below that of the sum of single layers, and its standard error."""
+    flat = np.flatnonzero(~np.asarray(deep))
+    if len(flat) in (0, len(raws)):
+        return 0.0, 0.0
+    without = np.tensordot(stacked_weights(raws[flat], problem), raws[flat], 1)
+    difference = problem.row_losses(without) - problem.row_losses(raw)
+    share = problem.held_out.weight / problem.held_out.weight.sum()
+    gain = float(share @ difference)
+    return gain, float(np.sqrt(np.square(share) @ np.square(difference - gain)))

@@ -6,44 +6,46 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from typing import Protocol
 
-from boostbp.ensemble.budget import Turn
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.ensemble import constants
+from boostbp.ensemble.budget import Budget
+from boostbp.ensemble.directions import directions_layer
 from boostbp.ensemble.output_layers import Boosting
-from boostbp.ensemble.problem import Problem, back_propagate
+from boostbp.ensemble.problem import Problem, back_propagation
 from boostbp.ensemble.trained_candidate import OutputLayerPlan, TrainedCandidate
+from boostbp.ensemble.work import epoch_work, round_work
 from boostbp.layers import LayerSettings
 from boostbp.layers.rounds import rounds_of
 from boostbp.network.history import NETWORK, Stop
-from boostbp.network.network import Network, output_table
+from boostbp.network.network import Network, above, table_above
 from boostbp.network.settings import Settings
 
-__all__ = ["Candidate", "Kind", "Training", "network", "output_layer_on", "single_layer", "train"]
+__all__ = [
+    "Candidate",
+    "Kind",
+    "LayerTraining",
+    "NetworkTraining",
+    "directions_of",
+    "network",
+    "output_layer_on",
+    "single_layer",
+]
 
+Floats = NDArray[np.float64]
 Condition = Callable[[Problem], bool]
+MOST_EPOCHS = 2**31
 
 
 class Kind(Enum):
     """What a candidate is."""
 
     SINGLE_LAYER = "single layer of boosted trees on the features"
+    DIRECTIONS = "layer on the features and the directions in which another one varies most"
     NETWORK = "network, trained by back-propagation"
     OUTPUT_LAYER = "network under an output layer boosted to its end"
-
-
-class Training(Protocol):
-    """A training that is advanced piece by piece; each piece gives a new value."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether there is nothing to gain from a further piece."""
-
-    def advance(self, turn: Turn) -> Training:
-        """Train one piece more."""
-
-    @property
-    def result(self) -> TrainedCandidate | None:
-        """What has been trained so far; None if nothing came of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,61 +57,69 @@ class Candidate:
     name : str
     kind : Kind
     begin : callable
-        ``begin(problem, needed) -> Training``, which depends on nothing else.
+        ``begin(problem, needed)`` gives a `LayerTraining` or `NetworkTraining`, which depends on nothing else.
     when : tuple of callable
         ``condition(problem) -> bool``: the candidate is tried if all hold.
     needs : str or None
         Name of the candidate whose result, `needed`, the training begins from.
+    least_quality : int
+        Quality of the fit from which on it is tried.
     """
 
     name: str
     kind: Kind
-    begin: Callable[[Problem, TrainedCandidate | None], Training]
+    begin: Callable[[Problem, TrainedCandidate | None], LayerTraining | NetworkTraining]
     when: tuple[Condition, ...] = ()
     needs: str | None = None
+    least_quality: int = 2
 
     def applies(self, problem: Problem) -> bool:
         """Whether it is tried on a problem."""
         return all(condition(problem) for condition in self.when)
 
 
-def train(
-    candidate: Candidate, problem: Problem, turn: Turn, needed: TrainedCandidate | None = None
-) -> TrainedCandidate | None:
-    """Train a candidate to its end, or for as long as its turn lasts; None if it has none, or if nothing came of it.
-
-    A required candidate, and any that has begun, gets one piece whatever the time.
-    """
-    turn = turn.begun()
-    # an output layer is left out as soon as its kind has no time, others as long as the whole fit has some
-    if turn.over() if candidate.kind is Kind.OUTPUT_LAYER else not turn.required and turn.budget.over():
-        return None
-    training = candidate.begin(problem, needed).advance(turn)
-    while not training.finished and not turn.over():
-        training = training.advance(turn)
-    return training.result
-
-
 def single_layer(
-    name: str, settings: Callable[[Problem], LayerSettings], when: tuple[Condition, ...] = ()
+    name: str,
+    settings: Callable[[Problem], LayerSettings],
+    when: tuple[Condition, ...] = (),
+    least_quality: int = 2,
 ) -> Candidate:
     """Return a candidate that is a single layer on the features, boosted while the held-out loss falls."""
 
-    def begin(problem: Problem, needed: TrainedCandidate | None) -> Training:
+    def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
         boosting = Boosting.begin(problem, settings(problem), problem.held_out.X)
-        return _LayerTraining(name, None, Network((), problem.baseline), boosting)
+        return LayerTraining(name, None, Network((), problem.baseline), boosting)
 
-    return Candidate(name, Kind.SINGLE_LAYER, begin, when)
+    return Candidate(name, Kind.SINGLE_LAYER, begin, when, least_quality=least_quality)
+
+
+def directions_of(
+    needs: str, settings: Callable[[Problem], LayerSettings], *, name: str, when: tuple[Condition, ...] = ()
+) -> Candidate:
+    """Return a candidate that is a layer on the features and the directions in which another single layer varies most.
+
+    Parameters
+    ----------
+    needs : str
+        Name of the other single layer.
+    settings : callable
+        Of the layer, for a problem whose table is what it sees: the directions as hidden units, then the features.
+    """
+
+    def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
+        assert needed is not None
+        below = Network((directions_layer(problem, needed.model),), problem.baseline, skip=True)
+        return _begin_above(name, name, settings, problem, below)
+
+    return Candidate(name, Kind.DIRECTIONS, begin, when, needs)
 
 
 def network(name: str, settings: Callable[[Problem], Settings], when: tuple[Condition, ...] = ()) -> Candidate:
     """Return a candidate that is a network; callbacks and an earlier state are those of the one that was asked for."""
 
-    def begin(problem: Problem, needed: TrainedCandidate | None) -> Training:
+    def begin(problem: Problem, needed: TrainedCandidate | None) -> NetworkTraining:
         problem = replace(problem, settings=settings(problem))
-        if name == NETWORK:
-            return _NetworkTraining(name, problem, asked_for=True)
-        return _NetworkTraining(name, replace(problem, callbacks=(), resume=None), asked_for=False)
+        return NetworkTraining(name, problem if name == NETWORK else replace(problem, callbacks=(), resume=None))
 
     return Candidate(name, Kind.NETWORK, begin, when)
 
@@ -134,18 +144,29 @@ def output_layer_on(
 
 def _begin_output_layer(
     name: str, settings: Callable[[Problem], LayerSettings], problem: Problem, needed: TrainedCandidate | None
-) -> Training:
+) -> LayerTraining:
     assert needed is not None
-    hidden, n_threads = needed.model, problem.settings.n_threads
-    problem = replace(problem, table=output_table(hidden, problem.table, n_jobs=n_threads))
-    held_out_input = hidden.output_input(problem.held_out.X, n_jobs=n_threads)
-    boosting = Boosting.begin(problem, settings(problem), held_out_input)
-    return _LayerTraining(name, needed.network, replace(hidden, layers=hidden.layers[:-1]), boosting)
+    below = replace(needed.model, layers=needed.model.layers[:-1])
+    return _begin_above(name, needed.network, settings, problem, below)
+
+
+def _begin_above(
+    name: str,
+    network: str | None,
+    settings: Callable[[Problem], LayerSettings],
+    problem: Problem,
+    below: Network,
+) -> LayerTraining:
+    """Begin to boost an output layer above hidden layers, `below`."""
+    n_threads = problem.settings.n_threads
+    problem = replace(problem, table=table_above(below.layers, problem.table, skip=below.skip, n_jobs=n_threads))
+    held_out = above(below.layers, problem.held_out.X, skip=below.skip, n_jobs=n_threads)
+    return LayerTraining(name, network, below, Boosting.begin(problem, settings(problem), held_out))
 
 
 @dataclass(frozen=True, slots=True)
-class _LayerTraining:
-    """The boosting of an output layer on the hidden layers of a network, `below`; a single layer has none."""
+class LayerTraining:
+    """The boosting of an output layer above the hidden layers of a network, `below`; a single layer has none."""
 
     name: str
     network: str | None
@@ -154,44 +175,114 @@ class _LayerTraining:
 
     @property
     def finished(self) -> bool:
+        """Whether there is nothing to gain from a further piece."""
         return self.boosting.finished
 
-    def advance(self, turn: Turn) -> _LayerTraining:
+    @property
+    def work(self) -> float:
+        """Work of a piece; see `boostbp.ensemble.work`."""
+        problem, settings = self.boosting.boosted.problem, self.boosting.settings
+        n_rows, n_features = problem.table.X.shape
+        return settings.n_estimators * round_work(settings, n_rows, n_features, problem.y.shape[1])
+
+    @property
+    def refit_work(self) -> float:
+        """Work of the best pieces, once more."""
+        return self.boosting.best * self.work
+
+    def advance(self) -> LayerTraining:
+        """Boost one piece."""
         return replace(self, boosting=self.boosting.advance())
 
     @property
     def result(self) -> TrainedCandidate:
+        """The best pieces."""
         model = replace(self.below, layers=(*self.below.layers, self.boosting.layer))
         return TrainedCandidate(self.name, self.network, model, self.boosting.best_raw, self.boosting.plan)
 
 
-@dataclass(frozen=True, slots=True)
-class _NetworkTraining:
-    """The back-propagation of a network, of which all epochs are one piece."""
+class NetworkTraining:
+    """The back-propagation of a network; a piece ends with the epoch at which it is looked at next.
 
-    name: str
-    problem: Problem
-    asked_for: bool
-    finished: bool = False
-    result: TrainedCandidate | None = None
+    Looks are at epochs 8, 16, 32, ...: the next piece takes as long as all before. What a look says depends on the
+    epochs until then alone, so that a training that is resumed later on is judged as it was at first.
 
-    def advance(self, turn: Turn) -> _NetworkTraining:
-        """Train it; without a result if it diverged in its first epoch, unless it was asked for."""
-        problem = self.problem
-        limited = replace(problem.settings, max_time=turn.seconds())
-        callbacks = [*problem.callbacks, lambda _: turn.budget.ended]
-        try:
-            model, history = back_propagate(replace(problem, settings=limited, callbacks=callbacks))
-        except FloatingPointError:
-            if self.asked_for:
-                raise
-            return replace(self, finished=True)
-        if history.stop is Stop.TIME:
-            turn.budget.spent = True
+    Attributes
+    ----------
+    name : str
+    history : History
+    looks : int
+        How many times it has been looked at.
+    """
+
+    def __init__(self, name: str, problem: Problem) -> None:
+        self.name, self.looks = name, 0
+        self._problem = problem
+        self._over: Callable[[], bool] = bool
+        callbacks = [*problem.callbacks, lambda _: self._over()]
+        self._training = back_propagation(replace(problem, callbacks=callbacks))
+        self.history = self._training.history
+        # of a training that the user goes on with, all epochs were asked for
+        self._first_look = constants.FIRST_LOOK if problem.resume is None or problem.resume.since < 0 else MOST_EPOCHS
+
+    @property
+    def epoch(self) -> int:
+        """Epoch of the last look."""
+        return min(self._first_look << max(self.looks - 1, 0), self._problem.settings.epochs) if self.looks else 0
+
+    @property
+    def _next_epoch(self) -> int:
+        return min(self._first_look << self.looks, self._problem.settings.epochs)
+
+    @property
+    def finished(self) -> bool:
+        """Whether training was over at the last look."""
+        return self._training.finished and self._training.epoch <= self.epoch
+
+    @property
+    def work(self) -> float:
+        """Work of the epochs until the next look."""
+        problem = self._problem
+        one = epoch_work(problem.settings, len(problem.y), problem.table.X.shape[1], problem.y.shape[1])
+        return one * (self._next_epoch - self.epoch)
+
+    def advance(self, budget: Budget, later: float) -> None:
+        """Train until the next look, or until only the time for what is to be done later is left; see `Budget.over`.
+
+        Raises
+        ------
+        FloatingPointError
+            If it diverges in its first epoch.
+        KeyboardInterrupt
+            If it came in the first epoch.
+        """
+        self._over = partial(budget.over, later)
+        self._training.advance(self._next_epoch)
+        self.looks += 1
+        if self.history.stop is Stop.CALLBACK and self._over():
+            self._training.leave(Stop.TIME)
+
+    def leave(self, budget: Budget) -> None:
+        """Train no more: it promises too little, or time is up."""
+        if not self._training.finished:
+            self._training.leave(Stop.TIME if budget.spent else Stop.QUALITY)
+
+    def best_metrics(self) -> tuple[float, float]:
+        """Best metric on the held-out rows until the look before the last one, and until the last one."""
+        held_out, metric = self._problem.held_out.name, self._problem.metric
+        assert metric is not None
+        best = np.maximum.accumulate if metric.greater_is_better else np.minimum.accumulate
+        values = best(self.history.metrics(held_out)[: self.epoch + 1])
+        before = self.epoch // 2 if self.looks > 1 else 0
+        return float(values[min(before, len(values) - 1)]), float(values[-1])
+
+    @property
+    def result(self) -> TrainedCandidate:
+        """The network of the best epoch."""
+        problem, model = self._problem, self._training.network
         held_out = model.predict(problem.held_out.X, n_jobs=problem.settings.n_threads)
         plan = None
         if problem.settings.output_target == "loss":
             rounds = rounds_of(model.layers[-1].forest)
             plan = OutputLayerPlan(replace(problem.settings.layers[-1], n_estimators=rounds))
-        result = TrainedCandidate(self.name, self.name, model, held_out, plan, history)
-        return replace(self, finished=True, result=result)
+        return TrainedCandidate(self.name, self.name, model, held_out, plan, self.history)

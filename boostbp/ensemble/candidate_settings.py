@@ -17,6 +17,7 @@ from boostbp.layers import LayerSettings
 from boostbp.network.settings import Settings
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.ridge import Ridge
+from boostbp.trees.sparse import Sparse
 
 __all__ = [
     "additive_base",
@@ -26,10 +27,12 @@ __all__ = [
     "constant_leaves",
     "constant_leaves_few_features",
     "constant_leaves_shallow",
+    "draws_no_thresholds_of_fitted_leaves",
     "draws_thresholds",
     "fits_leaves",
     "grown",
     "has_base",
+    "has_directions",
     "has_hidden_trees",
     "has_numeric_columns",
     "large_leaves",
@@ -56,7 +59,7 @@ def grown(layer: LayerSettings, **growth: Any) -> LayerSettings:
 
 def _asked_layer(problem: Problem) -> LayerSettings:
     """The output layer that the user asked for, with the shrinkage of layers that are boosted to their end."""
-    return replace(problem.settings.layers[-1], learning_rate=constants.SHRINKAGE)
+    return replace(problem.settings.layers[-1], learning_rate=problem.shrinkage)
 
 
 # Whether a candidate is tried.
@@ -75,6 +78,11 @@ def draws_thresholds(problem: Problem) -> bool:
 def no_thresholds_drawn(problem: Problem) -> bool:
     """Whether they take the best thresholds."""
     return not draws_thresholds(problem)
+
+
+def draws_no_thresholds_of_fitted_leaves(problem: Problem) -> bool:
+    """Whether the layer as it was asked for has best thresholds, or leaves of the library."""
+    return not (fits_leaves(problem) and draws_thresholds(problem))
 
 
 def trees_are_deeper(problem: Problem) -> bool:
@@ -103,6 +111,14 @@ def has_numeric_columns(problem: Problem) -> bool:
 def too_many_columns(problem: Problem) -> bool:
     """Whether it may not, because of too many or no numeric columns or of a basis with functions of one's own."""
     return not has_numeric_columns(problem)
+
+
+def has_directions(problem: Problem) -> bool:
+    """Whether sums of features make sense, and hidden units may stand beside those of the networks in one layer."""
+    n_numeric = problem.table.X.shape[1] - len(problem.table.categorical)
+    functions = any(layer.basis.has_functions for layer in problem.settings.layers)
+    dense = not isinstance(problem.table.X, Sparse)
+    return dense and n_numeric > 1 and not functions and len(problem.settings.units) == 1
 
 
 def has_hidden_trees(problem: Problem) -> bool:

@@ -7,24 +7,44 @@ A candidate of one's own is a function of a `Problem` and a line here, or ``CAND
 from __future__ import annotations
 
 from boostbp.ensemble import candidate_settings as how
-from boostbp.ensemble.candidate import Candidate, Kind, network, output_layer_on, single_layer
+from boostbp.ensemble.candidate import Candidate, Kind, directions_of, network, output_layer_on, single_layer
 from boostbp.ensemble.problem import Problem
 from boostbp.network.history import NETWORK
 
 __all__ = ["CANDIDATES", "candidates_for"]
 
 CANDIDATES: list[Candidate] = [
-    # Single layers on the features. The first one is always tried.
-    single_layer("single layer", how.best_thresholds),
+    # Layers on the features, in the order in which they are tried. The first one is what does best alone for its
+    # seconds; its work is the measure of all.
     single_layer(
         "single layer, random thresholds",
         how.random_thresholds,
         when=(how.fits_leaves, how.draws_thresholds),
+        least_quality=1,
+    ),
+    single_layer(
+        "single layer",
+        how.best_thresholds,
+        when=(how.draws_no_thresholds_of_fitted_leaves,),
+        least_quality=1,
+    ),
+    single_layer("single layer, constant leaves", how.constant_leaves, when=(how.fits_leaves,)),
+    single_layer("single layer", how.best_thresholds, when=(how.draws_thresholds, how.fits_leaves)),
+    directions_of(
+        "single layer",
+        how.random_thresholds,
+        name="directions of the single layer",
+        when=(how.fits_leaves, how.has_directions),
     ),
     single_layer(
         "single layer, random thresholds, shallow trees",
         how.random_thresholds_shallow,
         when=(how.fits_leaves, how.draws_thresholds, how.trees_are_deeper),
+    ),
+    single_layer(
+        "single layer, shallow trees",
+        how.shallow_trees,
+        when=(how.fits_leaves, how.no_thresholds_drawn, how.trees_are_deeper),
     ),
     single_layer(
         "single layer, random thresholds, large leaves, half of the features, no base",
@@ -37,11 +57,6 @@ CANDIDATES: list[Candidate] = [
         when=(how.fits_leaves, how.no_thresholds_drawn),
     ),
     single_layer(
-        "single layer, shallow trees",
-        how.shallow_trees,
-        when=(how.fits_leaves, how.no_thresholds_drawn, how.trees_are_deeper),
-    ),
-    single_layer(
         "single layer, additive base",
         how.additive_base,
         when=(how.fits_leaves, how.has_numeric_columns),
@@ -50,11 +65,6 @@ CANDIDATES: list[Candidate] = [
         "single layer, no base",
         how.no_base,
         when=(how.fits_leaves, how.has_base),
-    ),
-    single_layer(
-        "single layer, constant leaves",
-        how.constant_leaves,
-        when=(how.fits_leaves,),
     ),
     single_layer(
         "single layer, constant leaves, shallow trees",
@@ -66,13 +76,19 @@ CANDIDATES: list[Candidate] = [
         how.constant_leaves_few_features,
         when=(how.fits_leaves, how.samples_features),
     ),
-    # Networks, those that take longest first, each also under an output layer that is boosted to its end.
+    directions_of(
+        "directions of the single layer",
+        how.random_thresholds,
+        name="directions of directions",
+        when=(how.fits_leaves, how.has_directions),
+    ),
+    # Networks, each also under an output layer that is boosted to its end.
     network(NETWORK, how.as_asked),
     output_layer_on(NETWORK, how.output_layer),
-    network("linear network", how.linear_units, when=(how.has_hidden_trees,)),
-    output_layer_on("linear network", how.output_layer),
     network("additive network", how.additive_units, when=(how.has_hidden_trees, how.has_numeric_columns)),
     output_layer_on("additive network", how.output_layer),
+    network("linear network", how.linear_units, when=(how.has_hidden_trees,)),
+    output_layer_on("linear network", how.output_layer),
     network(
         "linear network, cross-validated penalty",
         how.linear_units_cross_validated,
@@ -82,11 +98,11 @@ CANDIDATES: list[Candidate] = [
 ]
 
 
-def candidates_for(problem: Problem, *, networks: bool) -> list[Candidate]:
-    """Return the candidates that are tried on a problem, without networks if these are not wanted."""
+def candidates_for(problem: Problem, quality: int, *, networks: bool) -> list[Candidate]:
+    """Return the candidates that are tried on a problem, with hidden layers only if these are wanted."""
     tried: dict[str, Candidate] = {}
     for one in CANDIDATES:
-        wanted = networks or one.kind is Kind.SINGLE_LAYER
+        wanted = quality >= one.least_quality and (networks or one.kind is Kind.SINGLE_LAYER)
         if wanted and (one.needs is None or one.needs in tried) and one.applies(problem):
             tried[one.name] = one
     return list(tried.values())

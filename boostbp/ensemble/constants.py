@@ -7,27 +7,21 @@ that was chosen once and that no experiment has varied.
 from __future__ import annotations
 
 # Weights
-# Steps of greedy selection, so the smallest weight of a candidate is 1/20. Not measured.
-SELECTION_STEPS = 20
+# Steps of the descent from equal weights, its rate, and the least weight that is kept. Journal, "A fit that is good
+# whenever it stops": 10, 20, 40 and 60 steps, least weights 0 to .1; the rate was not varied.
+STACKING_STEPS, STACKING_RATE, LEAST_WEIGHT = 20, 0.5, 0.04
 # Label smoothing: held-out rows of another class, in rows, that are added to each held-out row of a class.
 # Journal, "Networks that seemed better than they are": .25 against 1, .5 and .1.
 SMOOTHING_ROWS = 0.25
-# Standard errors of the held-out gain of networks at which they count by half. The rule t^2 / (2^2 + t^2) was measured
-# against fixed shares and a threshold (the same section); the 2 itself was not varied.
-HALF_WEIGHT_T = 2.0
 # Standard errors of the slope of held-out targets on the raw output below which the average is shrunk to the constant.
 # Journal, "Weak signals": with and without the rule; the 6 itself was not varied.
 WEAK_SIGNAL_T = 6.0
 # Least such t-statistic that the shrinkage is computed with, so that a little of the model is left. Not measured.
 LEAST_SIGNAL_T = 0.5
-# Standard errors by which networks must lower the held-out loss to have any weight.
-# Journal, "The variants": .5 and 1.5.
-LEAST_GAIN_T = 0.5
+# Standard errors of that slope at which the average gets half of its weight, the constant the rest. Not varied.
+HALF_WEIGHT_T = 2.0
 
 # Boosting to the end
-# Shrinkage of output layers and single layers that are boosted to their end. Journal, "What the sum is made of": slower
-# steps as a further candidate gain nothing; other values in its place were not measured.
-SHRINKAGE = 0.04
 # Rounds between two looks at the held-out loss. Not measured.
 PIECE_ROUNDS = 25
 # Pieces without a gain after which boosting ends. Not measured.
@@ -58,8 +52,25 @@ LINEAR_NETWORK_PENALTY = 1.0
 # Times the units in the linear network. Journal, "Gradients that turned to noise": 16 units and 32 with light penalty.
 LINEAR_NETWORK_WIDTH = 2
 
-# Shares of `max_time` by which they are done. Not measured.
-NETWORK_TIME, SINGLE_LAYERS_TIME, OTHER_NETWORKS_TIME, OUTPUT_LAYERS_TIME = 0.4, 0.7, 0.85, 0.95
+# Directions of the gradient outer product: how many, and the most rows whose Jacobians count. Not varied.
+DIRECTIONS, DIRECTIONS_ROWS = 8, 2000
+
+# Race; all from the journal, "A fit that is good whenever it stops"
+# Pieces of an audition: 2 and 4. Pieces between two decisions: 1 and 2. Pieces ahead that a promise looks: not varied.
+AUDITION_PIECES, RACE_PIECES, PIECES_AHEAD = 4, 2, 4
+# Share of the loss that must be promised for a layer to go on: 1e-3 and 1e-4.
+LEAST_PROMISE = 1e-3
+# Layers that go on between two decisions, whatever the threads: 1 and 3.
+WAVE = 3
+# First epoch at which a network is looked at: 4 and 8. The following looks are at twice the epoch.
+FIRST_LOOK = 8
+# How far above the error of the layers' sum that of a network may be, and how much it must fall between two looks:
+# .15 and .3; .01, .03 and .06.
+NEAR, LEAST_FALL = 0.15, 0.03
+# Shares of the work after the first layer by which the last auditions begin, the race of layers ends where networks
+# follow, networks end, and output layers on networks begin. The first two: .4 and .25, .5 and .4; the others were not
+# varied.
+AUDITIONS_WORK, LAYERS_WORK, NETWORKS_WORK, OUTPUTS_WORK = 0.25, 0.4, 0.85, 0.9
 
 # Training in parallel
 # Most candidates at a time, and the rows from which on one at a time is trained with all threads: few rows keep few

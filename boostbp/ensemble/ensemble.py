@@ -3,42 +3,46 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from boostbp.ensemble.average import average_of
 from boostbp.ensemble.budget import Budget
-from boostbp.ensemble.candidate import Candidate
 from boostbp.ensemble.candidates import candidates_for
+from boostbp.ensemble.ladder import Rung
 from boostbp.ensemble.problem import EnsembleSettings, Problem, back_propagate
 from boostbp.ensemble.refits import refit_all, refit_single_layer
 from boostbp.ensemble.schedule import train_all
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
+from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.network.history import NETWORK, Epoch, History, Stop
+from boostbp.network.monitor import Stage
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.trees import interrupts
 
 __all__ = ["train"]
 
+SEEDS_APART = 1_000_003  # of members: pieces of a layer have seeds one after the other
 
-def train(problem: Problem, settings: EnsembleSettings) -> tuple[Network, History]:
+
+def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem] = ()) -> tuple[Network, History]:
     """Train the model of a fit.
 
     With ``settings.deep == "auto"`` and an evaluation set it is a sum of single layers and networks: those of
-    `CANDIDATES`, with weights by greedy selection on the first evaluation set. Where no sum with a network in it is
-    better than the best without by more than `LEAST_GAIN_T` standard errors, networks are left out. Where classes are
-    learnt, the model lies between the two sums: the same rows chose the networks' epochs, and few rows that are far off
-    decide on their log-loss. So it does where held-out numbers hardly follow the model (`WEAK_SIGNAL_T`), and it then
-    keeps to the constant in part. If they are training rows that were held out, the output layers of what is chosen are
-    grown again on all rows; so is a single layer that was asked for.
+    `CANDIDATES` that the quality allows, with weights by the first evaluation set. If its rows are training rows that
+    were held out, the output layers of what has weight are grown again on all rows; so is a single layer that was asked
+    for.
 
     With ``settings.deep`` False, it is such a sum of single layers, and no network is trained. Without an evaluation
     set nothing can be weighed: the model is the network that was asked for, or the single layer in its place.
 
-    Of `max_time` the network takes `NETWORK_TIME` at most, and each other candidate its share of the rest. An interrupt
-    ends all of it: the model is made of the candidates that are there. On few rows the candidates are trained in
-    parallel, as threads allow; none depends on another but an output layer on the network below it.
+    With other problems, the same rows with others held out, such sums are trained on each, and the model is their mean.
+
+    An end of `max_time` or an interrupt ends all of it: the model is made of what is there. What does best alone for
+    its seconds comes first.
 
     Raises
     ------
@@ -53,7 +57,7 @@ def train(problem: Problem, settings: EnsembleSettings) -> tuple[Network, Histor
         return back_propagate(problem)
     if settings.deep and not problem.settings.units:
         return _train_single_layer(problem, settings)
-    return _train_average(problem, settings)
+    return _train_mean(problem, settings, others)
 
 
 def _single_layer_of(settings: Settings) -> Settings:
@@ -68,32 +72,60 @@ def _train_single_layer(problem: Problem, settings: EnsembleSettings) -> tuple[N
     budget = Budget(problem.settings.max_time)
     layer, history = back_propagate(problem)
     cut_short = history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE) or budget.over()
-    if settings.refit and problem.held_out.from_training and not cut_short:
+    if settings.rung.refit and problem.held_out.from_training and not cut_short:
         layer = refit_single_layer(layer, history, problem)
     return layer, history
 
 
+def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem]) -> tuple[Network, History]:
+    """Train averages of candidates on some problems; their mean, with the history of the first one."""
+    begun = time.perf_counter()
+    model, history = _train_average(problem, settings)
+    members = [model]
+    for number, other in enumerate(others, start=1):
+        seconds = time.perf_counter() - begun
+        left = None if problem.settings.max_time is None else problem.settings.max_time - seconds
+        if history.interrupt is not None:
+            break
+        if left is not None and left < seconds / number:  # what it takes
+            assert history.choice is not None
+            history.choice = replace(history.choice, hurried=True)
+            break
+        own = replace(other.settings, max_time=left, seed=(other.settings.seed + number * SEEDS_APART) % 2**31)
+        try:
+            member, its_history = _train_average(replace(other, settings=own), settings)
+        except KeyboardInterrupt as interrupt:
+            history.interrupted(interrupt)
+            break
+        if its_history.interrupt is not None:
+            history.interrupted(its_history.interrupt)
+            break
+        members.append(member)
+    if len(members) == 1:
+        return model, history
+    assert history.choice is not None
+    history.choice = replace(history.choice, members=len(members))
+    return weighted_sum(members, [1.0 / len(members)] * len(members)), history
+
+
 def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Network, History]:
-    """Train all candidates and average them; what has been trained by then if an interrupt comes."""
+    """Train candidates and average them; what has been trained by then if an interrupt comes."""
+    problem = replace(problem, shrinkage=settings.rung.learning_rate)
     budget, begun = Budget(problem.settings.max_time), time.perf_counter()
-    networks = settings.deep == "auto"
-    results: dict[str, TrainedCandidate] = {}
+    networks = settings.deep == "auto" and settings.rung.networks
+    trained: list[TrainedCandidate] = []
     made: tuple[Network, History] | None = None
     interrupt: KeyboardInterrupt | None = None
     try:
         with interrupts.deferred():  # and raised when the model is there
-            candidates = candidates_for(problem, networks=networks)
-            interrupt = train_all(candidates, problem, budget, results)
-            if (NETWORK in results) if networks else results:
-                made = _averaged(candidates, results, problem, settings, budget, interrupt)
-                if not networks:
+            candidates = candidates_for(problem, settings.quality, networks=networks)
+            interrupt = train_all(candidates, problem, settings.rung, budget, trained)
+            if trained:
+                made = _averaged(trained, problem, settings.rung, budget, interrupt)
+                if all(one.history is None for one in trained):
                     made[1].epochs[0] = replace(made[1][0], seconds=time.perf_counter() - begun)
     except KeyboardInterrupt as later_one:
         interrupt = interrupt or later_one
-    if made is None and NETWORK in results:
-        asked = results[NETWORK]
-        assert asked.history is not None
-        made = asked.model, asked.history
     if made is None:
         assert interrupt is not None
         raise interrupt
@@ -103,30 +135,23 @@ def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Networ
 
 
 def _averaged(
-    candidates: list[Candidate],
-    results: Mapping[str, TrainedCandidate],
+    trained: Sequence[TrainedCandidate],
     problem: Problem,
-    settings: EnsembleSettings,
+    rung: Rung,
     budget: Budget,
     interrupt: KeyboardInterrupt | None,
 ) -> tuple[Network, History]:
     """Return the average of what was trained, refitted, and the history of the network, which is told of it."""
-    asked = results.get(NETWORK)
-    trained = [results[one.name] for one in candidates if one.name in results]
-    whole = distinct([one for one in trained if one.interrupt is None])
-    if asked is not None:
-        assert asked.history is not None
-        if all(one.network for one in whole):  # interrupted before the first single layer
-            return asked.model, asked.history
-        if not any(one.network for one in whole):
-            whole = [*whole, asked]
-    average = average_of(whole, problem, None if asked is None else asked.model)
+    asked = next((one for one in trained if one.name == NETWORK), None)
+    average = average_of(distinct(trained), problem, None if asked is None else asked.model)
     model = average.network(average.models)
     scores = problem.metrics_of(model)
     history = _history_without_network(model, problem, scores) if asked is None else asked.history
     assert history is not None
     refitted = average.models
-    if settings.refit and problem.held_out.from_training and interrupt is None:
+    if rung.refit and problem.held_out.from_training and interrupt is None:
+        raw = np.tensordot(average.weights, np.stack([part.held_out for part in average.parts]), 1)
+        problem.report(Stage("all rows", 1.0, problem.score(raw), len(average.parts)))
         refitted, interrupt = refit_all(average.parts, problem, budget)
         if interrupt is not None:
             history.interrupted(interrupt)
@@ -136,7 +161,7 @@ def _averaged(
 
 
 def _history_without_network(model: Network, problem: Problem, scores: dict[str, float]) -> History:
-    """Return the history of an average of single layers: an epoch 0, which tells of the model before its refit."""
+    """Return the history of an average without the network: an epoch 0, which tells of the model before its refit."""
     raw = model.predict(problem.table.X, n_jobs=problem.settings.n_threads)
     loss = float(problem.weight @ problem.loss.value(raw, problem.y) / problem.weight.sum())
     epoch = Epoch(0, loss, scores, 0.0, (), (), (), (), ())

@@ -10,20 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
+from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS, Rung
 from boostbp.ensemble.weights import smooth_labels
 from boostbp.layers.row_sampling import on_sample
-from boostbp.losses import Loss
+from boostbp.losses import Loss, traits_of
 from boostbp.metrics import Metric
-from boostbp.network import backprop
+from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import History
-from boostbp.network.monitor import Callback, EvalSet
+from boostbp.network.monitor import Callback, EvalSet, Stage
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.network.state import State
 from boostbp.network.trainer import baseline_of
 from boostbp.trees.sparse import vstack
 
-__all__ = ["EnsembleSettings", "Problem", "back_propagate"]
+__all__ = ["EnsembleSettings", "Problem", "back_propagate", "back_propagation"]
 
 Floats = NDArray[np.float64]
 
@@ -36,12 +37,17 @@ class EnsembleSettings:
     ----------
     deep : {"auto", True, False}
         Average networks and single layers, keep the network alone, or average single layers only.
-    refit : bool
-        Grow the output layers of the model again on all rows, where the rows that chose it were training rows.
+    quality : int
+        Which of `RUNGS`: how much is tried, and how long.
     """
 
     deep: Literal["auto"] | bool = "auto"
-    refit: bool = True
+    quality: int = DEFAULT_QUALITY
+
+    @property
+    def rung(self) -> Rung:
+        """What this quality may cost."""
+        return RUNGS[self.quality]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,10 @@ class Problem:
     callbacks : sequence of callable
     resume : State or None
         Of an earlier training of the network that the user asked for.
+    shrinkage : float
+        Learning rate of layers that are boosted to their end.
+    report : callable
+        ``report(stage)``, told where the fit stands.
     """
 
     table: Table
@@ -86,6 +96,8 @@ class Problem:
     outcome: Callable[[Floats], Floats]
     callbacks: Sequence[Callback] = ()
     resume: State | None = None
+    shrinkage: float = 0.1
+    report: Callable[[Stage], object] = bool
 
     @classmethod
     def of(
@@ -103,6 +115,7 @@ class Problem:
         outcome: Callable[[Floats], Floats] | None = None,
         callbacks: Sequence[Callback] = (),
         resume: State | None = None,
+        report: Callable[[Stage], object] = bool,
     ) -> Problem:
         """Make the problem of a fit.
 
@@ -133,6 +146,7 @@ class Problem:
             outcome or loss.link,
             callbacks,
             resume,
+            report=report,
         )
 
     @property
@@ -152,6 +166,28 @@ class Problem:
     def score(self, raw: Floats) -> float:
         """Weighted mean loss on the held-out rows for a raw output there."""
         return float(self.held_out.weight @ self.row_losses(raw) / self.held_out.weight.sum())
+
+    @property
+    def constant_raw(self) -> Floats:
+        """Raw output on the held-out rows that boosting starts from."""
+        return np.broadcast_to(self.baseline, self.target.shape)
+
+    def scale_of(self, score: float) -> float:
+        """What changes of a score are compared with: the score itself.
+
+        Of losses that are known but for a constant, it is no more than how far the score lies below the baseline's.
+        """
+        scale = abs(score)
+        traits = traits_of(self.loss)
+        if not (traits.least_squares or traits.task == "classification"):
+            gain = self.score(self.constant_raw) - score
+            scale = min(scale, gain) if gain > 0 else scale
+        return max(scale, float(np.finfo(np.float64).tiny))
+
+    def metric_of(self, raw: Floats) -> float:
+        """Metric on the held-out rows of a raw output there."""
+        assert self.metric is not None
+        return self.metric(self.outcome(raw), self.held_out.y, self.held_out.weight)
 
     def metrics_of(self, network: Network) -> dict[str, float]:
         """Metric of a network on each evaluation set, by name."""
@@ -179,9 +215,9 @@ class Problem:
         )
 
 
-def back_propagate(problem: Problem) -> tuple[Network, History]:
-    """Train the network of a problem by `backprop.train`."""
-    return backprop.train(
+def back_propagation(problem: Problem) -> BackPropagation:
+    """Begin to train the network of a problem."""
+    return BackPropagation(
         problem.table,
         problem.y,
         backend=problem.backend,
@@ -194,3 +230,10 @@ def back_propagate(problem: Problem) -> tuple[Network, History]:
         callbacks=problem.callbacks,
         resume=problem.resume,
     )
+
+
+def back_propagate(problem: Problem) -> tuple[Network, History]:
+    """Train the network of a problem to its end."""
+    training = back_propagation(problem)
+    training.advance()
+    return training.network, training.history

@@ -14,7 +14,7 @@ from boostbp.ensemble.schedule import shared
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.layers.rounds import rounds_of
 from boostbp.network.history import History
-from boostbp.network.network import Network, output_table
+from boostbp.network.network import Network, table_above
 from boostbp.trees import interrupts
 
 __all__ = ["refit_all", "refit_single_layer"]
@@ -39,12 +39,13 @@ def _refitted(one: TrainedCandidate, all_rows: Problem, budget: Budget, needed: 
     """Return the model with its output layer grown on all rows; as it is if that cannot be, or not in time."""
     if one.plan is None:
         return one.model
-    table = output_table(one.model, all_rows.table, n_jobs=all_rows.settings.n_threads)
+    below = replace(one.model, layers=one.model.layers[:-1])
+    table = table_above(below.layers, all_rows.table, skip=below.skip, n_jobs=all_rows.settings.n_threads)
     try:
         layer = boost_again(replace(all_rows, table=table), one.plan, over=budget.over)
     except FloatingPointError:
         return one.model
-    return one.model if layer is None else replace(one.model, layers=(*one.model.layers[:-1], layer))
+    return one.model if layer is None else replace(one.model, layers=(*below.layers, layer))
 
 
 def refit_single_layer(model: Network, history: History, problem: Problem) -> Network:

@@ -1,46 +1,138 @@
-"""Schedule: which candidates are trained when, on how many threads, and by which share of the time."""
+"""Schedule: what is trained when, so that a fit is good whenever it stops."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from boostbp.ensemble import constants
-from boostbp.ensemble.budget import Budget, Turn
-from boostbp.ensemble.candidate import Candidate, Kind, train
-from boostbp.ensemble.parallel import Task, n_parallel, run_tasks, waves_left
+from boostbp.ensemble.budget import Budget
+from boostbp.ensemble.candidate import Candidate, Kind, NetworkTraining
+from boostbp.ensemble.ladder import Rung
+from boostbp.ensemble.parallel import n_parallel
 from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.race import Race
 from boostbp.ensemble.trained_candidate import TrainedCandidate
-from boostbp.network.history import NETWORK
 
 __all__ = ["shared", "train_all"]
 
 
 def train_all(
-    candidates: Sequence[Candidate], problem: Problem, budget: Budget, results: dict[str, TrainedCandidate]
+    candidates: Sequence[Candidate],
+    problem: Problem,
+    rung: Rung,
+    budget: Budget,
+    results: list[TrainedCandidate],
 ) -> KeyboardInterrupt | None:
-    """Train candidates and add what comes of them to `results`, by name; return the interrupt, if one came.
+    """Train candidates and add what comes of them to `results`; return the interrupt, if one came.
 
-    Without a limit of time, what takes longest is begun first. With one, or on one thread, it is what must be there:
-    the network that was asked for, alone and on all threads, then single layers.
+    The first one, which does best alone for its seconds, is boosted to its end: its work is the measure of the rung's.
+    Then come short auditions of the other layers on features, a race of those that promise most, networks for as long
+    as they are worth their work beside the layers, and output layers on the networks that have weight.
+
+    The order depends on losses and on counted work alone. What it takes at a time does not depend on the threads, but
+    they share it.
     """
     narrow, n_at_once = shared(problem)
-    singles = [one for one in candidates if one.kind is Kind.SINGLE_LAYER]
-    others = [one for one in candidates if one.kind is not Kind.SINGLE_LAYER]
-    asked = [one for one in others if one.name == NETWORK]
-    turns = _turns(candidates, problem, budget, n_at_once)
+    race = Race(narrow, budget, n_at_once, refit=rung.refit and problem.held_out.from_training)
+    layers = [one for one in candidates if one.kind in (Kind.SINGLE_LAYER, Kind.DIRECTIONS)]
+    networks = [one for one in candidates if one.kind is Kind.NETWORK]
+    outputs = [one for one in candidates if one.kind is Kind.OUTPUT_LAYER]
+    try:
+        return _train_in_turn(race, layers, networks, outputs, problem, rung)
+    finally:
+        results.extend(race.trained())
 
-    def run(some: Sequence[Candidate], problem: Problem, n_at_once: int) -> KeyboardInterrupt | None:
-        tasks = [Task(one.name, partial(train, one, problem, turns[one.name]), one.needs) for one in some]
-        return run_tasks(tasks, n_at_once, budget, results, interrupt_of=lambda trained: trained.interrupt)
 
-    if n_at_once > 1 and budget.seconds is None:
-        return run([*others, *singles], narrow, n_at_once)
-    interrupt = run(asked, problem, 1)
-    if interrupt is None:
-        rest = [one for one in others if one.name != NETWORK]
-        interrupt = run([*singles, *rest], narrow, n_at_once)
-    return interrupt
+def _train_in_turn(
+    race: Race,
+    layers: Sequence[Candidate],
+    networks: Sequence[Candidate],
+    outputs: Sequence[Candidate],
+    problem: Problem,
+    rung: Rung,
+) -> KeyboardInterrupt | None:
+    interrupt = race.begin(layers[:1], None)
+    first = race.spent
+    race.most = limit = rung.work * first
+
+    def until(share: float) -> float:
+        return first + share * (limit - first)
+
+    interrupt = (
+        interrupt
+        or race.begin(layers[1:], constants.AUDITION_PIECES, limit=until(constants.AUDITIONS_WORK))
+        or race.run(until(constants.LAYERS_WORK if networks else 1.0))
+        or _train_networks(networks, race, problem, until(constants.NETWORKS_WORK))
+    )
+    if interrupt is not None or not race.others:
+        return interrupt
+    weights, _ = race.sum()
+    on_top = [one for one in outputs if one.needs is not None and weights.get(one.needs)]
+    on_top.sort(key=lambda one: -weights[str(one.needs)])
+    for one in on_top:
+        if race.spent * (1.0 + race.refit_share()) < until(constants.OUTPUTS_WORK):
+            interrupt = interrupt or race.begin([one], constants.AUDITION_PIECES)
+    return interrupt or race.run(limit)
+
+
+def _train_networks(
+    candidates: Sequence[Candidate], race: Race, problem: Problem, limit: float
+) -> KeyboardInterrupt | None:
+    """Train networks from look to look, next the one that is expected to be best, while they promise enough.
+
+    Each is given up at a look where its held-out metric is not near that of the sum of layers, and will not be after
+    as many epochs again if it falls as in the last ones; and where it has not fallen by enough since the last look.
+    """
+    waiting, going = list(candidates), list[NetworkTraining]()
+    begun: list[NetworkTraining] = []
+    aim = _error(problem, problem.metric_of(race.sum()[1]))
+
+    def expected(training: NetworkTraining) -> float:
+        before, now = (_error(problem, value) for value in training.best_metrics())
+        return now - (before - now if training.looks > 1 else 0.0)
+
+    try:
+        while waiting or going:
+            if waiting:
+                training = waiting.pop(0).begin(problem, None)
+                assert isinstance(training, NetworkTraining)
+            else:
+                training = min(going, key=expected)
+                going.remove(training)
+            later = race.refit_share()
+            if race.spent + training.work > limit or race.budget.over(later):
+                continue
+            race.tell(training.name)
+            race.spent += training.work
+            if not training.looks:
+                begun.append(training)
+            training.advance(race.budget, later)
+            if training.history.interrupt is not None:
+                return training.history.interrupt
+            if not training.finished and _promising(training, problem, aim, expected(training)):
+                going.append(training)
+    except KeyboardInterrupt as interrupt:
+        return interrupt
+    finally:
+        for training in begun:
+            training.leave(race.budget)
+        race.others += [training.result for training in begun if training.history.epochs]
+    return None
+
+
+def _promising(training: NetworkTraining, problem: Problem, aim: float, expected: float) -> bool:
+    """Whether a network is worth as many epochs again."""
+    before, now = (_error(problem, value) for value in training.best_metrics())
+    near = aim + constants.NEAR * abs(aim)
+    if min(now, expected) > near:
+        return False
+    return training.looks == 1 or before - now >= constants.LEAST_FALL * abs(now)
+
+
+def _error(problem: Problem, value: float) -> float:
+    """A metric as an error; those that grow with accuracy are 1 at best, or have no bound and no scale."""
+    assert problem.metric is not None
+    return 1.0 - value if problem.metric.greater_is_better else value
 
 
 def shared(problem: Problem, n_most: int | None = None) -> tuple[Problem, int]:
@@ -49,28 +141,3 @@ def shared(problem: Problem, n_most: int | None = None) -> tuple[Problem, int]:
     if n_most is not None:
         n_at_once = min(n_at_once, n_most)
     return problem.with_threads(problem.settings.n_threads // n_at_once), n_at_once
-
-
-def _turns(candidates: Sequence[Candidate], problem: Problem, budget: Budget, n_at_once: int) -> dict[str, Turn]:
-    """Return the turn of each candidate: single layers share the time of their kind, networks that of theirs."""
-    singles = [one.name for one in candidates if one.kind is Kind.SINGLE_LAYER]
-    networks = [one.name for one in candidates if one.kind is Kind.NETWORK]
-    alone = not networks
-
-    def turn(one: Candidate) -> Turn:
-        if one.kind is Kind.SINGLE_LAYER:
-            number = singles.index(one.name)
-            share = _last_share(problem) if alone else constants.SINGLE_LAYERS_TIME
-            return Turn(budget, share, waves_left(len(singles), number, n_at_once), required=number == 0)
-        if one.name == NETWORK:
-            return Turn(budget, constants.NETWORK_TIME, required=True)
-        left = waves_left(len(networks), networks.index(one.needs or one.name), n_at_once)
-        share = _last_share(problem) if one.kind is Kind.OUTPUT_LAYER else constants.OTHER_NETWORKS_TIME
-        return Turn(budget, share, left)
-
-    return {one.name: turn(one) for one in candidates}
-
-
-def _last_share(problem: Problem) -> float:
-    """Return the share of the time by which all is trained; the rest is for growing again on all rows."""
-    return constants.OUTPUT_LAYERS_TIME if problem.held_out.from_training else 1.0

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.ensemble import constants
-from boostbp.ensemble.trained_candidate import TrainedCandidate
-from boostbp.losses import Loss, traits_of
+from boostbp.losses import Loss, checked, traits_of
+
+if TYPE_CHECKING:
+    from boostbp.ensemble.problem import Problem
 
 __all__ = [
-    "ensemble_weights",
-    "greedy_selection",
-    "half_weight_t_of",
     "shrink_weight",
     "smooth_labels",
+    "stacked_weights",
     "t_statistic",
 ]
 
 Floats = NDArray[np.float64]
-
-
-def half_weight_t_of(loss: Loss) -> float:
-    """Return the standard errors of the gain at which networks get half of their weight; 0: they get all of it."""
-    return constants.HALF_WEIGHT_T if traits_of(loss).task == "classification" else 0.0
+LONGEST = 5.0  # logarithm of how much a weight may change in a step
 
 
 def shrink_weight(t: float, half_at: float) -> float:
     """Return the weight of an effect that is t standard errors above 0: one half at `half_at`."""
-    return t**2 / (half_at**2 + t**2) if half_at else 1.0
+    return t**2 / (half_at**2 + t**2)
 
 
 def t_statistic(raw: Floats, target: Floats, baseline: Floats, weight: Floats, loss: Loss) -> float:
@@ -70,59 +66,34 @@ def smooth_labels(target: Floats, weight: Floats, loss: Loss) -> Floats:
     return target * (1.0 - other) + (1.0 - target) * other / (target.shape[1] - 1)
 
 
-def ensemble_weights(
-    candidates: Sequence[TrainedCandidate],
-    row_losses: Callable[[Floats], Floats],
-    weight: Floats,
-    *,
-    least_gain: float,
-    half_at: float,
-) -> tuple[Floats, float, float]:
-    """Return the weights of the candidates, what networks add to the best sum of single layers, and its standard error.
+def stacked_weights(raws: Floats, problem: Problem) -> Floats:
+    """Return weights of models, (models,), by the loss of their sum on the held-out rows; most are not 0.
 
-    The gain, t standard errors, counts for t^2 / (half_at^2 + t^2): so much of the model is the sum with networks, the
-    rest is the sum without. With no more than `least_gain` standard errors it does not count.
+    They are found by a few steps of exponentiated gradient descent from equal weights (Kivinen and Warmuth 1997), then
+    without the models whose weight is least. Few steps, as few rows tell little of many models: an average of all is
+    what one falls back on.
 
     Parameters
     ----------
-    row_losses : callable
-        Loss of each held-out row, (rows,), for a raw output there.
-    weight : (rows,) float64
-        Of the held-out rows.
+    raws : (models, held-out rows, outputs) float64
     """
-    singles = [k for k, one in enumerate(candidates) if one.network is None]
-    shallow, shallow_raw = greedy_selection(candidates, singles, row_losses, weight)
-    deep, raw = greedy_selection(candidates, range(len(candidates)), row_losses, weight)
-    difference = row_losses(shallow_raw) - row_losses(raw)
-    share = weight / weight.sum()
-    gain = float(share @ difference)
-    error = float(np.sqrt(np.square(share) @ np.square(difference - gain)))
-    if not gain > least_gain * error:
-        return shallow, gain, error
-    share_of_deep = shrink_weight(gain / error, half_at) if error > 0 else 1.0
-    return share_of_deep * deep + (1.0 - share_of_deep) * shallow, gain, error
+    found = np.zeros(len(raws))
+    kept = np.flatnonzero(np.isfinite(raws).all(axis=(1, 2)))
+    if not len(kept):
+        raise FloatingPointError("no model has finite predictions of the held-out rows: check the scale of X and y.")
+    weights = _descended(raws[kept], problem)
+    kept = kept[weights >= min(constants.LEAST_WEIGHT, weights.max())]
+    found[kept] = _descended(raws[kept], problem)
+    return found
 
 
-def greedy_selection(
-    candidates: Sequence[TrainedCandidate],
-    allowed: Sequence[int],
-    row_losses: Callable[[Floats], Floats],
-    weight: Floats,
-) -> tuple[Floats, Floats]:
-    """Return weights by greedy selection with replacement (Caruana and others 2004), and the raw output of the sum.
-
-    Candidates are picked one by one, each the best for the mean of all picked, until the mean is no better by it.
-    """
-    picked: list[int] = []
-    total = np.zeros_like(candidates[0].held_out)
-    best = np.inf
-    while len(picked) < constants.SELECTION_STEPS:
-        means = {k: (total + candidates[k].held_out) / (len(picked) + 1) for k in allowed}
-        scores = {k: float(np.nan_to_num(weight @ row_losses(mean), nan=np.inf)) for k, mean in means.items()}
-        k = min(scores, key=lambda number: scores[number])
-        if picked and not scores[k] < best:
-            break
-        best = scores[k]
-        picked.append(k)
-        total = total + candidates[k].held_out
-    return np.bincount(picked, minlength=len(candidates)) / len(picked), total / len(picked)
+def _descended(raws: Floats, problem: Problem) -> Floats:
+    weight = problem.held_out.weight / problem.held_out.weight.sum()
+    weights = np.full(len(raws), 1.0 / len(raws))
+    for _ in range(constants.STACKING_STEPS if len(raws) > 1 else 0):
+        raw = np.tensordot(weights, raws, 1)
+        slope = weight[:, None] * checked.gradient(problem.loss, raw, problem.smoothed)
+        gain = np.tensordot(raws - raw, slope, 2) / problem.scale_of(problem.score(raw))
+        weights = weights * np.exp(np.clip(-constants.STACKING_RATE * gain, -LONGEST, LONGEST))
+        weights /= weights.sum()
+    return weights

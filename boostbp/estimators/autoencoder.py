@@ -17,7 +17,7 @@ from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.base import BaseBoostBP, names_of
 from boostbp.estimators.eval_sets import named_in_errors, tables
-from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.held_out import Split, hold_out
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.units import standard_units
 from boostbp.floats import usual_in_methods
@@ -78,9 +78,6 @@ class BoostBPAutoencoder(BaseBoostBP):
         order of time. Or the last split of a splitter of scikit-learn, such as `TimeSeriesSplit` or
         `GroupShuffleSplit`, or of one's own with ``split(X, y, groups)``; or a pair, the numbers (or masks) of the
         rows to learn from and of those to hold out.
-    refit : bool
-        With and rows held out here, not in `eval_set`: once the model is chosen, its single layers and
-        output layers are grown again, by as many rounds, on all rows. Hidden layers stay.
     eval_metric : str, callable, tuple or None
         Metric of the evaluation sets, which chooses the best epoch and number of rounds (models of the average are
         weighed by the loss), by its name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"), a
@@ -88,9 +85,8 @@ class BoostBPAutoencoder(BaseBoostBP):
         ``(name, f, greater_is_better)``; None: the loss's own. Metrics of classes are a classifier's. With `n_jobs`
         above 1, functions are called from several threads.
     max_time : float or None
-        Seconds after which no new epoch begins, nor any further rounds of what the network is weighed against, to
-        which 60 % of them are left (with ``deep=False``, all of them). The clock starts when everything is compiled;
-        see `boostbp.warmup`.
+        Seconds after which no further rounds and no new epoch begin; what is there by then is the model, and time is
+        left to grow it again on all rows. The clock starts when everything is compiled; see `boostbp.warmup`.
     categorical_features : "from_dtype", sequence or None
         Columns with categories. "from_dtype": those of a data frame that are categories or text by their dtype; text
         that spells numbers or dates is refused until it is converted, or named here. Otherwise names, numbers, or bools
@@ -99,7 +95,8 @@ class BoostBPAutoencoder(BaseBoostBP):
         Threads; -1: all cores. The model does not depend on it.
     random_state : int, RandomState or None
     verbose : int
-        0: silent; 1: a progress bar; 2: log each epoch to the logger ``boostbp``.
+        0: silent; 1: a progress bar; 2: log what is trained, and each epoch, to the logger ``boostbp``, and to the
+        standard error if no logging was set up.
     backend_params : dict or None
         Native parameters of the library under its names, for every layer; values must be of their kind and within their
         bounds. Refused, with the reason, are those that would break the method, that a parameter of ours stands for,
@@ -122,7 +119,7 @@ class BoostBPAutoencoder(BaseBoostBP):
     """
 
     deep = True  # nothing stands in for its hidden layer
-    refit = False
+    quality = 3  # of an ensemble, which this is not
 
     @suggests
     def __init__(
@@ -231,7 +228,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         loss = SquaredError()
         metric = self._metric(loss, sets)
         target = np.ascontiguousarray((target - self._shift) / self._scale)
-        return self._train(table, target, weight, loss, sets, metric, self._outcome, run)
+        return self._train([Split(table, target, weight, sets)], loss, metric, self._outcome, run)
 
     def _eval_set(self, name: str, source: str, X: Any) -> EvalSet:
         with named_in_errors(source):

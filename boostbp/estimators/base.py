@@ -21,6 +21,7 @@ from boostbp.ensemble.problem import Problem
 from boostbp.estimators import nested_parameters, parameters, session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.ensemble_parameters import check_run, ensemble_settings_of
+from boostbp.estimators.held_out import Split
 from boostbp.estimators.inspected import Inspected
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import drop_zero_weight, read_input
@@ -31,6 +32,7 @@ from boostbp.network.backprop import EvalSet, Progress
 from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.history import History
 from boostbp.network.network import Network
+from boostbp.network.settings import Settings
 from boostbp.suggestions import suggestion
 from boostbp.trees import threads
 
@@ -231,40 +233,46 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def _train(
         self,
-        table: Table,
-        y: Floats,
-        weight: Floats,
+        splits: Sequence[Split],
         loss: Loss,
-        eval_sets: Sequence[EvalSet],
         metric: Metric | None,
         outcome: Callable[[Floats], Floats],
         run: session.Run,
     ) -> Self:
+        """Train on rows and evaluation sets; the further splits are those of further members of an average."""
         check_run(self, run)
         random = checks.random_state("random_state", self.random_state)
-        settings = parameters.settings_of(self, len(table.X), y.shape[1], int(random.randint(2**31 - 1)))
-        given = weight.sum()
-        table, y, weight = drop_zero_weight(table, y, weight)
-        in_rows = weight.sum() / given
-        eval_sets = [replace(one, weight=one.weight * in_rows) if one.from_training else one for one in eval_sets]
-        problem = partial(
-            Problem.of,
-            table,
-            y,
-            weight,
-            backend=backends.load(self.backend),
-            loss=loss,
-            eval_sets=eval_sets,
-            metric=metric,
-            outcome=outcome,
-            to_target=self._to_target,
-        )
+        first = splits[0]
+        settings = parameters.settings_of(self, len(first.table.X), first.y.shape[1], int(random.randint(2**31 - 1)))
+        backend = backends.load(self.backend)
+
+        def problem_of(split: Split) -> partial[Problem]:
+            given = split.weight.sum()
+            table, y, weight = drop_zero_weight(split.table, split.y, split.weight)
+            in_rows = weight.sum() / given
+            sets = [replace(one, weight=one.weight * in_rows) if one.from_training else one for one in split.sets]
+            return partial(
+                Problem.of,
+                table,
+                y,
+                weight,
+                backend=backend,
+                loss=loss,
+                eval_sets=sets,
+                metric=metric,
+                outcome=outcome,
+                to_target=self._to_target,
+            )
+
+        problem, *others = map(problem_of, splits)
         how = ensemble_settings_of(self)
 
-        def train(**training: Any) -> tuple[Network, History]:
+        def train(*, settings: Settings, **training: Any) -> tuple[Network, History]:
             """Train with settings, callbacks and an earlier state, which may be others each time."""
-            return ensemble.train(problem(**training), how)
+            more = (other(settings=settings) for other in others)
+            return ensemble.train(problem(settings=settings, **training), how, more)
 
+        table, _, weight = problem.args
         summarise = partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads)
         session.begin(self, session.Training(train, settings, summarise=summarise), run)
         return self

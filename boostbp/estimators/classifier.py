@@ -16,7 +16,7 @@ from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.eval_sets import listed
-from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.supervised import Supervised
 from boostbp.floats import usual_in_methods
@@ -40,6 +40,12 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     hidden_layer_sizes : sequence of int
         Units of each hidden layer, from the input up, of each network in the model. None at all, ``()``, is a single
         layer of boosted trees: all rounds are grown, and as many kept as validation likes best.
+    quality : {1, 2, 3, 4, 5}
+        How much the fit may cost, and so how good the model is; see the table in README. 1: one layer, at the speed of
+        the library. From 2 on, hidden layers join, and what is chosen is grown again on all rows, if `fit` held some
+        out itself; `eval_set` is never learned from. 4 tries everything, 5 averages it over resampled rows. What is
+        tried is begun by what it promises for its work, so that a fit that is cut short, by `max_time` or Ctrl-C, is
+        good as well. No effect with ``deep=True``.
     loss : str or Loss
         ``"log_loss"``: logistic for two classes, softmax for more. One's own gives probabilities by its `link`, and
         says by ``task = "classification"`` that it is one of classes.
@@ -72,13 +78,13 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     epochs : int
         Largest number of epochs of back-propagation.
     deep : {"auto", True, False}
-        "auto": on held-out rows, weigh the deep network and variants of it (linear hidden units; sums of smooth
-        functions) against single layers of the same library: the model is the average of them that does
-        best, without networks where they add nothing (``history_.choice``, ``summary()``). All but the network have
-        rounds and shrinkage of their own, and those with constant leaves their own depth, number of leaves and penalty.
-        Needs an evaluation set, or rows to hold out; with ``hidden_layer_sizes=()`` it is one single layer.
-        True: just the network, exactly as the parameters say. False: the average of the same single layers alone; no
-        network is trained, `transform` has nothing to show, and without rows to weigh by it is the single layer that
+        "auto": a sum of single layers, of the network, of variants of it (linear hidden units; sums of smooth
+        functions) and of layers on the directions in which others vary most, each for as long as it promises enough
+        (see `quality`), with weights by the held-out rows (``history_.choice``, ``summary()``). All but the network
+        have rounds and shrinkage of their own, and those with constant leaves their own depth, number of leaves and
+        penalty. Needs an evaluation set, or rows to hold out; with ``hidden_layer_sizes=()`` it is one single layer.
+        True: just the network, exactly as the parameters say. False: the sum of single layers alone; no network is
+        trained, `transform` has nothing to show, and without rows to weigh by it is the single layer that
         ``hidden_layer_sizes=()`` gives. `hidden` and `backprop`, and callbacks, which are called after epochs, then
         have no effect; `checkpoint` and `keep_state` of `fit` are refused.
     early_stopping : bool or "auto"
@@ -91,9 +97,6 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         order of time. Or the last split of a splitter of scikit-learn, such as `TimeSeriesSplit` or
         `GroupShuffleSplit`, or of one's own with ``split(X, y, groups)``; or a pair, the numbers (or masks) of the
         rows to learn from and of those to hold out.
-    refit : bool
-        With rows held out here, not in `eval_set`, and unless ``deep=True``: once the model is chosen, its single
-        layers and output layers are grown again, by as many rounds, on all rows. Hidden layers stay.
     eval_metric : str, callable, tuple or None
         Metric of the evaluation sets, which chooses the best epoch and number of rounds (models of the average are
         weighed by the loss), by its name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"), a
@@ -101,9 +104,8 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         ``(name, f, greater_is_better)``; None: the loss's own. Metrics of classes are a classifier's. With `n_jobs`
         above 1, functions are called from several threads.
     max_time : float or None
-        Seconds after which no new epoch begins, nor any further rounds of what the network is weighed against, to
-        which 60 % of them are left (with ``deep=False``, all of them). The clock starts when everything is compiled;
-        see `boostbp.warmup`.
+        Seconds after which no further rounds and no new epoch begin; what is there by then is the model, and time is
+        left to grow it again on all rows. The clock starts when everything is compiled; see `boostbp.warmup`.
     categorical_features : "from_dtype", sequence or None
         Columns with categories. "from_dtype": those of a data frame that are categories or text by their dtype; text
         that spells numbers or dates is refused until it is converted, or named here. Otherwise names, numbers, or bools
@@ -112,7 +114,8 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         Threads; -1: all cores. The model does not depend on it.
     random_state : int, RandomState or None
     verbose : int
-        0: silent; 1: a progress bar; 2: log each epoch to the logger ``boostbp``.
+        0: silent; 1: a progress bar; 2: log what is trained, and each epoch, to the logger ``boostbp``, and to the
+        standard error if no logging was set up.
     backend_params : dict or None
         Native parameters of the library under its names, for every layer; values must be of their kind and within their
         bounds. Refused, with the reason, are those that would break the method, that a parameter of ours stands for,
@@ -133,6 +136,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         self,
         hidden_layer_sizes: Sequence[int] = (16,),
         *,
+        quality: int = 3,
         loss: Any = "log_loss",
         class_weight: Any = None,
         backend: Any = "lightgbm",
@@ -149,7 +153,6 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         deep: Literal["auto"] | bool = "auto",
         early_stopping: Literal["auto"] | bool = "auto",
         validation: Any = 0.1,
-        refit: bool = True,
         eval_metric: Any = None,
         max_time: float | None = None,
         categorical_features: Any = "from_dtype",
@@ -159,6 +162,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         backend_params: Mapping[str, Any] | None = None,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
+        self.quality = quality
         self.loss = loss
         self.class_weight = class_weight
         self.backend = backend
@@ -175,7 +179,6 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         self.deep = deep
         self.early_stopping = early_stopping
         self.validation = validation
-        self.refit = refit
         self.eval_metric = eval_metric
         self.max_time = max_time
         self.categorical_features = categorical_features
@@ -253,11 +256,13 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         loss = losses.load(self.loss, n_outputs=target.shape[1])
         self._check_loss(loss, target.shape[1])
         loss.check(target)
+        given = Split(table, target, weight, sets)
         if not sets:
             table, target, weight, sets = hold_out(self, table, target, weight, labels, groups=groups, X=X)
+        others = hold_out_others(self, given, labels, groups=groups, sets=sets, learnt=self._to_target)
         self._loss: Loss = loss
         metric = self._metric(loss, sets)
-        return self._train(table, target, weight, loss, sets, metric, loss.link, run)
+        return self._train([Split(table, target, weight, sets), *others], loss, metric, loss.link, run)
 
     def _check_loss(self, loss: Loss, n_outputs: int) -> None:
         """Refuse losses whose link gives no probabilities that sum to 1."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from boostbp import checks
+from boostbp.ensemble.ladder import RUNGS
 from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.estimators.session import Run
 from boostbp.network.callbacks import Checkpoint
@@ -15,7 +16,7 @@ __all__ = ["check_run", "check_single_layers", "ensemble_settings_of"]
 def ensemble_settings_of(estimator: Any) -> EnsembleSettings:
     """Settings of the ensemble, of parameters that are checked; what needs its hidden layers is the network alone."""
     deep = True if estimator._fewest_hidden else estimator.deep
-    return EnsembleSettings("auto" if deep == "auto" else bool(deep), bool(estimator.refit))
+    return EnsembleSettings("auto" if deep == "auto" else bool(deep), int(estimator.quality))
 
 
 def check_single_layers(estimator: Any) -> None:
@@ -34,21 +35,23 @@ def check_single_layers(estimator: Any) -> None:
 
 
 def check_run(estimator: Any, run: Run) -> None:
-    """Refuse to keep the training of a network where ``deep=False`` trains none.
+    """Refuse to keep the training of a network where ``deep=False`` or ``quality=1`` trains none.
 
     Raises
     ------
     ValueError
         If it is asked for.
     """
-    if checks.one_of("deep", estimator.deep, ("auto", True, False)) is not False:
+    deep = checks.one_of("deep", estimator.deep, ("auto", True, False))
+    if deep is True or (deep == "auto" and RUNGS[estimator.quality].networks):
         return
+    why = "deep=False" if deep is False else f"quality={estimator.quality}"
     callbacks = run.callbacks if isinstance(run.callbacks, list | tuple) else ()
     kept = {"checkpoint": run.checkpoint, "keep_state": run.keep_state}
     kept |= {f"callbacks[{number}]": each for number, each in enumerate(callbacks) if isinstance(each, Checkpoint)}
     for name, value in kept.items():
         if value:
             raise ValueError(
-                f"{name}={value!r} with deep=False is not supported: it keeps the training of a network, and none is "
-                f"trained. Leave out {name}, or use deep='auto'."
+                f"{name}={value!r} with {why} is not supported: it keeps the training of a network, and none is "
+                f"trained. Leave out {name}, or use deep='auto' and quality=2 or more."
             )

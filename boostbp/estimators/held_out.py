@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import checks
 from boostbp.backends.base import Table
+from boostbp.ensemble.ladder import RUNGS
 from boostbp.inputs import distinct_rows, numbered, read_groups
 from boostbp.network.monitor import EvalSet
 
-__all__ = ["check_validation", "hold_out"]
+__all__ = ["Split", "check_validation", "hold_out", "hold_out_others"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -23,8 +25,56 @@ FEWEST, LEAST_HELD = 36, 50
 SHARE = 0.1  # of the rows, where `validation` does not say how many
 
 
+class Split(NamedTuple):
+    """Rows to learn from, and evaluation sets."""
+
+    table: Table
+    y: Floats
+    weight: Floats
+    sets: Sequence[EvalSet]
+
+
+def hold_out_others(
+    estimator: Any,
+    given: Split,
+    strata: Any,
+    *,
+    groups: Any = None,
+    sets: Sequence[EvalSet],
+    learnt: Callable[[Floats], Floats],
+) -> list[Split]:
+    """Give other rows away, for the further members of an average, if they are drawn at random.
+
+    Parameters
+    ----------
+    given : Split
+        All rows.
+    sets : sequence of EvalSet
+        What `hold_out` gave away of them.
+    learnt : callable
+        Targets as they are learnt.
+    """
+    drawn = isinstance(estimator.validation, Real) and len(sets) == 1 and sets[0].from_training
+    n_others = RUNGS[estimator.quality].members - 1 if drawn and estimator.deep is not True else 0
+    others = []
+    for number in range(1, n_others + 1):
+        table, y, weight, held_out = hold_out(
+            estimator, given.table, given.y, given.weight, strata, groups=groups, number=number
+        )
+        others.append(Split(table, learnt(y), weight, held_out))
+    return others
+
+
 def hold_out(
-    estimator: Any, table: Table, y: Floats, weight: Floats, strata: Any, *, groups: Any = None, X: Any = None
+    estimator: Any,
+    table: Table,
+    y: Floats,
+    weight: Floats,
+    strata: Any,
+    *,
+    groups: Any = None,
+    X: Any = None,
+    number: int = 0,
 ) -> tuple[Table, Floats, Floats, list[EvalSet]]:
     """Give some rows away, if the estimator's `early_stopping` wants it and there are enough.
 
@@ -40,6 +90,8 @@ def hold_out(
         Rows of a group stay on one side; without it, rows that are repeated do (`boostbp.inputs.repeats`).
     X : object
         The input as the user passed it, for a splitter.
+    number : int
+        Other rows are drawn for each.
 
     Returns
     -------
@@ -65,7 +117,7 @@ def hold_out(
         )
     fewest = FEWEST if stopping == "auto" else 0
     if isinstance(validation, float):
-        held = _at_random(estimator, table, weight, strata, names, fewest)
+        held = _at_random(estimator, table, weight, strata, names, fewest, number)
     elif isinstance(validation, str):
         held = _last(estimator, np.flatnonzero(weight > 0), fewest)
     else:
@@ -123,7 +175,9 @@ def _last(estimator: Any, counted: Rows, fewest: int) -> Rows:
     return counted[-_number_held(estimator, len(counted)) :] if len(counted) >= fewest else counted[:0]
 
 
-def _at_random(estimator: Any, table: Table, weight: Floats, strata: Any, groups: Any, fewest: int) -> Rows:
+def _at_random(
+    estimator: Any, table: Table, weight: Floats, strata: Any, groups: Any, fewest: int, number: int
+) -> Rows:
     """Rows of groups drawn at random; a group is one of the user's, or a row and what repeats it.
 
     All counts are of groups and weights, so that a weight of 2 is a row twice.
@@ -141,7 +195,7 @@ def _at_random(estimator: Any, table: Table, weight: Floats, strata: Any, groups
         return counted[:0]
     n_held = _number_held(estimator, count, "rows" if count == len(counted) else what)
     size: Floats = np.bincount(group, weight[counted]).astype(np.float64)
-    seed = checks.random_state("random_state", estimator.random_state).randint(2**31 - 1)
+    seed = int(checks.random_state("random_state", estimator.random_state).randint(2**31 - 1, size=number + 1)[-1])
     if strata is None:
         held = np.isin(group, _drawn(np.zeros(count), size, n_held, seed))
         return counted[held]

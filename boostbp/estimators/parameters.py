@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from boostbp import checks
+from boostbp.ensemble.ladder import RUNGS
 from boostbp.estimators.ensemble_parameters import check_single_layers
 from boostbp.estimators.held_out import check_validation
 from boostbp.estimators.nested_parameters import OF_ANY_LAYER, OF_OUTPUT
@@ -28,7 +29,7 @@ __all__ = ["clips", "settings_of"]
 
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "deep": partial(checks.one_of, allowed=("auto", True, False)),
-    "refit": partial(checks.one_of, allowed=(True, False)),
+    "quality": partial(checks.one_of, allowed=tuple(RUNGS)),
     "epochs": partial(checks.whole, least=0),
     "max_time": checks.seconds,
 }

@@ -15,7 +15,7 @@ from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.eval_sets import listed, named_in_errors
-from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.supervised import Supervised
 from boostbp.estimators.units import units_of
@@ -41,6 +41,12 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Units of each hidden layer, from the input up, of each network in the model. None at all, ``()``, is a single
         layer of boosted trees: all rounds are grown, and as many kept as validation likes best. With ``deep=False`` it
         does not matter: the model is an average of single layers, also with ``()``.
+    quality : {1, 2, 3, 4, 5}
+        How much the fit may cost, and so how good the model is; see the table in README. 1: one layer, at the speed of
+        the library. From 2 on, hidden layers join, and what is chosen is grown again on all rows, if `fit` held some
+        out itself; `eval_set` is never learned from. 4 tries everything, 5 averages it over resampled rows. What is
+        tried is begun by what it promises for its work, so that a fit that is cut short, by `max_time` or Ctrl-C, is
+        good as well. No effect with ``deep=True``.
     loss : str or Loss
         ``"squared_error"``, ``"absolute_error"``, ``"huber"`` (delta 1, in standard deviations), ``"quantile"`` (the
         median), ``"poisson"`` (counts), ``"gamma"`` (amounts above 0), ``"tweedie"`` (amounts of which many are 0), the
@@ -73,13 +79,13 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     epochs : int
         Largest number of epochs of back-propagation.
     deep : {"auto", True, False}
-        "auto": on held-out rows, weigh the deep network and variants of it (linear hidden units; sums of smooth
-        functions) against single layers of the same library: the model is the average of them that does
-        best, without networks where they add nothing (``history_.choice``, ``summary()``). All but the network have
-        rounds and shrinkage of their own, and those with constant leaves their own depth, number of leaves and penalty.
-        Needs an evaluation set, or rows to hold out; with ``hidden_layer_sizes=()`` it is one single layer.
-        True: just the network, exactly as the parameters say. False: the average of the same single layers alone; no
-        network is trained, `transform` has nothing to show, and without rows to weigh by it is the single layer that
+        "auto": a sum of single layers, of the network, of variants of it (linear hidden units; sums of smooth
+        functions) and of layers on the directions in which others vary most, each for as long as it promises enough
+        (see `quality`), with weights by the held-out rows (``history_.choice``, ``summary()``). All but the network
+        have rounds and shrinkage of their own, and those with constant leaves their own depth, number of leaves and
+        penalty. Needs an evaluation set, or rows to hold out; with ``hidden_layer_sizes=()`` it is one single layer.
+        True: just the network, exactly as the parameters say. False: the sum of single layers alone; no network is
+        trained, `transform` has nothing to show, and without rows to weigh by it is the single layer that
         ``hidden_layer_sizes=()`` gives. `hidden` and `backprop`, and callbacks, which are called after epochs, then
         have no effect; `checkpoint` and `keep_state` of `fit` are refused.
     early_stopping : bool or "auto"
@@ -92,9 +98,6 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         order of time. Or the last split of a splitter of scikit-learn, such as `TimeSeriesSplit` or
         `GroupShuffleSplit`, or of one's own with ``split(X, y, groups)``; or a pair, the numbers (or masks) of the
         rows to learn from and of those to hold out.
-    refit : bool
-        With rows held out here, not in `eval_set`, and unless ``deep=True``: once the model is chosen, its single
-        layers and output layers are grown again, by as many rounds, on all rows. Hidden layers stay.
     eval_metric : str, callable, tuple or None
         Metric of the evaluation sets, which chooses the best epoch and number of rounds (models of the average are
         weighed by the loss), by its name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"), a
@@ -102,9 +105,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         ``(name, f, greater_is_better)``; None: the loss's own. Metrics of classes are a classifier's. With `n_jobs`
         above 1, functions are called from several threads.
     max_time : float or None
-        Seconds after which no new epoch begins, nor any further rounds of what the network is weighed against, to
-        which 60 % of them are left (with ``deep=False``, all of them). The clock starts when everything is compiled;
-        see `boostbp.warmup`.
+        Seconds after which no further rounds and no new epoch begin; what is there by then is the model, and time is
+        left to grow it again on all rows. The clock starts when everything is compiled; see `boostbp.warmup`.
     categorical_features : "from_dtype", sequence or None
         Columns with categories. "from_dtype": those of a data frame that are categories or text by their dtype; text
         that spells numbers or dates is refused until it is converted, or named here. Otherwise names, numbers, or bools
@@ -113,7 +115,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         Threads; -1: all cores. The model does not depend on it.
     random_state : int, RandomState or None
     verbose : int
-        0: silent; 1: a progress bar; 2: log each epoch to the logger ``boostbp``.
+        0: silent; 1: a progress bar; 2: log what is trained, and each epoch, to the logger ``boostbp``, and to the
+        standard error if no logging was set up.
     backend_params : dict or None
         Native parameters of the library under its names, for every layer; values must be of their kind and within their
         bounds. Refused, with the reason, are those that would break the method, that a parameter of ours stands for,
@@ -149,6 +152,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         self,
         hidden_layer_sizes: Sequence[int] = (16,),
         *,
+        quality: int = 3,
         loss: Any = "squared_error",
         backend: Any = "lightgbm",
         n_estimators: int | None = None,
@@ -164,7 +168,6 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         deep: Literal["auto"] | bool = "auto",
         early_stopping: Literal["auto"] | bool = "auto",
         validation: Any = 0.1,
-        refit: bool = True,
         eval_metric: Any = None,
         max_time: float | None = None,
         categorical_features: Any = "from_dtype",
@@ -174,6 +177,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         backend_params: Mapping[str, Any] | None = None,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
+        self.quality = quality
         self.loss = loss
         self.backend = backend
         self.n_estimators = n_estimators
@@ -189,7 +193,6 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         self.deep = deep
         self.early_stopping = early_stopping
         self.validation = validation
-        self.refit = refit
         self.eval_metric = eval_metric
         self.max_time = max_time
         self.categorical_features = categorical_features
@@ -276,14 +279,15 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         for part, one in zip(parts, sets, strict=True):
             with named_in_errors(part.source):
                 loss.check(one.y)
+        given = Split(table, target, weight, sets)
         if not sets:
             table, target, weight, sets = hold_out(self, table, target, weight, None, groups=groups, X=X)
         self._shift, self._scale = units_of(target, weight, loss)
         self._loss = loss
         metric = self._metric(loss, sets, self._scale)
-        return self._train(
-            table, (target - self._shift) / self._scale, weight, loss, sets, metric, self._outcome, run
-        )  # fmt: skip
+        others = hold_out_others(self, given, None, groups=groups, sets=sets, learnt=self._to_target)
+        split = Split(table, self._to_target(target), weight, sets)
+        return self._train([split, *others], loss, metric, self._outcome, run)
 
     def predict(self, X: Any) -> Floats:
         """Predicted target, (rows,) or (rows, outputs)."""

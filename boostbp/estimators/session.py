@@ -11,9 +11,17 @@ from boostbp import checks
 from boostbp.atomic_write import check_writable
 from boostbp.inspection import Summary, warn_if_ill
 from boostbp.network import checkpoints
-from boostbp.network.callbacks import Checkpoint, ProgressBar, StopOnInterrupt, checkpoint, log_evaluation
+from boostbp.network.callbacks import (
+    Checkpoint,
+    ProgressBar,
+    StageLog,
+    StopOnInterrupt,
+    checkpoint,
+    log_evaluation,
+    show_log,
+)
 from boostbp.network.history import History
-from boostbp.network.monitor import Callback, Progress
+from boostbp.network.monitor import Callback, Progress, Stage
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.network.state import State
@@ -126,17 +134,24 @@ def _check_callback(number: int, callback: Any) -> None:
         raise ValueError(f"callbacks[{number}]={callback!r} cannot be called: give functions of the progress.")
 
 
+def _nobody(stage: Stage) -> None:
+    """Tell nobody."""
+
+
 def _train(estimator: Any, training: Training, resume: State | None, run: Run) -> None:
     callbacks = run.checked_callbacks()
     if not isinstance(estimator.verbose, Integral):
         raise ValueError(f"verbose={estimator.verbose!r} is not a number: 0 is silent, 1 a progress bar, 2 a log.")
     if int(estimator.verbose) >= 2:
         callbacks.append(log_evaluation())
+        show_log()
     if training.settings.max_time is not None:
         compile_loops()  # before the clock starts: what is trained in time must not depend on what was compiled before
     bar = ProgressBar()
     if estimator.verbose == 1:
         callbacks.append(bar)
+    told = {1: bar.stage, 2: StageLog().stage}
+    report = told.get(min(int(estimator.verbose), 2), _nobody)
     states: list[State] = []
 
     def keep(progress: Progress) -> None:
@@ -146,7 +161,7 @@ def _train(estimator: Any, training: Training, resume: State | None, run: Run) -
         callbacks.append(keep)
     try:
         estimator.network_, estimator.history_ = training.train(
-            settings=training.settings, callbacks=callbacks, resume=resume
+            settings=training.settings, callbacks=callbacks, resume=resume, report=report
         )
     finally:
         bar.close()

@@ -22,7 +22,7 @@ from boostbp.network.state import State
 from boostbp.network.trainer import DivergenceError, Trainer
 from boostbp.trees import interrupts
 
-__all__ = ["Callback", "EvalSet", "Progress", "Settings", "train"]
+__all__ = ["BackPropagation", "Callback", "EvalSet", "Progress", "Settings", "train"]
 
 Floats = NDArray[np.float64]
 
@@ -65,41 +65,123 @@ def train(
         Of the best epoch; without evaluation sets, of the last.
     history : History
     """
-    trainer = Trainer(table, y, backend, loss, settings, weight)
-    history = History(metric=metric.name if metric and eval_sets else "")
-    monitor = Monitor(history, eval_sets, metric, outcome or loss.link, callbacks, settings)
-    of_what = cache(
-        partial(fingerprint, table, y, weight, eval_sets, settings=settings, backend=backend, loss=loss, metric=metric)
+    training = BackPropagation(
+        table,
+        y,
+        backend=backend,
+        loss=loss,
+        settings=settings,
+        weight=weight,
+        eval_sets=eval_sets,
+        metric=metric,
+        outcome=outcome,
+        callbacks=callbacks,
+        resume=resume,
     )
-    monitor.state = lambda: capture(trainer, monitor, of_what())
-    # so many held-out rows can be looked at beside the training rows without its showing in the time
-    probed = eval_sets[0].some(max(100, min(1000, len(y) // 10))) if eval_sets else None
-    try:
-        with interrupts.deferred():  # and raised between rounds, where no object is half made and none is being freed
-            stop = None
-            if resume is not None:
-                restore(resume, trainer, monitor, of_what())
-                stop = monitor.again(trainer.network) if resume.since < resume.epoch else None
-            while stop is None and trainer.epoch < settings.epochs:
-                interrupts.check()
-                begun = time.perf_counter()
-                try:
-                    trainer.step()
-                except DivergenceError:
-                    stop = Stop.NOT_FINITE
-                else:
-                    stop = (
-                        monitor.see(trainer.network, trainer.record(probed), begun)
-                        if trainer.bounded
-                        else Stop.NOT_FINITE
-                    )
-            history.stop = stop or Stop.EPOCHS
-            if stop is Stop.NOT_FINITE:
-                monitor.restore_lowest_loss()
-    except KeyboardInterrupt as interrupt:
-        if monitor.best is None:
-            raise
-        history.interrupted(interrupt)
-    if monitor.best is None:
-        raise FloatingPointError(Stop.NOT_FINITE.value)
-    return monitor.best, history
+    training.advance()
+    return training.network, training.history
+
+
+class BackPropagation:
+    """A training by back-propagation that can be left at some epoch and gone on with; parameters as in `train`.
+
+    Attributes
+    ----------
+    history : History
+        So far; its `stop` is right once `finished`.
+    finished : bool
+        Whether training is over, for the reason in the history.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        y: Floats,
+        *,
+        backend: Backend,
+        loss: Loss,
+        settings: Settings,
+        weight: Floats,
+        eval_sets: Sequence[EvalSet] = (),
+        metric: Metric | None = None,
+        outcome: Callable[[Floats], Floats] | None = None,
+        callbacks: Sequence[Callback] = (),
+        resume: State | None = None,
+    ) -> None:
+        self.settings = settings
+        self.history = History(metric=metric.name if metric and eval_sets else "")
+        self.finished = False
+        self._trainer = Trainer(table, y, backend, loss, settings, weight)
+        self._monitor = Monitor(self.history, eval_sets, metric, outcome or loss.link, callbacks, settings)
+        self._fingerprint = cache(
+            partial(
+                fingerprint, table, y, weight, eval_sets, settings=settings, backend=backend, loss=loss, metric=metric
+            )
+        )
+        self._monitor.state = lambda: capture(self._trainer, self._monitor, self._fingerprint())
+        self._resume = resume
+        # so many held-out rows can be looked at beside the training rows without its showing in the time
+        self._probed = eval_sets[0].some(max(100, min(1000, len(y) // 10))) if eval_sets else None
+
+    @property
+    def epoch(self) -> int:
+        """Number of the last epoch that was run, or of the one to go on from; -1 before the first."""
+        return self._trainer.epoch if self._resume is None else self._resume.epoch
+
+    @property
+    def network(self) -> Network:
+        """The network of the best epoch so far; without evaluation sets, of the last."""
+        if self._monitor.best is None:
+            raise FloatingPointError(Stop.NOT_FINITE.value)
+        return self._monitor.best
+
+    def advance(self, until: int | None = None) -> None:
+        """Train until the epoch of this number has been run, or to the end.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If it came before the first epoch was over; otherwise it is in the history, and training is over.
+        FloatingPointError
+            If the network diverged in its first epoch.
+        """
+        last = self.settings.epochs if until is None else min(until, self.settings.epochs)
+        try:
+            with interrupts.deferred():  # and raised between rounds: no object is half made, and none is being freed
+                stop = self._go_on()
+                while stop is None and self._trainer.epoch < last:
+                    interrupts.check()
+                    stop = self._run_epoch()
+                if stop is Stop.NOT_FINITE:
+                    self._monitor.restore_lowest_loss()
+                if stop is not None or self._trainer.epoch >= self.settings.epochs:
+                    self.leave(stop or Stop.EPOCHS)
+        except KeyboardInterrupt as interrupt:
+            if self._monitor.best is None:
+                raise
+            self.history.interrupted(interrupt)
+            self.finished = True
+        if self._monitor.best is None:
+            raise FloatingPointError(Stop.NOT_FINITE.value)
+
+    def leave(self, stop: Stop) -> None:
+        """End the training for this reason."""
+        self.history.stop, self.finished = stop, True
+
+    def _go_on(self) -> Stop | None:
+        """Begin from the earlier state, if there is one; a reason if nothing is left to train there."""
+        resume, self._resume = self._resume, None
+        if resume is None:
+            return None
+        restore(resume, self._trainer, self._monitor, self._fingerprint())
+        return self._monitor.again(self._trainer.network) if resume.since < resume.epoch else None
+
+    def _run_epoch(self) -> Stop | None:
+        begun = time.perf_counter()
+        try:
+            self._trainer.step()
+        except DivergenceError:
+            return Stop.NOT_FINITE
+        if not self._trainer.bounded:
+            return Stop.NOT_FINITE
+        return self._monitor.see(self._trainer.network, self._trainer.record(self._probed), begun)

@@ -30,6 +30,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,18 +39,20 @@ from typing import Any, Self
 
 from boostbp.network import checkpoints
 from boostbp.network.history import Epoch
-from boostbp.network.monitor import Progress
+from boostbp.network.monitor import Progress, Stage
 from boostbp.network.network import Network
 
 __all__ = [
     "Checkpoint",
     "ProgressBar",
+    "StageLog",
     "StopOnInterrupt",
     "checkpoint",
     "early_stopping",
     "log_evaluation",
     "record",
     "record_networks",
+    "show_log",
     "stop_on_interrupt",
     "time_limit",
 ]
@@ -245,37 +248,80 @@ class _Lenient:
 
 
 class ProgressBar:
-    """A bar of tqdm with epoch, training loss, metrics and the time left; ``verbose=1`` shows it.
+    """A bar of tqdm; ``verbose=1`` shows it.
 
-    Without a standard error, as in services, there is none.
+    Of a network it has epoch, training loss, metrics and the time left; of an ensemble the work, what is trained, and
+    the held-out loss. Without a standard error, as in services, there is none.
     """
 
     def __init__(self) -> None:
         self._bar: Any = None
+        self._of_stages = False
 
     def __call__(self, progress: Progress) -> None:
-        """Move the bar."""
-        from tqdm import tqdm
+        """Move the bar after an epoch; that of an ensemble only shows its figures."""
+        number, figures = progress.epoch.epoch, _figures(progress.epoch)
+        if self._of_stages:
+            self._show(f"epoch {number}  {figures}", None)
+        elif self._open(total=progress.epochs, initial=number, desc="boostbp", unit="epoch"):
+            self._show(figures, number)
 
-        number = progress.epoch.epoch
-        if self._bar is None:
-            if sys.stderr is None:
-                return
-            file = _Lenient(sys.stderr)
-            self._bar = tqdm(total=progress.epochs, initial=number, desc="boostbp", unit="epoch", file=file)
-        self._bar.set_postfix_str(_figures(progress.epoch), refresh=False)
-        self._bar.update(number - self._bar.n)
-        self._bar.refresh()
+    def stage(self, stage: Stage) -> None:
+        """Move the bar of an ensemble."""
+        self._of_stages = True
+        form = "{desc}: {percentage:3.0f}%|{bar}| [{elapsed}{postfix}]"
+        if self._open(total=100, desc="boostbp", bar_format=form):
+            self._bar.set_description_str(f"boostbp, {stage.name}", refresh=False)
+            self._show(f"held-out loss {stage.score:.6g}, models: {stage.n_models}", int(100 * min(stage.share, 1.0)))
+
+    def _open(self, **how: Any) -> bool:
+        """Whether there is a bar, which is made if there is none yet."""
+        if self._bar is None and sys.stderr is not None:
+            from tqdm.auto import tqdm
+
+            self._bar = tqdm(**how, file=_Lenient(sys.stderr))
+        return self._bar is not None
+
+    def _show(self, figures: str, number: int | None) -> None:
+        if self._bar is not None:
+            self._bar.set_postfix_str(figures, refresh=False)
+            self._bar.update(0 if number is None else number - self._bar.n)
+            self._bar.refresh()
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies have: the bar itself is drawn by this process."""
-        return {"_bar": None}
+        return {"_bar": None, "_of_stages": False}
 
     def close(self) -> None:
         """Leave the bar as it is."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+class StageLog:
+    """Logs the stages of an ensemble to the logger ``boostbp``, level INFO, as another one begins; ``verbose=2``."""
+
+    def __init__(self) -> None:
+        self._begun, self._last = time.perf_counter(), ""
+
+    def stage(self, stage: Stage) -> None:
+        """Log a stage if it is another one."""
+        if stage.name != self._last:
+            self._last = stage.name
+            log.info(
+                "%s, %.1f s: held-out loss %.6g, models %d",
+                stage.name, time.perf_counter() - self._begun, stage.score, stage.n_models,
+            )  # fmt: skip
+
+
+def show_log() -> None:
+    """Let the logger ``boostbp`` write to the standard error, if no logging was set up."""
+    if not log.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
 
 
 def _figures(epoch: Epoch) -> str:

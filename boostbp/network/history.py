@@ -30,9 +30,13 @@ class Stop(Enum):
         "A hidden variable or the training loss left every bound; the best epoch before it was restored. "
         "Try a smaller step_size, a larger reg_lambda, clip=True or refit_order='upward'."
     )
-    TIME = "max_time, or the share of it that networks get, was used up; the best epoch was restored."
+    TIME = "max_time was used up; the best epoch was restored."
+    QUALITY = (
+        "More epochs promised too little for their seconds at this quality, and the best epoch was restored. "
+        "A higher quality, or deep=True, trains on."
+    )
     CALLBACK = "A callback asked to stop; the best epoch was restored."
-    NO_NETWORK = "No network was trained (deep=False): the model is an average of single layers."
+    NO_NETWORK = "The network was not trained: the model is an average of what else was."
     INTERRUPTED = "Interrupted from the keyboard; the best epoch was restored."
 
     @classmethod
@@ -128,6 +132,8 @@ class Choice:
     metrics : dict
         Metric of the model on each evaluation set, by name, before output layers were grown again on all rows. The
         first set chose the model, too: on other rows it may do worse.
+    members : int
+        Number of such sums that the model is the mean of, each with held-out rows of its own; this is the first one.
     """
 
     candidates: tuple[CandidateResult, ...]
@@ -135,6 +141,7 @@ class Choice:
     error: float
     hurried: bool = False
     metrics: dict[str, float] = field(default_factory=dict)
+    members: int = 1
 
     @property
     def has_networks(self) -> bool:
@@ -146,13 +153,15 @@ class Choice:
         made_of = " + ".join(
             f"{candidate.weight:.2f} {candidate.name}" for candidate in self.candidates if candidate.weight
         )
+        members = [f"The model is the mean of {self.members} such members, each with held-out rows of its own."]
         hurried = ["max_time cut candidates short, or left them out: more of it may give a better model."]
         return "\n".join(
             [
                 "Loss on held-out rows:",
                 *(f"  {candidate.loss:.6g}  {candidate.name}" for candidate in self.candidates),
                 *([self._verdict_on_depth] if self.has_networks else []),
-                f"The model is {made_of}.",
+                f"{'The model' if self.members == 1 else 'This member'} is {made_of}.",
+                *(members if self.members > 1 else []),
                 *(hurried if self.hurried else []),
             ]
         )

@@ -17,7 +17,7 @@ from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.network.state import LowestLoss, State
 
-__all__ = ["Callback", "EvalSet", "Monitor", "Progress"]
+__all__ = ["Callback", "EvalSet", "Monitor", "Progress", "Stage"]
 
 Floats = NDArray[np.float64]
 
@@ -64,6 +64,28 @@ class Progress:
     network: Network
     greater_is_better: bool
     state: Callable[[], State]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where the fit of an ensemble stands.
+
+    Attributes
+    ----------
+    name : str
+        What is trained.
+    share : float
+        Share of the work that the fit may cost; it may end before all of it is spent.
+    score : float
+        Loss on the held-out rows of the sum of what there is.
+    n_models : int
+        Number of models in it.
+    """
+
+    name: str
+    share: float
+    score: float
+    n_models: int
 
 
 Callback = Callable[[Progress], object]

@@ -79,8 +79,7 @@ class Network:
 
     def output_input(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """What the output layer sees, (rows, its features)."""
-        below = [X] if len(self.layers) == 1 else [X, self.representation(X, -2, n_jobs=n_jobs)]
-        return layer_input(below, skip=self.skip)
+        return above(self.layers[:-1], X, skip=self.skip, n_jobs=n_jobs)
 
     def jacobian(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """Jacobian of the raw output in the input, (rows, outputs, features), by the chain rule."""
@@ -88,10 +87,18 @@ class Network:
         return chain(traces, skip=self.skip)
 
 
-def output_table(network: Network, table: Table, *, n_jobs: int = 1) -> Table:
-    """What the output layer sees of a table; the categories of features that it sees stand behind the hidden units."""
-    X = network.output_input(table.X, n_jobs=n_jobs)
-    units, sees_features = X.shape[1] - table.X.shape[1], network.skip or len(network.layers) == 1
+def above(hidden: Sequence[Layer], X: Floats, *, skip: bool, n_jobs: int = 1) -> Floats:
+    """What a layer above hidden layers sees, (rows, its features): the features themselves if there are none."""
+    h = [X]
+    for layer in hidden:
+        h.append(layer.predict(layer_input(h, skip=skip), n_jobs=n_jobs))
+    return layer_input([X, h[-1]] if hidden else [X], skip=skip)
+
+
+def table_above(hidden: Sequence[Layer], table: Table, *, skip: bool, n_jobs: int = 1) -> Table:
+    """What a layer above hidden layers sees of a table; categories that it sees stand behind the hidden units."""
+    X = above(hidden, table.X, skip=skip, n_jobs=n_jobs)
+    units, sees_features = X.shape[1] - table.X.shape[1], skip or not hidden
     return Table(X, tuple(units + j for j in table.categorical) if sees_features else ())
 
 

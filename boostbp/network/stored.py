@@ -91,12 +91,12 @@ def _choice_of(choice: Choice) -> Any:
     ]
     numbers = {"gain": plain.encode(choice.gain), "error": plain.encode(choice.error)}
     numbers["metrics"] = plain.encode(choice.metrics)
-    return {"candidates": candidates, **numbers, "hurried": choice.hurried}
+    return {"candidates": candidates, **numbers, "hurried": choice.hurried, "members": choice.members}
 
 
 def _choice_from(fact: Any, names: Sequence[str]) -> Choice:
     """The choice that `_choice_of` described, of a history that scores evaluation sets of these names."""
-    _require_keys(fact, {"candidates", "gain", "error", "metrics", "hurried"}, "a choice")
+    _require_keys(fact, {"candidates", "gain", "error", "metrics", "hurried", "members"}, "a choice")
     values = {name: plain.decode(value) for name, value in fact.items()}
     if not all(map(_is_candidate, values["candidates"])):
         raise ValueError(f"This is not a choice: it has the candidates {values['candidates']!r:.999}.")
@@ -106,9 +106,11 @@ def _choice_from(fact: Any, names: Sequence[str]) -> Choice:
     )
     metrics = values["metrics"]
     good = _numbers(values["gain"], values["error"]) and type(values["hurried"]) is bool
+    good = good and type(values["members"]) is int and values["members"] > 0
     if not good or not _is_scores(metrics) or (metrics and list(metrics) != list(names)):
         raise ValueError(f"This is not a choice: it holds {values!r:.999}.")
-    return Choice(candidates, float(values["gain"]), float(values["error"]), values["hurried"], metrics)
+    gain, error = float(values["gain"]), float(values["error"])
+    return Choice(candidates, gain, error, values["hurried"], metrics, values["members"])
 
 
 def _is_candidate(fact: Any) -> bool:

@@ -1,0 +1,58 @@
+"""Directions in which a model varies most: those of its gradient outer product, as hidden units.
+
+The matrix ``G``, the mean of ``J' J`` over rows with ``J`` the Jacobian of the model, says along which directions of
+the features its output varies (expected gradient outer product: Trivedi and others 2014; as a way to learn features:
+Radhakrishnan and others 2024). Trees split along single features; with the leading directions beside them, also along
+sums of features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp import layers
+from boostbp.backends.base import Table
+from boostbp.ensemble import constants
+from boostbp.ensemble.problem import Problem
+from boostbp.layers import BoundInput, Layer, SquaredObjective
+from boostbp.network.linear_probe import evenly_spaced
+from boostbp.network.network import Network
+from boostbp.trees.columns import Standardised
+from boostbp.trees.sparse import row_blocks
+
+__all__ = ["directions_layer", "leading_directions"]
+
+Floats = NDArray[np.float64]
+
+
+def directions_layer(problem: Problem, model: Network) -> Layer:
+    """Return a hidden layer of linear units: the standardised numeric features along the model's leading directions."""
+    table, weight = problem.table, problem.weight
+    numeric = np.setdiff1d(np.arange(table.X.shape[1]), table.categorical)
+    columns = Standardised.of(np.ascontiguousarray(table.X[:, numeric]), weight)
+    units = columns.project(leading_directions(problem, model, numeric))
+    linear = replace(problem.settings.layers[0], n_estimators=0, base="ridge", base_lambda=None, min_base_lambda=0.0)
+    bound = BoundInput(problem.backend, Table(table.X, table.categorical), linear, weight)
+    fitted = layers.fit(bound, SquaredObjective(units, weight), n_threads=problem.settings.n_threads)
+    return fitted.layer
+
+
+def leading_directions(problem: Problem, model: Network, numeric: NDArray[np.intp]) -> Floats:
+    """Return orthonormal directions of the features in standard deviations, (numeric features, directions)."""
+    rows = evenly_spaced(len(problem.table.X), constants.DIRECTIONS_ROWS)
+    X, weight = problem.table.X[rows], problem.weight[rows]
+    known = X[:, numeric]
+    with np.errstate(invalid="ignore"):
+        std = np.nan_to_num(np.sqrt(np.nanmean(np.square(known - np.nanmean(known, 0)), 0)))
+    G = np.zeros((len(numeric), len(numeric)))
+    for block in row_blocks(0, len(X), X.shape[1] * len(problem.baseline)):
+        J = model.jacobian(X[block], n_jobs=problem.settings.n_threads)[:, :, numeric] * std
+        G += np.einsum("rki,r,rkj->ij", J, weight[block], J, optimize=True)
+    _, vectors = np.linalg.eigh(G)
+    leading = vectors[:, ::-1][:, : constants.DIRECTIONS]
+    signs = np.sign(leading[np.abs(leading).argmax(0), np.arange(leading.shape[1])])  # eigh may give either one
+    directions: Floats = leading * signs
+    return directions

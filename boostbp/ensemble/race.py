@@ -1,0 +1,195 @@
+"""Race: layers are boosted piece by piece, and the next piece goes to those that promise most for what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.ensemble import constants
+from boostbp.ensemble.budget import Budget
+from boostbp.ensemble.candidate import Candidate, LayerTraining
+from boostbp.ensemble.parallel import Task, run_tasks
+from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.trained_candidate import TrainedCandidate
+from boostbp.ensemble.weights import stacked_weights
+from boostbp.network.monitor import Stage
+
+__all__ = ["Entrant", "Race"]
+
+Floats = NDArray[np.float64]
+STEPS = (0.1, 0.25, 0.5, 0.75, 1.0)  # shares of the model that a candidate may get, for its promise
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """A layer in training.
+
+    Attributes
+    ----------
+    training : LayerTraining
+    before : (held-out rows, outputs) float64
+        Its raw output before its last piece.
+    """
+
+    training: LayerTraining
+    before: Floats
+
+    def advance(self, n_pieces: int | None, over: Callable[[], bool]) -> Entrant:
+        """Boost so many pieces, or to the end; one, and then as many as there is time for."""
+        training, before, done = self.training, self.before, 0
+        while done != n_pieces and not training.finished and not (done and over()):
+            training, before, done = training.advance(), training.boosting.raw, done + 1
+        return Entrant(training, before)
+
+    @property
+    def expected(self) -> Floats:
+        """Its raw output some pieces later, if each changes it as the last one did."""
+        raw = self.training.boosting.raw
+        return raw + constants.PIECES_AHEAD * (raw - self.before)
+
+
+class Race:
+    """Layers in training, and what they add up to on the held-out rows.
+
+    What is decided depends on held-out losses and on counted work, not on the clock or the number of threads; only the
+    end of the time cuts it short.
+
+    Attributes
+    ----------
+    entrants : dict of str to Entrant
+    others : list of TrainedCandidate
+        Trained networks that are in the sum as well.
+    spent : float
+        Work so far.
+    most : float
+        Work of the whole fit, once it is known.
+    """
+
+    def __init__(self, problem: Problem, budget: Budget, n_at_once: int, *, refit: bool) -> None:
+        self.problem, self.budget, self.n_at_once, self.refit = problem, budget, n_at_once, refit
+        self.entrants: dict[str, Entrant] = {}
+        self.others: list[TrainedCandidate] = []
+        self.spent, self.most = 0.0, np.inf
+
+    def tell(self, name: str, weights: dict[str, float] | None = None, raw: Floats | None = None) -> None:
+        """Report where the fit stands: what is trained now, and what there is."""
+        if weights is None or raw is None:
+            weights, raw = self.sum()
+        n_models = sum(weight > 0 for weight in weights.values())
+        self.problem.report(Stage(name, self.spent / self.most, self.problem.score(raw), n_models))
+
+    def trained(self) -> list[TrainedCandidate]:
+        """What there is so far, in the order in which it was begun."""
+        return [entrant.training.result for entrant in self.entrants.values()] + self.others
+
+    def begin(
+        self, candidates: Sequence[Candidate], n_pieces: int | None, *, limit: float = np.inf
+    ) -> KeyboardInterrupt | None:
+        """Begin candidates, and boost so many pieces of each, or to its end.
+
+        Parameters
+        ----------
+        limit : float
+            Work beyond which no more of them are begun; the first entrant of all is begun in any case.
+        """
+        waiting = list(candidates)
+        while waiting and (not self.entrants or (self.spent < limit and not self.budget.over())):
+            ready = [one for one in waiting if one.needs is None or self._result(one.needs) is not None]
+            wave = ready[: constants.WAVE]
+            if not wave:
+                break
+            waiting = [one for one in waiting if one not in wave]
+            interrupt = self._run({one.name: partial(self._begun, one, n_pieces) for one in wave})
+            if interrupt is not None:
+                return interrupt
+            self.tell("layers")
+        return None
+
+    def _begun(self, candidate: Candidate, n_pieces: int | None) -> Entrant:
+        training = candidate.begin(self.problem, self._result(candidate.needs))
+        assert isinstance(training, LayerTraining)
+        return Entrant(training, training.boosting.raw).advance(n_pieces, self.budget.over)
+
+    def _result(self, name: str | None) -> TrainedCandidate | None:
+        if name in self.entrants:
+            return self.entrants[name].training.result
+        return next((one for one in self.others if one.name == name), None)
+
+    def run(self, limit: float) -> KeyboardInterrupt | None:
+        """Boost those that promise most until none promises enough, or until so much work is spent.
+
+        Work for the refit of the model counts as spent.
+        """
+        while True:
+            weights, raw = self.sum()
+            later = self._refit_work(weights)
+            if self.spent + later > limit or self.budget.over(later / self.spent):
+                return None
+            self.tell("layers", weights, raw)
+            next_ones = self._most_promising(weights, raw)
+            if not next_ones:
+                return None
+            over = self.budget.over
+            steps = {name: partial(self.entrants[name].advance, constants.RACE_PIECES, over) for name in next_ones}
+            interrupt = self._run(steps)
+            if interrupt is not None:
+                return interrupt
+
+    def _run(self, steps: Mapping[str, Callable[[], Entrant]]) -> KeyboardInterrupt | None:
+        """Do steps of some entrants, as many at a time as threads allow, and count their work."""
+        after: dict[str, Entrant] = {}
+        tasks = [Task(name, partial(_without_needs, step)) for name, step in steps.items()]
+        interrupt = run_tasks(tasks, self.n_at_once, self.budget, after)
+        for name in steps:
+            if name in after:
+                pieces = len(after[name].training.boosting.boosted.pieces)
+                if name in self.entrants:
+                    pieces -= len(self.entrants[name].training.boosting.boosted.pieces)
+                self.spent += pieces * after[name].training.work
+                self.entrants[name] = after[name]
+        return interrupt
+
+    def sum(self) -> tuple[dict[str, float], Floats]:
+        """Weights of all models so far, by name, and the raw output of their sum on the held-out rows."""
+        raws = {name: entrant.training.boosting.best_raw for name, entrant in self.entrants.items()}
+        raws |= {one.name: one.held_out for one in self.others}
+        weights = stacked_weights(np.stack(list(raws.values())), self.problem)
+        by_name = {name: float(weight) for name, weight in zip(raws, weights, strict=True)}
+        return by_name, np.tensordot(weights, np.stack(list(raws.values())), 1)
+
+    def refit_share(self) -> float:
+        """Work of growing what has weight again, as a multiple of all work so far."""
+        return self._refit_work(self.sum()[0]) / self.spent
+
+    def _refit_work(self, weights: dict[str, float]) -> float:
+        if not self.refit:
+            return 0.0
+        return sum(entrant.training.refit_work for name, entrant in self.entrants.items() if weights[name])
+
+    def _most_promising(self, weights: dict[str, float], raw: Floats) -> list[str]:
+        """Names of the layers whose next pieces lower the loss of the sum most for their work, if by enough."""
+        score = self.problem.score(raw)
+        enough = constants.LEAST_PROMISE * self.problem.scale_of(score)
+        promises = {
+            name: self._gain(entrant, weights[name], raw, score)
+            for name, entrant in self.entrants.items()
+            if not entrant.training.finished
+        }
+        names = [name for name, gain in promises.items() if gain >= enough]
+        return sorted(names, key=lambda name: -promises[name] / self.entrants[name].training.work)[: constants.WAVE]
+
+    def _gain(self, entrant: Entrant, weight: float, raw: Floats, score: float) -> float:
+        """By how much the loss of the sum is expected to fall, if a layer goes on, with the best of some weights."""
+        expected = entrant.expected
+        sums = [(1.0 - step) * raw + step * expected for step in STEPS]
+        if weight:
+            sums.append(raw + weight * (expected - entrant.training.boosting.best_raw))
+        return score - min(self.problem.score(one) for one in sums)
+
+
+def _without_needs(step: Callable[[], Entrant], needed: object) -> Entrant:
+    return step()

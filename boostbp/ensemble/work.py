@@ -1,0 +1,39 @@
+"""Work: what a piece of training costs, counted in the same way on every machine, so that a fit can be repeated.
+
+The unit is a million of the table's cells that a search for splits looks at. The constants were fitted to the seconds
+of the candidates on ten tables of 250 to 2,700 rows (``docs/research/journal.md``, "A fit that is good whenever it
+stops"); they need be right within a factor of two, as they only order what is done.
+"""
+
+from __future__ import annotations
+
+import math
+
+from boostbp.layers import LayerSettings
+from boostbp.network.settings import Settings
+
+__all__ = ["epoch_work", "round_work"]
+
+ROUND, TREE = 0.07, 0.03  # of a round and of each of its trees, however few the rows
+LEAF_ROW = 10e-6  # of a row in a leaf regression
+KEPT = 0.6  # of an epoch in which most structures are kept
+
+
+def round_work(settings: LayerSettings, n_rows: int, n_features: int, n_outputs: int) -> float:
+    """Return the work of one round of a layer."""
+    growth = settings.growth
+    trees = 1 if growth.shared else n_outputs
+    levels = max(math.log2(min(growth.leaves, n_rows)), 1.0)
+    row = 1e-6 * max(growth.colsample_bytree * n_features, 1.0) * levels
+    if settings.basis.columns_per_feature:
+        row += LEAF_ROW
+    return ROUND + trees * (TREE + row * n_rows)
+
+
+def epoch_work(settings: Settings, n_rows: int, n_features: int, n_outputs: int) -> float:
+    """Return the work of one epoch of back-propagation."""
+    total, seen = 0.0, n_features
+    for layer, units in zip(settings.layers, (*settings.units, n_outputs), strict=True):
+        total += layer.n_estimators * round_work(layer, n_rows, seen, units)
+        seen = units + settings.skip * n_features
+    return KEPT * total
