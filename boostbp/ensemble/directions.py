@@ -20,8 +20,8 @@ from boostbp.ensemble.problem import Problem
 from boostbp.layers import BoundInput, Layer, SquaredObjective
 from boostbp.network.linear_probe import evenly_spaced
 from boostbp.network.network import Network
-from boostbp.trees.standardised import Standardised
 from boostbp.trees.sparse import row_blocks
+from boostbp.trees.standardised import Standardised
 
 __all__ = ["directions_layer", "leading_directions"]
 
