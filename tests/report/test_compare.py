@@ -22,6 +22,7 @@ QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": Tru
 SINGLE = ["LightGBM", "LightGBM linear_tree", "XGBoost"]
 
 
+@pytest.mark.slow
 def test_every_model_runs_on_classification():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])
@@ -140,6 +141,7 @@ def test_library_that_kills_its_process_leaves_the_others_alone(tmp_path, monkey
     assert "code -9" in results[-1].reason
 
 
+@pytest.mark.slow
 def test_model_that_raises_is_reported_with_its_reason():
     X, y = load_iris(return_X_y=True)
     result = compare(X, y, task="classification", backends=["catboost"])[0]
