@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.accuracy import data
 from benchmarks.accuracy.data import SETS
+from benchmarks.accuracy.results import Results
 from benchmarks.frontier import __main__ as command
 from benchmarks.frontier import models, plan, work
 from benchmarks.frontier.models import FAMILIES, MODELS, REFERENCE, UnavailableError, fit_of, hold_out, limited
@@ -253,6 +254,15 @@ def test_cells_of_other_code_are_run_again_on_demand_alone(tmp_path, capsys):
     assert "0 of 2 cells to run" in capsys.readouterr().out
     command.main([*arguments, "--current"])
     assert "1 of 2 cells to run" in capsys.readouterr().out
+
+
+def test_cells_on_record_are_those_of_known_sets_and_are_not_run_again(tmp_path):
+    results = Results(tmp_path / "none.jsonl", command.RECORDED)
+    keys = [tuple(line["key"]) for line in results.lines if line["state"] == "ran"]
+    assert len(set(keys)) == len(keys) > 0
+    assert {name for name, *_ in keys} <= set(ALL)
+    assert {model for *_, model, _ in keys} <= set(MODELS)
+    assert results.of(plan.Cell("kin8nm", 0, "catboost", 3000, 10_000))["library"].startswith("catboost ")
 
 
 def test_command_refuses_what_it_cannot_do(capsys):
