@@ -67,9 +67,8 @@ FIRST_LOOK = 8
 # How far above the error of the layers' sum that of a network may be, and how much it must fall between two looks:
 # .15 and .3; .01, .03 and .06.
 NEAR, LEAST_FALL = 0.15, 0.03
-# Shares of the work after the first layer by which the last auditions begin, the race of layers ends where networks
-# follow, networks end, and output layers on networks begin. The first two: .4 and .25, .5 and .4; the others were not
-# varied.
+# Shares of the work of a fit by which the last auditions begin, the race of layers ends where networks follow, networks
+# end, and output layers on networks begin. The first two: .4 and .25, .5 and .4; the others were not varied.
 AUDITIONS_WORK, LAYERS_WORK, NETWORKS_WORK, OUTPUTS_WORK = 0.25, 0.4, 0.85, 0.9
 
 # Training in parallel

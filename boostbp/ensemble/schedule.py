@@ -54,15 +54,12 @@ def _train_in_turn(
     interrupt = race.begin(layers[:1], None)
     first = race.spent
     race.most = limit = rung.work * first
-
-    def until(share: float) -> float:
-        return first + share * (limit - first)
-
+    auditions = max(constants.AUDITIONS_WORK * limit, 1.01 * first)  # some of them in any case, but at quality 1
     interrupt = (
         interrupt
-        or race.begin(layers[1:], constants.AUDITION_PIECES, limit=until(constants.AUDITIONS_WORK))
-        or race.run(until(constants.LAYERS_WORK if networks else 1.0))
-        or _train_networks(networks, race, problem, until(constants.NETWORKS_WORK))
+        or race.begin(layers[1:], constants.AUDITION_PIECES, limit=auditions)
+        or race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
+        or _train_networks(networks, race, problem, constants.NETWORKS_WORK * limit)
     )
     if interrupt is not None or not race.others:
         return interrupt
@@ -70,7 +67,7 @@ def _train_in_turn(
     on_top = [one for one in outputs if one.needs is not None and weights.get(one.needs)]
     on_top.sort(key=lambda one: -weights[str(one.needs)])
     for one in on_top:
-        if race.spent * (1.0 + race.refit_share()) < until(constants.OUTPUTS_WORK):
+        if race.spent * (1.0 + race.refit_share()) < constants.OUTPUTS_WORK * limit:
             interrupt = interrupt or race.begin([one], constants.AUDITION_PIECES)
     return interrupt or race.run(limit)
 
