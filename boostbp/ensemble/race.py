@@ -17,6 +17,7 @@ from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weights import stacked_weights
 from boostbp.network.monitor import Stage
+from boostbp.trees import interrupts
 
 __all__ = ["Entrant", "Race"]
 
@@ -33,16 +34,30 @@ class Entrant:
     training : LayerTraining
     before : (held-out rows, outputs) float64
         Its raw output before its last piece.
+    interrupt : KeyboardInterrupt or None
+        What cut its last pieces short.
     """
 
     training: LayerTraining
     before: Floats
+    interrupt: KeyboardInterrupt | None = None
 
     def advance(self, n_pieces: int | None, over: Callable[[], bool]) -> Entrant:
-        """Boost so many pieces, or to the end; one, and then as many as there is time for."""
+        """Boost so many pieces, or to the end; one, and then as many as there is time for.
+
+        Raises
+        ------
+        KeyboardInterrupt, interrupts.Stopped
+            If it came before the first piece of all was there; otherwise the pieces until then are kept.
+        """
         training, before, done = self.training, self.before, 0
-        while done != n_pieces and not training.finished and not (done and over()):
-            training, before, done = training.advance(), training.boosting.raw, done + 1
+        try:
+            while done != n_pieces and not training.finished and not (done and over()):
+                training, before, done = training.advance(), training.boosting.raw, done + 1
+        except (KeyboardInterrupt, interrupts.Stopped) as reason:
+            if not training.boosting.boosted.pieces:
+                raise
+            return Entrant(training, before, reason if isinstance(reason, KeyboardInterrupt) else None)
         return Entrant(training, before)
 
     @property
@@ -143,7 +158,7 @@ class Race:
         """Do steps of some entrants, as many at a time as threads allow, and count their work."""
         after: dict[str, Entrant] = {}
         tasks = [Task(name, partial(_without_needs, step)) for name, step in steps.items()]
-        interrupt = run_tasks(tasks, self.n_at_once, self.budget, after)
+        interrupt = run_tasks(tasks, self.n_at_once, self.budget, after, interrupt_of=lambda entrant: entrant.interrupt)
         for name in steps:
             if name in after:
                 pieces = len(after[name].training.boosting.boosted.pieces)

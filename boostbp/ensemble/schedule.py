@@ -12,6 +12,7 @@ from boostbp.ensemble.parallel import n_parallel
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.trained_candidate import TrainedCandidate
+from boostbp.network.history import NETWORK
 
 __all__ = ["shared", "train_all"]
 
@@ -106,7 +107,12 @@ def _train_networks(
             race.spent += training.work
             if not training.looks:
                 begun.append(training)
-            training.advance(race.budget, later)
+            try:
+                training.advance(race.budget, later)
+            except FloatingPointError:  # it diverged in its first epoch
+                if training.name == NETWORK:
+                    raise
+                continue
             if training.history.interrupt is not None:
                 return training.history.interrupt
             if not training.finished and _promising(training, problem, aim, expected(training)):
