@@ -101,10 +101,11 @@ def _train_networks(
                 training = min(going, key=expected)
                 going.remove(training)
             later = race.refit_share()
-            if race.spent + training.work > limit or race.budget.over(later):
+            left = limit - race.spent
+            if (training.work > left and not training.required) or race.budget.over(later):
                 continue
             race.tell(training.name)
-            race.spent += training.work
+            race.spent += min(training.work, max(left, 0.0))
             if not training.looks:
                 begun.append(training)
             try:
