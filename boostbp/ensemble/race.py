@@ -112,22 +112,27 @@ class Race:
             Work beyond which no more of them are begun; the first entrant of all is begun in any case.
         """
         waiting = list(candidates)
-        while waiting and (not self.entrants or (self.spent < limit and not self.budget.over())):
+        while waiting:
+            later = (
+                self.refit_share() if self.entrants else 0.0
+            )  # half a layer on all rows is worth less than a whole one
+            if self.entrants and (self.spent >= limit or self.budget.over(later)):
+                break
             ready = [one for one in waiting if one.needs is None or self._result(one.needs) is not None]
             wave = ready[: constants.WAVE]
             if not wave:
                 break
             waiting = [one for one in waiting if one not in wave]
-            interrupt = self._run({one.name: partial(self._begun, one, n_pieces) for one in wave})
+            interrupt = self._run({one.name: partial(self._begun, one, n_pieces, later) for one in wave})
             if interrupt is not None:
                 return interrupt
             self.tell("layers")
         return None
 
-    def _begun(self, candidate: Candidate, n_pieces: int | None) -> Entrant:
+    def _begun(self, candidate: Candidate, n_pieces: int | None, later: float) -> Entrant:
         training = candidate.begin(self.problem, self._result(candidate.needs))
         assert isinstance(training, LayerTraining)
-        return Entrant(training, training.boosting.raw).advance(n_pieces, self.budget.over)
+        return Entrant(training, training.boosting.raw).advance(n_pieces, partial(self.budget.over, later))
 
     def _result(self, name: str | None) -> TrainedCandidate | None:
         if name in self.entrants:
@@ -142,13 +147,13 @@ class Race:
         while True:
             weights, raw = self.sum()
             later = self._refit_work(weights)
-            if self.spent + later > limit or self.budget.over(later / self.spent):
+            over = partial(self.budget.over, later / self.spent)
+            if self.spent + later > limit or over():
                 return None
             self.tell("layers", weights, raw)
             next_ones = self._most_promising(weights, raw)
             if not next_ones:
                 return None
-            over = self.budget.over
             steps = {name: partial(self.entrants[name].advance, constants.RACE_PIECES, over) for name in next_ones}
             interrupt = self._run(steps)
             if interrupt is not None:

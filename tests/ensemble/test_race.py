@@ -197,7 +197,8 @@ def test_without_time_each_that_has_begun_has_one_piece():
     assert race.budget.spent
 
 
-def test_time_for_the_refit_is_kept():
+@pytest.mark.parametrize("refit", [False, True])
+def test_time_for_the_refit_is_kept(refit):
     asked = []
 
     class Clock(Budget):
@@ -205,14 +206,18 @@ def test_time_for_the_refit_is_kept():
             asked.append(later)
             return False
 
-    race = race_of(refit=True, budget=Clock(1e9))
+    race = race_of(refit=refit, budget=Clock(1e9))
     assert race.begin(CANDIDATES[:1], 2) is None
+    assert set(asked) == {0.0}  # the first one may take all of it
+    share = race.refit_share()
+    asked.clear()
+    assert race.begin(CANDIDATES[1:2], 2) is None
+    assert set(asked) == {share}
     asked.clear()
     share = race.refit_share()
-    assert race.run(race.spent) is None  # the refit is beyond the limit
-    assert asked == []
-    assert race.run(2 * race.spent) is None
-    assert asked[0] == share > 0
+    assert (share > 0) == refit
+    assert race.run((1.0 + share) * race.spent) is None
+    assert asked[0] == share
 
 
 def test_what_needs_another_waits_for_it():
@@ -282,4 +287,4 @@ def test_a_thread_that_is_stopped_hands_over_its_pieces(monkeypatch):
     assert after.interrupt is None
     interrupted_at(monkeypatch, 1, interrupts.Stopped)
     with pytest.raises(interrupts.Stopped):
-        race._begun(CANDIDATES[1], 2)
+        race._begun(CANDIDATES[1], 2, 0.0)
