@@ -226,6 +226,11 @@ class NetworkTraining:
         self._first_look = constants.FIRST_LOOK if problem.resume is None or problem.resume.since < 0 else MOST_EPOCHS
 
     @property
+    def required(self) -> bool:
+        """Whether all epochs are to be run, whatever their work."""
+        return self._first_look == MOST_EPOCHS
+
+    @property
     def epoch(self) -> int:
         """Epoch of the last look."""
         return min(self._first_look << max(self.looks - 1, 0), self._problem.settings.epochs) if self.looks else 0

@@ -12,7 +12,7 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.trees import interrupts
 
-__all__ = ["Task", "n_parallel", "run_tasks", "waves_left"]
+__all__ = ["Task", "n_parallel", "run_tasks"]
 
 T = TypeVar("T")
 
@@ -38,11 +38,6 @@ class Task(Generic[T]):
 def n_parallel(n_rows: int, n_threads: int) -> int:
     """Return how many candidates are best trained at a time."""
     return min(n_threads, constants.MAX_PARALLEL) if n_rows < constants.MAX_PARALLEL_ROWS else 1
-
-
-def waves_left(n_tasks: int, number: int, n_at_once: int) -> int:
-    """Return how many turns there are from the task with this number on, if so many run at a time."""
-    return -(-(n_tasks - number) // n_at_once)
 
 
 def run_tasks(

@@ -17,6 +17,7 @@ from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weights import stacked_weights
 from boostbp.network.monitor import Stage
+from boostbp.trees import interrupts
 
 __all__ = ["Entrant", "Race"]
 
@@ -33,16 +34,30 @@ class Entrant:
     training : LayerTraining
     before : (held-out rows, outputs) float64
         Its raw output before its last piece.
+    interrupt : KeyboardInterrupt or None
+        What cut its last pieces short.
     """
 
     training: LayerTraining
     before: Floats
+    interrupt: KeyboardInterrupt | None = None
 
     def advance(self, n_pieces: int | None, over: Callable[[], bool]) -> Entrant:
-        """Boost so many pieces, or to the end; one, and then as many as there is time for."""
+        """Boost so many pieces, or to the end; one, and then as many as there is time for.
+
+        Raises
+        ------
+        KeyboardInterrupt, interrupts.Stopped
+            If it came before the first piece of all was there; otherwise the pieces until then are kept.
+        """
         training, before, done = self.training, self.before, 0
-        while done != n_pieces and not training.finished and not (done and over()):
-            training, before, done = training.advance(), training.boosting.raw, done + 1
+        try:
+            while done != n_pieces and not training.finished and not (done and over()):
+                training, before, done = training.advance(), training.boosting.raw, done + 1
+        except (KeyboardInterrupt, interrupts.Stopped) as reason:
+            if not training.boosting.boosted.pieces:
+                raise
+            return Entrant(training, before, reason if isinstance(reason, KeyboardInterrupt) else None)
         return Entrant(training, before)
 
     @property
@@ -97,22 +112,27 @@ class Race:
             Work beyond which no more of them are begun; the first entrant of all is begun in any case.
         """
         waiting = list(candidates)
-        while waiting and (not self.entrants or (self.spent < limit and not self.budget.over())):
+        while waiting:
+            later = (
+                self.refit_share() if self.entrants else 0.0
+            )  # half a layer on all rows is worth less than a whole one
+            if self.entrants and (self.spent >= limit or self.budget.over(later)):
+                break
             ready = [one for one in waiting if one.needs is None or self._result(one.needs) is not None]
             wave = ready[: constants.WAVE]
             if not wave:
                 break
             waiting = [one for one in waiting if one not in wave]
-            interrupt = self._run({one.name: partial(self._begun, one, n_pieces) for one in wave})
+            interrupt = self._run({one.name: partial(self._begun, one, n_pieces, later) for one in wave})
             if interrupt is not None:
                 return interrupt
             self.tell("layers")
         return None
 
-    def _begun(self, candidate: Candidate, n_pieces: int | None) -> Entrant:
+    def _begun(self, candidate: Candidate, n_pieces: int | None, later: float) -> Entrant:
         training = candidate.begin(self.problem, self._result(candidate.needs))
         assert isinstance(training, LayerTraining)
-        return Entrant(training, training.boosting.raw).advance(n_pieces, self.budget.over)
+        return Entrant(training, training.boosting.raw).advance(n_pieces, partial(self.budget.over, later))
 
     def _result(self, name: str | None) -> TrainedCandidate | None:
         if name in self.entrants:
@@ -127,13 +147,13 @@ class Race:
         while True:
             weights, raw = self.sum()
             later = self._refit_work(weights)
-            if self.spent + later > limit or self.budget.over(later / self.spent):
+            over = partial(self.budget.over, later / self.spent)
+            if self.spent + later > limit or over():
                 return None
             self.tell("layers", weights, raw)
             next_ones = self._most_promising(weights, raw)
             if not next_ones:
                 return None
-            over = self.budget.over
             steps = {name: partial(self.entrants[name].advance, constants.RACE_PIECES, over) for name in next_ones}
             interrupt = self._run(steps)
             if interrupt is not None:
@@ -143,7 +163,7 @@ class Race:
         """Do steps of some entrants, as many at a time as threads allow, and count their work."""
         after: dict[str, Entrant] = {}
         tasks = [Task(name, partial(_without_needs, step)) for name, step in steps.items()]
-        interrupt = run_tasks(tasks, self.n_at_once, self.budget, after)
+        interrupt = run_tasks(tasks, self.n_at_once, self.budget, after, interrupt_of=lambda entrant: entrant.interrupt)
         for name in steps:
             if name in after:
                 pieces = len(after[name].training.boosting.boosted.pieces)

@@ -12,6 +12,7 @@ from boostbp.ensemble.parallel import n_parallel
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.trained_candidate import TrainedCandidate
+from boostbp.network.history import NETWORK
 
 __all__ = ["shared", "train_all"]
 
@@ -97,13 +98,19 @@ def _train_networks(
                 training = min(going, key=expected)
                 going.remove(training)
             later = race.refit_share()
-            if race.spent + training.work > limit or race.budget.over(later):
+            left = limit - race.spent
+            if (training.work > left and not training.required) or race.budget.over(later):
                 continue
             race.tell(training.name)
-            race.spent += training.work
+            race.spent += min(training.work, max(left, 0.0))
             if not training.looks:
                 begun.append(training)
-            training.advance(race.budget, later)
+            try:
+                training.advance(race.budget, later)
+            except FloatingPointError:  # it diverged in its first epoch
+                if training.name == NETWORK:
+                    raise
+                continue
             if training.history.interrupt is not None:
                 return training.history.interrupt
             if not training.finished and _promising(training, problem, aim, expected(training)):

@@ -88,12 +88,20 @@ def stacked_weights(raws: Floats, problem: Problem) -> Floats:
 
 
 def _descended(raws: Floats, problem: Problem) -> Floats:
-    weight = problem.held_out.weight / problem.held_out.weight.sum()
-    weights = np.full(len(raws), 1.0 / len(raws))
+    """Return the weights after the steps; one that would raise the loss is not taken, and those after it are half."""
+    share = problem.held_out.weight / problem.held_out.weight.sum()
+    weights, rate = np.full(len(raws), 1.0 / len(raws)), constants.STACKING_RATE
+    raw = np.tensordot(weights, raws, 1)
+    score = problem.score(raw)
     for _ in range(constants.STACKING_STEPS if len(raws) > 1 else 0):
-        raw = np.tensordot(weights, raws, 1)
-        slope = weight[:, None] * checked.gradient(problem.loss, raw, problem.smoothed)
-        gain = np.tensordot(raws - raw, slope, 2) / problem.scale_of(problem.score(raw))
-        weights = weights * np.exp(np.clip(-constants.STACKING_RATE * gain, -LONGEST, LONGEST))
-        weights /= weights.sum()
+        slope = share[:, None] * checked.gradient(problem.loss, raw, problem.smoothed)
+        gain = np.tensordot(raws - raw, slope, 2) / problem.scale_of(score)
+        moved = weights * np.exp(np.clip(-rate * gain, -LONGEST, LONGEST))
+        moved /= moved.sum()
+        raw_there = np.tensordot(moved, raws, 1)
+        score_there = problem.score(raw_there)
+        if score_there <= score:
+            weights, raw, score = moved, raw_there, score_there
+        else:
+            rate /= 2.0
     return weights

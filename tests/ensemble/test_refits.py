@@ -11,7 +11,7 @@ from helpers import BACKENDS, interrupted_fit
 from sklearn.datasets import load_digits, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
-from boostbp.ensemble import average, candidate, constants, output_layers, refits
+from boostbp.ensemble import budget, candidate, constants, ensemble, output_layers, refits
 from boostbp.network.history import REFITTED, Stop
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
@@ -26,21 +26,6 @@ def one_piece(monkeypatch):
     monkeypatch.setattr(constants, "MAX_PIECES", 1)
 
 
-@pytest.fixture
-def choose(monkeypatch):
-    """Make the model of candidates in equal parts, by their names."""
-
-    def choose(*names):
-        def ensemble_weights(candidates, *rest, **how):
-            weights = np.array([float(one.name in names) for one in candidates])
-            assert weights.sum() == len(names)
-            return weights / len(names), 1.0, 0.1
-
-        monkeypatch.setattr(average, "ensemble_weights", ensemble_weights)
-
-    return choose
-
-
 def target_of(model):
     """What the output layer of a model is fitted to, on all rows."""
     return (Y - model._shift[0]) / model._scale[0] - model.network_.baseline[0]
@@ -51,24 +36,22 @@ def output_of(model):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_single_layer_is_the_one_of_all_rows(choose, backend):
+def test_single_layer_is_the_one_of_all_rows(choose, before_refit, backend):
     choose("single layer")
     model = BoostBPRegressor((3,), **parameters(backend=backend, **FAST)).fit(X, Y)
     layer = layer_of(
-        X, target_of(model), n_estimators=25, learning_rate=0.04, base="ridge", backend=backend, **LAYER
+        X, target_of(model), n_estimators=25, learning_rate=0.1, base="ridge", backend=backend, **LAYER
     )  # fmt: skip
     np.testing.assert_allclose(output_of(model), layer.predict(X).ravel(), rtol=1e-7, atol=1e-9)
-    assert not np.allclose(
-        model.predict(X),
-        BoostBPRegressor((3,), **parameters(backend=backend, refit=False, **FAST)).fit(X, Y).predict(X),
-    )
+    before = before_refit(BoostBPRegressor((3,), **parameters(backend=backend, **FAST)), X, Y)
+    assert not np.allclose(model.predict(X), before.predict(X))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_output_layer_of_a_network_is_the_one_of_all_rows_on_hidden_units_that_stay(choose, backend):
+def test_output_layer_of_a_network_is_the_one_of_all_rows_on_hidden_units_that_stay(choose, before_refit, backend):
     choose("network")
     model = BoostBPRegressor((3,), **parameters(backend=backend, **FAST)).fit(X, Y)
-    before = BoostBPRegressor((3,), **parameters(backend=backend, refit=False, **FAST)).fit(X, Y)
+    before = before_refit(BoostBPRegressor((3,), **parameters(backend=backend, **FAST)), X, Y)
     H = model.transform(X)
     np.testing.assert_array_equal(H, before.transform(X))
     n_rounds = model.network_.layers[-1].forest.n_trees - 1  # the base is a tree
@@ -110,7 +93,7 @@ def test_weights_of_all_rows_count(choose):
     weight = np.random.default_rng(0).integers(0, 4, 400).astype(float)
     model = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, sample_weight=weight)
     layer = layer_of(
-        X, target_of(model), n_estimators=25, learning_rate=0.04, base="ridge", sample_weight=weight, **LAYER
+        X, target_of(model), n_estimators=25, learning_rate=0.1, base="ridge", sample_weight=weight, **LAYER
     )  # fmt: skip
     np.testing.assert_allclose(output_of(model), layer.predict(X).ravel(), rtol=1e-7, atol=1e-9)
 
@@ -122,22 +105,34 @@ def test_weights_of_held_out_rows_are_in_the_unit_of_the_others(choose):
     np.testing.assert_allclose(shares.predict(X), model.predict(X), rtol=1e-9)
 
 
-def test_rows_that_the_user_holds_out_stay_out():
+def test_rows_that_the_user_holds_out_stay_out(before_refit):
     given = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD], eval_names=["held_out"])
-    without = BoostBPRegressor((3,), **parameters(refit=False, **FAST)).fit(X, Y, eval_set=[HELD])
+    without = before_refit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y, eval_set=[HELD])
     assert not given.history_.refitted
     np.testing.assert_array_equal(given.predict(X), without.predict(X))
 
 
-def test_network_alone_stays_as_it_was_trained():
-    models = [BoostBPRegressor((3,), **parameters(deep=True, refit=flag, **FAST)).fit(X, Y) for flag in (True, False)]
-    np.testing.assert_array_equal(*(model.predict(X) for model in models))
+def test_network_alone_stays_as_it_was_trained(before_refit):
+    model, before = (BoostBPRegressor((3,), **parameters(deep=True, **FAST)) for _ in range(2))
+    np.testing.assert_array_equal(model.fit(X, Y).predict(X), before_refit(before, X, Y).predict(X))
+    assert not model.history_.refitted
 
 
-def test_the_choice_does_not_depend_on_it_and_says_so(tmp_path):
+def test_quality_1_stays_as_it_was_trained():
+    """The rows that were held out are not learned from: what takes as long as the library takes no longer."""
+    for deep, sizes in (("auto", (3,)), (False, (3,)), ("auto", ())):
+        model = BoostBPRegressor(sizes, **parameters(deep=deep, quality=1, **FAST)).fit(X, Y)
+        assert not model.history_.refitted
+        assert REFITTED not in model.summary()
+        again = BoostBPRegressor(sizes, **parameters(deep=deep, quality=2, **FAST)).fit(X, Y)
+        assert again.history_.refitted
+
+
+def test_it_says_so_and_scores_are_those_before(before_refit, tmp_path):
     X, y = load_digits(n_class=3, return_X_y=True)
-    model, before = (BoostBPClassifier((3,), **parameters(refit=flag, **FAST)).fit(X, y) for flag in (True, False))
-    assert model.history_.choice.candidates == before.history_.choice.candidates
+    model, before = (BoostBPClassifier((3,), **parameters(deep=False, quality=2, **FAST)) for _ in range(2))
+    model.fit(X, y)
+    before_refit(before, X, y)
     assert [one.history_.refitted for one in (model, before)] == [True, False]
     assert model.history_.scores == before.history_.scores == before.history_.choice.metrics
     assert list(model.history_.scores) == ["held_out"]
@@ -151,7 +146,7 @@ def test_the_choice_does_not_depend_on_it_and_says_so(tmp_path):
 
 
 @pytest.mark.parametrize("event", [KeyboardInterrupt, FloatingPointError])
-def test_what_cannot_be_refitted_stays(monkeypatch, choose, event):
+def test_what_cannot_be_refitted_stays(monkeypatch, choose, before_refit, event):
     names = ["single layer", "network", "linear network"]
     choose(*names)
     original, calls = output_layers.boost_again, []
@@ -162,7 +157,7 @@ def test_what_cannot_be_refitted_stays(monkeypatch, choose, event):
             raise event
         return original(*args, **options)
 
-    before = BoostBPRegressor((3,), **parameters(refit=False, **FAST)).fit(X, Y)
+    before = before_refit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
     monkeypatch.setattr(refits, "boost_again", again)
     model = BoostBPRegressor((3,), **parameters(**FAST))
     model = interrupted_fit(model, X, Y) if event is KeyboardInterrupt else model.fit(X, Y)
@@ -173,9 +168,9 @@ def test_what_cannot_be_refitted_stays(monkeypatch, choose, event):
     assert not np.allclose(model.predict(X), before.predict(X))
 
 
-def test_without_time_nothing_is_refitted(monkeypatch, choose):
+def test_without_time_nothing_is_refitted(monkeypatch, choose, before_refit):
     choose("single layer", "network")
-    before = BoostBPRegressor((3,), **parameters(refit=False, **FAST)).fit(X, Y)
+    before = before_refit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
     again = output_layers.boost_again
     monkeypatch.setattr(refits, "boost_again", lambda problem, plan, over: again(problem, plan, over=lambda: True))
     model = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y)
@@ -183,11 +178,32 @@ def test_without_time_nothing_is_refitted(monkeypatch, choose):
     np.testing.assert_array_equal(model.predict(X), before.predict(X))
 
 
+def test_time_is_left_for_it(monkeypatch):
+    """Once the first layer is there, what is tried ends before time is up, by what the refit takes."""
+    now = [0.0]
+    monkeypatch.setattr(budget.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(ensemble, "Budget", lambda seconds: budget.Budget(seconds, _begun=0.0))
+    original = output_layers.Boosted.advance
+
+    def advance(self):
+        now[0] += 1.0  # a second for each piece
+        return original(self)
+
+    monkeypatch.setattr(output_layers.Boosted, "advance", advance)
+    monkeypatch.setattr(constants, "MAX_PIECES", 6)
+    for seconds in (20.0, 30.0, 40.0):
+        now[0] = 0.0
+        model = BoostBPRegressor((3,), **parameters(deep=False, quality=4, max_time=seconds, **FAST)).fit(X, Y)
+        assert model.history_.refitted
+        assert model.history_.choice.hurried
+        assert now[0] <= seconds
+
+
 def test_interrupted_fit_is_not_drawn_out_by_it(monkeypatch):
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(candidate, "output_table", interrupted)
+    monkeypatch.setattr(candidate, "back_propagation", interrupted)
     model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert not model.history_.refitted

@@ -12,10 +12,11 @@ from sklearn.metrics import log_loss, root_mean_squared_error
 from benchmarks.mixtures import GBDTNNRegressor
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, callbacks, load, save
 from boostbp.ensemble import constants
-from boostbp.ensemble.budget import Turn
-from boostbp.ensemble.output_layers import Boosting
-from boostbp.network import backprop
+from boostbp.ensemble.candidate import Kind
+from boostbp.ensemble.candidates import CANDIDATES
+from boostbp.ensemble.output_layers import Boosted
 from boostbp.network.history import REFITTED, Stop
+from boostbp.network.trainer import Trainer
 
 X, Y = make_friedman1(300, n_features=5, random_state=0)
 HELD_OUT = make_friedman1(150, n_features=5, random_state=1)
@@ -32,30 +33,40 @@ def few_pieces(monkeypatch):
 def no_network(monkeypatch):
     """Back-propagation is not called."""
 
-    def train(*args, **options):
+    def step(self):
         raise AssertionError("a network is trained")
 
-    monkeypatch.setattr(backprop, "train", train)
+    monkeypatch.setattr(Trainer, "step", step)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_single_layers_are_those_beside_the_network_and_no_network_is_trained(backend, monkeypatch):
-    beside = (
-        BoostBPRegressor((3,), **parameters(backend=backend, **FAST)).fit(X, Y, eval_set=[HELD_OUT]).history_.choice
-    )
-    monkeypatch.setattr(backprop, "train", None)
+@pytest.mark.usefixtures("everything", "no_network")
+def test_it_is_a_sum_of_all_single_layers_and_no_network_is_trained(backend):
     model = BoostBPRegressor((3,), **parameters(backend=backend, deep=False, **FAST)).fit(X, Y, eval_set=[HELD_OUT])
     choice = model.history_.choice
-    singles = [(one.name, one.loss) for one in beside.candidates if one.network is None]
-    assert [(one.name, one.loss) for one in choice.candidates] == singles
+    tried = [one for one in CANDIDATES if one.kind is Kind.SINGLE_LAYER]
+    assert {one.name for one in choice.candidates} <= {one.name for one in tried}
+    assert len(choice.candidates) == (8 if backend == "xgboost" else 9)
     assert sum(one.weight for one in choice.candidates) == pytest.approx(1.0)
     assert not choice.has_networks
     assert len(model.network_.layers) == 1
     mse = np.mean(np.square(model.predict(HELD_OUT[0]) - HELD_OUT[1])) / model._scale[0] ** 2 / 2
-    assert mse <= min(one.loss for one in choice.candidates) * (1 + 1e-9)
+    assert mse <= np.mean([one.loss for one in choice.candidates])
     assert model.history_.scores == pytest.approx(
         {"valid_0": root_mean_squared_error(HELD_OUT[1], model.predict(HELD_OUT[0]))}
     )
+
+
+@pytest.mark.parametrize("quality", [1, 2, 3, 4, 5])
+@pytest.mark.usefixtures("no_network")
+def test_all_qualities_do_without_networks(quality):
+    model = BoostBPRegressor((3,), **parameters(deep=False, quality=quality, **FAST)).fit(X, Y)
+    assert model.history_.stop is Stop.NO_NETWORK
+    assert model.history_.refitted == (quality > 1)
+    names = [one.name for one in model.history_.choice.candidates]
+    assert names[0] == "single layer, constant leaves"
+    assert quality > 1 or names == ["single layer, constant leaves", "single layer, random thresholds"]
+    assert np.isfinite(model.predict(X)).all()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -87,16 +98,15 @@ def test_hidden_layers_do_not_matter():
 
 
 def test_one_single_layer_is_what_no_hidden_layers_are_by_default():
-    kinds = [BoostBPRegressor((), **parameters(deep=deep, refit=False, **FAST)).fit(X, Y) for deep in ("auto", True)]
+    kinds = [BoostBPRegressor((), **parameters(deep=deep, quality=1, **FAST)).fit(X, Y) for deep in ("auto", True)]
     np.testing.assert_array_equal(kinds[0].predict(X), kinds[1].predict(X))
     assert kinds[0].history_.choice is None
 
 
 @pytest.mark.usefixtures("no_network")
-def test_rows_that_were_held_out_are_learnt_from_in_the_end():
-    model, before = (
-        BoostBPRegressor(**parameters(deep=False, refit=refit, **FAST)).fit(X, Y) for refit in (True, False)
-    )
+def test_rows_that_were_held_out_are_learnt_from_in_the_end(before_refit):
+    model = BoostBPRegressor(**parameters(deep=False, **FAST)).fit(X, Y)
+    before = before_refit(BoostBPRegressor(**parameters(deep=False, **FAST)), X, Y)
     assert model.history_.choice == before.history_.choice
     assert [one.history_.refitted for one in (model, before)] == [True, False]
     assert model.summary().endswith(f" on held_out.\n{REFITTED}")
@@ -141,7 +151,7 @@ def test_without_held_out_rows_it_is_one_single_layer(backend):
 @pytest.mark.usefixtures("no_network")
 def test_next_to_no_time_leaves_one_single_layer(n_jobs):
     model = BoostBPRegressor(**parameters(deep=False, max_time=1e-9, n_jobs=n_jobs, **FAST)).fit(X, Y)
-    assert [one.name for one in model.history_.choice.candidates] == ["single layer"]
+    assert [one.name for one in model.history_.choice.candidates] == ["single layer, constant leaves"]
     assert model.history_.choice.hurried
     assert not model.history_.refitted
     whole = BoostBPRegressor(**parameters(deep=False, max_time=1e6, n_jobs=n_jobs, **FAST)).fit(X, Y)
@@ -151,43 +161,29 @@ def test_next_to_no_time_leaves_one_single_layer(n_jobs):
     )
 
 
+@pytest.mark.parametrize("quality", [1, 3])
+@pytest.mark.parametrize("when", [1, 2, 4, 5])
 @pytest.mark.usefixtures("no_network")
-def test_single_layers_have_all_of_the_time():
-    shares = []
+def test_an_interrupt_keeps_the_pieces_that_are_there(monkeypatch, when, quality):
+    original, calls = Boosted.advance, []
 
-    def spied(self):
-        shares.append(self.share)
-        return begun(self)
-
-    begun = Turn.begun
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Turn, "begun", spied)
-        BoostBPRegressor(**parameters(deep=False, max_time=100, **FAST)).fit(X, Y)
-        held_out_here = set(shares)
-        shares.clear()
-        BoostBPRegressor(**parameters(deep=False, max_time=100, **FAST)).fit(X, Y, eval_set=[HELD_OUT])
-    assert (held_out_here, set(shares)) == ({0.95}, {1.0})
-
-
-@pytest.mark.parametrize("when", [1, 4])
-@pytest.mark.usefixtures("no_network")
-def test_an_interrupt_keeps_the_single_layers_that_are_there(monkeypatch, when):
-    original, calls = Boosting.begin, []
-
-    def interrupted(*args, **options):
+    def interrupted(self):
         calls.append(1)
         if len(calls) == when:
             raise KeyboardInterrupt
-        return original(*args, **options)
+        return original(self)
 
-    monkeypatch.setattr(Boosting, "begin", interrupted)
+    monkeypatch.setattr(Boosted, "advance", interrupted)
+    model = BoostBPRegressor(**parameters(deep=False, quality=quality, **FAST))
     if when == 1:
         with pytest.raises(KeyboardInterrupt):
-            BoostBPRegressor(**parameters(deep=False, **FAST)).fit(X, Y)
+            model.fit(X, Y)
+        assert not hasattr(model, "network_")
         return
-    model = interrupted_fit(BoostBPRegressor(**parameters(deep=False, **FAST)), X, Y)
+    model = interrupted_fit(model, X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
-    assert len(model.history_.choice.candidates) == 3
+    assert len(model.history_.choice.candidates) == 1 + (when > 4)
+    assert sum(one.weight for one in model.history_.choice.candidates) == pytest.approx(1.0)
     assert not model.history_.refitted
     assert np.isfinite(model.predict(X)).all()
 
@@ -226,7 +222,7 @@ def test_bools_of_numpy_are_bools():
     np.testing.assert_array_equal(
         model.predict(X), BoostBPRegressor(**parameters(deep=False, **FAST)).fit(X, Y).predict(X)
     )
-    assert "No network was trained" in model.summary()
+    assert Stop.NO_NETWORK.value in model.summary()
 
 
 @pytest.mark.parametrize("base", ["zero", "ridge"])

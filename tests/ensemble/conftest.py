@@ -1,0 +1,54 @@
+"""What is tried and chosen in a fit, for tests of what becomes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from boostbp.ensemble import average, constants, ensemble, race
+from boostbp.ensemble.ladder import RUNGS
+
+
+@pytest.fixture
+def everything(monkeypatch):
+    """All candidates are tried, whatever they promise and cost; layers of one piece each."""
+    monkeypatch.setitem(RUNGS, 3, replace(RUNGS[3], work=np.inf))
+    monkeypatch.setattr(race, "stacked_weights", lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))
+    monkeypatch.setattr(constants, "MAX_PIECES", 1)
+
+
+@pytest.fixture
+def weights_of(monkeypatch):
+    """Let a function of the candidates' results say what weight each has in the model."""
+
+    def weights_of(function):
+        def average_of(candidates, *rest):
+            by_name = [float(function(one)) for one in candidates]
+            monkeypatch.setattr(average, "_weights", lambda *_: (np.array(by_name) / sum(by_name), 1.0, 0.1))
+            return original(candidates, *rest)
+
+        original = average.average_of
+        monkeypatch.setattr(ensemble, "average_of", average_of)
+
+    return weights_of
+
+
+@pytest.fixture
+def choose(everything, weights_of):
+    """Make the model of candidates in equal parts, by their names."""
+    return lambda *names: weights_of(lambda one: one.name in names)
+
+
+@pytest.fixture
+def before_refit(monkeypatch):
+    """Fit a model that stays as it was chosen: ``before_refit(model, X, y, ...)``."""
+
+    def fit(model, *args, **how):
+        with monkeypatch.context() as patch:
+            for quality, rung in RUNGS.items():
+                patch.setitem(RUNGS, quality, replace(rung, refit=False))
+            return model.fit(*args, **how)
+
+    return fit

@@ -1,0 +1,252 @@
+"""Looks: networks are trained from look to look, and left at one where they promise too little."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import BACKENDS
+from problems import problem_of, scaled
+
+from boostbp import metrics
+from boostbp.ensemble import constants, schedule
+from boostbp.ensemble.budget import Budget
+from boostbp.ensemble.candidate import NetworkTraining, network, single_layer
+from boostbp.ensemble.candidate_settings import as_asked
+from boostbp.ensemble.race import Race
+from boostbp.losses import SquaredError
+from boostbp.network.history import History, Stop
+
+ENDLESS = Budget(None)
+TINY = {"epochs": 12}
+
+
+@pytest.fixture(autouse=True)
+def early_looks(monkeypatch):
+    """At epochs 2, 4, 8 and the last one."""
+    monkeypatch.setattr(constants, "FIRST_LOOK", 2)
+
+
+def states_of(problem):
+    """The training of a problem to its end, and its state after each epoch."""
+    states = []
+    whole = NetworkTraining("network", replace(problem, callbacks=[lambda progress: states.append(progress.state())]))
+    while not whole.finished:
+        whole.advance(ENDLESS, 0.0)
+    return whole, states
+
+
+def judged(monkeypatch, values, looks, *, of_sum=1.0, greater_is_better=False):
+    """What is said at the last of some looks of a network with such held-out metrics beside a sum with another one."""
+    problem = problem_of(epochs=100)
+    problem = replace(problem, metric=replace(problem.metric, greater_is_better=greater_is_better))
+    training = NetworkTraining("network", problem)
+    training.looks = looks
+    monkeypatch.setattr(training, "history", History())
+    monkeypatch.setattr(History, "metrics", lambda self, name: list(values))
+    before, now = (schedule._error(problem, value) for value in training.best_metrics())
+    expected = now - (before - now if looks > 1 else 0.0)
+    return schedule._promising(training, problem, schedule._error(problem, of_sum), expected)
+
+
+def test_looks_are_at_twice_the_epoch_each_and_cost_what_lies_between():
+    problem = problem_of(**TINY)
+    training, seen = NetworkTraining("network", problem), []
+    one = training.work / 2
+    while not training.finished:
+        assert training.work == pytest.approx(one * (min(2 << training.looks, 12) - training.epoch))
+        training.advance(ENDLESS, 0.0)
+        seen.append((training.epoch, len(training.history) - 1))
+    assert seen == [(2, 2), (4, 4), (8, 8), (12, 12)]
+    assert training.history.stop is Stop.EPOCHS
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_training_from_look_to_look_is_training_in_one(backend):
+    problem = problem_of(backend=backend, **TINY)
+    pieces = NetworkTraining("network", problem)
+    while not pieces.finished:
+        pieces.advance(ENDLESS, 0.0)
+    at_once = NetworkTraining("network", problem)
+    at_once._first_look = 2**31
+    at_once.advance(ENDLESS, 0.0)
+    assert at_once.finished
+    np.testing.assert_array_equal(pieces.result.held_out, at_once.result.held_out)
+    assert pieces.history.loss == at_once.history.loss
+
+
+def test_best_metrics_are_those_until_the_look_before_and_until_the_last():
+    training = NetworkTraining("network", problem_of(**TINY))
+    training.advance(ENDLESS, 0.0)
+    values = training.history.metrics("held_out")
+    assert training.best_metrics() == (values[0], min(values[:3]))
+    training.advance(ENDLESS, 0.0)
+    values = training.history.metrics("held_out")
+    assert training.best_metrics() == (min(values[:3]), min(values[:5]))
+
+
+@pytest.mark.parametrize(
+    ("values", "looks", "goes_on"),
+    [
+        ([9, 9, 1.14], 1, True),  # near the sum's 1
+        ([9, 9, 1.16], 1, False),  # not near, and one look tells of no fall
+        ([9, 9, 1.3, 1.3, 1.2], 2, True),  # not near, but will be if it falls as much again
+        ([9, 9, 1.3, 1.3, 1.24], 2, False),
+        ([9, 9, 1.0, 1.0, 0.98], 2, False),  # near, but has fallen by less than 3 %
+        ([9, 9, 1.0, 1.0, 0.96], 2, True),
+        ([9, 9, 1.0, 0.9, 2.0], 2, True),  # the best until then counts, not the last
+        ([9, 9, 0.5, 0.5, 0.5, 0.1], 2, False),  # what came after the look does not
+    ],
+    ids=str,
+)
+def test_a_network_goes_on_while_it_is_near_and_falls(monkeypatch, values, looks, goes_on):
+    assert judged(monkeypatch, values, looks) == goes_on
+
+
+@pytest.mark.parametrize(
+    ("values", "goes_on"),
+    [
+        ([0, 0, 0.5, 0.5, 0.6], False),  # an error of .4, and .3 to come, beside .1
+        ([0, 0, 0.5, 0.5, 0.7], True),  # .3, and .1 to come
+        ([0, 0, 0.9, 0.9, 0.9], False),  # the same as that of the sum, but without a fall
+    ],
+    ids=str,
+)
+def test_metrics_that_grow_are_errors_from_1_down(monkeypatch, values, goes_on):
+    assert judged(monkeypatch, values, 2, of_sum=0.9, greater_is_better=True) == goes_on
+
+
+def trained(monkeypatch, problem, *, least_fall, near=1e9, limit=1e9, names=("network",), budget=None):
+    """Networks beside a sum of one poor single layer."""
+    monkeypatch.setattr(constants, "LEAST_FALL", least_fall)
+    monkeypatch.setattr(constants, "NEAR", near)
+    race = Race(problem, budget or Budget(None), 1, refit=False)
+    assert race.begin([single_layer("poor", lambda problem: problem.settings.layers[-1])], 1) is None
+    before = race.spent
+    interrupt = schedule._train_networks([network(name, as_asked) for name in names], race, problem, limit)
+    return race, race.spent - before, interrupt
+
+
+@pytest.mark.parametrize(("least_fall", "epochs"), [(-1.0, 12), (1e9, 4)])
+def test_a_network_is_left_at_a_look(monkeypatch, least_fall, epochs):
+    race, work, interrupt = trained(monkeypatch, problem_of(**TINY), least_fall=least_fall)
+    history = race.others[0].history
+    assert interrupt is None
+    assert len(history) - 1 == epochs
+    assert history.stop is (Stop.EPOCHS if epochs == 12 else Stop.QUALITY)
+    whole = NetworkTraining("network", problem_of(**TINY))
+    assert work == pytest.approx(whole.work / 2 * epochs)
+    assert race.others[0].held_out.shape == (120, 1)
+
+
+def test_a_network_that_is_far_off_is_left_at_the_first_look(monkeypatch):
+    race, _, _ = trained(monkeypatch, problem_of(**TINY), least_fall=-1.0, near=-0.9)
+    assert len(race.others[0].history) - 1 == 2
+    assert race.others[0].history.stop is Stop.QUALITY
+
+
+def test_work_beyond_the_limit_is_not_begun(monkeypatch):
+    one = NetworkTraining("network", problem_of(**TINY)).work / 2
+    race, work, _ = trained(monkeypatch, problem_of(**TINY), least_fall=-1.0, limit=0.0)
+    assert (race.others, work) == ([], 0.0)
+    spent = race.spent
+    race, work, _ = trained(monkeypatch, problem_of(**TINY), least_fall=-1.0, limit=spent + 7.5 * one)
+    assert work == pytest.approx(4 * one)
+    assert race.others[0].history.stop is Stop.QUALITY
+
+
+def test_the_next_one_is_that_which_is_expected_to_be_best(monkeypatch):
+    """All are looked at once in their order, and then one by one."""
+    turns, original = [], NetworkTraining.advance
+
+    def advance(self, *args):
+        turns.append(self.name)
+        original(self, *args)
+        self.history.epochs[:] = [replace(epoch, metrics={"held_out": errors[self.name]}) for epoch in self.history]
+        errors[self.name] *= 0.5
+
+    errors = {"network": 3.0, "second": 2.0, "third": 1.0}
+    monkeypatch.setattr(NetworkTraining, "advance", advance)
+    trained(monkeypatch, problem_of(epochs=4), least_fall=-1.0, names=tuple(errors))
+    assert turns == ["network", "second", "third", "third", "second", "network"]
+
+
+def test_a_variant_that_diverges_is_left_out_and_the_network_that_was_asked_for_is_not(monkeypatch):
+    original = NetworkTraining.advance
+
+    def advance(self, *args):
+        if self.name == diverging:
+            raise FloatingPointError("too far")
+        return original(self, *args)
+
+    monkeypatch.setattr(NetworkTraining, "advance", advance)
+    diverging = "variant"
+    race, _, interrupt = trained(monkeypatch, problem_of(), least_fall=-1.0, names=("network", "variant", "last"))
+    assert [one.name for one in race.others] == ["network", "last"]
+    assert interrupt is None
+    diverging = "network"
+    with pytest.raises(FloatingPointError, match="too far"):
+        trained(monkeypatch, problem_of(), least_fall=-1.0, names=("network", "variant"))
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 5])
+def test_an_interrupt_keeps_the_best_epoch_and_the_other_networks(monkeypatch, epoch):
+    def press(progress):
+        if progress.epoch.epoch == epoch and len(progress.history) == epoch + 1:
+            raise KeyboardInterrupt
+
+    problem = replace(problem_of(**TINY), callbacks=[press])
+    race, _, interrupt = trained(monkeypatch, problem, least_fall=-1.0)
+    assert isinstance(interrupt, KeyboardInterrupt)
+    history = race.others[0].history
+    assert len(history) - 1 == epoch
+    assert history.stop is Stop.INTERRUPTED
+    best = min(range(epoch + 1), key=history.metrics("held_out").__getitem__)
+    assert history.best_epoch == best
+    value = metrics.default_metric(SquaredError())(race.others[0].held_out, scaled(120, 1)[1], np.ones(120))
+    assert value == pytest.approx(history.metrics("held_out")[best])
+
+
+def test_the_end_of_the_time_ends_a_network_at_its_epoch(monkeypatch):
+    class Clock(Budget):
+        calls = 0
+
+        def over(self, later=0.0):
+            self.calls += 1
+            self.spent = self.calls > 9
+            return self.spent
+
+    race, _, interrupt = trained(monkeypatch, problem_of(**TINY), least_fall=-1.0, budget=Clock(1e9))
+    assert interrupt is None
+    history = race.others[0].history
+    assert history.stop is Stop.TIME
+    assert 2 < len(history) - 1 < 12
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_training_that_is_resumed_at_any_epoch_is_judged_as_at_first(monkeypatch, backend):
+    problem = problem_of(backend=backend, epochs=5)
+    _, states = states_of(problem)
+    assert len(states) == 6
+    for least_fall in (-1.0, 1e9):  # to the end, and left at epoch 4
+        expected = trained(monkeypatch, problem, least_fall=least_fall)
+        left_at = expected[0].others[0].history.epochs[-1].epoch
+        for state in states[: left_at + 1]:
+            race, work, _ = trained(monkeypatch, replace(problem, resume=state), least_fall=least_fall)
+            one, other = race.others[0], expected[0].others[0]
+            np.testing.assert_array_equal(one.held_out, other.held_out)
+            assert one.history.loss == other.history.loss
+            assert one.history.metrics("held_out") == other.history.metrics("held_out")
+            assert (one.history.stop, one.history.best_epoch) == (other.history.stop, other.history.best_epoch)
+            assert work == expected[1]
+
+
+def test_epochs_that_were_asked_for_are_all_run(monkeypatch):
+    """`fit_more` begins from a state of which patience counts anew: no look ends that, and no limit."""
+    problem = problem_of(**TINY)
+    _, states = states_of(problem)
+    more = replace(problem, resume=replace(states[3], since=3))
+    race, _, _ = trained(monkeypatch, more, least_fall=1e9, near=-0.9, limit=0.0)
+    assert len(race.others[0].history) - 1 == 12
+    assert race.others[0].history.stop is Stop.EPOCHS

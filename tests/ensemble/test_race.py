@@ -1,0 +1,290 @@
+"""Race: the next pieces go to layers that promise most for their work; work is counted, and decides alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from helpers import BACKENDS
+from problems import LAYER, problem_of
+
+from boostbp.ensemble import constants
+from boostbp.ensemble.budget import Budget
+from boostbp.ensemble.candidate import output_layer_on, single_layer
+from boostbp.ensemble.output_layers import Boosted
+from boostbp.ensemble.race import Entrant, Race
+from boostbp.ensemble.trained_candidate import TrainedCandidate
+from boostbp.trees import interrupts
+
+SHALLOW = replace(LAYER, growth=replace(LAYER.growth, max_depth=1))
+SLOW = replace(LAYER, learning_rate=0.02)
+KINDS = {"deep": LAYER, "shallow": SHALLOW, "slow": SLOW, "without base": replace(LAYER, base=None)}
+CANDIDATES = [single_layer(name, lambda problem, layer=layer: layer) for name, layer in KINDS.items()]
+
+
+@pytest.fixture(autouse=True)
+def few_rounds_per_piece(monkeypatch):
+    monkeypatch.setattr(constants, "PIECE_ROUNDS", 3)
+    monkeypatch.setattr(constants, "MAX_PIECES", 40)
+
+
+def race_of(problem=None, n_at_once=1, *, refit=False, budget=None):
+    return Race(problem or problem_of(), budget or Budget(None), n_at_once, refit=refit)
+
+
+def pieces_of(race):
+    return {name: len(entrant.training.boosting.boosted.pieces) for name, entrant in race.entrants.items()}
+
+
+def entrant_of(raw, before, *, best=None, work=1.0, finished=False, refit_work=0.0):
+    """An entrant with these raw outputs, of one held-out row for each, and nothing behind it."""
+    raw, before, best = (np.array(one, dtype=float)[:, None] for one in (raw, before, raw if best is None else best))
+    boosting = SimpleNamespace(raw=raw, best_raw=best)
+    return Entrant(SimpleNamespace(boosting=boosting, work=work, finished=finished, refit_work=refit_work), before)
+
+
+def race_with(target, **entrants):
+    target = np.array(target, dtype=float)[:, None]
+    race = race_of(problem_of(None, (np.zeros((len(target), 5)), target)))
+    race.entrants, race.spent = entrants, 1.0
+    return race
+
+
+# What is promised.
+
+
+def test_expected_is_as_many_pieces_later():
+    entrant = entrant_of([0.8, 0.5], [0.9, 0.5])
+    np.testing.assert_allclose(entrant.expected.ravel(), [0.8 + constants.PIECES_AHEAD * (0.8 - 0.9), 0.5])
+
+
+@pytest.mark.parametrize(
+    ("raw", "before", "share"),
+    [(0.8, 0.9, 1.0), (-0.2, 0.0, 0.5), (-1.8, -1.6, 0.25)],
+    ids=["all of it", "half of it", "a quarter of it"],
+)
+def test_gain_is_that_of_the_best_share_in_the_sum(raw, before, share):
+    """The sum gives 1 where 0 is right: a loss of .5; a model of raw output e takes it to (1 - share) + share e."""
+    entrant = entrant_of([raw], [before])
+    race = race_with([0.0], it=entrant)
+    expected = raw + 4 * (raw - before)
+    reached = (1.0 - share) + share * expected
+    assert race._gain(entrant, 0.0, np.array([[1.0]]), 0.5) == pytest.approx(0.5 - 0.5 * reached**2)
+
+
+def test_gain_of_a_layer_in_the_sum_is_also_that_of_its_weight():
+    """A share of the rest for it would do harm: what it has there already moves."""
+    entrant = entrant_of([1.0, -1.0], [1.1, -1.0])
+    race = race_with([0.0, 0.0], it=entrant)
+    raw = np.array([[0.1], [0.0]])  # .25 of the layer, and others that take most of it away
+    score = race.problem.score(raw)
+    assert race._gain(entrant, 0.0, raw, score) < 0
+    assert race._gain(entrant, 0.25, raw, score) == pytest.approx(score - 0.0)
+
+
+def test_next_are_those_that_promise_most_for_their_work():
+    start = {"before": [1.0], "best": [1.0]}
+    entrants = {
+        "far": entrant_of([0.9], work=2.0, **start),
+        "farther": entrant_of([0.8], work=2.0, **start),
+        "dear": entrant_of([0.8], work=2000.0, **start),
+        "still": entrant_of([1.0], **start),
+        "farthest, at its end": entrant_of([0.75], finished=True, **start),
+        "cheap": entrant_of([0.95], work=0.1, **start),
+    }
+    race = race_with([0.0], **entrants)
+    weights, raw = race.sum()
+    assert weights == {name: pytest.approx(1 / 6) for name in entrants}
+    assert raw == pytest.approx(1.0)
+    # the loss of .5 falls by .32, .48, .48, 0 and .18
+    assert race._most_promising(weights, raw) == ["cheap", "farther", "far"]
+
+
+def test_what_promises_too_little_ends_it():
+    least = constants.LEAST_PROMISE
+    step = (1.0 - np.sqrt(1.0 - least)) / constants.PIECES_AHEAD  # lowers a loss by the least share in so many pieces
+    for factor, names in ((0.99, []), (1.01, ["it"])):
+        race = race_with([0.0], it=entrant_of([1.0], [1.0 + factor * step], best=[1.0]))
+        assert race._most_promising(*race.sum()) == names
+    race = race_with([0.0], it=entrant_of([1.0], [1.0]))
+    assert race.run(np.inf) is None
+    assert race.spent == 1.0
+
+
+def test_work_of_the_refit_is_that_of_what_has_weight():
+    parts = {"right": entrant_of([0.1], [0.2], refit_work=3.0), "wrong": entrant_of([50.0], [60.0], refit_work=5.0)}
+    race = race_with([0.0], **parts)
+    assert race.refit_share() == 0.0
+    race.refit, race.spent = True, 12.0
+    assert race.refit_share() == pytest.approx(3.0 / 12.0)
+
+
+# Training.
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_work_is_counted_by_pieces(backend):
+    race = race_of(problem_of(backend=backend))
+    assert race.begin(CANDIDATES, 2) is None
+    assert pieces_of(race) == dict.fromkeys(KINDS, 2)
+    assert race.run(4 * race.spent) is None
+    work = {name: entrant.training.work for name, entrant in race.entrants.items()}
+    assert race.spent == pytest.approx(sum(n * work[name] for name, n in pieces_of(race).items()))
+    assert work["shallow"] < work["deep"]
+    assert [one.name for one in race.trained()] == list(KINDS)
+    weights, raw = race.sum()
+    np.testing.assert_allclose(sum(weights[one.name] * one.held_out for one in race.trained()), raw, rtol=1e-12)
+    for one in race.trained():
+        np.testing.assert_allclose(one.model.predict(race.problem.held_out.X), one.held_out, rtol=1e-9)
+
+
+def test_decisions_do_not_depend_on_threads():
+    ways = []
+    for n_at_once in (1, 2, 3):
+        race = race_of(n_at_once=n_at_once)
+        assert race.begin(CANDIDATES, 2, limit=np.inf) is None
+        assert race.run(6 * race.spent) is None
+        ways.append((pieces_of(race), race.spent, race.sum()[0], race.sum()[1].tobytes()))
+    assert ways[0] == ways[1] == ways[2]
+    assert len(set(ways[0][0].values())) > 1  # some went on for longer
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_a_race_ends_at_its_limit(refit):
+    race = race_of(refit=refit)
+    assert race.begin(CANDIDATES[:2], 2) is None
+    begun, limit = race.spent, 3 * race.spent
+    assert race.run(limit) is None
+    later = race.refit_share() * race.spent
+    assert (later > 0) == refit
+    most = constants.RACE_PIECES * sum(entrant.training.work for entrant in race.entrants.values())
+    assert limit < race.spent + later
+    assert begun < race.spent <= limit + most
+    before = race.spent
+    assert race.run(limit) is None
+    assert race.spent == before
+
+
+def test_without_a_limit_it_ends_when_nothing_is_promised():
+    race = race_of()
+    assert race.begin(CANDIDATES[:2], 2) is None
+    assert race.run(np.inf) is None
+    assert race._most_promising(*race.sum()) == []
+    before = pieces_of(race)
+    assert race.run(np.inf) is None
+    assert pieces_of(race) == before
+
+
+def test_the_first_one_is_begun_whatever_the_limit_and_no_other():
+    race = race_of()
+    assert race.begin(CANDIDATES, None, limit=0.0) is None
+    assert list(pieces_of(race)) == list(KINDS)[: constants.WAVE]
+    assert all(entrant.training.finished for entrant in race.entrants.values())
+    assert race.begin(CANDIDATES[3:], 1, limit=race.spent) is None
+    assert len(race.entrants) == constants.WAVE
+    assert race.begin(CANDIDATES[3:], 1, limit=np.nextafter(race.spent, np.inf)) is None
+    assert list(race.entrants) == list(KINDS)
+
+
+def test_without_time_each_that_has_begun_has_one_piece():
+    race = race_of(budget=Budget(0.0))
+    assert race.begin(CANDIDATES, 5) is None
+    assert set(pieces_of(race).values()) == {1}
+    assert race.run(np.inf) is None
+    assert set(pieces_of(race).values()) == {1}
+    assert race.budget.spent
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_time_for_the_refit_is_kept(refit):
+    asked = []
+
+    class Clock(Budget):
+        def over(self, later=0.0):
+            asked.append(later)
+            return False
+
+    race = race_of(refit=refit, budget=Clock(1e9))
+    assert race.begin(CANDIDATES[:1], 2) is None
+    assert set(asked) == {0.0}  # the first one may take all of it
+    share = race.refit_share()
+    asked.clear()
+    assert race.begin(CANDIDATES[1:2], 2) is None
+    assert set(asked) == {share}
+    asked.clear()
+    share = race.refit_share()
+    assert (share > 0) == refit
+    assert race.run((1.0 + share) * race.spent) is None
+    assert asked[0] == share
+
+
+def test_what_needs_another_waits_for_it():
+    needing = output_layer_on("network", lambda problem: LAYER)
+    race = race_of()
+    assert race.begin([CANDIDATES[0], needing], 1) is None
+    assert list(race.entrants) == ["deep"]
+    network = race.trained()[0]
+    race.others.append(TrainedCandidate("network", "network", network.model, network.held_out))
+    assert race.begin([needing], 1) is None
+    assert list(race.entrants) == ["deep", "network, final output layer"]
+    assert [one.name for one in race.trained()] == ["deep", "network, final output layer", "network"]
+
+
+# Interrupts.
+
+
+def interrupted_at(monkeypatch, number, reason=KeyboardInterrupt):
+    """Let the piece of this number be interrupted."""
+    original, calls = Boosted.advance, []
+
+    def advance(self):
+        calls.append(1)
+        if len(calls) == number:
+            raise reason
+        return original(self)
+
+    monkeypatch.setattr(Boosted, "advance", advance)
+
+
+@pytest.mark.parametrize("n_at_once", [1, 2])
+@pytest.mark.parametrize("number", [2, 5, 9])
+def test_an_interrupt_keeps_pieces_that_are_there(monkeypatch, number, n_at_once):
+    whole = race_of()
+    assert whole.begin(CANDIDATES[:1], number - 1) is None
+    interrupted_at(monkeypatch, number)
+    race = race_of(n_at_once=n_at_once)
+    assert isinstance(race.begin(CANDIDATES[:1], None), KeyboardInterrupt)
+    assert pieces_of(race) == {"deep": number - 1}
+    assert race.spent == whole.spent
+    np.testing.assert_array_equal(race.sum()[1], whole.sum()[1])
+
+
+def test_an_interrupt_in_the_first_piece_leaves_nothing(monkeypatch):
+    interrupted_at(monkeypatch, 1)
+    race = race_of()
+    assert isinstance(race.begin(CANDIDATES, None), KeyboardInterrupt)
+    assert race.trained() == []
+
+
+def test_an_interrupt_in_the_race_keeps_all_that_was_begun(monkeypatch):
+    race = race_of()
+    assert race.begin(CANDIDATES, 2) is None
+    interrupted_at(monkeypatch, 2)
+    assert isinstance(race.run(np.inf), KeyboardInterrupt)
+    assert sum(pieces_of(race).values()) == 2 * len(KINDS) + 1
+    work = {name: entrant.training.work for name, entrant in race.entrants.items()}
+    assert race.spent == pytest.approx(sum(n * work[name] for name, n in pieces_of(race).items()))
+
+
+def test_a_thread_that_is_stopped_hands_over_its_pieces(monkeypatch):
+    race = race_of()
+    assert race.begin(CANDIDATES[:1], 1) is None
+    interrupted_at(monkeypatch, 2, interrupts.Stopped)
+    after = race.entrants["deep"].advance(5, bool)
+    assert len(after.training.boosting.boosted.pieces) == 2
+    assert after.interrupt is None
+    interrupted_at(monkeypatch, 1, interrupts.Stopped)
+    with pytest.raises(interrupts.Stopped):
+        race._begun(CANDIDATES[1], 2, 0.0)

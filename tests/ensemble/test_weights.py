@@ -1,0 +1,174 @@
+"""Weights of candidates: what their sum is worth on the held-out rows, and how far these rows can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import problem_of
+
+from boostbp.ensemble import constants
+from boostbp.ensemble.weights import smooth_labels, stacked_weights, t_statistic
+from boostbp.losses import AbsoluteError, Logistic, Poisson, Softmax, SquaredError
+
+
+@dataclass(frozen=True, slots=True)
+class Shifted(Poisson):
+    """A likelihood that is known but for a constant."""
+
+    constant: float = 0.0
+    name: ClassVar[str] = "shifted"
+
+    def value(self, h, y):
+        return Poisson.value(self, h, y) + self.constant
+
+
+def held_out_of(target, weight=None, **changes):
+    """A problem whose held-out rows have these targets and weights."""
+    problem = problem_of((np.zeros((2, 1)), np.array([[0.0], [1.0]])), (np.zeros((len(target), 1)), target), **changes)
+    return problem if weight is None else replace(problem, eval_sets=(replace(problem.held_out, weight=weight),))
+
+
+def errors(seed, n_models, rows=200):
+    """Targets, and models that err by noise of their own."""
+    rng = np.random.default_rng(seed)
+    target = rng.standard_normal((rows, 1))
+    return target, target + rng.standard_normal((n_models, rows, 1))
+
+
+@pytest.mark.parametrize("n_models", [1, 2, 5, 40])
+def test_equal_models_get_equal_weights(n_models):
+    target, raws = errors(0, 1)
+    weights = stacked_weights(np.repeat(raws, n_models, axis=0), held_out_of(target))
+    np.testing.assert_allclose(weights, 1.0 / n_models, rtol=1e-12)
+
+
+def test_models_that_are_mirrors_of_each_other_get_equal_weights():
+    target, raws = errors(1, 1)
+    weights = stacked_weights(np.stack([raws[0], 2.0 * target - raws[0]]), held_out_of(target))
+    np.testing.assert_allclose(weights, 0.5, rtol=1e-9)  # their mean is right in each row
+
+
+def test_the_best_of_very_different_models_gets_nearly_all():
+    target, raws = errors(2, 3)
+    raws = target + np.array([0.1, 10.0, 30.0])[:, None, None] * (raws - target)
+    weights = stacked_weights(raws, held_out_of(target))
+    assert list(weights > 0) == [True, False, False]
+    assert weights[0] == 1.0
+
+
+def test_one_step_is_that_of_exponentiated_gradient_descent(monkeypatch):
+    monkeypatch.setattr(constants, "STACKING_STEPS", 1)
+    monkeypatch.setattr(constants, "LEAST_WEIGHT", 0.0)
+    target, raws = errors(3, 2)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 200)
+    found = stacked_weights(raws, held_out_of(target, weight))
+    mean, share = raws.mean(0), weight / weight.sum()
+    loss = share @ (0.5 * np.square(mean - target).ravel())
+    slopes = [share @ ((mean - target) * raw).ravel() / loss for raw in raws]
+    expected = np.exp(-constants.STACKING_RATE * np.array(slopes))
+    np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-9)
+
+
+@given(st.integers(0, 2**31), st.integers(1, 12))
+def test_weights_are_shares_and_their_sum_is_no_worse_than_the_mean(seed, n_models):
+    target, raws = errors(seed, n_models, rows=60)
+    problem = held_out_of(target)
+    weights = stacked_weights(raws, problem)
+    assert (weights >= 0).all()
+    assert weights.sum() == pytest.approx(1.0)
+    kept = weights > 0
+    assert problem.score(np.tensordot(weights, raws, 1)) <= problem.score(raws[kept].mean(0)) * (1 + 1e-9)
+
+
+@given(st.integers(0, 2**31))
+def test_weights_go_with_the_models_and_the_scale_of_targets_does_not_matter(seed):
+    target, raws = errors(seed, 5, rows=60)
+    weights = stacked_weights(raws, held_out_of(target))
+    order = np.random.default_rng(seed).permutation(5)
+    np.testing.assert_allclose(stacked_weights(raws[order], held_out_of(target)), weights[order], rtol=1e-6)
+    np.testing.assert_allclose(stacked_weights(1e6 * raws, held_out_of(1e6 * target)), weights, rtol=1e-6)
+
+
+def test_models_without_a_number_get_no_weight():
+    target, raws = errors(4, 4)
+    raws[1, 7] = np.nan
+    raws[2, 0] = np.inf
+    problem = held_out_of(target)
+    weights = stacked_weights(raws, problem)
+    assert list(weights[1:3]) == [0.0, 0.0]
+    np.testing.assert_array_equal(weights[[0, 3]], stacked_weights(raws[[0, 3]], problem))
+    with pytest.raises(FloatingPointError, match="no model has finite predictions of the held-out rows"):
+        stacked_weights(raws[1:3], problem)
+
+
+def test_models_of_least_weight_are_left_out(monkeypatch):
+    target, raws = errors(5, 3)
+    raws[2] = target + 1.5 * (raws[2] - target)
+    monkeypatch.setattr(constants, "LEAST_WEIGHT", 0.0)
+    all_of_them = stacked_weights(raws, held_out_of(target))
+    assert (all_of_them > 0).all()
+    monkeypatch.setattr(constants, "LEAST_WEIGHT", float(all_of_them[2]) * 1.001)
+    fewer = stacked_weights(raws, held_out_of(target))
+    np.testing.assert_array_equal(fewer, [*stacked_weights(raws[:2], held_out_of(target)), 0.0])
+    monkeypatch.setattr(constants, "LEAST_WEIGHT", 1.0)  # the best one stays, whatever the least is
+    assert list(stacked_weights(raws, held_out_of(target))) == [float(all_of_them.argmax() == k) for k in range(3)]
+
+
+def test_rows_of_weight_0_do_not_count():
+    target, raws = errors(6, 3)
+    weight = np.r_[np.ones(100), np.zeros(100)]
+    half = stacked_weights(raws[:, :100], held_out_of(target[:100]))
+    np.testing.assert_allclose(stacked_weights(raws, held_out_of(target, weight)), half, rtol=1e-9)
+
+
+@pytest.mark.parametrize("constant", [-1e3, -50.0, 1e3])
+def test_a_constant_in_the_loss_changes_no_weight(constant):
+    rng = np.random.default_rng(0)
+    true = 1.0 + 0.5 * rng.standard_normal((400, 1))
+    target = rng.poisson(np.exp(true)).astype(np.float64)
+    raws = true + np.array([0.1, 0.2, 0.4])[:, None, None] * rng.standard_normal((3, 400, 1))
+    weights = [stacked_weights(raws, held_out_of(target, loss=Shifted(constant=one))) for one in (constant, 100.0)]
+    assert len(set(weights[0])) == 3
+    np.testing.assert_allclose(weights[0], weights[1], rtol=1e-6)
+
+
+def test_several_outputs_count_together():
+    rng = np.random.default_rng(0)
+    target = rng.standard_normal((200, 2))
+    right = np.eye(2)  # each model knows one output and nothing of the other
+    raws = np.stack([target * right[k] + (1.0 - right[k]) * rng.standard_normal((200, 2)) for k in range(2)])
+    weights = stacked_weights(raws, held_out_of(target))
+    np.testing.assert_allclose(weights, 0.5, atol=0.1)
+
+
+def test_smoothed_labels_are_those_of_a_quarter_of_a_row_more_of_another_class():
+    y = np.array([[0.0], [1.0], [1.0], [0.0]])
+    weight = np.array([1.0, 2.0, 0.5, 0.0])  # three rows count
+    np.testing.assert_allclose(smooth_labels(y, weight, Logistic()).ravel(), [0.05, 0.95, 0.95, 0.05])
+    one_hot = np.eye(3)
+    several = smooth_labels(one_hot, np.ones(3), Softmax())
+    np.testing.assert_allclose(several, 0.95 * one_hot + 0.025 * (1 - one_hot))
+    np.testing.assert_allclose(several.sum(axis=1), 1.0)
+    assert smooth_labels(y, weight, SquaredError()) is y
+    # the two losses agree on what a row of probabilities costs
+    h, p = np.array([[1.3], [-40.0]]), np.array([[0.3], [0.9]])
+    two = np.hstack([1 - p, p])
+    np.testing.assert_allclose(Logistic().value(h, p), Softmax().value(np.hstack([np.zeros_like(h), h]), two))
+
+
+def test_evidence_is_the_slope_in_its_standard_errors():
+    rng = np.random.default_rng(0)
+    u, weight, baseline = rng.standard_normal(200), rng.uniform(0.5, 2.0, 200), np.array([3.0])
+    y = 0.3 * u + rng.standard_normal(200)
+    got = t_statistic(u[:, None] + 3.0, y[:, None] + 3.0, baseline, weight, SquaredError())
+    slope = np.sum(weight * u * y) / np.sum(weight * u * u)
+    error = np.sqrt(np.sum((weight * u * (y - slope * u)) ** 2)) / np.sum(weight * u * u)  # White (1980)
+    assert got == pytest.approx(slope / error, rel=1e-12)
+    assert t_statistic(3.0 - u[:, None], y[:, None] + 3.0, baseline, weight, SquaredError()) == 0.0
+    for raw, loss in ((u[:, None] + 3.0, AbsoluteError()), (np.full((200, 1), 3.0), SquaredError())):
+        assert t_statistic(raw, y[:, None] + 3.0, baseline, weight, loss) == np.inf

@@ -1,0 +1,45 @@
+"""Small problems of the ensemble: what candidates are trained on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from sklearn.datasets import make_friedman1
+
+from boostbp import backends, metrics
+from boostbp.backends.base import Table
+from boostbp.ensemble.problem import Problem
+from boostbp.layers import LayerSettings
+from boostbp.losses import SquaredError
+from boostbp.network.monitor import EvalSet
+from boostbp.network.settings import Settings
+
+GROWTH = replace(LayerSettings().growth, max_depth=3, min_samples_leaf=10)
+LAYER = LayerSettings(n_estimators=5, learning_rate=0.3, growth=GROWTH)
+
+
+def scaled(rows, seed):
+    """Friedman's first function of five features, with noise, standardised: X and (rows, 1) targets."""
+    X, y = make_friedman1(rows, n_features=5, noise=1.0, random_state=seed)
+    return np.ascontiguousarray(X), ((y - 14.4) / 5.0)[:, None]
+
+
+def problem_of(
+    train=None, held_out=None, *, backend="lightgbm", loss=None, layer=LAYER, categorical=(), weight=None, **changes
+):
+    """Training rows and held-out rows, 240 and 120 of `scaled` if left out, and a network of three units."""
+    X, y = scaled(240, 0) if train is None else train
+    rows, targets = scaled(120, 1) if held_out is None else held_out
+    given = {"layers": (layer, layer), "units": (3,), "epochs": 4}
+    return Problem.of(
+        Table(X, categorical),
+        y,
+        np.ones(len(y)) if weight is None else weight,
+        backend=backends.load(backend),
+        loss=SquaredError() if loss is None else loss,
+        settings=Settings(**given | changes),
+        eval_sets=[EvalSet("held_out", rows, targets, np.ones(len(rows)))],
+        to_target=lambda y: y,
+        metric=metrics.default_metric(SquaredError()),
+    )
