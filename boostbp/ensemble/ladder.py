@@ -37,8 +37,8 @@ class Rung:
 
 RUNGS: dict[int, Rung] = {
     1: Rung(work=1.0, networks=False, refit=False),
-    2: Rung(work=5.0),
-    3: Rung(work=11.0),
-    4: Rung(work=33.0),
-    5: Rung(work=33.0, members=4),
+    2: Rung(work=4.0),
+    3: Rung(work=9.0),
+    4: Rung(work=30.0),
+    5: Rung(work=30.0, members=4),
 }
