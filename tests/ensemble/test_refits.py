@@ -22,7 +22,7 @@ FAST = {"n_estimators": 5, "learning_rate": 0.1, "epochs": 2, "random_state": 0,
 
 @pytest.fixture(autouse=True)
 def one_piece(monkeypatch):
-    """Single layers and final output layers of 25 rounds."""
+    """Single layers and final output layers of one piece."""
     monkeypatch.setattr(constants, "MAX_PIECES", 1)
 
 
@@ -40,7 +40,7 @@ def test_single_layer_is_the_one_of_all_rows(choose, before_refit, backend):
     choose("single layer")
     model = BoostBPRegressor((3,), **parameters(backend=backend, **FAST)).fit(X, Y)
     layer = layer_of(
-        X, target_of(model), n_estimators=25, learning_rate=0.1, base="ridge", backend=backend, **LAYER
+        X, target_of(model), n_estimators=constants.PIECE_ROUNDS, learning_rate=0.1, base="ridge", backend=backend, **LAYER
     )  # fmt: skip
     np.testing.assert_allclose(output_of(model), layer.predict(X).ravel(), rtol=1e-7, atol=1e-9)
     before = before_refit(BoostBPRegressor((3,), **parameters(backend=backend, **FAST)), X, Y)
@@ -93,7 +93,7 @@ def test_weights_of_all_rows_count(choose):
     weight = np.random.default_rng(0).integers(0, 4, 400).astype(float)
     model = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, sample_weight=weight)
     layer = layer_of(
-        X, target_of(model), n_estimators=25, learning_rate=0.1, base="ridge", sample_weight=weight, **LAYER
+        X, target_of(model), n_estimators=constants.PIECE_ROUNDS, learning_rate=0.1, base="ridge", sample_weight=weight, **LAYER
     )  # fmt: skip
     np.testing.assert_allclose(output_of(model), layer.predict(X).ravel(), rtol=1e-7, atol=1e-9)
 
