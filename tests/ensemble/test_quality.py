@@ -44,7 +44,7 @@ def test_more_quality_tries_all_that_less_does(backend):
     assert models[1].history_.choice.candidates[0].weight == 1.0
     assert len(models[1].network_.layers) == 1
     assert set(names_of(models[1])) < set(names_of(models[2])) < set(names_of(models[4]))
-    assert "network" in names_of(models[2])
+    assert models[2].history_.choice.has_networks
     assert [model.history_.refitted for model in models.values()] == [False, True, True]
 
 
@@ -152,7 +152,7 @@ def test_an_interrupt_at_any_stage_leaves_a_model(monkeypatch):
         stages = [(Boosted, "advance", number) for number in range(2, len(n_pieces), 3)]
         stages += [(Boosted, "advance", len(n_pieces))]  # the last one is of the refit
         stages += [(Trainer, "step", number) for number in range(1, len(n_epochs) + 1)]
-    assert len(stages) > 10
+    assert len(stages) >= 9
     for stage in stages:
         with monkeypatch.context() as patch:
             press_at(patch, *stage)
