@@ -15,13 +15,13 @@ from boostbp import backends, checks
 from boostbp.backends.base import Table
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, session
 from boostbp.estimators.base import BaseBoostBP
+from boostbp.estimators.held_out import Split
 from boostbp.estimators.parameters import settings_of
 from boostbp.extras import require
 from boostbp.inputs import drop_zero_weight
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
 from boostbp.network.backprop_spec import BackpropSpec
-from boostbp.network.monitor import EvalSet
 from boostbp.trees.sparse import dense
 
 __all__ = ["GBDTNNClassifier", "GBDTNNRegressor", "NNGBDTClassifier", "NNGBDTRegressor"]
@@ -57,11 +57,8 @@ class _Mixture(BaseBoostBP):
 
     def _train(
         self,
-        table: Table,
-        y: Floats,
-        weight: Floats,
+        splits: Sequence[Split],
         loss: Loss,
-        eval_sets: Sequence[EvalSet],
         metric: Metric | None,
         outcome: Callable[[Floats], Floats],
         run: session.Run,
@@ -70,6 +67,7 @@ class _Mixture(BaseBoostBP):
         from benchmarks.mixtures.training import NetworkPlan, train
 
         self._check_network(run)
+        table, y, weight, eval_sets = splits[0]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         settings = settings_of(self, len(table.X), y.shape[1], seed)
         table, y, weight = drop_zero_weight(table, y, weight)

@@ -87,6 +87,7 @@ def train(
     outcome: Callable[[Floats], Floats],
     callbacks: Sequence[Callback],
     resume: Any = None,
+    report: object = None,
 ) -> tuple[MixtureNetwork, History]:
     """Train a mixture: as `boostbp.network.backprop.train`, with a plan of the network.
 
@@ -95,6 +96,8 @@ def train(
     plan : NetworkPlan
     start : str
         Name of the start of a first layer of trees.
+    report : object
+        Told of the stages of an ensemble; of one network there are none.
     resume : None
         There are no states to go on from.
     """

@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from boostbp import checks
-from boostbp.ensemble.ladder import RUNGS
+from boostbp.ensemble.ladder import RUNGS, Rung
 from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.estimators.session import Run
 from boostbp.network.callbacks import Checkpoint
 
-__all__ = ["check_run", "check_single_layers", "ensemble_settings_of"]
+__all__ = ["check_run", "check_single_layers", "ensemble_settings_of", "rung_of"]
+
+
+def rung_of(estimator: Any) -> Rung:
+    """What the quality of an estimator may cost; its parameters may not be checked yet."""
+    return RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))]
 
 
 def ensemble_settings_of(estimator: Any) -> EnsembleSettings:
@@ -43,7 +48,7 @@ def check_run(estimator: Any, run: Run) -> None:
         If it is asked for.
     """
     deep = checks.one_of("deep", estimator.deep, ("auto", True, False))
-    if deep is True or (deep == "auto" and RUNGS[estimator.quality].networks):
+    if deep is True or (deep == "auto" and rung_of(estimator).networks):
         return
     why = "deep=False" if deep is False else f"quality={estimator.quality}"
     callbacks = run.callbacks if isinstance(run.callbacks, list | tuple) else ()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from boostbp import checks
 from boostbp.backends.base import Table
-from boostbp.ensemble.ladder import RUNGS
+from boostbp.estimators.ensemble_parameters import rung_of
 from boostbp.inputs import distinct_rows, numbered, read_groups
 from boostbp.network.monitor import EvalSet
 
@@ -55,7 +55,7 @@ def hold_out_others(
         Targets as they are learnt.
     """
     drawn = isinstance(estimator.validation, Real) and len(sets) == 1 and sets[0].from_training
-    n_others = RUNGS[estimator.quality].members - 1 if drawn and estimator.deep is not True else 0
+    n_others = rung_of(estimator).members - 1 if drawn and estimator.deep is not True else 0
     others = []
     for number in range(1, n_others + 1):
         table, y, weight, held_out = hold_out(

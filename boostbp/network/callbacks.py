@@ -14,6 +14,7 @@ calls them once more with the epoch that it goes on from.
 >>> model = BoostBPRegressor(
 ...     (4,),
 ...     epochs=4,
+...     deep=True,
 ...     random_state=0,
 ... ).fit(
 ...     X[100:],

@@ -373,7 +373,8 @@ def test_help_and_version():
     [
         ("epochs=7", 7),
         ("max_time=1", 1),
-        ("refit=false", False),
+        ("deep=false", False),
+        ("quality=2", 2),
         ("max_depth=none", None),
         ("max_depth=9", 9),
         ("hidden_layer_sizes=8", (8,)),

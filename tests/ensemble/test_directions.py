@@ -31,6 +31,12 @@ CANDIDATES = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def whole_pieces(monkeypatch):
+    monkeypatch.setattr(constants, "PIECE_ROUNDS", 25)
+    monkeypatch.setattr(constants, "MAX_PIECES", 4)
+
+
 def along(rows, seed, *, scales=1.0, missing=0.0, groups=False):
     """Targets that follow one direction of four features, and a fifth of categories if asked for."""
     rng = np.random.default_rng(seed)

@@ -29,14 +29,13 @@ def trained(held_out, deep=False):
 def names_for(backend):
     """All candidates that there are for one hidden layer, in the order in which they are begun, three at a time."""
     if backend == "xgboost":  # it draws no thresholds
-        first, next_ones = [], ["", "shallow trees", "large leaves"]
+        kinds = ["", "constant leaves", "shallow trees", "large leaves"]
     else:
-        first = ["random thresholds", "", "random thresholds, shallow trees"]
-        next_ones = ["random thresholds, large leaves, half of the features, no base"]
-    last = ["additive base", "no base", "constant leaves, shallow trees", "constant leaves, few features per tree"]
-    kinds = ["constant leaves", *first, *next_ones, *last]
+        kinds = ["random thresholds", "constant leaves", "", "random thresholds, shallow trees"]
+        kinds += ["random thresholds, large leaves, half of the features, no base"]
+    kinds += ["additive base", "no base", "constant leaves, shallow trees", "constant leaves, few features per tree"]
     layers = [", ".join(["single layer", *filter(None, [kind])]) for kind in kinds]
-    layers.insert(4, "directions of the single layer")  # the single layer itself is among those before
+    layers.insert(2 if backend == "xgboost" else 4, "directions of the single layer")  # once this is there
     networks = ["network", "additive network", "linear network"]
     on_top = [f"{name}, final output layer" for name in networks]
     return [*layers, "directions of directions", *on_top, *networks]
@@ -85,6 +84,7 @@ def test_classifier_is_chosen_by_its_loss():
     assert log_loss(y[400:], model.predict_proba(X[400:])) <= min(losses) + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.full_length
 def test_classifier_that_tells_few_rows_apart_is_not_sure_without_limit():
     X, y = load_breast_cancer(return_X_y=True)

@@ -22,6 +22,12 @@ from boostbp.trees.basis import Polynomial
 LAYER = LayerSettings(growth=TreeParams(max_depth=3, min_samples_leaf=10), learning_rate=0.1, basis=Polynomial(1))
 
 
+@pytest.fixture(autouse=True)
+def whole_pieces(monkeypatch):
+    monkeypatch.setattr(constants, "PIECE_ROUNDS", 25)
+    monkeypatch.setattr(constants, "MAX_PIECES", 160)
+
+
 @dataclass(frozen=True, slots=True)
 class Missing(Poisson):
     """The likelihood of counts without a constant."""

@@ -22,7 +22,7 @@ FAST = {"n_estimators": 5, "learning_rate": 0.1, "epochs": 2, "random_state": 0,
 
 @pytest.fixture(autouse=True)
 def one_piece(monkeypatch):
-    """Single layers and final output layers of 25 rounds."""
+    """Single layers and final output layers of one piece."""
     monkeypatch.setattr(constants, "MAX_PIECES", 1)
 
 
@@ -39,9 +39,8 @@ def output_of(model):
 def test_single_layer_is_the_one_of_all_rows(choose, before_refit, backend):
     choose("single layer")
     model = BoostBPRegressor((3,), **parameters(backend=backend, **FAST)).fit(X, Y)
-    layer = layer_of(
-        X, target_of(model), n_estimators=25, learning_rate=0.1, base="ridge", backend=backend, **LAYER
-    )  # fmt: skip
+    rounds = {"n_estimators": constants.PIECE_ROUNDS, "learning_rate": 0.1, "backend": backend}
+    layer = layer_of(X, target_of(model), base="ridge", **rounds, **LAYER)
     np.testing.assert_allclose(output_of(model), layer.predict(X).ravel(), rtol=1e-7, atol=1e-9)
     before = before_refit(BoostBPRegressor((3,), **parameters(backend=backend, **FAST)), X, Y)
     assert not np.allclose(model.predict(X), before.predict(X))
@@ -92,9 +91,8 @@ def test_weights_of_all_rows_count(choose):
     choose("single layer")
     weight = np.random.default_rng(0).integers(0, 4, 400).astype(float)
     model = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, sample_weight=weight)
-    layer = layer_of(
-        X, target_of(model), n_estimators=25, learning_rate=0.1, base="ridge", sample_weight=weight, **LAYER
-    )  # fmt: skip
+    rounds = {"n_estimators": constants.PIECE_ROUNDS, "learning_rate": 0.1, "sample_weight": weight}
+    layer = layer_of(X, target_of(model), base="ridge", **rounds, **LAYER)
     np.testing.assert_allclose(output_of(model), layer.predict(X).ravel(), rtol=1e-7, atol=1e-9)
 
 
@@ -183,20 +181,21 @@ def test_time_is_left_for_it(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(budget.time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(ensemble, "Budget", lambda seconds: budget.Budget(seconds, _begun=0.0))
-    original = output_layers.Boosted.advance
-
-    def advance(self):
-        now[0] += 1.0  # a second for each piece
-        return original(self)
-
-    monkeypatch.setattr(output_layers.Boosted, "advance", advance)
+    monkeypatch.setattr(candidate, "round_work", lambda *sizes: 1.0)
     monkeypatch.setattr(constants, "MAX_PIECES", 6)
-    for seconds in (20.0, 30.0, 40.0):
+    for kind, seconds in ((output_layers.Boosted, 0.7), (output_layers.Boosting, 0.3)):  # to grow, and to look at it
+
+        def advance(self, original=kind.advance, seconds=seconds):
+            now[0] += seconds
+            return original(self)
+
+        monkeypatch.setattr(kind, "advance", advance)
+    for max_time in range(16, 40, 4):
         now[0] = 0.0
-        model = BoostBPRegressor((3,), **parameters(deep=False, quality=4, max_time=seconds, **FAST)).fit(X, Y)
+        model = BoostBPRegressor((3,), **parameters(deep=False, quality=4, max_time=max_time, **FAST)).fit(X, Y)
         assert model.history_.refitted
         assert model.history_.choice.hurried
-        assert now[0] <= seconds
+        assert now[0] < max_time + 1.0  # the last piece was begun in time
 
 
 def test_interrupted_fit_is_not_drawn_out_by_it(monkeypatch):

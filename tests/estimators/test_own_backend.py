@@ -12,6 +12,8 @@ from scipy.sparse import csr_array
 from boostbp import BoostBPClassifier, BoostBPRegressor, backends, fit_layer
 from boostbp.backends import Capabilities, Table, TreeParams
 from boostbp.backends.capabilities import check_supported
+from boostbp.ensemble import constants
+from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS
 from boostbp.trees.tree import Tree
 
 rng = np.random.default_rng(0)
@@ -158,6 +160,14 @@ class AllFeatures:
 FEW = "constant leaves, few features per tree"
 
 
+@pytest.fixture
+def everything(monkeypatch):
+    """All candidates are tried, whatever they promise and cost."""
+    monkeypatch.setitem(RUNGS, DEFAULT_QUALITY, replace(RUNGS[DEFAULT_QUALITY], work=np.inf))
+    monkeypatch.setattr(constants, "MAX_PIECES", 1)
+
+
+@pytest.mark.usefixtures("everything")
 @pytest.mark.parametrize("structure_samples", [None, 300])
 @pytest.mark.parametrize("extra_trees", [False, True])
 @pytest.mark.parametrize("lies", [True, False], ids=["lies", "says so"])
@@ -187,6 +197,7 @@ class BestThresholds(AllFeatures):
         return super().bind(table, replace(growth, extra_trees=False))
 
 
+@pytest.mark.usefixtures("everything")
 def test_a_backend_that_draws_no_thresholds_gives_no_candidate_twice():
     model = BoostBPRegressor(
         (2,), **parameters(backend=BestThresholds(extra_trees=True, colsample_bytree="node"), **FAST)

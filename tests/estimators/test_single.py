@@ -10,9 +10,9 @@ from sklearn.datasets import load_diabetes, load_iris
 
 from benchmarks.mixtures import GBDTNNRegressor
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, save
+from boostbp.ensemble import ensemble, refits
 from boostbp.ensemble.problem import Problem
 from boostbp.layers.rounds import rounds_of
-from boostbp.network import backprop
 from boostbp.network.history import REFITTED, Stop
 from boostbp.trees.basis import Polynomial
 
@@ -51,9 +51,9 @@ def test_classifier_keeps_the_rounds_that_validation_likes_and_can_be_stored(tmp
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_rows_that_were_held_out_are_learnt_from_in_the_end(backend):
-    """By as many rounds as they chose, and in the units of the rows that were learnt from before."""
+    """By as many rounds as they chose, and in the units of the rows that were learnt from before; not at quality 1."""
     how = {"n_estimators": 40, "backend": backend, "random_state": 0}
-    model, before = (BoostBPRegressor((), **parameters(refit=refit, **how)).fit(X, Y) for refit in (True, False))
+    model, before = (BoostBPRegressor((), **parameters(quality=quality, **how)).fit(X, Y) for quality in (2, 1))
     forest, chosen = (one.network_.layers[0].forest for one in (model, before))
     rounds = rounds_of(chosen)
     assert rounds_of(forest) == rounds < 40
@@ -69,7 +69,7 @@ def test_a_single_layer_outlives_an_interrupt_before_it_is_grown_again(monkeypat
         raise KeyboardInterrupt
 
     how = {"n_estimators": 20, "random_state": 0}
-    kept = BoostBPRegressor((), **parameters(refit=False, **how)).fit(X, Y)
+    kept = BoostBPRegressor((), **parameters(quality=1, **how)).fit(X, Y)
     monkeypatch.setattr(Problem, "on_all_rows", pressed)
     model = interrupted_fit(BoostBPRegressor((), **parameters(**how)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
@@ -79,20 +79,22 @@ def test_a_single_layer_outlives_an_interrupt_before_it_is_grown_again(monkeypat
 
 def test_a_single_layer_is_not_grown_again_without_time():
     how = {"n_estimators": 20, "max_time": 1e-9, "random_state": 0}
-    models = [BoostBPRegressor((), **parameters(refit=refit, **how)).fit(X, Y) for refit in (True, False)]
+    models = [BoostBPRegressor((), **parameters(quality=quality, **how)).fit(X, Y) for quality in (2, 1)]
     np.testing.assert_array_equal(*(model.predict(X) for model in models))
 
 
 def test_a_single_layer_stays_as_it_is_where_growing_it_again_is_interrupted(monkeypatch):
-    trained, train = [], backprop.train
+    trained, back_propagate = [], ensemble.back_propagate
 
-    def interrupted(*args, **how):
-        if trained:
-            raise KeyboardInterrupt
-        trained.append(train(*args, **how))
+    def kept(problem):
+        trained.append(back_propagate(problem))
         return trained[0]
 
-    monkeypatch.setattr(backprop, "train", interrupted)
+    def interrupted(problem):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ensemble, "back_propagate", kept)
+    monkeypatch.setattr(refits, "back_propagate", interrupted)
     model = interrupted_fit(BoostBPRegressor((), **parameters(n_estimators=20, random_state=0)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert model.network_ is trained[0][0]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from flat_parameters import parameters
-from helpers import interrupted_fit
+from helpers import BACKENDS, interrupted_fit
 from sklearn.datasets import load_diabetes, make_friedman1
 
 from boostbp import BoostBPRegressor, backends, losses, metrics, paper_settings
 from boostbp.backends.base import Table, TreeParams
 from boostbp.estimators.parameters import settings_of
 from boostbp.layers import LayerSettings
-from boostbp.network.backprop import EvalSet, Settings, train
+from boostbp.network.backprop import BackPropagation, EvalSet, Settings, train
 from boostbp.network.history import Stop
 from boostbp.network.starts import noise
 from boostbp.network.steps import Plain
@@ -160,7 +160,7 @@ def test_a_callback_stops_training():
 
 def test_time_is_a_reason_to_stop():
     X, Y = data()
-    model = small(epochs=50, max_time=1e-9).fit(X, Y.ravel())
+    model = small(epochs=50, max_time=1e-9, deep=True).fit(X, Y.ravel())
     assert model.history_.stop is Stop.TIME
     assert np.isfinite(model.predict(X)).all()
 
@@ -268,3 +268,63 @@ def test_evaluation_sets_do_not_change_the_epochs():
     watched = EvalSet("some", X[:50], Y[:50], np.ones(50))
     _, seen = train(Table(X), Y, eval_sets=[watched], metric=metrics.default_metric(losses.SquaredError()), **common)
     assert alone.loss == seen.loss
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("stops", [(0, 1, 2, 3, 4, 5, 6), (3,), (2, 2, 5)], ids=str)
+def test_training_in_pieces_is_training_in_one(backend, stops):
+    X, Y = data()
+    rows, targets = data(1)
+
+    def begin(**more):
+        model = small(backend=backend, epochs=6)
+        return BackPropagation(
+            Table(X),
+            Y,
+            backend=backends.load(backend),
+            loss=losses.SquaredError(),
+            settings=settings_of(model, ROWS, 1, 0),
+            weight=np.ones(ROWS),
+            eval_sets=[EvalSet("held_out", rows, targets, np.ones(ROWS))],
+            metric=metrics.default_metric(losses.SquaredError()),
+            **more,
+        )
+
+    whole, states = begin(callbacks=[lambda progress: states.append(progress.state())]), []
+    whole.advance()
+    pieces = begin()
+    assert pieces.epoch == -1
+    for stop in stops:
+        pieces.advance(stop)
+        assert pieces.epoch == stop
+        assert pieces.finished == (stop == 6)
+    pieces.advance()
+    resumed = begin(resume=states[stops[0]])
+    assert resumed.epoch == stops[0]
+    for stop in stops:
+        resumed.advance(stop)
+        assert resumed.epoch == stop
+    resumed.advance()
+    for other in (pieces, resumed):
+        assert other.finished
+        assert other.history.stop is whole.history.stop is Stop.EPOCHS
+        assert other.history.best_epoch == whole.history.best_epoch
+        assert other.history.loss == whole.history.loss
+        assert other.history.metrics("held_out") == whole.history.metrics("held_out")
+        np.testing.assert_array_equal(other.network.predict(rows), whole.network.predict(rows))
+
+
+def test_a_training_that_is_left_keeps_its_best_epoch():
+    X, Y = data()
+    settings = settings_of(small(), ROWS, 1, 0)
+    how = {"backend": backends.load("lightgbm"), "loss": losses.SquaredError(), "weight": np.ones(ROWS)}
+    training = BackPropagation(Table(X), Y, settings=settings, **how)
+    with pytest.raises(FloatingPointError):
+        _ = training.network  # there is none yet
+    training.advance(2)
+    before = training.network
+    training.leave(Stop.QUALITY)
+    assert training.finished
+    assert training.history.stop is Stop.QUALITY
+    assert training.network is before
+    assert len(training.history) == 3

@@ -152,7 +152,7 @@ def test_verbose_0_is_silent(capsys, caplog):
 
 
 def test_verbose_1_shows_a_bar_with_figures_and_time_left(capsys):
-    history = fit(verbose=1).history_
+    history = fit(verbose=1, deep=True).history_
     out, err = capsys.readouterr()
     last = err.rstrip("\n").split("\r")[-1]
     assert out == ""
@@ -203,7 +203,7 @@ def test_bar_is_left_when_training_fails(capsys):
 
 def test_verbose_2_logs_each_epoch(caplog, capsys):
     with caplog.at_level(logging.INFO, "boostbp"):
-        fit(verbose=2)
+        fit(verbose=2, deep=True)
     assert [record.getMessage()[:9] for record in caplog.records] == [f"epoch {n}/3" for n in range(4)]
     assert {record.name for record in caplog.records} == {"boostbp"}
     assert capsys.readouterr() == ("", "")

@@ -1,0 +1,183 @@
+"""Quality: how much a fit may cost; whatever it is, and whenever it ends, a model comes of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from flat_parameters import parameters
+from helpers import BACKENDS, interrupted_fit
+from sklearn.datasets import load_iris, make_friedman1
+
+from boostbp import BoostBPClassifier, BoostBPRegressor, callbacks, load, save
+from boostbp.ensemble import constants
+from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS
+from boostbp.ensemble.output_layers import Boosted
+from boostbp.network.history import Stop
+from boostbp.network.trainer import Trainer
+
+X, Y = make_friedman1(300, n_features=5, random_state=0)
+HELD = make_friedman1(150, n_features=5, random_state=1)
+FAST = {"n_estimators": 5, "epochs": 2, "random_state": 0}
+
+
+def names_of(model):
+    return [one.name for one in model.history_.choice.candidates]
+
+
+def regressor(sizes=(3,), **changes):
+    return BoostBPRegressor(sizes, **parameters(**FAST | changes))
+
+
+def test_each_rung_may_cost_more_than_the_one_below():
+    assert list(RUNGS) == [1, 2, 3, 4, 5]
+    assert BoostBPRegressor().quality == BoostBPClassifier().quality == DEFAULT_QUALITY
+    costs = [rung.work * rung.members for rung in RUNGS.values()]
+    assert costs == sorted(costs)
+    assert [quality for quality, rung in RUNGS.items() if not rung.networks or not rung.refit] == [1]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_more_quality_tries_all_that_less_does(backend):
+    models = {quality: regressor(quality=quality, backend=backend).fit(X, Y) for quality in (1, 2, 4)}
+    first = "single layer" if backend == "xgboost" else "single layer, random thresholds"
+    assert names_of(models[1]) == [first]
+    assert models[1].history_.choice.candidates[0].weight == 1.0
+    assert len(models[1].network_.layers) == 1
+    assert set(names_of(models[1])) < set(names_of(models[2])) < set(names_of(models[4]))
+    assert models[2].history_.choice.has_networks
+    assert [model.history_.refitted for model in models.values()] == [False, True, True]
+
+
+@pytest.mark.parametrize("quality", RUNGS)
+def test_every_quality_does_the_same_on_any_threads_and_from_a_file(quality, tmp_path):
+    flowers, y = load_iris(return_X_y=True)
+    model, parallel = (
+        BoostBPClassifier((3,), **parameters(quality=quality, n_jobs=n_jobs, **FAST)).fit(flowers, y)
+        for n_jobs in (1, 3)
+    )
+    p = model.predict_proba(flowers)
+    np.testing.assert_array_equal(parallel.predict_proba(flowers), p)
+    assert parallel.history_.choice == model.history_.choice
+    assert np.mean(model.predict(flowers) == y) > 0.9
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.quality == quality
+    np.testing.assert_array_equal(again.predict_proba(flowers), p)
+    assert again.history_.choice == model.history_.choice
+
+
+@pytest.mark.parametrize("quality", [0, 6, 2.5, -1, "3", "best", None])
+def test_other_qualities_are_refused_by_name(quality):
+    for deep in ("auto", True, False):
+        with pytest.raises(ValueError, match=rf"quality={quality!r} is not known: use one of 1, 2, 3, 4, 5"):
+            regressor(quality=quality, deep=deep).fit(X, Y)
+
+
+def test_refit_is_a_parameter_no_more():
+    with pytest.raises(TypeError, match="BoostBPRegressor has no parameter 'refit'"):
+        BoostBPRegressor(refit=False)
+
+
+def test_a_network_alone_has_no_quality():
+    models = [regressor(deep=True, quality=quality).fit(X, Y) for quality in (1, 4)]
+    np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
+    assert models[0].history_.choice is None
+
+
+def test_what_keeps_the_training_of_a_network_is_refused_at_quality_1(tmp_path):
+    path = tmp_path / "state"
+    for how in ({"checkpoint": path}, {"keep_state": True}, {"callbacks": [callbacks.checkpoint(path)]}):
+        name = next(iter(how))
+        with pytest.raises(ValueError, match=rf"^{name}.* with quality=1 is not supported: .* quality=2 or more"):
+            regressor(quality=1).fit(X, Y, **how)
+        regressor(quality=1, deep=True).fit(X, Y, **how)
+    for quality in (1, 3):
+        with pytest.raises(ValueError, match="with deep=False is not supported"):
+            regressor(quality=quality, deep=False).fit(X, Y, keep_state=True)
+
+
+@pytest.mark.parametrize("quality", [2, 5])
+def test_rows_that_the_user_holds_out_are_not_learned_from(quality):
+    model = regressor(quality=quality).fit(X, Y, eval_set=[HELD])
+    assert not model.history_.refitted
+    assert regressor(quality=quality).fit(X, Y).history_.refitted
+
+
+# Time.
+
+
+@pytest.mark.parametrize("quality", RUNGS)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_next_to_no_time_leaves_one_piece_of_the_first_layer(quality, n_jobs, tmp_path):
+    model = regressor(quality=quality, max_time=1e-9, n_jobs=n_jobs).fit(X, Y, eval_set=[HELD])
+    choice = model.history_.choice
+    assert names_of(model) == ["single layer, random thresholds"]
+    assert choice.candidates[0].weight == 1.0
+    assert choice.hurried
+    assert model.history_.stop is Stop.NO_NETWORK
+    assert "max_time cut candidates short" in model.summary()
+    assert np.corrcoef(model.predict(HELD[0]), HELD[1])[0, 1] > 0.5
+    save(model, tmp_path / "model")
+    assert load(tmp_path / "model").history_.choice == choice
+
+
+def test_enough_time_changes_nothing():
+    model = regressor(max_time=1e6).fit(X, Y, eval_set=[HELD])
+    assert not model.history_.choice.hurried
+    np.testing.assert_array_equal(model.predict(X), regressor().fit(X, Y, eval_set=[HELD]).predict(X))
+
+
+# Interrupts.
+
+
+def press_at(monkeypatch, kind, method, number):
+    """Let Ctrl-C come as a method begins for this time; the times of it by then."""
+    original, calls = getattr(kind, method), []
+
+    def pressed(self, *args):
+        calls.append(1)
+        if len(calls) == number:
+            raise KeyboardInterrupt
+        return original(self, *args)
+
+    monkeypatch.setattr(kind, method, pressed)
+    return calls
+
+
+def test_an_interrupt_at_any_stage_leaves_a_model(monkeypatch):
+    with monkeypatch.context() as patch:
+        n_pieces = press_at(patch, Boosted, "advance", 0)
+        n_epochs = press_at(patch, Trainer, "step", 0)
+        whole = regressor(quality=2).fit(X, Y)
+        stages = [(Boosted, "advance", number) for number in range(2, len(n_pieces), 3)]
+        stages += [(Boosted, "advance", len(n_pieces))]  # the last one is of the refit
+        stages += [(Trainer, "step", number) for number in range(1, len(n_epochs) + 1)]
+    assert len(stages) >= 9
+    for stage in stages:
+        with monkeypatch.context() as patch:
+            press_at(patch, *stage)
+            model = interrupted_fit(regressor(quality=2), X, Y)
+        assert model.history_.stop is Stop.INTERRUPTED
+        assert set(names_of(model)) <= set(names_of(whole))
+        assert sum(one.weight for one in model.history_.choice.candidates) == pytest.approx(1.0)
+        best = min(one.loss for one in model.history_.choice.candidates)
+        mse = (model.history_.scores["held_out"] / model._scale[0]) ** 2 / 2
+        assert mse <= best * 1.05
+        assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_fit_resumed_from_a_checkpoint_of_any_epoch_is_the_whole_one(monkeypatch, backend, tmp_path):
+    monkeypatch.setattr(constants, "FIRST_LOOK", 2)
+    monkeypatch.setattr(constants, "MAX_PIECES", 1)
+    whole = regressor(quality=4, epochs=3, backend=backend).fit(X, Y)
+    for epochs in range(3):
+        path = tmp_path / f"state {epochs}"
+        with monkeypatch.context() as patch:  # the process ends, once it has written so many epochs
+            press_at(patch, Trainer, "step", epochs + 2)
+            interrupted_fit(regressor(quality=4, epochs=3, backend=backend), X, Y, checkpoint=path)
+        assert path.exists()
+        resumed = regressor(quality=4, epochs=3, backend=backend).fit(X, Y, checkpoint=path)
+        np.testing.assert_array_equal(resumed.predict(X), whole.predict(X))
+        assert resumed.history_.choice == whole.history_.choice
+        assert resumed.history_.loss == whole.history_.loss
