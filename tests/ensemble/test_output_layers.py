@@ -19,6 +19,7 @@ from boostbp.network.monitor import EvalSet
 from boostbp.network.settings import Settings
 from boostbp.trees.basis import Polynomial
 
+pytestmark = pytest.mark.full_length
 LAYER = LayerSettings(growth=TreeParams(max_depth=3, min_samples_leaf=10), learning_rate=0.1, basis=Polynomial(1))
 
 

@@ -24,6 +24,7 @@ FAST = {"n_estimators": 5, "learning_rate": 0.1, "epochs": 2, "random_state": 0,
 def one_piece(monkeypatch):
     """Single layers and final output layers of one piece."""
     monkeypatch.setattr(constants, "MAX_PIECES", 1)
+    monkeypatch.setattr(constants, "PIECE_ROUNDS", 25)
 
 
 def target_of(model):
