@@ -83,7 +83,8 @@ def press_in_step(monkeypatch, number):
 def test_an_interrupted_fit_saves_what_there_is_and_says_so(folder, tmp_path, monkeypatch, quiet):
     press_in_step(monkeypatch, 3)
     where = tmp_path / "model"
-    result = run("fit", folder / "diabetes.csv", "-t", "target", "-m", where, *QUICK, "-s", "epochs=9", *quiet)
+    alone = ("-s", "epochs=9", "-s", "deep=true")
+    result = run("fit", folder / "diabetes.csv", "-t", "target", "-m", where, *QUICK, *alone, *quiet)
     assert result.exit_code == 130, result.output
     assert f"Interrupted from the keyboard; the best epoch was restored. Saved to {where}." in result.stderr
     estimator = storage.load(where)
@@ -93,7 +94,7 @@ def test_an_interrupted_fit_saves_what_there_is_and_says_so(folder, tmp_path, mo
 
 def test_a_fit_that_is_interrupted_at_once_saves_nothing(folder, tmp_path, monkeypatch):
     press_in_step(monkeypatch, 1)
-    result = run("fit", folder / "diabetes.csv", "-t", "target", "-m", tmp_path / "model", *QUICK)
+    result = run("fit", folder / "diabetes.csv", "-t", "target", "-m", tmp_path / "model", *QUICK, "-s", "deep=true")
     assert error_of(result, 130) == "error: interrupted."
     assert list(tmp_path.iterdir()) == []
 
