@@ -133,6 +133,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
     "output_target": ("loss", "moved"),
     "skip": (False, True),
     "deep": (True, "auto"),  # the ensemble with single layers grows up to thousands of rounds: now and then
+    "quality": (3, 1, 2, 4),
     "structure_epochs": ("auto", 1, 2),
     "structure_samples": (None, 0.5, 2),
     "early_stopping": ("auto", True, False),
@@ -141,7 +142,16 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {  # the first value is the usual one
 }
 ESTIMATORS_ONLY = {
     *("hidden_layer_sizes", "hidden__n_estimators", "epochs", "start", "step", "step_size", "momentum", "refit_order"),
-    *("output_target", "skip", "deep", "structure_epochs", "structure_samples", "early_stopping", "validation"),
+    *(
+        "output_target",
+        "skip",
+        "deep",
+        "quality",
+        "structure_epochs",
+        "structure_samples",
+        "early_stopping",
+        "validation",
+    ),
 }
 LAYER_PARAMETERS = [name for name in PARAMETERS if name not in ESTIMATORS_ONLY]
 LOSSES = ("squared_error", *(name for name, loss in losses.LOSSES.items() if loss.task == "regression"))

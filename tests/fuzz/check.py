@@ -64,7 +64,7 @@ def settings_of(case: Case) -> dict[str, Any]:
     names = names or "hidden_layer_sizes n_estimators max_depth min_samples_leaf epochs deep"
     settings = {name: PARAMETERS[name][0] for name in names.split()} | dict(case.parameters)
     if case.kind == "autoencoder":
-        settings.pop("deep", None)
+        settings = {name: value for name, value in settings.items() if name not in ("deep", "quality")}
     return settings
 
 
