@@ -60,7 +60,7 @@ def _train_in_turn(
         interrupt
         or race.begin(layers[1:], constants.AUDITION_PIECES, limit=auditions)
         or race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
-        or _train_networks(networks, race, problem, constants.NETWORKS_WORK * limit)
+        or _train_networks(networks, race, problem, constants.NETWORKS_WORK * limit, asked_for=rung.asked_for)
     )
     if interrupt is not None or not race.others:
         return interrupt
@@ -74,12 +74,19 @@ def _train_in_turn(
 
 
 def _train_networks(
-    candidates: Sequence[Candidate], race: Race, problem: Problem, limit: float
+    candidates: Sequence[Candidate], race: Race, problem: Problem, limit: float, *, asked_for: bool
 ) -> KeyboardInterrupt | None:
     """Train networks from look to look, next the one that is expected to be best, while they promise enough.
 
     Each is given up at a look where its held-out metric is not near that of the sum of layers, and will not be after
     as many epochs again if it falls as in the last ones; and where it has not fallen by enough since the last look.
+
+    Parameters
+    ----------
+    limit : float
+        Work beyond which none goes on.
+    asked_for : bool
+        Whether the network that was asked for is trained until its first look in any case.
     """
     waiting, going = list(candidates), list[NetworkTraining]()
     begun: list[NetworkTraining] = []
@@ -99,7 +106,8 @@ def _train_networks(
                 going.remove(training)
             later = race.refit_share()
             left = limit - race.spent
-            if (training.work > left and not training.required) or race.budget.over(later):
+            wanted = training.required or (asked_for and training.name == NETWORK and not training.looks)
+            if (training.work > left and not wanted) or race.budget.over(later):
                 continue
             race.tell(training.name)
             race.spent += min(training.work, max(left, 0.0))
