@@ -74,7 +74,7 @@ def _train_in_turn(
 
 
 def _train_networks(
-    candidates: Sequence[Candidate], race: Race, problem: Problem, limit: float, *, asked_for: bool
+    candidates: Sequence[Candidate], race: Race, problem: Problem, limit: float, *, asked_for: bool = False
 ) -> KeyboardInterrupt | None:
     """Train networks from look to look, next the one that is expected to be best, while they promise enough.
 
