@@ -39,15 +39,19 @@ class EnsembleSettings:
         Average networks and single layers, keep the network alone, or average single layers only.
     quality : int
         Which of `RUNGS`: how much is tried, and how long.
+    state_wanted : bool
+        Whether the state of the network that was asked for is kept, which must then be trained.
     """
 
     deep: Literal["auto"] | bool = "auto"
     quality: int = DEFAULT_QUALITY
+    state_wanted: bool = False
 
     @property
     def rung(self) -> Rung:
         """What this quality may cost."""
-        return RUNGS[self.quality]
+        rung = RUNGS[self.quality]
+        return replace(rung, asked_for=True) if self.state_wanted else rung
 
 
 @dataclass(frozen=True, slots=True)

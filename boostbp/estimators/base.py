@@ -265,7 +265,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             )
 
         problem, *others = map(problem_of, splits)
-        how = ensemble_settings_of(self)
+        how = ensemble_settings_of(self, run)
 
         def train(*, settings: Settings, **training: Any) -> tuple[Network, History]:
             """Train with settings, callbacks and an earlier state, which may be others each time."""

@@ -18,10 +18,20 @@ def rung_of(estimator: Any) -> Rung:
     return RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))]
 
 
-def ensemble_settings_of(estimator: Any) -> EnsembleSettings:
+def ensemble_settings_of(estimator: Any, run: Run | None = None) -> EnsembleSettings:
     """Settings of the ensemble, of parameters that are checked; what needs its hidden layers is the network alone."""
     deep = True if estimator._fewest_hidden else estimator.deep
-    return EnsembleSettings("auto" if deep == "auto" else bool(deep), int(estimator.quality))
+    state_wanted = run is not None and any(value for value in _kept(run).values())
+    return EnsembleSettings("auto" if deep == "auto" else bool(deep), int(estimator.quality), state_wanted)
+
+
+def _kept(run: Run) -> dict[str, Any]:
+    """What is asked for that keeps the training of a network, by the name in `fit`."""
+    callbacks = run.callbacks if isinstance(run.callbacks, list | tuple) else ()
+    kept = {"checkpoint": run.checkpoint, "keep_state": run.keep_state}
+    return kept | {
+        f"callbacks[{number}]": each for number, each in enumerate(callbacks) if isinstance(each, Checkpoint)
+    }
 
 
 def check_single_layers(estimator: Any) -> None:
@@ -51,10 +61,7 @@ def check_run(estimator: Any, run: Run) -> None:
     if deep is True or (deep == "auto" and rung_of(estimator).networks):
         return
     why = "deep=False" if deep is False else f"quality={estimator.quality}"
-    callbacks = run.callbacks if isinstance(run.callbacks, list | tuple) else ()
-    kept = {"checkpoint": run.checkpoint, "keep_state": run.keep_state}
-    kept |= {f"callbacks[{number}]": each for number, each in enumerate(callbacks) if isinstance(each, Checkpoint)}
-    for name, value in kept.items():
+    for name, value in _kept(run).items():
         if value:
             raise ValueError(
                 f"{name}={value!r} with {why} is not supported: it keeps the training of a network, and none is "

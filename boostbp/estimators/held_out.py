@@ -55,7 +55,11 @@ def hold_out_others(
         Targets as they are learnt.
     """
     drawn = isinstance(estimator.validation, Real) and len(sets) == 1 and sets[0].from_training
-    n_others = rung_of(estimator).members - 1 if drawn and estimator.deep is not True else 0
+    n_others = (
+        rung_of(estimator).members - 1
+        if drawn and checks.one_of("deep", estimator.deep, ("auto", True, False)) is not True
+        else 0
+    )
     others = []
     for number in range(1, n_others + 1):
         table, y, weight, held_out = hold_out(

@@ -180,3 +180,11 @@ def test_a_fit_resumed_from_a_checkpoint_of_any_epoch_is_the_whole_one(monkeypat
         np.testing.assert_array_equal(resumed.predict(X), whole.predict(X))
         assert resumed.history_.choice == whole.history_.choice
         assert resumed.history_.loss == whole.history_.loss
+
+
+def test_the_network_is_trained_where_its_state_is_to_be_kept(tmp_path):
+    path = tmp_path / "state"
+    kept = BoostBPRegressor((3,), quality=2, **FAST).fit(X, Y, keep_state=True)
+    assert len(kept.fit_more(3).history_) > 3
+    BoostBPRegressor((3,), quality=2, **FAST).fit(X, Y, checkpoint=path)
+    assert path.exists()
