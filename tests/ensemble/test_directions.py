@@ -216,7 +216,6 @@ def test_directions_join_the_sum_as_one_network(fitted, tmp_path):
     assert weight > 0
     assert fitted.history_.weight() == pytest.approx(weight)
     assert fitted.history_.weight("network") == 0.0
-    assert fitted.history_.stop is Stop.NO_NETWORK
     network = fitted.network_
     assert len(network.layers) == 2
     used = [name for name in NAMES if candidates[name].weight]
