@@ -64,9 +64,9 @@ LEAST_PROMISE = 1e-3
 WAVE = 3
 # First epoch at which a network is looked at: 4 and 8. The following looks are at twice the epoch.
 FIRST_LOOK = 8
-# How far above the error of the layers' sum that of a network may be, and how much it must fall between two looks:
-# .15 and .3; .01, .03 and .06.
-NEAR, LEAST_FALL = 0.15, 0.03
+# How far above the error of the layers' sum that of a network may be, at the first look and later, and how much it must
+# fall between two looks: .15 and .5; .15 and .3; .01, .03 and .06.
+FIRST_NEAR, NEAR, LEAST_FALL = 0.5, 0.15, 0.03
 # Shares of the work of a fit by which the last auditions begin, the race of layers ends where networks follow, networks
 # end, and output layers on networks begin. The first two: .4 and .25, .5 and .4; the others were not varied.
 AUDITIONS_WORK, LAYERS_WORK, NETWORKS_WORK, OUTPUTS_WORK = 0.25, 0.4, 0.85, 0.9

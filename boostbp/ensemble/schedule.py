@@ -135,7 +135,7 @@ def _train_networks(
 def _promising(training: NetworkTraining, problem: Problem, aim: float, expected: float) -> bool:
     """Whether a network is worth as many epochs again."""
     before, now = (_error(problem, value) for value in training.best_metrics())
-    near = aim + constants.NEAR * abs(aim)
+    near = aim + (constants.FIRST_NEAR if training.looks == 1 else constants.NEAR) * abs(aim)
     if min(now, expected) > near:
         return False
     return training.looks == 1 or before - now >= constants.LEAST_FALL * abs(now)

@@ -109,8 +109,7 @@ PRELUDE = """
 import os, signal, sys
 from sklearn.datasets import load_diabetes
 from boostbp import BoostBPRegressor
-from boostbp.network import trainer as run
-from boostbp.layers import fit
+from boostbp.network.trainer import Trainer
 
 X, Y = load_diabetes(return_X_y=True)
 X, Y = X[:220], Y[:220]
@@ -139,10 +138,10 @@ told = {"checkpoint": sys.argv[1]}
 # Where the process dies -> the last epoch that its file holds.
 DEATHS = {
     "before the file is written": ("told['callbacks'] = after_epoch(3)", 2),
-    "while a layer is fitted": ("run.layers.fit = at_call(3 * 3 + 2, fit)", 2),
+    "while a layer is fitted": ("Trainer._fit = at_call(3 * 3 + 2, Trainer._fit)", 2),
     "while the file is written": ("os.fsync = at_call(4, os.fsync)", 2),
     "before the file is renamed": ("os.replace = at_call(5, os.replace)", 3),
-    "in the first epoch": ("run.layers.fit = at_call(2, fit)", None),
+    "in the first epoch": ("Trainer._fit = at_call(2, Trainer._fit)", None),
 }
 
 
