@@ -113,12 +113,11 @@ class Race:
         """
         waiting = list(candidates)
         while waiting:
-            later = (
-                self.refit_share() if self.entrants else 0.0
-            )  # half a layer on all rows is worth less than a whole one
+            later = self.refit_share() if self.entrants else 0.0  # of the first layer alone, all of it is worth more
             if self.entrants and (self.spent >= limit or self.budget.over(later)):
                 break
-            ready = [one for one in waiting if one.needs is None or self._result(one.needs) is not None]
+            there = {None, *self.entrants, *(one.name for one in self.others)}
+            ready = [one for one in waiting if one.needs in there]
             wave = ready[: constants.WAVE]
             if not wave:
                 break
