@@ -43,7 +43,7 @@ FLOORS = (
     {"network"},
     {"ensemble", "inspection"},
     {"estimators", "single"},
-    {"search", "storage", "torch"},
+    {"export", "search", "storage", "torch"},
     {"plots"},
     {"report"},
     {"cli"},
@@ -60,7 +60,19 @@ OLD_NAMES = r"Growth|Kept|Replay|Marks|SquaredTo|BoostTo|Option|Head"  # of clas
 # What a variable holds has a noun.
 PRONOUNS = {"one", "each", "it", "its", "own", "said", "seen", "asked", "ours", "theirs", "mine"}
 LIBRARIES = {"lightgbm", "xgboost"}
-OPTIONAL = {"dask", "jinja2", "lightgbm", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "torch", "xgboost"}
+OPTIONAL = {
+    "dask",
+    "jinja2",
+    "lightgbm",
+    "matplotlib",
+    "onnx",
+    "optuna",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "torch",
+    "xgboost",
+}
 
 
 def room_of(path: Path) -> str:

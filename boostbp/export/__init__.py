@@ -1,0 +1,5 @@
+"""Fitted models outside Python: ONNX graphs, and C without dependencies."""
+
+from boostbp.export.onnx_models import to_onnx
+
+__all__ = ["to_onnx"]

@@ -1,0 +1,189 @@
+"""Description: all that a graph or a program needs of a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp.inputs import Repair
+from boostbp.losses import Loss, traits_of
+from boostbp.network.network import Network
+from boostbp.trees.forest import Forest
+
+__all__ = ["Description", "Link", "described"]
+
+Floats = NDArray[np.float64]
+_ESTIMATORS = (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
+_PROBES = np.array([-60.0, -3.0, -0.5, 0.0, 0.25, 2.0, 60.0])  # raw outputs at which a link is compared with its name
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What makes predictions of raw outputs.
+
+    Attributes
+    ----------
+    name : {"identity", "log", "logit", "softmax"}
+        What it undoes.
+    lowest, highest : float
+        Between which raw outputs are clipped before exponentials are taken.
+    """
+
+    name: str = "identity"
+    lowest: float = -np.inf
+    highest: float = np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A fitted model as forests, and what stands before and behind them.
+
+    Attributes
+    ----------
+    n_features : int
+    forests : tuple of Forest
+        One for each layer, from the input up.
+    skip : bool
+        Whether the layers above the first see the features behind the hidden units.
+    baseline : (outputs,) float64
+        Added to the output of the last forest.
+    link : Link
+    scale, shift : (outputs,) float64
+        ``link(raw) * scale + shift`` is the prediction.
+    one_dimensional : bool
+        Whether predictions are (rows,) and not (rows, outputs).
+    labels : (classes,) array or None
+        Of a classifier.
+    categories : dict of int to (categories,) float64
+        What stands in a column for each category: the category itself if it is a number, otherwise its code.
+    repair : Repair or None
+        What is read in place of mistyped cells.
+    facts : dict of str to object
+        What a reader should know, in types that JSON holds.
+    """
+
+    n_features: int
+    forests: tuple[Forest, ...]
+    skip: bool
+    baseline: Floats
+    link: Link = Link()
+    scale: Floats = field(default_factory=lambda: np.ones(1))
+    shift: Floats = field(default_factory=lambda: np.zeros(1))
+    one_dimensional: bool = False
+    labels: NDArray[Any] | None = None
+    categories: Mapping[int, Floats] = field(default_factory=dict)
+    repair: Repair | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of raw outputs."""
+        return len(self.baseline)
+
+
+def described(model: Any) -> Description:
+    """Describe a fitted estimator.
+
+    Raises
+    ------
+    TypeError
+        If it is no estimator of this package, or one of a derived class, which may predict otherwise.
+    ValueError
+        If it has parts that are code of the user's own: functions as a basis, a loss with a link of its own.
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+    """
+    if type(model) not in _ESTIMATORS:
+        known = ", ".join(kind.__name__ for kind in _ESTIMATORS)
+        raise TypeError(f"{type(model).__name__} cannot be exported: give a fitted {known}, nothing derived.")
+    check_is_fitted(model)
+    network = model.network_
+    forests = _used_forests(network)
+    for forest in forests:
+        if forest.basis.has_functions and len(forest.leaves.column):
+            raise ValueError(
+                f"basis={forest.basis!r} cannot be exported: its functions are code. Use basis='linear' or 'quadratic'."
+            )
+    n_outputs = len(network.baseline)
+    scaled = not isinstance(model, BoostBPClassifier)
+    names = model.schema_.names or tuple(map(str, getattr(model, "feature_names_in_", ()))) or None
+    return Description(
+        n_features=model.schema_.n_features,
+        forests=forests,
+        skip=network.skip,
+        baseline=network.baseline,
+        link=Link() if isinstance(model, BoostBPAutoencoder) else _link_of(model._loss, n_outputs),
+        scale=model._scale if scaled else np.ones(n_outputs),
+        shift=model._shift if scaled else np.zeros(n_outputs),
+        one_dimensional=isinstance(model, BoostBPRegressor) and model._one_dimensional,
+        labels=None if scaled else model.classes_,
+        categories={j: _values_of(j, known) for j, known in model.schema_.categories.items()},
+        repair=getattr(model, "_repair", None),
+        facts={
+            "model": type(model).__name__,
+            "features": None if names is None else list(names),
+            "categories": {str(j): list(known) for j, known in model.schema_.categories.items()},
+        },
+    )
+
+
+def _used_forests(network: Network) -> tuple[Forest, ...]:
+    """Return the forests of the layers; the last one alone, on the features, if it reads no hidden unit."""
+    forests = tuple(layer.forest for layer in network.layers)
+    if not (network.skip and len(forests) > 1) or network._hidden_used():
+        return forests
+    last, units = forests[-1], forests[-2].n_outputs
+    nodes = last.nodes._replace(feature=last.nodes.feature - np.int32(units))
+    columns = units * last.basis.columns_per_feature
+    leaves = last.leaves._replace(column=last.leaves.column - np.int32(columns))
+    return (replace(last, n_features=last.n_features - units, nodes=nodes, leaves=leaves),)
+
+
+def _link_of(loss: Loss, n_outputs: int) -> Link:
+    """Return the link of a loss, if it is what its name says."""
+    name = traits_of(loss).link_name or "identity"
+    link = Link(name)
+    if name == "log":
+        link = Link(name, float(getattr(loss, "lowest", -np.inf)), float(getattr(loss, "highest", np.inf)))
+    raw = np.array([np.roll(_PROBES, k) for k in range(n_outputs)]).T
+    with np.errstate(over="ignore"):
+        made = np.asarray(loss.link(raw), np.float64)
+    if made.shape != raw.shape or not np.allclose(made, _linked(link, raw), rtol=1e-12, atol=0):
+        raise ValueError(
+            f"loss={loss.name!r} cannot be exported: its link is code of its own, not the identity, or the inverse of "
+            "the logarithm, logit or softmax that its link_name says. Export a model with another loss."
+        )
+    return link
+
+
+def _linked(link: Link, raw: Floats) -> Floats:
+    if link.name == "log":
+        return np.exp(np.clip(raw, link.lowest, link.highest))
+    if link.name == "logit":
+        return 1.0 / (1.0 + np.exp(-raw))
+    if link.name == "softmax":
+        powers = np.exp(raw - raw.max(axis=1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+    return raw
+
+
+def _values_of(column: int, categories: tuple[Any, ...]) -> Floats:
+    """Return what stands in a column for each category, (categories,)."""
+    if any(isinstance(category, str) for category in categories):
+        return np.arange(len(categories), dtype=np.float64)
+    try:
+        values = np.array([float(category) for category in categories])
+    except OverflowError:
+        values = np.full(len(categories), np.inf)
+    if len(np.unique(values)) < len(values) or not np.isfinite(values).all():
+        raise ValueError(
+            f"Column {column} has categories, such as {max(categories, key=abs)!r}, that are whole numbers which "
+            "float64 does not tell apart: make them text before the fit."
+        )
+    return values

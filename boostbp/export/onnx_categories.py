@@ -1,0 +1,105 @@
+"""Categorical splits in a graph: each becomes a column that is 0 where it sends a row left, and 1 elsewhere.
+
+The columns of a row stand in a table by its category, packed as bits: those of all splits of a feature are read at
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.export.onnx_graph import Graph, int64, library
+from boostbp.trees.forest import Forest
+
+__all__ = ["SplitColumns"]
+
+Floats = NDArray[np.float64]
+BITS = np.arange(8, dtype=np.uint8)
+
+
+class SplitColumns:
+    """Columns of the categorical splits of a layer.
+
+    Attributes
+    ----------
+    column : (splits,) int64
+        Of each of the forest's splits: its column among those that `add` adds; -1 for numeric ones.
+    count : int
+        How many columns there are.
+    """
+
+    def __init__(self, forest: Forest, values: Mapping[int, Floats]) -> None:
+        """Number the columns.
+
+        Parameters
+        ----------
+        values : dict of int to (categories,) float64
+            What stands in a column of the layer's input for each category.
+        """
+        nodes = forest.nodes
+        self.values = {feature: values[feature] for feature in np.unique(nodes.feature[nodes.cat_start >= 0]).tolist()}
+        self.column = np.full(len(nodes.feature), -1)
+        words = [
+            np.unique(_left(forest, feature, self.values[feature]), axis=1, return_inverse=True)
+            for feature in self.values
+        ]
+        width = max((-(-sets.shape[1] // 8) for sets, _ in words), default=0)
+        self.count = 8 * width * len(words)
+        self.tables = []
+        for number, (feature, (sets, place)) in enumerate(zip(self.values, words, strict=True)):
+            splits = np.flatnonzero((nodes.cat_start >= 0) & (nodes.feature == feature))
+            self.column[splits] = 8 * width * number + place.ravel()
+            wide = np.zeros((len(sets), 8 * width), np.uint8)
+            wide[:, : sets.shape[1]] = 1 - sets
+            self.tables.append(np.packbits(wide, axis=1, bitorder="little"))
+
+    def add(self, graph: Graph, X: str) -> str:
+        """Add the columns of some rows; returns the name of (rows, columns)."""
+        begin = np.cumsum([0, *(len(table) for table in self.tables)])
+        codes = [self._code(graph, X, feature, int(at)) for feature, at in zip(self.values, begin, strict=False)]
+        code = codes[0] if len(codes) == 1 else graph.op("Concat", *codes, axis=1)
+        packed = graph.op("Gather", np.concatenate(self.tables), code, axis=0)  # (rows, features, bytes)
+        bits = graph.op("BitwiseAnd", graph.op("Unsqueeze", packed, int64(3)), np.uint8(1) << BITS)
+        real = graph.op("Cast", graph.op("Cast", bits, to=library().TensorProto.BOOL), to=graph.real)
+        return graph.op("Reshape", real, int64(-1, self.count))
+
+    def _code(self, graph: Graph, X: str, feature: int, begin: int) -> str:
+        """Add the row of the table for each row of X, (rows, 1): that of its category, behind them unseen, missing."""
+        TP = library().TensorProto
+        values = self.values[feature]
+        x = graph.op("Gather", X, int64(feature), axis=1)
+        missing = graph.op("IsNaN", x)
+        code: Any
+        if not len(values):
+            known, code = graph.op("Less", x, x), int64(0)
+        elif np.array_equal(values, np.arange(len(values))):
+            whole = graph.op("Floor", x)
+            inside = graph.op(
+                "And", graph.op("Greater", x, np.array(-1.0)), graph.op("Less", x, np.array(float(len(values))))
+            )
+            known = graph.op("And", inside, graph.op("Equal", x, whole))
+            code = graph.op("Cast", graph.op("Where", known, x, np.zeros(())), to=TP.INT64)
+        else:
+            equal = graph.op("Cast", graph.op("Equal", x, values), to=TP.INT32)
+            code = graph.op("ArgMax", equal, axis=1, keepdims=1)
+            known = graph.op("Cast", graph.op("ReduceMax", equal, int64(1)), to=TP.BOOL)
+        other = graph.op("Where", missing, int64(begin + len(values) + 1), int64(begin + len(values)))
+        return graph.op("Where", known, graph.op("Add", code, int64(begin)), other)
+
+
+def _left(forest: Forest, feature: int, values: Floats) -> NDArray[np.uint8]:
+    """Return 1 where a split of a feature sends left, (categories, and unseen, and missing; splits)."""
+    nodes = forest.nodes
+    splits = np.flatnonzero((nodes.cat_start >= 0) & (nodes.feature == feature))
+    left = np.zeros((len(values) + 2, len(splits)), np.uint8)
+    for number, split in enumerate(splits.tolist()):
+        start, words = int(nodes.cat_start[split]), int(nodes.cat_words[split])
+        bits = np.unpackbits(nodes.categories[start : start + words].astype("<u4").view(np.uint8), bitorder="little")
+        held = min(len(bits), len(values) + 1)
+        left[:held, number] = bits[:held]
+    left[-1] = nodes.missing_left[splits]
+    return left

@@ -1,0 +1,150 @@
+"""A fitted estimator as an ONNX model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp import cautions, checks
+from boostbp.export.description import Description, described
+from boostbp.export.onnx_graph import IR_VERSION, OPSET, Graph, int64, library
+from boostbp.export.onnx_layers import in_blocks, raw_output
+from boostbp.export.onnx_repairs import repaired
+from boostbp.versions import __version__
+
+__all__ = ["model_of", "to_onnx"]
+
+
+def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64") -> Any:
+    """Write a fitted estimator as an ONNX model, which any ONNX runtime serves without Python and this package.
+
+    Everything that `predict` does with an array is in the graph: what is read in place of mistyped cells, all layers,
+    clipping, missing values and categories, the link and the units of the target.
+
+    Parameters
+    ----------
+    model : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
+        Fitted.
+    dtype : {"float64", "float32"}
+        Of the input and of all numbers. ``"float32"`` makes the file smaller, and loses digits: predictions are off by
+        some 1e-6 of the target's standard deviation, and a hidden unit that is rounded across a threshold sends its
+        row elsewhere.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Input ``X``, (rows, features): the columns of `fit`, NaN where missing. A column of categories holds these
+        themselves if they are numbers, and otherwise their codes, their places in ``model.schema_.categories[column]``,
+        which is in the model's metadata, too. Any other number is a category that was not there at fit.
+        Outputs: ``prediction``, as `predict` gives it; of a classifier ``label``, (rows,), and ``probabilities``,
+        (rows, classes).
+
+    Raises
+    ------
+    ValueError
+        If the model has parts that are code of the user's own: functions as a basis, a loss with a link of its own.
+    TypeError
+        If `model` is no estimator of this package, or one of a derived class.
+    ImportError
+        If onnx is not installed.
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+
+    Examples
+    --------
+    >>> import boostbp
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = boostbp.BoostBPClassifier((4,), epochs=1, random_state=0).fit(X, y)
+    >>> graph = boostbp.to_onnx(model)  # doctest: +SKIP
+    >>> session = onnxruntime.InferenceSession(graph.SerializeToString())  # doctest: +SKIP
+    >>> label, probabilities = session.run(None, {"X": X})  # doctest: +SKIP
+    """
+    return model_of(described(model), dtype=dtype)
+
+
+def model_of(model: Description, *, dtype: str) -> Any:
+    """Write a described model as an ONNX model; see `to_onnx`."""
+    checks.one_of("dtype", dtype, ("float64", "float32"))
+    _check_numbers(model, dtype)
+    onnx = library()
+    graph = Graph(np.dtype(dtype))
+
+    def body(inner: Graph, X: str) -> str:
+        if model.repair is not None:
+            X = repaired(inner, model.repair, X, model.n_features)
+        return raw_output(inner, model, X)
+
+    raw = in_blocks(graph, "X", body)
+    rows = onnx.helper.make_tensor_value_info("X", graph.real, ["rows", model.n_features])
+    proto = graph.proto([rows], _outputs(graph, model, raw), constants=True)
+    made = onnx.helper.make_model(
+        proto,
+        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="boostbp",
+        producer_version=__version__,
+    )
+    onnx.helper.set_model_props(made, {name: json.dumps(value) for name, value in model.facts.items()})
+    return made
+
+
+def _check_numbers(model: Description, dtype: str) -> None:
+    """Refuse what the type of the graph does not hold."""
+    if dtype == "float32":
+        for column, values in model.categories.items():
+            if len(np.unique(values.astype(np.float32))) < len(values):
+                raise ValueError(
+                    f"dtype='float32' does not tell all categories of column {column} apart: use dtype='float64'."
+                )
+        cautions.warn(
+            "dtype='float32': predictions differ from those of predict by some 1e-6 of the target's standard "
+            "deviation, and by more where a hidden unit is rounded across a threshold."
+        )
+
+
+def _outputs(graph: Graph, model: Description, raw: str) -> list[Any]:
+    """Add what is made of raw outputs; returns the declarations of the outputs."""
+    if model.labels is not None:
+        return _of_classes(graph, model, raw)
+    if model.link.name == "log":
+        raw = graph.op("Exp", _within(graph, model, raw))
+    plain = (model.scale == 1).all() and (model.shift == 0).all()
+    made = raw if plain else graph.op("Add", graph.op("Mul", raw, model.scale), model.shift)
+    shape = int64(-1) if model.one_dimensional else int64(-1, model.n_outputs)
+    graph.op("Reshape", made, shape, outputs=["prediction"])
+    return [graph.typed("prediction", shape=["rows"] if model.one_dimensional else ["rows", model.n_outputs])]
+
+
+def _within(graph: Graph, model: Description, raw: str) -> str:
+    lowest, highest = model.link.lowest, model.link.highest
+    bounds = [np.array(bound) if np.isfinite(bound) else "" for bound in (lowest, highest)]
+    return graph.op("Clip", raw, *bounds)
+
+
+def _of_classes(graph: Graph, model: Description, raw: str) -> list[Any]:
+    TP = library().TensorProto
+    labels, rows = _labels(model.labels), "rows"
+    if model.n_outputs > 1:
+        number = graph.op("ArgMax", raw, axis=1, keepdims=0)
+        graph.op("Softmax", raw, axis=1, outputs=["probabilities"])
+    else:
+        above = graph.op("Greater", graph.op("Reshape", raw, int64(-1)), np.zeros(()))
+        number = graph.op("Cast", above, to=TP.INT64)
+        sides = graph.op("Sigmoid", graph.op("Neg", raw)), graph.op("Sigmoid", raw)
+        graph.op("Concat", *sides, axis=1, outputs=["probabilities"])
+    graph.op("Gather", labels, number, axis=0, outputs=["label"])
+    kind = {"O": TP.STRING, "b": TP.BOOL, "i": TP.INT64, "f": graph.real}[labels.dtype.kind]
+    return [graph.typed("label", kind, [rows]), graph.typed("probabilities", shape=[rows, len(labels)])]
+
+
+def _labels(labels: NDArray[Any] | None) -> NDArray[Any]:
+    """Return the labels as ONNX holds them: text, whole numbers, bools or real numbers."""
+    values = np.array(np.asarray(labels).tolist())
+    kind = values.dtype.kind
+    if kind == "U":
+        return values.astype(object)
+    return values.astype(np.int64) if kind in "iu" else values

@@ -1,0 +1,215 @@
+"""Tree tables: trees as flat tables, for a walk that takes the same steps in every row, and what it finds in leaves.
+
+Children of a split stand side by side, and a leaf leads to itself, so a step is
+``node = child[node] + (x > threshold)`` with ``x`` of the node's column. In trees that are complete, or nearly,
+``child`` is ``2 node``. The cells that a walk has looked at are those that the leaf's regression reads: term k of a
+leaf reads the cell of step k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.export.leaf_terms import Terms, constants_of, terms_of
+from boostbp.trees.forest import Forest
+
+__all__ = ["TreeTables", "tables_of"]
+
+Floats = NDArray[np.float64]
+PADDING = 0.2  # of the steps may be spent in leaves: shallower trees then walk with the others
+FILLED = 0.3  # of the leaves may be added to make trees complete
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TreeTables:
+    """Trees of one degree and one number of outputs, which walk together.
+
+    Attributes
+    ----------
+    first_output : (trees,) int64
+    n_outputs : int
+        That each tree serves.
+    split : tuple of (nodes,) int64
+        For each step, the forest's number of each node's split; -1 for a leaf. The roots come first.
+    child : (nodes,) int32 or None
+        First of the two children, a leaf itself, in all steps. None: it is twice the node.
+    constant : (nodes, outputs) float64
+        Of the leaves that the last step leads to; 0 for splits.
+    n_terms : int
+        Largest number of terms that a leaf has.
+    first_term, last_term : (nodes,) int32, or None
+        Of leaves: the first and the last of its terms. Where a leaf has less than `n_terms`, its last one is 0.
+        None: each has `n_terms`.
+    terms : Terms
+        Where first and last ones are said, the first of all is 0 and serves leaves without any.
+    """
+
+    first_output: NDArray[np.int64]
+    n_outputs: int
+    split: tuple[NDArray[np.int64], ...]
+    child: NDArray[np.int32] | None
+    constant: Floats
+    n_terms: int
+    first_term: NDArray[np.int32] | None
+    last_term: NDArray[np.int32] | None
+    terms: Terms
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """Nodes of some trees, and how they are reached.
+
+    Attributes
+    ----------
+    split, leaf : (nodes,) int64
+        The forest's numbers; -1 where a node is the other.
+    child : (nodes,) int64
+    depth : (nodes,) int64
+    path : (nodes, steps) int64
+        Numeric feature of each split on the way; -1 for categorical ones, and behind the end.
+    """
+
+    split: NDArray[np.int64]
+    leaf: NDArray[np.int64]
+    child: NDArray[np.int64]
+    depth: NDArray[np.int64]
+    path: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, forest: Forest, trees: NDArray[np.int64]) -> _Walk:
+        nodes, first_leaf = forest.nodes, forest.leaves.tree_leaf
+        sizes = np.diff(forest.tree_split)[trees]
+        n_nodes = len(trees) + 2 * int(sizes.sum())
+        begin = len(trees) + 2 * (np.cumsum(sizes) - sizes) - 2 * forest.tree_split[trees]  # of children of split 0
+        split, leaf = np.full((2, n_nodes), -1)
+        depth, child = np.zeros(n_nodes, np.int64), np.arange(n_nodes)
+        path = np.full((n_nodes, 0), NONE)
+        here, tree = np.arange(len(trees)), np.arange(len(trees))
+        split[here] = forest.tree_split[trees]
+        step = 0
+        while len(here):
+            at = split[here]
+            child[here] = begin[tree] + 2 * at
+            path = np.column_stack([path, np.full(n_nodes, NONE)])
+            feature = np.where(nodes.cat_start[at] < 0, nodes.feature[at], NONE)
+            for side, below in enumerate((nodes.left[at].astype(np.int64), nodes.right[at].astype(np.int64))):
+                node = child[here] + side
+                path[node] = path[here]
+                path[node, step] = feature
+                depth[node] = step + 1
+                split[node] = np.where(below >= 0, forest.tree_split[trees[tree]] + below, -1)
+                leaf[node] = np.where(below < 0, first_leaf[trees[tree]] + ~below, -1)
+            reached = np.concatenate([child[here], child[here] + 1])
+            tree = np.tile(tree, 2)
+            here, tree = reached[split[reached] >= 0], tree[split[reached] >= 0]
+            step += 1
+        return cls(split, leaf, child, depth, path)
+
+
+def tables_of(forest: Forest) -> Iterator[TreeTables]:
+    """Yield tables of the trees with splits: of each degree and number of outputs, and of a depth or nearly.
+
+    Yields
+    ------
+    TreeTables
+    """
+    leaves = forest.leaves
+    grown = np.flatnonzero(np.diff(forest.tree_split) > 0)
+    if not len(grown):
+        return
+    walk = _Walk.of(forest, grown)
+    tree = np.searchsorted(leaves.tree_leaf[grown], walk.leaf[walk.leaf >= 0], "right") - 1
+    deepest = np.zeros(len(grown), np.int64)
+    np.maximum.at(deepest, tree, walk.depth[walk.leaf >= 0])
+    kinds = np.stack([leaves.tree_output[grown, 1], leaves.tree_degree[grown]], axis=1)
+    n_leaves = np.diff(leaves.tree_leaf)[grown]
+    for kind in np.unique(kinds, axis=0):
+        others = (kinds == kind).all(axis=1)
+        for depth in np.unique(deepest[others]).tolist():
+            members = others & (deepest == depth)
+            if members.sum() << depth <= (1 + FILLED) * n_leaves[members].sum():
+                others &= ~members
+                yield _tables(forest, grown[members], *kind.tolist(), complete=True)
+        rest = np.flatnonzero(others)
+        for alike in _alike(deepest[rest]):
+            yield _tables(forest, grown[rest[alike]], *kind.tolist(), complete=False)
+
+
+def _alike(deepest: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
+    """Yield trees in groups, from the deepest on, in which few steps are spent in leaves."""
+    order = np.argsort(-deepest, kind="stable")
+    while len(order):
+        needed = np.cumsum(deepest[order])
+        spent = deepest[order[0]] * np.arange(1, len(order) + 1) - needed
+        count = int(np.flatnonzero(spent <= PADDING * needed)[-1]) + 1
+        yield np.sort(order[:count])
+        order = order[count:]
+
+
+def _tables(forest: Forest, trees: NDArray[np.int64], m: int, degree: int, *, complete: bool) -> TreeTables:
+    walk = _Walk.of(forest, trees)
+    n_steps, child = walk.path.shape[1], None if complete else walk.child.astype(np.int32)
+    split, last = _levels(walk, len(trees)) if complete else ((walk.split,) * n_steps, np.arange(len(walk.leaf)))
+    node = np.flatnonzero(np.where(last >= 0, walk.leaf[last], NONE) >= 0)
+    leaf = walk.leaf[last[node]]
+    constant = np.zeros((len(last), m))
+    constant[node] = constants_of(forest, leaf, m)
+    terms = terms_of(forest, leaf, degree, m)
+    owner = np.repeat(np.arange(len(leaf)), np.diff(forest.leaves.start)[leaf])
+    on_path = walk.path[last[node]][owner] == terms.column[:, None]
+    if not on_path.any(axis=1).all():
+        raise ValueError("A leaf reads a column that no split above it looks at: such a forest cannot be exported.")
+    step = on_path.argmax(axis=1)
+    first_output = forest.leaves.tree_output[trees, 0]
+    if complete:
+        n_terms = int(step.max(initial=-1)) + 1
+        terms = _placed(terms, node[owner] * n_terms + step, len(last) * n_terms)
+        return TreeTables(first_output, m, split, child, constant, n_terms, None, None, terms)
+    count = np.zeros(len(leaf), np.int64)
+    np.maximum.at(count, owner, step + 1)
+    n_terms = int(count.max(initial=0))
+    stored = np.where(count > 0, count + (count < n_terms), 0)
+    begin = 1 + np.cumsum(stored) - stored
+    first_term, last_term = np.zeros((2, len(last)), np.int32)
+    first_term[node], last_term[node] = (np.where(count > 0, at, 0) for at in (begin, begin + stored - 1))
+    terms = _placed(terms, begin[owner] + step, 1 + int(stored.sum()))
+    return TreeTables(first_output, m, split, child, constant, n_terms, first_term, last_term, terms)
+
+
+def _levels(walk: _Walk, n_trees: int) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.int64]]:
+    """Return the splits of each level of complete trees, and the nodes behind the last one; -1 where there is none.
+
+    From a leaf that is not deep enough, rows go on to the left.
+    """
+    node, splits = np.arange(n_trees), []
+    for _ in range(walk.path.shape[1]):
+        split = np.where(node >= 0, walk.split[node], NONE)
+        splits.append(split)
+        goes_on = np.where(split >= 0, walk.child[node], node)
+        node = np.stack([goes_on, np.where(split >= 0, goes_on + 1, NONE)], axis=1).ravel()
+    return tuple(splits), node
+
+
+def _placed(terms: Terms, place: NDArray[np.int64], count: int) -> Terms:
+    """Return `count` terms, which are these in some places, and 0 in the others."""
+
+    def placed_in(values: NDArray[Any]) -> NDArray[Any]:
+        placed = np.zeros((count, *values.shape[1:]), values.dtype)
+        placed[place] = values
+        return placed
+
+    square = None if terms.square is None else placed_in(terms.square)
+    return Terms(
+        placed_in(terms.column),
+        placed_in(terms.center),
+        placed_in(terms.lower),
+        placed_in(terms.upper),
+        placed_in(terms.slope),
+        square,
+    )

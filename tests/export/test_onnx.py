@@ -1,0 +1,264 @@
+"""ONNX graphs, served by onnxruntime: the predictions of the model, on every kind of model and row."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+
+import boostbp
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp.export.tree_tables import tables_of
+from boostbp.losses import Huber
+from tests.export.rows import as_exported, hard_rows
+from tests.helpers import BACKENDS, BASES, WITH_CATEGORIES
+from tests.storage.test_storage import FLOWERS, MODELS, X, Y, regressor
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+SMALL = {"hidden_layer_sizes": (4,), "n_estimators": 10, "epochs": 2, "random_state": 0, "deep": True}
+
+
+class OwnLink(Huber):
+    """A loss whose predictions are halves of its raw outputs."""
+
+    def link(self, h):
+        return h / 2
+
+
+class Derived(BoostBPRegressor):
+    """An estimator of one's own."""
+
+
+def served(graph, rows):
+    """All outputs for some rows, by one thread."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, {"X": rows})
+
+
+def assert_same(model, rows, graph=None):
+    """What a graph gives is what the model predicts: labels, and numbers to 1e-12 of their standard deviation."""
+    outputs = served(boostbp.to_onnx(model) if graph is None else graph, rows)
+    if isinstance(model, BoostBPClassifier):
+        label, probability = outputs
+        assert np.asarray(label).tolist() == model.predict(rows).tolist()
+        expected = model.predict_proba(rows)
+    else:
+        [probability] = outputs
+        expected = model.predict(rows)
+    assert probability.shape == expected.shape
+    np.testing.assert_allclose(probability, expected, rtol=0, atol=1e-12 * max(expected.std(), 1e-300))
+
+
+def table(rows, seed=0):
+    """Numbers, some missing; codes 0 .. 5, and categories that are other numbers; and a target that needs all."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(rows, 6))
+    A[:, 1] = rng.integers(0, 6, rows)
+    A[:, 4] = rng.choice([-3.5, 0.1, 7.0, 1e6], rows)
+    y = A[:, 0] * (A[:, 1] % 3) + np.abs(A[:, 2]) + 2.0 * (A[:, 4] > 1) * A[:, 3]
+    A[rng.random(A.shape) < 0.05] = np.nan
+    return A, y + 0.1 * rng.normal(size=rows)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_outputs_are_those_of_predict_for_every_kind_of_model(kind):
+    make, inputs = MODELS[kind]
+    model = make()
+    graph = boostbp.to_onnx(model)
+    onnx.checker.check_model(graph, full_check=True)
+    rows = as_exported(model, inputs)
+    if isinstance(inputs, np.ndarray) and not isinstance(model, BoostBPAutoencoder):
+        assert_same(model, hard_rows(model, rows), graph)
+        return
+    last = served(graph, rows)[-1]
+    expected = model.predict(inputs)
+    np.testing.assert_allclose(last, expected, rtol=0, atol=1e-12 * expected.std())
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("skip", [False, True])
+def test_ten_thousand_hard_rows(backend, skip):
+    A, y = table(2000)
+    categorical = [1, 4] if backend in WITH_CATEGORIES else None
+    A = A if backend in WITH_CATEGORIES else np.nan_to_num(A)
+    how = {**SMALL, "hidden_layer_sizes": (6, 4), "backprop": {"skip": skip}, "backend": backend}
+    model = BoostBPRegressor(categorical_features=categorical, **how).fit(A, y)
+    rows = np.concatenate([table(4000, 1)[0], hard_rows(model, A, 2000)])
+    assert len(rows) == 10_000
+    assert_same(model, rows if backend in WITH_CATEGORIES else np.nan_to_num(rows))
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [3, 5, 9], [b == "y" for b in "ny"]], ids=["text", "int", "bool"])
+def test_labels(labels):
+    A, y = table(800)
+    classes = np.array(labels)[np.searchsorted(np.quantile(y, np.arange(1, len(labels)) / len(labels)), y)]
+    model = BoostBPClassifier(categorical_features=[1, 4], **SMALL).fit(A, classes)
+    assert_same(model, hard_rows(model, A))
+
+
+@pytest.mark.parametrize("basis", ["linear", "quadratic"])
+@pytest.mark.parametrize("base", ["ridge", "additive", "zero"])
+def test_bases_and_irregular_trees(basis, base):
+    A, y = table(600)
+    spec = {"basis": basis, "base": base, "max_depth": -1, "max_leaves": 24, "min_samples_leaf": 5}
+    how = {name: value for name, value in SMALL.items() if name != "n_estimators"}
+    model = BoostBPRegressor(hidden=spec | {"n_estimators": 4}, output=spec, n_estimators=10, **how).fit(A, y)
+    assert_same(model, hard_rows(model, A))
+
+
+def test_trees_with_constant_leaves():
+    A, y = table(600)
+    output = {"basis": "constant", "base": "zero"}
+    model = BoostBPRegressor((), output=output, categorical_features=[1], deep=True, random_state=0).fit(A, y)
+    assert_same(model, hard_rows(model, A))
+
+
+def test_native_leaves_on_rows_with_missing_values():
+    A, y = table(600)
+    spec = {"leaves": "native", "basis": "linear"}
+    model = BoostBPRegressor(hidden=spec, output=spec, **SMALL).fit(A, y)
+    assert_same(model, hard_rows(model, A))
+
+
+@pytest.mark.parametrize("deep", ["auto", False])
+def test_the_default_model(deep):
+    A, y = table(700)
+    model = BoostBPRegressor(epochs=3, deep=deep, random_state=0, n_estimators=30, categorical_features=[1]).fit(A, y)
+    assert len(model.history_.choice.candidates) > 3
+    assert_same(model, hard_rows(model, A))
+
+
+def measures(rows, seed=0):
+    """Lengths and what follows from them, such as a volume: cells that the rest of a row determines."""
+    rng = np.random.default_rng(seed)
+    size = np.exp(rng.normal(size=(rows, 1)))
+    A = np.column_stack([size * np.exp(0.03 * rng.normal(size=(rows, 3))), size**3, rng.normal(size=(rows, 2))])
+    return A, np.log(A[:, 0]) + A[:, 4] ** 2
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_mistyped_cells_are_read_as_predict_reads_them(missing):
+    A, y = measures(900)
+    rng = np.random.default_rng(1)
+    A[rng.random(A.shape) < missing] = np.nan
+    model = BoostBPRegressor(**SMALL).fit(A, y)
+    rows = A[:400].copy()
+    rows[np.arange(0, 400, 2), rng.integers(0, 4, 200)] *= 10.0
+    rows[np.arange(0, 400, 4), rng.integers(0, 4, 100)] *= 0.01
+    rows[::7, 3] = 0.0
+    read, untouched = model._read(rows).X, np.nan_to_num(rows)
+    changed = (np.nan_to_num(read) != untouched).sum(axis=1)
+    assert {0, 1, 2} <= set(changed.tolist())
+    assert_same(model, rows)
+
+
+@pytest.mark.parametrize("rows", [1, 63, 64, 65, 129])
+def test_any_number_of_rows(rows):
+    model = regressor()
+    assert_same(model, X[:rows])
+
+
+def test_no_rows_give_no_predictions():
+    assert served(boostbp.to_onnx(regressor()), X[:0])[0].shape == (0,)
+
+
+def test_outputs_of_rows_do_not_depend_on_other_rows():
+    A, y = table(300)
+    graph = boostbp.to_onnx(BoostBPRegressor(categorical_features=[1, 4], **SMALL).fit(A, y))
+    [together] = served(graph, A)
+    alone = np.concatenate([served(graph, A[[row]])[0] for row in range(0, 300, 30)])
+    np.testing.assert_allclose(alone, together[::30], rtol=1e-14)
+
+
+def test_float32_differs_by_its_rounding():
+    model = regressor()
+    with pytest.warns(UserWarning, match="float32.*1e-6"):
+        graph = boostbp.to_onnx(model, dtype="float32")
+    rows = X.astype(np.float32)
+    [prediction] = served(graph, rows)
+    assert prediction.dtype == np.float32
+    expected = model.predict(rows.astype(np.float64))
+    np.testing.assert_allclose(prediction, expected, rtol=0, atol=1e-5 * expected.std())
+    assert len(graph.SerializeToString()) < 0.7 * len(boostbp.to_onnx(model).SerializeToString())
+
+
+def test_rows_in_float32_go_where_the_same_numbers_in_float64_go():
+    model = BoostBPRegressor((), output={"basis": "constant", "base": "zero"}, n_estimators=40, deep=True).fit(X, Y)
+    with pytest.warns(UserWarning, match="float32"):
+        graph = boostbp.to_onnx(model, dtype="float32")
+    rows = hard_rows(model, X).astype(np.float32)
+    expected = model.predict(rows.astype(np.float64))
+    np.testing.assert_allclose(served(graph, rows)[0], expected, rtol=0, atol=1e-5 * expected.std())
+
+
+def test_a_graph_says_which_categories_its_codes_are():
+    make, inputs = MODELS["table"]
+    facts = {entry.key: json.loads(entry.value) for entry in boostbp.to_onnx(make()).metadata_props}
+    assert facts["features"] == list(inputs.columns)
+    assert facts["categories"] == {"4": ["x", "y", "z"], "5": [0.0, 0.5, 1.0]}
+
+
+def test_a_graph_takes_about_the_room_of_the_model():
+    A, y = table(1500)
+    for basis in ("linear", "quadratic"):
+        model = BoostBPRegressor(categorical_features=[1], output={"basis": basis}, **SMALL).fit(A, y)
+        forests = [layer.forest for layer in model.network_.layers]
+        room = sum(part.nbytes for f in forests for part in (f.tree_split, f.gain, *f.nodes, *f.leaves))
+        assert len(boostbp.to_onnx(model).SerializeToString()) <= 1.3 * room + 10_000  # for the nodes of the graph
+
+
+def test_what_cannot_be_exported_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"basis=.*Use basis='linear'"):
+        boostbp.to_onnx(regressor(basis=BASES["own"]))
+    with pytest.raises(ValueError, match=r"loss='huber'.*its link is code of its own"):
+        boostbp.to_onnx(BoostBPRegressor((3,), loss=OwnLink(), epochs=1, deep=True).fit(X, Y))
+    with pytest.raises(TypeError, match="Derived cannot be exported: give a fitted BoostBP"):
+        boostbp.to_onnx(Derived())
+    with pytest.raises(NotFittedError):
+        boostbp.to_onnx(BoostBPRegressor())
+    with pytest.raises(ValueError, match="dtype='float16' is not known: use one of 'float64', 'float32'"):
+        boostbp.to_onnx(regressor(), dtype="float16")
+
+
+def test_categories_that_float64_or_float32_does_not_tell_apart_are_refused():
+    A = np.column_stack([X[:, 0], 2.0**53 + np.arange(120) % 2])
+    whole = np.empty(A.shape, object)
+    whole[:, 0], whole[:, 1] = A[:, 0], [2**53 + row % 2 for row in range(120)]
+    model = BoostBPRegressor((3,), epochs=1, deep=True, categorical_features=[1]).fit(whole, Y)
+    with pytest.raises(ValueError, match="Column 1 has categories, such as 9007199254740993"):
+        boostbp.to_onnx(model)
+    A[:, 1] = 1.0 + 1e-9 * (np.arange(120) % 2)
+    model = BoostBPRegressor((3,), epochs=1, deep=True, categorical_features=[1]).fit(A, Y)
+    assert_same(model, A)
+    with pytest.raises(ValueError, match=r"dtype='float32'.*column 1"):
+        boostbp.to_onnx(model, dtype="float32")
+
+
+def test_slopes_that_float64_does_not_hold_are_refused():
+    A, y = table(300)
+    forest = BoostBPRegressor(output={"basis": "quadratic"}, **SMALL).fit(A, y).network_.layers[-1].forest
+    forest.leaves.scaling[:, 1] *= 1e160
+    with pytest.raises(ValueError, match=r"has the scale .*multiply it by a constant before the fit"):
+        list(tables_of(forest))
+
+
+def test_without_onnx_the_error_names_the_extra(monkeypatch):
+    model = regressor()
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r"to_onnx needs the onnx package: pip install 'boostbp\[onnx\]'"):
+        boostbp.to_onnx(model)
+
+
+def test_classes_as_probabilities_sum_to_one():
+    labels = load_iris().target_names[load_iris().target]
+    model = BoostBPClassifier(**SMALL).fit(FLOWERS, labels)
+    label, probability = served(boostbp.to_onnx(model), FLOWERS)
+    assert label.tolist() == model.predict(FLOWERS).tolist()
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0, atol=1e-14)
