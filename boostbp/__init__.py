@@ -2,7 +2,7 @@
 
 from boostbp.backends import check_backend
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
-from boostbp.export import to_onnx
+from boostbp.export import to_c, to_onnx
 from boostbp.layers import LayerSpec
 from boostbp.network import callbacks
 from boostbp.network.backprop_spec import BackpropSpec
@@ -28,6 +28,7 @@ __all__ = [
     "paper_settings",
     "save",
     "show_versions",
+    "to_c",
     "to_onnx",
     "warmup",
 ]

@@ -1,4 +1,4 @@
-"""The command line: boostbp fit, predict, transform, inspect, plot, compare, warm-up.
+"""The command line: boostbp fit, predict, transform, inspect, plot, export, compare, warm-up.
 
 One file per command; what a command needs is imported when it runs, so that `--help` answers at once.
 """
@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from boostbp.cli.compare import compare
+from boostbp.cli.export import export
 from boostbp.cli.fit import fit
 from boostbp.cli.inspect import inspect
 from boostbp.cli.plot import plot
@@ -25,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (fit, predict, transform, inspect, plot, compare, warm_up):
+for command in (fit, predict, transform, inspect, plot, export, compare, warm_up):
     app.command()(command)
 
 

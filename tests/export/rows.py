@@ -40,3 +40,28 @@ def hard_rows(model, X, count=600, seed=0):
             (v for v in known if not isinstance(v, str)), default=len(known)
         )
     return rows
+
+
+def table(rows, seed=0):
+    """Numbers, some missing; codes 0 .. 5, and categories that are other numbers; and a target that needs all."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(rows, 6))
+    A[:, 1] = rng.integers(0, 6, rows)
+    A[:, 4] = rng.choice([-3.5, 0.1, 7.0, 1e6], rows)
+    y = A[:, 0] * (A[:, 1] % 3) + np.abs(A[:, 2]) + 2.0 * (A[:, 4] > 1) * A[:, 3]
+    A[rng.random(A.shape) < 0.05] = np.nan
+    return A, y + 0.1 * rng.normal(size=rows)
+
+
+def measures(rows, missing, seed=0):
+    """Lengths and a volume, whose cells the rest of a row determines, a target, and rows with wrong cells."""
+    rng = np.random.default_rng(seed)
+    size = np.exp(rng.normal(size=(rows, 1)))
+    A = np.column_stack([size * np.exp(0.03 * rng.normal(size=(rows, 3))), size**3, rng.normal(size=(rows, 2))])
+    y = np.log(A[:, 0]) + A[:, 4] ** 2
+    A[rng.random(A.shape) < missing] = np.nan
+    wrong = A[:400].copy()
+    wrong[np.arange(0, 400, 2), rng.integers(0, 4, 200)] *= 10.0
+    wrong[np.arange(0, 400, 4), rng.integers(0, 4, 100)] *= 0.01
+    wrong[::7, 3] = 0.0
+    return A, y, wrong

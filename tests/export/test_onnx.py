@@ -14,7 +14,7 @@ import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.export.tree_tables import tables_of
 from boostbp.losses import Huber
-from tests.export.rows import as_exported, hard_rows
+from tests.export.rows import as_exported, hard_rows, measures, table
 from tests.helpers import BACKENDS, BASES, WITH_CATEGORIES
 from tests.storage.test_storage import FLOWERS, MODELS, X, Y, regressor
 
@@ -54,17 +54,6 @@ def assert_same(model, rows, graph=None):
         expected = model.predict(rows)
     assert probability.shape == expected.shape
     np.testing.assert_allclose(probability, expected, rtol=0, atol=1e-12 * max(expected.std(), 1e-300))
-
-
-def table(rows, seed=0):
-    """Numbers, some missing; codes 0 .. 5, and categories that are other numbers; and a target that needs all."""
-    rng = np.random.default_rng(seed)
-    A = rng.normal(size=(rows, 6))
-    A[:, 1] = rng.integers(0, 6, rows)
-    A[:, 4] = rng.choice([-3.5, 0.1, 7.0, 1e6], rows)
-    y = A[:, 0] * (A[:, 1] % 3) + np.abs(A[:, 2]) + 2.0 * (A[:, 4] > 1) * A[:, 3]
-    A[rng.random(A.shape) < 0.05] = np.nan
-    return A, y + 0.1 * rng.normal(size=rows)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -135,24 +124,10 @@ def test_the_default_model(deep):
     assert_same(model, hard_rows(model, A))
 
 
-def measures(rows, seed=0):
-    """Lengths and what follows from them, such as a volume: cells that the rest of a row determines."""
-    rng = np.random.default_rng(seed)
-    size = np.exp(rng.normal(size=(rows, 1)))
-    A = np.column_stack([size * np.exp(0.03 * rng.normal(size=(rows, 3))), size**3, rng.normal(size=(rows, 2))])
-    return A, np.log(A[:, 0]) + A[:, 4] ** 2
-
-
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 def test_mistyped_cells_are_read_as_predict_reads_them(missing):
-    A, y = measures(900)
-    rng = np.random.default_rng(1)
-    A[rng.random(A.shape) < missing] = np.nan
+    A, y, rows = measures(900, missing)
     model = BoostBPRegressor(**SMALL).fit(A, y)
-    rows = A[:400].copy()
-    rows[np.arange(0, 400, 2), rng.integers(0, 4, 200)] *= 10.0
-    rows[np.arange(0, 400, 4), rng.integers(0, 4, 100)] *= 0.01
-    rows[::7, 3] = 0.0
     read, untouched = model._read(rows).X, np.nan_to_num(rows)
     changed = (np.nan_to_num(read) != untouched).sum(axis=1)
     assert {0, 1, 2} <= set(changed.tolist())

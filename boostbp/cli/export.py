@@ -1,0 +1,52 @@
+"""boostbp export: a model for runtimes without Python."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from boostbp.cli.errors import fail, one_line_errors, say
+from boostbp.cli.options import Quiet
+from boostbp.cli.output_files import check_written
+
+__all__ = ["export"]
+
+
+class Format(StrEnum):
+    """What is written."""
+
+    onnx = "onnx"
+    c = "c"
+
+
+@one_line_errors
+def export(
+    model: Annotated[Path, typer.Argument(help="File of the model.")],
+    out: Annotated[Path, typer.Argument(help="File to write.")],
+    to: Annotated[Format, typer.Option("--to", help="An ONNX graph, or a C file without dependencies.")],
+    float32: Annotated[
+        bool, typer.Option("--float32", help="Smaller ONNX graph, predictions off by some 1e-6.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a model as an ONNX graph or as C, which predict what it does."""
+    from boostbp import storage
+    from boostbp.atomic_write import atomic_write
+    from boostbp.export import to_c, to_onnx
+
+    check_written("OUT", out, ("MODEL", model))
+    if float32 and to is Format.c:
+        raise fail("--float32 is for ONNX graphs, and --to is 'c': leave it out.", 2)
+    estimator = storage.load(model)
+    if to is Format.onnx:
+        graph = to_onnx(estimator, dtype="float32" if float32 else "float64")
+        content = graph.SerializeToString()
+    else:
+        content = to_c(estimator).encode()
+    with atomic_write(out) as part:
+        part.write_bytes(content)
+    if not quiet:
+        say(f"Written to {out}, {len(content) / 1e6:.2f} MB.")

@@ -1,0 +1,211 @@
+"""A fitted estimator as one C file without dependencies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.export.description import Description, described
+from boostbp.inputs import Repair
+from boostbp.inputs.column_units import FAR
+from boostbp.trees.forest import Forest
+from boostbp.versions import __version__
+
+__all__ = ["to_c"]
+
+NUMBERS_PER_LINE = 8
+_TREES = ("tree_split", "tree_leaf", "tree_output", "tree_degree")
+_NODES = ("feature", "left", "right", "cat_start", "cat_words", "threshold", "missing_left", "categories")
+_LEAVES = ("start", "column", "weight_start", "scaling", "weight")
+_TYPES = {
+    "threshold": "double",
+    "missing_left": "uint8_t",
+    "categories": "uint32_t",
+    "scaling": "double",
+    "weight": "double",
+}
+_INTEGERS: dict[str, Any] = {"int32_t": np.int32, "uint32_t": np.uint32, "uint8_t": np.uint8}
+_GUARDS = """\
+#if defined(__FAST_MATH__) || (defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0)
+#error "Compile without -ffast-math, for a machine with arithmetic in double: trees compare numbers exactly."
+#endif"""
+
+
+def to_c(model: Any) -> str:
+    """Write a fitted estimator as a C file: C99, of the C library nothing but a few functions of ``math.h``.
+
+    Its raw outputs have the same bits as those of `predict`, if the compiler does not merge products and sums:
+    ``gcc -O2 -ffp-contract=off -c model.c``, and the same flags of clang. Exponentials (of counts, amounts and
+    probabilities, and of cells in place of mistyped ones) are those of the C library, whose last bit may differ from
+    numpy's.
+
+    Parameters
+    ----------
+    model : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
+        Fitted.
+
+    Returns
+    -------
+    str
+        The file. ``int boostbp_predict(const double *rows, size_t n, double *out)`` takes rows as `to_onnx` describes
+        them: categories as themselves if they are numbers, otherwise as codes; NaN is missing. A classifier has
+        ``boostbp_predict_proba``, and its ``boostbp_predict`` writes numbers of ``boostbp_labels`` to ``int *out``.
+        They return 0; 1 if a cell is infinite, -1 without memory.
+
+    Raises
+    ------
+    ValueError
+        If the model has parts that are code of the user's own: functions as a basis, a loss with a link of its own.
+    TypeError
+        If `model` is no estimator of this package, or one of a derived class.
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+    """
+    return "".join(f"{part}\n" for part in _parts(described(model)))
+
+
+def _parts(model: Description) -> Iterator[str]:
+    """Yield the file part by part."""
+    yield _head(model)
+    yield "\n".join(f"#include <{name}.h>" for name in ("float", "math", "stddef", "stdint", "stdlib", "string"))
+    yield _GUARDS
+    wide = [model.n_features, *(forest.n_outputs + model.skip * model.n_features for forest in model.forests)]
+    numbers = {
+        "FEATURES": model.n_features,
+        "OUTPUTS": model.n_outputs,
+        "CATEGORICAL": len(model.categories),
+        "REPAIRED": 0 if model.repair is None else len(model.repair.units.column),
+        "LAYERS": len(model.forests),
+        "SKIP": int(model.skip),
+        "WIDTH": max(wide),
+        "FAR": repr(FAR),
+        "LINK(h)": _link(model),
+    }
+    if model.labels is not None:
+        numbers["CLASSES"] = len(model.labels)
+    yield "\n".join(f"#define BOOSTBP_{name} {value}" for name, value in numbers.items())
+    yield from _categories(model)
+    if model.repair is not None:
+        yield from _repair(model.repair)
+    code = _file("predict.c")
+    record, functions = code.split("} boostbp_layer;\n")
+    yield f"{record}}} boostbp_layer;"
+    for number, forest in enumerate(model.forests):
+        yield from _arrays(number, forest)
+    layers = ",\n    ".join(_layer(number, forest) for number, forest in enumerate(model.forests))
+    yield f"static const boostbp_layer boostbp_layers[] = {{\n    {layers}}};"
+    yield _array("double", "boostbp_baseline", model.baseline)
+    yield functions.rstrip()
+    if model.labels is None:
+        yield _array("double", "boostbp_output_scale", model.scale)
+        yield _array("double", "boostbp_output_shift", model.shift)
+        yield _file("predict_numbers.c").rstrip()
+    else:
+        yield _labels(model.labels)
+        yield _file("predict_classes.c").rstrip()
+
+
+def _file(name: str) -> str:
+    return files("boostbp.export").joinpath(name).read_text(encoding="utf-8")
+
+
+def _head(model: Description) -> str:
+    facts = "\n".join(f"   {name}: {json.dumps(value)}" for name, value in model.facts.items())
+    return f"""/* A model of boostbp {__version__}, written by boostbp.to_c.
+
+   gcc -O2 -ffp-contract=off -c FILE, and -lm where it is linked; the same flags for clang. Without -ffp-contract=off
+   predictions differ in their last bits. For several models in one program, rename the functions:
+   -Dboostbp_predict=NAME.
+
+   A row has {model.n_features} numbers, NaN where missing. A column of categories holds these themselves if they are
+   numbers, otherwise their places in the lists below, from 0.
+{facts.replace("*/", "* /")} */"""
+
+
+def _link(model: Description) -> str:
+    if model.link.name != "log":
+        return "(h)"
+    lowest, highest = (_real(bound) for bound in (model.link.lowest, model.link.highest))
+    return f"exp(fmin(fmax((h), {lowest}), {highest}))"
+
+
+def _categories(model: Description) -> Iterator[str]:
+    """Yield what stands in the columns of categories, ascending in each column, and the codes of these values."""
+    values = [model.categories[column] for column in model.categories]
+    order = [np.argsort(part) for part in values]
+    start = np.concatenate([[0], np.cumsum([len(part) for part in values])])
+    yield _array("int32_t", "boostbp_categorical", np.array(list(model.categories), np.int64))
+    yield _array("int32_t", "boostbp_value_start", start)
+    ascending = [part[places] for part, places in zip(values, order, strict=True)]
+    yield _array("double", "boostbp_values", np.concatenate([np.empty(0), *ascending]))
+    yield _array("int32_t", "boostbp_codes", np.concatenate([np.empty(0, np.int64), *order]))
+
+
+def _repair(repair: Repair) -> Iterator[str]:
+    units, normal = repair.units, repair.normal
+    scale = np.where(units.varies, units.scale, np.inf)
+    yield _array("int32_t", "boostbp_repaired", units.column)
+    for name, values in (("floor", units.floor), ("center", units.center), ("scale", scale)):
+        yield _array("double", f"boostbp_{name}", values)
+    for name in ("precision", "lowest", "highest", "least", "most"):
+        yield _array("double", f"boostbp_{name}", getattr(normal, name))
+
+
+def _arrays(number: int, forest: Forest) -> Iterator[str]:
+    """Yield the arrays of a layer."""
+    nodes, leaves = forest.nodes._asdict(), forest.leaves._asdict()
+    arrays = {"tree_split": forest.tree_split, **nodes, **leaves}
+    for name in (*_TREES, *_NODES, *_LEAVES):
+        values = arrays[name]
+        if name == "threshold":
+            values = np.where(np.isnan(values), 0.0, values)  # of categorical splits, which have none
+        yield _array(_TYPES.get(name, "int32_t"), f"boostbp_{name}_{number}", values)
+
+
+def _layer(number: int, forest: Forest) -> str:
+    names = ", ".join(f"boostbp_{name}_{number}" for name in (*_TREES, *_NODES, *_LEAVES))
+    return f"{{{forest.n_trees}, {forest.n_outputs}, {int(forest.clip)}, {names}}}"
+
+
+def _labels(labels: NDArray[Any]) -> str:
+    values = labels.tolist()
+    count = f"[{len(values)}]"
+    if all(isinstance(value, str) for value in values):
+        return f"const char *const boostbp_labels{count} = {{{', '.join(map(_text, values))}}};"
+    if all(isinstance(value, int) for value in values):
+        return f"const int64_t boostbp_labels{count} = {{{', '.join(str(int(value)) for value in values)}}};"
+    return f"const double boostbp_labels{count} = {{{', '.join(map(_real, values))}}};"
+
+
+def _text(value: str) -> str:
+    """Return a literal of the bytes of a text in UTF-8."""
+    plain = {*map(ord, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-+.,:;/()<>=")}
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in value.encode()) + '"'
+
+
+def _real(value: float) -> str:
+    if np.isnan(value):
+        return "NAN"
+    if np.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    return float(value).hex()
+
+
+def _array(kind: str, name: str, values: NDArray[Any]) -> str:
+    """Return the definition of an array; of an empty one, with a 0, as C knows none of those."""
+    flat = np.asarray(values).ravel()
+    if kind == "double":
+        literals = list(map(_real, flat.tolist()))
+    else:
+        if len(flat) and int(flat.max()) > np.iinfo(_INTEGERS[kind]).max:
+            raise ValueError(f"{name} has entries up to {flat.max()}, beyond C's {kind}: the model is too large.")
+        suffix = "u" if kind == "uint32_t" else ""
+        literals = [f"{int(value)}{suffix}" for value in flat.tolist()]
+    lines = [", ".join(literals[i : i + NUMBERS_PER_LINE]) for i in range(0, len(literals), NUMBERS_PER_LINE)]
+    body = ",\n    ".join(lines or ["0"])
+    return f"static const {kind} {name}[] = {{\n    {body}}};"

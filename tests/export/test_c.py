@@ -1,0 +1,142 @@
+"""C files, compiled by the compiler that is there: the bits of predict."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import boostbp
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from tests.export.rows import as_exported, hard_rows, measures, table
+from tests.helpers import BASES
+from tests.storage.test_storage import MODELS, X, regressor
+
+COMPILER = next(
+    (path for name in (os.environ.get("CC"), "cc", "gcc", "clang") if name and (path := shutil.which(name))), None
+)
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler: cc, gcc or clang")
+SMALL = {"hidden_layer_sizes": (4,), "n_estimators": 10, "epochs": 2, "random_state": 0, "deep": True}
+FLAGS = ("-std=c99", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC")
+
+
+class Compiled:
+    """A model in C, as a library that is loaded."""
+
+    def __init__(self, model, folder, flags=FLAGS):
+        source = folder / "model.c"
+        source.write_text(boostbp.to_c(model), encoding="utf-8")
+        subprocess.run([COMPILER, *flags, "-o", folder / "model.so", source, "-lm"], check=True)
+        self.library = ctypes.CDLL(str(folder / "model.so"))
+
+    def call(self, name, rows, out):
+        """Fill `out` by a function of the library; returns what it returns."""
+        rows = np.ascontiguousarray(rows, np.float64)
+        pointers = ctypes.c_void_p(rows.ctypes.data), ctypes.c_size_t(len(rows)), ctypes.c_void_p(out.ctypes.data)
+        return getattr(self.library, name)(*pointers)
+
+
+def assert_same(model, compiled, rows, expected_rows=None):
+    """Predictions to the bit; exponentials of a library of C differ from numpy's in the last ones."""
+    expected_rows = rows if expected_rows is None else expected_rows
+    if isinstance(model, BoostBPClassifier):
+        probability = np.empty((len(rows), len(model.classes_)))
+        number = np.empty(len(rows), np.intc)
+        assert compiled.call("boostbp_predict_proba", rows, probability) == 0
+        assert compiled.call("boostbp_predict", rows, number) == 0
+        assert model.classes_[number].tolist() == model.predict(expected_rows).tolist()
+        np.testing.assert_allclose(probability, model.predict_proba(expected_rows), rtol=1e-14)
+        return
+    expected = model.predict(expected_rows)
+    prediction = np.empty(expected.shape)
+    assert compiled.call("boostbp_predict", rows, prediction) == 0
+    if not isinstance(model, BoostBPAutoencoder) and model._loss.name in ("poisson", "gamma", "tweedie"):
+        np.testing.assert_allclose(prediction, expected, rtol=1e-15)
+    else:
+        np.testing.assert_array_equal(prediction, expected)
+
+
+@needs_compiler
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_kind_of_model_has_the_bits_of_predict(kind, tmp_path):
+    make, inputs = MODELS[kind]
+    model = make()
+    rows = as_exported(model, inputs)
+    if isinstance(inputs, np.ndarray):
+        if not isinstance(model, BoostBPAutoencoder):
+            model._repair = None  # what is read in place of a cell is another test's
+            rows = hard_rows(model, rows)
+        inputs = rows
+    assert_same(model, Compiled(model, tmp_path), rows, inputs)
+
+
+@needs_compiler
+@pytest.mark.parametrize("skip", [False, True])
+def test_ten_thousand_hard_rows(skip, tmp_path):
+    A, y = table(2000)
+    how = SMALL | {"hidden_layer_sizes": (6, 4), "backprop": {"skip": skip}}
+    model = BoostBPRegressor(categorical_features=[1, 4], **how).fit(A, y)
+    rows = np.concatenate([table(4000, 1)[0], hard_rows(model, A, 2000)])
+    assert len(rows) == 10_000
+    assert_same(model, Compiled(model, tmp_path), rows)
+
+
+@needs_compiler
+def test_the_default_model(tmp_path):
+    A, y = table(700)
+    model = BoostBPRegressor(epochs=3, random_state=0, n_estimators=30, categorical_features=[1]).fit(A, y)
+    assert_same(model, Compiled(model, tmp_path), hard_rows(model, A))
+
+
+@needs_compiler
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_mistyped_cells_are_read_as_predict_reads_them(missing, tmp_path):
+    A, y, rows = measures(900, missing)
+    model = BoostBPRegressor(**SMALL).fit(A, y)
+    replaced = (np.nan_to_num(model._read(rows).X) != np.nan_to_num(rows)).any(axis=1)
+    assert 50 < replaced.sum() < 350
+    prediction = np.empty(len(rows))
+    assert Compiled(model, tmp_path).call("boostbp_predict", rows, prediction) == 0
+    expected = model.predict(rows)
+    np.testing.assert_array_equal(prediction[~replaced], expected[~replaced])
+    np.testing.assert_allclose(prediction[replaced], expected[replaced], rtol=0, atol=1e-12 * expected.std())
+
+
+@needs_compiler
+def test_infinite_cells_are_refused(tmp_path):
+    compiled = Compiled(regressor(), tmp_path)
+    rows, prediction = X[:3].copy(), np.full(3, np.nan)
+    rows[1, 2] = np.inf
+    assert compiled.call("boostbp_predict", rows, prediction) == 1
+    assert np.isnan(prediction).tolist() == [False, True, True]
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "labels", [["sété", 'a "b" \\ ??/', "*/"], [-5, 3, 2**40], [0.0, 2.0, 7.0]], ids=["text", "int", "float"]
+)
+def test_labels_can_be_read_from_the_library(labels, tmp_path):
+    A, y = table(300)
+    order = np.array(sorted(labels))[np.searchsorted(np.quantile(y, [0.3, 0.6]), y)]
+    library = Compiled(BoostBPClassifier(**SMALL).fit(A, order), tmp_path).library
+    kind = {str: ctypes.c_char_p, int: ctypes.c_int64, float: ctypes.c_double}[type(labels[0])]
+    held = list((kind * 3).in_dll(library, "boostbp_labels"))
+    assert [part.decode() if isinstance(part, bytes) else part for part in held] == sorted(labels)
+
+
+@needs_compiler
+def test_fast_mathematics_are_refused(tmp_path, capfd):
+    with pytest.raises(subprocess.CalledProcessError):
+        Compiled(regressor(), tmp_path, (*FLAGS, "-ffast-math"))
+    assert "Compile without -ffast-math" in capfd.readouterr().err
+
+
+def test_what_cannot_be_exported_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"basis=.*Use basis='linear'"):
+        boostbp.to_c(regressor(basis=BASES["own"]))
+    with pytest.raises(TypeError, match="give a fitted BoostBP"):
+        boostbp.to_c(object())
