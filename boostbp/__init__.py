@@ -2,7 +2,7 @@
 
 from boostbp.backends import check_backend
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
-from boostbp.export import to_c, to_onnx
+from boostbp.export import lightgbm_linear_to_onnx, to_c, to_onnx
 from boostbp.layers import LayerSpec
 from boostbp.network import callbacks
 from boostbp.network.backprop_spec import BackpropSpec
@@ -24,6 +24,7 @@ __all__ = [
     "callbacks",
     "check_backend",
     "fit_layer",
+    "lightgbm_linear_to_onnx",
     "load",
     "paper_settings",
     "save",

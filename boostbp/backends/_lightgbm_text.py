@@ -100,4 +100,6 @@ def _linear(fields: Fields) -> LinearLeaves:
         return LinearLeaves(tree, value, start, np.empty(0, np.int32), np.empty(0), value)
     np.cumsum(_ints([fields], "num_features")[0], out=start[1:])
     const, [coeff] = _floats([fields], "leaf_const"), _floats([fields], "leaf_coeff")
-    return LinearLeaves(tree, const[0], start, _ints([fields], "leaf_features")[0], coeff, value)
+    [features] = _ints([fields], "leaf_features")
+    n_terms = start[-1]  # of a tree without any, numpy reads the empty fields as one number
+    return LinearLeaves(tree, const[0], start, features[:n_terms], coeff[:n_terms], value)

@@ -62,6 +62,8 @@ class Description:
         Of a classifier.
     categories : dict of int to (categories,) float64
         What stands in a column for each category: the category itself if it is a number, otherwise its code.
+    truncated : bool
+        Whether fractions are codes of categories, too, those of their whole part.
     repair : Repair or None
         What is read in place of mistyped cells.
     facts : dict of str to object
@@ -78,6 +80,7 @@ class Description:
     one_dimensional: bool = False
     labels: NDArray[Any] | None = None
     categories: Mapping[int, Floats] = field(default_factory=dict)
+    truncated: bool = False
     repair: Repair | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 

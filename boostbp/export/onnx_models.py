@@ -76,6 +76,9 @@ def model_of(model: Description, *, dtype: str) -> Any:
     def body(inner: Graph, X: str) -> str:
         if model.repair is not None:
             X = repaired(inner, model.repair, X, model.n_features)
+        if model.truncated and model.categories:
+            whole = inner.op("Mul", inner.op("Sign", X), inner.op("Floor", inner.op("Abs", X)))
+            X = inner.op("Where", np.isin(np.arange(model.n_features), list(model.categories)), whole, X)
         return raw_output(inner, model, X)
 
     raw = in_blocks(graph, "X", body)
@@ -112,6 +115,8 @@ def _outputs(graph: Graph, model: Description, raw: str) -> list[Any]:
         return _of_classes(graph, model, raw)
     if model.link.name == "log":
         raw = graph.op("Exp", _within(graph, model, raw))
+    elif model.link.name != "identity":
+        raw = graph.op("Softmax", raw, axis=1) if model.link.name == "softmax" else graph.op("Sigmoid", raw)
     plain = (model.scale == 1).all() and (model.shift == 0).all()
     made = raw if plain else graph.op("Add", graph.op("Mul", raw, model.scale), model.shift)
     shape = int64(-1) if model.one_dimensional else int64(-1, model.n_outputs)

@@ -1,0 +1,124 @@
+"""LightGBM's boosters, also those with ``linear_tree``, as ONNX models.
+
+Other converters leave the linear terms of the leaves out, without a word.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends import _lightgbm_text
+from boostbp.backends.base import LinearLeaves
+from boostbp.export.description import Description, Link
+from boostbp.export.onnx_models import model_of
+from boostbp.trees.basis import Polynomial
+from boostbp.trees.forest import Forest, TreeWithLeaves
+from boostbp.trees.leaf_rows import LeafColumns
+from boostbp.trees.leaves import LeafModel
+from boostbp.trees.missing import with_missing_leaves
+from boostbp.trees.tree import Tree
+
+__all__ = ["lightgbm_linear_to_onnx"]
+
+Floats = NDArray[np.float64]
+_MISSING_IS_ZERO = 1  # a missing type, bits 2 and 3 of decision_type
+_LINKS = {
+    **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
+    **dict.fromkeys(("lambdarank", "rank_xendcg", "custom"), "identity"),
+    **dict.fromkeys(("poisson", "gamma", "tweedie"), "log"),
+    **dict.fromkeys(("binary", "multiclassova", "cross_entropy"), "logit"),
+    "multiclass": "softmax",
+}
+
+
+def lightgbm_linear_to_onnx(booster: Any, *, dtype: Literal["float64", "float32"] = "float64") -> Any:
+    """Write a booster of LightGBM, with or without ``linear_tree``, as an ONNX model.
+
+    Parameters
+    ----------
+    booster : lightgbm.Booster
+        Trained or loaded; of an estimator its ``booster_``. Trees up to the best iteration are taken, as by its
+        `predict`.
+    dtype : {"float64", "float32"}
+        Of the input and of all numbers; see `to_onnx`.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Input ``X``, (rows, features): NaN where missing, codes of categories as in LightGBM. Output ``prediction``:
+        what ``booster.predict(X)`` gives, (rows,) or (rows, classes). A row with a missing value in a leaf's linear
+        terms gets the leaf's constant, as there.
+
+    Raises
+    ------
+    ValueError
+        If the booster's objective, or a parameter that changes its predictions, is not supported; it is named.
+    TypeError
+        If it is no booster.
+    ImportError
+        If onnx is not installed.
+    """
+    if not hasattr(booster, "model_to_string"):
+        kind = type(booster).__name__
+        cure = "pass its booster_" if hasattr(booster, "booster_") else "train one by lightgbm.train"
+        raise TypeError(f"booster is a {kind}, not a lightgbm.Booster: {cure}.")
+    text = booster.model_to_string()
+    head = text[: text.find("\nTree=")] if "\nTree=" in text else text
+    facts = dict(re.findall(r"^(\w+)=(.*)$", head, re.MULTILINE))
+    link, slope = _link_of(facts.get("objective", "custom"))
+    _check(head, text)
+    n_features, n_outputs = int(facts["max_feature_idx"]) + 1, int(facts["num_tree_per_iteration"])
+    leaves = _lightgbm_text.linear_leaves(text)
+    members = [TreeWithLeaves(*_with_leaves(part, slope), number % n_outputs) for number, part in enumerate(leaves)]
+    forest = Forest.pack(members, n_features=n_features, n_outputs=n_outputs, basis=Polynomial(1), clip=False)
+    nodes = forest.nodes
+    sets = {int(j): 32 * int(nodes.cat_words[nodes.feature == j].max()) for j in nodes.feature[nodes.cat_start >= 0]}
+    model = Description(
+        n_features=n_features,
+        forests=(forest,),
+        skip=False,
+        baseline=np.zeros(n_outputs),
+        link=Link(link),
+        scale=np.ones(n_outputs),
+        shift=np.zeros(n_outputs),
+        one_dimensional=n_outputs == 1,
+        categories={feature: np.arange(float(count)) for feature, count in sets.items()},
+        truncated=True,
+        facts={"model": "lightgbm.Booster", "features": facts["feature_names"].split(" ")},
+    )
+    return model_of(model, dtype=dtype)
+
+
+def _link_of(objective: str) -> tuple[str, float]:
+    """Return the name of a link, and what raw outputs are multiplied by before it."""
+    name, *words = objective.split(" ")
+    options = {word.partition(":")[0]: word.partition(":")[2] for word in words}
+    if name not in _LINKS or "sqrt" in options:
+        raise ValueError(
+            f"objective={objective!r} is not supported: its predictions are no known function of the trees' sum. "
+            f"Supported are {', '.join(sorted(_LINKS))}, without reg_sqrt."
+        )
+    return _LINKS[name], float(options.get("sigmoid", 1.0)) if _LINKS[name] == "logit" else 1.0
+
+
+def _check(head: str, text: str) -> None:
+    """Refuse boosters whose predictions are not the sums of their trees, or whose trees read zeros as missing."""
+    if "\naverage_output" in head:
+        raise ValueError("boosting='rf' is not supported: its predictions are averages of trees. Use 'gbdt' or 'dart'.")
+    for line in re.findall(r"^decision_type=(.*)$", text, re.MULTILINE):
+        if any(int(word) >> 2 & 3 == _MISSING_IS_ZERO for word in line.split()):
+            raise ValueError(
+                "zero_as_missing=True is not supported: a graph could not tell 0.0 from NaN. Train with zeros as NaN."
+            )
+
+
+def _with_leaves(leaves: LinearLeaves, slope: float) -> tuple[Tree, LeafModel]:
+    """Return a tree and its leaves, in units of the features, with leaves for rows with missing values."""
+    paths = LeafColumns(leaves.start, leaves.features, 1)
+    scaling = np.tile([0.0, 1.0, -np.inf, np.inf], (len(leaves.features), 1))
+    weight = slope * np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
+    return with_missing_leaves(leaves.tree, LeafModel(paths, scaling, weight, 1), slope * leaves.missing)
