@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,8 @@ from boostbp.trees.forest import Forest
 __all__ = ["in_blocks", "raw_output"]
 
 Floats = NDArray[np.float64]
-BLOCK = 64  # rows
+PLACES = 20_000  # rows times trees that a block has at most, so that numbers of them stay in the cache of a core
+FEWEST, MOST = 16, 96  # rows of a block
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +62,16 @@ class _Input:
         return replace(self, X=X, below=below, above=above)
 
 
-def in_blocks(graph: Graph, X: str, work: Callable[[Graph, str], str]) -> str:
+def in_blocks(graph: Graph, model: Description, X: str, work: Callable[[Graph, str], str]) -> str:
     """Add a loop over blocks of rows; `work` adds its body, (rows of a block, features) -> (rows of a block, outputs).
 
     Returns the name of the outputs of all rows. Blocks are of one size; the last one is filled up with its last row.
     """
     TP = library().TensorProto
+    most = max(max(forest.n_trees for forest in model.forests), 1)
+    block = min(max(PLACES // most, FEWEST), MOST)
     n_rows = graph.op("Squeeze", graph.op("Shape", X, start=0, end=1))
-    count = graph.op("Div", graph.op("Add", n_rows, np.int64(BLOCK - 1)), np.int64(BLOCK))
+    count = graph.op("Div", graph.op("Add", n_rows, np.int64(block - 1)), np.int64(block))
     count = graph.op("Max", count, np.int64(1))
     size = graph.op("Div", graph.op("Sub", graph.op("Add", n_rows, count), np.int64(1)), count)
     last = graph.op("Sub", n_rows, np.int64(1))
@@ -95,21 +99,23 @@ def raw_output(graph: Graph, model: Description, X: str) -> str:
             units = model.forests[number - 1].n_outputs
             values = {units + column: known for column, known in model.categories.items()} if model.skip else {}
             inputs = features.behind(graph, output) if model.skip else _Input(output, "", output, output)
-        output = _layer(graph, forest, inputs, values)
-    return graph.op("Add", output, model.baseline[None])
+        baseline = model.baseline if number == len(model.forests) - 1 else np.zeros(forest.n_outputs)
+        output = _layer(graph, forest, inputs, values, baseline)
+    return output
 
 
-def _layer(graph: Graph, forest: Forest, inputs: _Input, values: Mapping[int, Floats]) -> str:
-    """Add a layer; returns the name of its outputs, (rows, outputs)."""
-    linear = linear_of(forest)
-    parts = [_linear(graph, forest, linear.terms, inputs)]
-    if (forest.tree_split[1:] > forest.tree_split[:-1]).any():
+def _layer(graph: Graph, forest: Forest, inputs: _Input, values: Mapping[int, Floats], baseline: Floats) -> str:
+    """Add a layer and a baseline; returns the name of its outputs, (rows, outputs)."""
+    linear, tables = linear_of(forest), list(tables_of(forest))
+    parts = [_linear(graph, forest, linear.terms, inputs)] if len(linear.terms.column) or not tables else []
+    if tables:
         columns = _Columns.of(graph, forest, inputs, SplitColumns(forest, values))
-        parts += [_trees(graph, forest, tables, columns, inputs) for tables in tables_of(forest)]
+        parts += [_trees(graph, forest, part, columns, inputs) for part in tables]
     total = parts[0]
     for part in parts[1:]:
         total = graph.op("Add", total, part)
-    return graph.op("Add", total, linear.constant[None])
+    constant = linear.constant + baseline
+    return graph.op("Add", total, constant[None]) if constant.any() else total
 
 
 def _linear(graph: Graph, forest: Forest, terms: Terms, inputs: _Input) -> str:
@@ -166,26 +172,28 @@ def _trees(graph: Graph, forest: Forest, tables: TreeTables, columns: _Columns, 
         limit = np.where(is_leaf, 0.0, threshold[split])
         if not node:  # at the roots, which are the same for all rows
             shape = graph.op("Concat", graph.op("Shape", inputs.X, start=0, end=1), int64(1), axis=0)
-            place, limits = graph.op("Expand", column[None, :n_trees], shape), graph.constant(limit[None, :n_trees])
+            place = graph.op("Expand", column[None, :n_trees], shape)
+            x = graph.op("GatherElements", columns.name, place, axis=1)
+            cells.append(graph.op("Reshape", x, int64(-1)))
             child = 2 * np.arange(n_trees, dtype=np.int32) if tables.child is None else tables.child[:n_trees]
-            children = graph.constant(child[None])
-        else:
-            place = graph.op("Reshape", _looked_up(graph, column, node), int64(-1, n_trees))
-            limits = graph.op("Reshape", _looked_up(graph, limit, node), int64(-1, n_trees))
-            if tables.child is None:
-                children = graph.op("Add", node, node)
-            else:
-                children = _looked_up(graph, tables.child, node)
-            children = graph.op("Reshape", children, int64(-1, n_trees))
+            node = graph.op("Reshape", _step(graph, child[None], x, limit[None, :n_trees]), int64(-1))
+            continue
+        place = graph.op("Reshape", _looked_up(graph, column, node), int64(-1, n_trees))
         x = graph.op("GatherElements", columns.name, place, axis=1)
         cells.append(graph.op("Reshape", x, int64(-1)))
-        right = graph.op("Cast", graph.op("Greater", x, limits), to=library().TensorProto.INT32)
-        node = graph.op("Reshape", graph.op("Add", children, right), int64(-1))
+        children = graph.op("Add", node, node) if tables.child is None else _looked_up(graph, tables.child, node)
+        node = _step(graph, children, cells[-1], _looked_up(graph, limit, node))
     total = _looked_up(graph, tables.constant, node) if m == 1 else graph.op("Gather", tables.constant, node, axis=0)
     if tables.n_terms:
         terms = _terms(graph, forest, tables, node, cells[: tables.n_terms], inputs)
         total = graph.op("Add", total, graph.op("Reshape", terms, int64(-1) if m == 1 else int64(-1, m)))
     return _summed(graph, tables, total, forest.n_outputs)
+
+
+def _step(graph: Graph, child: Any, x: str, limit: Any) -> str:
+    """Add which child a row goes to: the second one if its cell is above the limit."""
+    right = graph.op("Cast", graph.op("Greater", x, limit), to=library().TensorProto.INT32)
+    return graph.op("Add", child, right)
 
 
 def _terms(graph: Graph, forest: Forest, tables: TreeTables, node: str, cells: list[str], inputs: _Input) -> str:

@@ -81,7 +81,7 @@ def model_of(model: Description, *, dtype: str) -> Any:
             X = inner.op("Where", np.isin(np.arange(model.n_features), list(model.categories)), whole, X)
         return raw_output(inner, model, X)
 
-    raw = in_blocks(graph, "X", body)
+    raw = in_blocks(graph, model, "X", body)
     rows = onnx.helper.make_tensor_value_info("X", graph.real, ["rows", model.n_features])
     proto = graph.proto([rows], _outputs(graph, model, raw), constants=True)
     made = onnx.helper.make_model(

@@ -173,7 +173,8 @@ def _taken_out(graph: Graph, precision: str, cell: str) -> str:
     pivot = graph.op("MatMul", row, graph.op("Unsqueeze", cell, int64(2)))  # (rows, 1, 1)
     nobody = graph.op("Cast", graph.op("Equal", pivot, np.zeros(())), to=graph.real)
     share = graph.op("Div", row, graph.op("Add", pivot, nobody))
-    return graph.op("Sub", precision, graph.op("MatMul", graph.op("Transpose", row, perm=[0, 2, 1]), share))
+    column = graph.op("Unsqueeze", graph.op("Squeeze", row, int64(1)), int64(2))
+    return graph.op("Sub", precision, graph.op("Mul", column, share))
 
 
 def _chosen(graph: Graph, size: str, n_columns: int) -> str:

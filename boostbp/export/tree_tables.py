@@ -130,26 +130,28 @@ def tables_of(forest: Forest) -> Iterator[TreeTables]:
     kinds = np.stack([leaves.tree_output[grown, 1], leaves.tree_degree[grown]], axis=1)
     n_leaves = np.diff(leaves.tree_leaf)[grown]
     for kind in np.unique(kinds, axis=0):
-        others = (kinds == kind).all(axis=1)
-        for depth in np.unique(deepest[others]).tolist():
-            members = others & (deepest == depth)
-            if members.sum() << depth <= (1 + FILLED) * n_leaves[members].sum():
-                others &= ~members
-                yield _tables(forest, grown[members], *kind.tolist(), complete=True)
-        rest = np.flatnonzero(others)
-        for alike in _alike(deepest[rest]):
-            yield _tables(forest, grown[rest[alike]], *kind.tolist(), complete=False)
+        trees = np.flatnonzero((kinds == kind).all(axis=1))
+        trees, rest = trees[np.argsort(-deepest[trees], kind="stable")], trees[:0]
+        while len(trees):
+            depth = int(deepest[trees[0]])
+            alike = int((deepest[trees] == depth).sum())
+            count = _first(np.arange(1, len(trees) + 1) << depth, (1 + FILLED) * np.cumsum(n_leaves[trees]))
+            if count >= alike:
+                yield _tables(forest, grown[np.sort(trees[:count])], *kind.tolist(), complete=True)
+            else:
+                count = alike
+                rest = np.concatenate([rest, trees[:count]])
+            trees = trees[count:]
+        while len(rest):
+            needed = np.cumsum(deepest[rest])
+            count = _first(deepest[rest[0]] * np.arange(1, len(rest) + 1), (1 + PADDING) * needed)
+            yield _tables(forest, grown[np.sort(rest[:count])], *kind.tolist(), complete=False)
+            rest = rest[count:]
 
 
-def _alike(deepest: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
-    """Yield trees in groups, from the deepest on, in which few steps are spent in leaves."""
-    order = np.argsort(-deepest, kind="stable")
-    while len(order):
-        needed = np.cumsum(deepest[order])
-        spent = deepest[order[0]] * np.arange(1, len(order) + 1) - needed
-        count = int(np.flatnonzero(spent <= PADDING * needed)[-1]) + 1
-        yield np.sort(order[:count])
-        order = order[count:]
+def _first(spent: NDArray[np.int64], allowed: NDArray[Any]) -> int:
+    """Return how many trees, of those that are more and more unlike the first, may go together."""
+    return int(np.flatnonzero(spent <= allowed)[-1:].sum() + 1) if (spent <= allowed).any() else 0
 
 
 def _tables(forest: Forest, trees: NDArray[np.int64], m: int, degree: int, *, complete: bool) -> TreeTables:
