@@ -7,7 +7,6 @@ once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +40,9 @@ class SplitColumns:
             What stands in a column of the layer's input for each category.
         """
         nodes = forest.nodes
-        self.values = {feature: values[feature] for feature in np.unique(nodes.feature[nodes.cat_start >= 0]).tolist()}
+        split = np.unique(nodes.feature[nodes.cat_start >= 0]).tolist()
+        # codes first, which are read together
+        self.values = {feature: values[feature] for feature in sorted(split, key=lambda j: not _is_codes(values[j]))}
         self.column = np.full(len(nodes.feature), -1)
         words = [
             np.unique(_left(forest, feature, self.values[feature]), axis=1, return_inverse=True)
@@ -59,36 +60,51 @@ class SplitColumns:
 
     def add(self, graph: Graph, X: str) -> str:
         """Add the columns of some rows; returns the name of (rows, columns)."""
-        begin = np.cumsum([0, *(len(table) for table in self.tables)])
-        codes = [self._code(graph, X, feature, int(at)) for feature, at in zip(self.values, begin, strict=False)]
+        begin = np.cumsum([0, *(len(table) for table in self.tables)])[:-1]
+        n_codes = sum(map(_is_codes, self.values.values()))
+        features = np.array(list(self.values))
+        columns = [slice(0, n_codes), *(slice(j, j + 1) for j in range(n_codes, len(features)))]
+        codes = [self._code(graph, X, features[part], begin[part]) for part in columns if part.start < part.stop]
         code = codes[0] if len(codes) == 1 else graph.op("Concat", *codes, axis=1)
         packed = graph.op("Gather", np.concatenate(self.tables), code, axis=0)  # (rows, features, bytes)
         bits = graph.op("BitwiseAnd", graph.op("Unsqueeze", packed, int64(3)), np.uint8(1) << BITS)
         real = graph.op("Cast", graph.op("Cast", bits, to=library().TensorProto.BOOL), to=graph.real)
         return graph.op("Reshape", real, int64(-1, self.count))
 
-    def _code(self, graph: Graph, X: str, feature: int, begin: int) -> str:
-        """Add the row of the table for each row of X, (rows, 1): that of its category, behind them unseen, missing."""
+    def _code(self, graph: Graph, X: str, feature: NDArray[np.int64], begin: NDArray[np.int64]) -> str:
+        """Add the row of the table for each cell: that of its category, behind them those of unseen and missing ones.
+
+        Parameters
+        ----------
+        feature : (features,) int64
+            Several if all hold codes.
+        begin : (features,) int64
+            First row of each in the table.
+
+        Returns
+        -------
+        str
+            Name of (rows, features).
+        """
         TP = library().TensorProto
-        values = self.values[feature]
-        x = graph.op("Gather", X, int64(feature), axis=1)
-        missing = graph.op("IsNaN", x)
-        code: Any
-        if not len(values):
-            known, code = graph.op("Less", x, x), int64(0)
-        elif np.array_equal(values, np.arange(len(values))):
-            whole = graph.op("Floor", x)
-            inside = graph.op(
-                "And", graph.op("Greater", x, np.array(-1.0)), graph.op("Less", x, np.array(float(len(values))))
-            )
-            known = graph.op("And", inside, graph.op("Equal", x, whole))
+        values = self.values[int(feature[0])]
+        count = np.array([len(self.values[j]) for j in feature.tolist()])
+        x = graph.op("Gather", X, feature, axis=1)
+        if _is_codes(values):
+            above = graph.op("Greater", x, np.array(-1.0))
+            inside = graph.op("And", above, graph.op("Less", x, count.astype(np.float64)))
+            known = graph.op("And", inside, graph.op("Equal", x, graph.op("Floor", x)))
             code = graph.op("Cast", graph.op("Where", known, x, np.zeros(())), to=TP.INT64)
         else:
             equal = graph.op("Cast", graph.op("Equal", x, values), to=TP.INT32)
             code = graph.op("ArgMax", equal, axis=1, keepdims=1)
             known = graph.op("Cast", graph.op("ReduceMax", equal, int64(1)), to=TP.BOOL)
-        other = graph.op("Where", missing, int64(begin + len(values) + 1), int64(begin + len(values)))
-        return graph.op("Where", known, graph.op("Add", code, int64(begin)), other)
+        other = graph.op("Where", graph.op("IsNaN", x), begin + count + 1, begin + count)
+        return graph.op("Where", known, graph.op("Add", code, begin), other)
+
+
+def _is_codes(values: Floats) -> bool:
+    return np.array_equal(values, np.arange(len(values)))
 
 
 def _left(forest: Forest, feature: int, values: Floats) -> NDArray[np.uint8]:

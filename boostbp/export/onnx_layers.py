@@ -185,38 +185,55 @@ def _trees(graph: Graph, forest: Forest, tables: TreeTables, columns: _Columns, 
         node = _step(graph, children, cells[-1], _looked_up(graph, limit, node))
     total = _looked_up(graph, tables.constant, node) if m == 1 else graph.op("Gather", tables.constant, node, axis=0)
     if tables.n_terms:
-        terms = _terms(graph, forest, tables, node, cells[: tables.n_terms], inputs)
+        terms = _terms(graph, forest, tables, node, cells, inputs)
         total = graph.op("Add", total, graph.op("Reshape", terms, int64(-1) if m == 1 else int64(-1, m)))
     return _summed(graph, tables, total, forest.n_outputs)
 
 
 def _step(graph: Graph, child: Any, x: str, limit: Any) -> str:
     """Add which child a row goes to: the second one if its cell is above the limit."""
-    right = graph.op("Cast", graph.op("Greater", x, limit), to=library().TensorProto.INT32)
+    right = graph.op("Cast", graph.op("Greater", x, limit), to=_int32())
     return graph.op("Add", child, right)
 
 
 def _terms(graph: Graph, forest: Forest, tables: TreeTables, node: str, cells: list[str], inputs: _Input) -> str:
     """Add the terms of leaves; returns the name of their sums, rows * trees, or rows * trees * outputs of a tree."""
-    m, terms, steps = tables.n_outputs, tables.terms, np.arange(len(cells), dtype=np.int32)[:, None]
-    if tables.first_term is None or tables.last_term is None:
-        place = graph.op("Add", graph.op("Mul", node, np.int32(len(cells))), steps)
+    m, terms = tables.n_outputs, tables.terms
+    steps = np.arange(tables.n_terms, dtype=np.int32)[:, None]
+    if tables.first_term is None or tables.count is None:
+        place = graph.op("Add", graph.op("Mul", node, np.int32(tables.n_terms)), steps)
+        flat = graph.op("Reshape", place, int64(-1))
+        x = graph.op("Concat", *cells[: tables.n_terms], axis=0)
     else:
         place = graph.op("Add", _looked_up(graph, tables.first_term, node), steps)
-        place = graph.op("Min", place, _looked_up(graph, tables.last_term, node))
-    flat = graph.op("Reshape", place, int64(-1))
-    x = graph.op("Reshape", graph.op("Concat", *cells, axis=0), int64(-1))
+        there = graph.op("Cast", graph.op("Less", steps, _looked_up(graph, tables.count, node)), to=_int32())
+        flat = graph.op("Reshape", graph.op("Mul", place, there), int64(-1))
+        x = _cells(graph, forest, tables, inputs, _looked_up(graph, terms.column.astype(np.int32), flat))
     v = _clipped(graph, x, terms, inputs, clip=forest.clip, looked_up=lambda table: _looked_up(graph, table, flat))
     if m == 1:
         slope = _looked_up(graph, terms.slope, flat)
         if terms.square is not None:
             slope = graph.op("Add", slope, graph.op("Mul", v, _looked_up(graph, terms.square, flat)))
-        return _sum_of(graph, graph.op("Mul", v, slope), len(cells))
+        return _sum_of(graph, graph.op("Mul", v, slope), tables.n_terms)
     v = graph.op("Unsqueeze", v, int64(1))
     slope = graph.op("Gather", terms.slope, flat, axis=0)
     if terms.square is not None:
         slope = graph.op("Add", slope, graph.op("Mul", v, graph.op("Gather", terms.square, flat, axis=0)))
-    return _sum_of(graph, graph.op("Mul", v, slope), len(cells))
+    return _sum_of(graph, graph.op("Mul", v, slope), tables.n_terms)
+
+
+def _cells(graph: Graph, forest: Forest, tables: TreeTables, inputs: _Input, column: str) -> str:
+    """Add the cells of the input in columns of (terms * rows * trees,), by their places in the flat input."""
+    n_rows = graph.op("Cast", graph.op("Squeeze", graph.op("Shape", inputs.X, start=0, end=1)), to=_int32())
+    first = graph.op("Mul", graph.op("Range", np.int32(0), n_rows, np.int32(1)), np.int32(forest.n_features))
+    shape = int64(tables.n_terms, -1, len(tables.first_output))
+    place = graph.op("Add", graph.op("Reshape", column, shape), graph.op("Unsqueeze", first, int64(1)))
+    flat = graph.op("Reshape", inputs.below, int64(-1))
+    return graph.op("GatherElements", flat, graph.op("Reshape", place, int64(-1)), axis=0)
+
+
+def _int32() -> int:
+    return int(library().TensorProto.INT32)
 
 
 def _sum_of(graph: Graph, terms: str, count: int) -> str:

@@ -2,8 +2,8 @@
 
 Children of a split stand side by side, and a leaf leads to itself, so a step is
 ``node = child[node] + (x > threshold)`` with ``x`` of the node's column. In trees that are complete, or nearly,
-``child`` is ``2 node``. The cells that a walk has looked at are those that the leaf's regression reads: term k of a
-leaf reads the cell of step k.
+``child`` is ``2 node``; and where most splits give the leaf a term, term k of a leaf reads the cell that step k has
+looked at.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ __all__ = ["TreeTables", "tables_of"]
 Floats = NDArray[np.float64]
 PADDING = 0.2  # of the steps may be spent in leaves: shallower trees then walk with the others
 FILLED = 0.3  # of the leaves may be added to make trees complete
+FILLED_TERMS = 0.6  # of the terms may be added where they are then read sooner
 NONE = -1
 
 
@@ -43,11 +44,11 @@ class TreeTables:
         Of the leaves that the last step leads to; 0 for splits.
     n_terms : int
         Largest number of terms that a leaf has.
-    first_term, last_term : (nodes,) int32, or None
-        Of leaves: the first and the last of its terms. Where a leaf has less than `n_terms`, its last one is 0.
-        None: each has `n_terms`.
+    first_term, count : (nodes,) int32, or None
+        Of leaves: the first of its terms, and how many there are. None: each has `n_terms`, of the columns of the first
+        steps.
     terms : Terms
-        Where first and last ones are said, the first of all is 0 and serves leaves without any.
+        Where counts are said, the first of all is 0, for places behind the last term of a leaf.
     """
 
     first_output: NDArray[np.int64]
@@ -57,7 +58,7 @@ class TreeTables:
     constant: Floats
     n_terms: int
     first_term: NDArray[np.int32] | None
-    last_term: NDArray[np.int32] | None
+    count: NDArray[np.int32] | None
     terms: Terms
 
 
@@ -163,25 +164,20 @@ def _tables(forest: Forest, trees: NDArray[np.int64], m: int, degree: int, *, co
     constant = np.zeros((len(last), m))
     constant[node] = constants_of(forest, leaf, m)
     terms = terms_of(forest, leaf, degree, m)
-    owner = np.repeat(np.arange(len(leaf)), np.diff(forest.leaves.start)[leaf])
-    on_path = walk.path[last[node]][owner] == terms.column[:, None]
-    if not on_path.any(axis=1).all():
-        raise ValueError("A leaf reads a column that no split above it looks at: such a forest cannot be exported.")
-    step = on_path.argmax(axis=1)
+    count = np.diff(forest.leaves.start)[leaf]
+    owner = np.repeat(np.arange(len(leaf)), count)
     first_output = forest.leaves.tree_output[trees, 0]
-    if complete:
-        n_terms = int(step.max(initial=-1)) + 1
+    on_path = walk.path[last[node]][owner] == terms.column[:, None]
+    step = on_path.argmax(axis=1)
+    n_terms = int(step.max(initial=-1)) + 1
+    aligned = complete and on_path.any(axis=1).all() and n_terms * len(last) <= (1 + FILLED_TERMS) * len(owner)
+    if aligned:
         terms = _placed(terms, node[owner] * n_terms + step, len(last) * n_terms)
         return TreeTables(first_output, m, split, child, constant, n_terms, None, None, terms)
-    count = np.zeros(len(leaf), np.int64)
-    np.maximum.at(count, owner, step + 1)
-    n_terms = int(count.max(initial=0))
-    stored = np.where(count > 0, count + (count < n_terms), 0)
-    begin = 1 + np.cumsum(stored) - stored
-    first_term, last_term = np.zeros((2, len(last)), np.int32)
-    first_term[node], last_term[node] = (np.where(count > 0, at, 0) for at in (begin, begin + stored - 1))
-    terms = _placed(terms, begin[owner] + step, 1 + int(stored.sum()))
-    return TreeTables(first_output, m, split, child, constant, n_terms, first_term, last_term, terms)
+    first_term, counts = np.zeros((2, len(last)), np.int32)
+    first_term[node], counts[node] = 1 + np.cumsum(count) - count, count
+    terms = _placed(terms, 1 + np.arange(len(owner)), 1 + len(owner))
+    return TreeTables(first_output, m, split, child, constant, int(count.max()), first_term, counts, terms)
 
 
 def _levels(walk: _Walk, n_trees: int) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.int64]]:

@@ -140,10 +140,6 @@ def test_any_number_of_rows(rows):
     assert_same(model, X[:rows])
 
 
-def test_no_rows_give_no_predictions():
-    assert served(boostbp.to_onnx(regressor()), X[:0])[0].shape == (0,)
-
-
 def test_outputs_of_rows_do_not_depend_on_other_rows():
     A, y = table(300)
     graph = boostbp.to_onnx(BoostBPRegressor(categorical_features=[1, 4], **SMALL).fit(A, y))
