@@ -51,7 +51,7 @@ def lightgbm_linear_to_onnx(booster: Any, *, dtype: Literal["float64", "float32"
     onnx.ModelProto
         Input ``X``, (rows, features): NaN where missing, codes of categories as in LightGBM. Output ``prediction``:
         what ``booster.predict(X)`` gives, (rows,) or (rows, classes). A row with a missing value in a leaf's linear
-        terms gets the leaf's constant, as there.
+        terms gets the leaf's constant, as there. Infinite cells are read as missing.
 
     Raises
     ------

@@ -185,8 +185,7 @@ def _trees(graph: Graph, forest: Forest, tables: TreeTables, columns: _Columns, 
         node = _step(graph, children, cells[-1], _looked_up(graph, limit, node))
     total = _looked_up(graph, tables.constant, node) if m == 1 else graph.op("Gather", tables.constant, node, axis=0)
     if tables.n_terms:
-        terms = _terms(graph, forest, tables, node, cells, inputs)
-        total = graph.op("Add", total, graph.op("Reshape", terms, int64(-1) if m == 1 else int64(-1, m)))
+        total = _with_terms(graph, forest, tables, node, cells, inputs, total)
     return _summed(graph, tables, total, forest.n_outputs)
 
 
@@ -196,19 +195,40 @@ def _step(graph: Graph, child: Any, x: str, limit: Any) -> str:
     return graph.op("Add", child, right)
 
 
-def _terms(graph: Graph, forest: Forest, tables: TreeTables, node: str, cells: list[str], inputs: _Input) -> str:
-    """Add the terms of leaves; returns the name of their sums, rows * trees, or rows * trees * outputs of a tree."""
-    m, terms = tables.n_outputs, tables.terms
+def _with_terms(
+    graph: Graph, forest: Forest, tables: TreeTables, node: str, cells: list[str], inputs: _Input, constant: str
+) -> str:
+    """Add the terms of leaves to their constants, rows * trees, or (rows * trees, outputs of a tree)."""
     steps = np.arange(tables.n_terms, dtype=np.int32)[:, None]
     if tables.first_term is None or tables.count is None:
         place = graph.op("Add", graph.op("Mul", node, np.int32(tables.n_terms)), steps)
-        flat = graph.op("Reshape", place, int64(-1))
+        flat, there = graph.op("Reshape", place, int64(-1)), ""
         x = graph.op("Concat", *cells[: tables.n_terms], axis=0)
     else:
         place = graph.op("Add", _looked_up(graph, tables.first_term, node), steps)
-        there = graph.op("Cast", graph.op("Less", steps, _looked_up(graph, tables.count, node)), to=_int32())
-        flat = graph.op("Reshape", graph.op("Mul", place, there), int64(-1))
-        x = _cells(graph, forest, tables, inputs, _looked_up(graph, terms.column.astype(np.int32), flat))
+        there = graph.op("Less", steps, _looked_up(graph, tables.count, node))
+        flat = graph.op("Reshape", graph.op("Mul", place, graph.op("Cast", there, to=_int32())), int64(-1))
+        x = _cells(graph, forest, tables, inputs, _looked_up(graph, tables.terms.column.astype(np.int32), flat))
+    terms = _terms(graph, forest, tables, flat, x, inputs)
+    m = tables.n_outputs
+    total = graph.op("Add", constant, graph.op("Reshape", terms, int64(-1) if m == 1 else int64(-1, m)))
+    if tables.if_missing is None or not inputs.any_missing:
+        return total
+    other = tables.if_missing
+
+    def of_missing(inner: Graph) -> str:
+        gone = inner.op("And", inner.op("Reshape", inner.op("IsInf", x), int64(tables.n_terms, -1)), there)
+        some = inner.op("ReduceMax", inner.op("Cast", gone, to=_int32()), int64(0), keepdims=0)
+        instead = _looked_up(inner, other, node)
+        some = inner.op("Cast", some, to=library().TensorProto.BOOL)
+        return inner.op("Where", inner.op("And", some, inner.op("Not", inner.op("IsNaN", instead))), instead, total)
+
+    return graph.either(inputs.any_missing, of_missing, lambda inner: inner.op("Identity", total))
+
+
+def _terms(graph: Graph, forest: Forest, tables: TreeTables, flat: str, x: str, inputs: _Input) -> str:
+    """Add the terms in some places, of some cells; returns the name of their sums over the terms of a leaf."""
+    m, terms = tables.n_outputs, tables.terms
     v = _clipped(graph, x, terms, inputs, clip=forest.clip, looked_up=lambda table: _looked_up(graph, table, flat))
     if m == 1:
         slope = _looked_up(graph, terms.slope, flat)

@@ -39,6 +39,7 @@ def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64") -> 
         Input ``X``, (rows, features): the columns of `fit`, NaN where missing. A column of categories holds these
         themselves if they are numbers, and otherwise their codes, their places in ``model.schema_.categories[column]``,
         which is in the model's metadata, too. Any other number is a category that was not there at fit.
+        Infinite cells, which `predict` refuses, are read as missing.
         Outputs: ``prediction``, as `predict` gives it; of a classifier ``label``, (rows,), and ``probabilities``,
         (rows, classes).
 
@@ -74,6 +75,7 @@ def model_of(model: Description, *, dtype: str) -> Any:
     graph = Graph(np.dtype(dtype))
 
     def body(inner: Graph, X: str) -> str:
+        X = inner.op("Where", inner.op("IsInf", X), np.array(np.nan), X)
         if model.repair is not None:
             X = repaired(inner, model.repair, X, model.n_features)
         if model.truncated and model.categories:

@@ -49,6 +49,9 @@ class TreeTables:
         steps.
     terms : Terms
         Where counts are said, the first of all is 0, for places behind the last term of a leaf.
+    if_missing : (nodes,) float64 or None
+        What a leaf predicts for a row that misses a column of its terms; NaN of leaves that go on without these terms.
+        None: all go on.
     """
 
     first_output: NDArray[np.int64]
@@ -60,6 +63,7 @@ class TreeTables:
     first_term: NDArray[np.int32] | None
     count: NDArray[np.int32] | None
     terms: Terms
+    if_missing: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ class _Walk:
     path: NDArray[np.int64]
 
     @classmethod
-    def of(cls, forest: Forest, trees: NDArray[np.int64]) -> _Walk:
+    def of(cls, forest: Forest, trees: NDArray[np.int64], guards: _Guards) -> _Walk:
         nodes, first_leaf = forest.nodes, forest.leaves.tree_leaf
         sizes = np.diff(forest.tree_split)[trees]
         n_nodes = len(trees) + 2 * int(sizes.sum())
@@ -104,13 +108,60 @@ class _Walk:
                 path[node] = path[here]
                 path[node, step] = feature
                 depth[node] = step + 1
-                split[node] = np.where(below >= 0, forest.tree_split[trees[tree]] + below, -1)
-                leaf[node] = np.where(below < 0, first_leaf[trees[tree]] + ~below, -1)
+                under = np.where(below >= 0, forest.tree_split[trees[tree]] + below, NONE)
+                behind = np.where(below >= 0, guards.leaf[under], first_leaf[trees[tree]] + ~below)
+                split[node], leaf[node] = np.where(behind >= 0, NONE, under), behind
             reached = np.concatenate([child[here], child[here] + 1])
             tree = np.tile(tree, 2)
             here, tree = reached[split[reached] >= 0], tree[split[reached] >= 0]
             step += 1
-        return cls(split, leaf, child, depth, path)
+        reached = (split >= 0) | (leaf >= 0)  # what is under guards is not
+        number = np.cumsum(reached) - 1
+        return cls(split[reached], leaf[reached], number[child[reached]], depth[reached], path[reached])
+
+
+@dataclass(frozen=True, slots=True)
+class _Guards:
+    """Splits that ask for missing values on the way to a leaf, as `boostbp.trees.missing` writes them.
+
+    Attributes
+    ----------
+    leaf : (splits,) int64
+        The leaf that a row without missing values gets to from a guard; -1 of other splits.
+    constant : (leaves,) float64
+        What a guarded leaf predicts for other rows; NaN of other leaves.
+    """
+
+    leaf: NDArray[np.int64]
+    constant: Floats
+
+    @classmethod
+    def of(cls, forest: Forest) -> _Guards:
+        nodes, leaves = forest.nodes, forest.leaves
+        tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_split))
+        first_split, first_leaf = forest.tree_split[tree], leaves.tree_leaf[tree]
+        left, right = nodes.left.astype(np.int64), nodes.right.astype(np.int64)
+        n_terms = np.diff(leaves.start)
+        other, under = np.where(right < 0, first_leaf + ~right, 0), np.where(left >= 0, first_split + left, 0)
+        asks = np.isposinf(nodes.threshold) & ~nodes.missing_left & (right < 0) & (n_terms[other] == 0)
+        leaf = np.where(asks & (left < 0), first_leaf + ~left, NONE)
+        instead = leaves.weight[leaves.weight_start[other]]
+        leaf = np.where(_reads(forest, leaf, nodes.feature), leaf, NONE)
+        alike = asks & (left >= 0) & (instead == instead[under])
+        while (more := alike & (leaf < 0) & (leaf[under] >= 0) & _reads(forest, leaf[under], nodes.feature)).any():
+            leaf = np.where(more, leaf[under], leaf)
+        leaf[forest.tree_split[:-1][np.diff(forest.tree_split) > 0]] = NONE  # a tree has a split
+        constant = np.full(len(n_terms), np.nan)
+        constant[leaf[leaf >= 0]] = instead[leaf >= 0]
+        return cls(leaf, constant)
+
+
+def _reads(forest: Forest, leaf: NDArray[np.int64], column: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return whether each leaf has a term of a column; False where there is no leaf."""
+    leaves = forest.leaves
+    owner = np.repeat(np.arange(len(leaves.start) - 1), np.diff(leaves.start))
+    pairs = owner * np.int64(forest.n_features) + leaves.column
+    return np.isin(leaf * np.int64(forest.n_features) + column, pairs) & (leaf >= 0)
 
 
 def tables_of(forest: Forest) -> Iterator[TreeTables]:
@@ -124,12 +175,13 @@ def tables_of(forest: Forest) -> Iterator[TreeTables]:
     grown = np.flatnonzero(np.diff(forest.tree_split) > 0)
     if not len(grown):
         return
-    walk = _Walk.of(forest, grown)
+    guards = _Guards.of(forest)
+    walk = _Walk.of(forest, grown, guards)
     tree = np.searchsorted(leaves.tree_leaf[grown], walk.leaf[walk.leaf >= 0], "right") - 1
     deepest = np.zeros(len(grown), np.int64)
     np.maximum.at(deepest, tree, walk.depth[walk.leaf >= 0])
     kinds = np.stack([leaves.tree_output[grown, 1], leaves.tree_degree[grown]], axis=1)
-    n_leaves = np.diff(leaves.tree_leaf)[grown]
+    n_leaves = np.bincount(tree, minlength=len(grown))
     for kind in np.unique(kinds, axis=0):
         trees = np.flatnonzero((kinds == kind).all(axis=1))
         trees, rest = trees[np.argsort(-deepest[trees], kind="stable")], trees[:0]
@@ -138,7 +190,7 @@ def tables_of(forest: Forest) -> Iterator[TreeTables]:
             alike = int((deepest[trees] == depth).sum())
             count = _first(np.arange(1, len(trees) + 1) << depth, (1 + FILLED) * np.cumsum(n_leaves[trees]))
             if count >= alike:
-                yield _tables(forest, grown[np.sort(trees[:count])], *kind.tolist(), complete=True)
+                yield _tables(forest, grown[np.sort(trees[:count])], guards, *kind.tolist(), complete=True)
             else:
                 count = alike
                 rest = np.concatenate([rest, trees[:count]])
@@ -146,7 +198,7 @@ def tables_of(forest: Forest) -> Iterator[TreeTables]:
         while len(rest):
             needed = np.cumsum(deepest[rest])
             count = _first(deepest[rest[0]] * np.arange(1, len(rest) + 1), (1 + PADDING) * needed)
-            yield _tables(forest, grown[np.sort(rest[:count])], *kind.tolist(), complete=False)
+            yield _tables(forest, grown[np.sort(rest[:count])], guards, *kind.tolist(), complete=False)
             rest = rest[count:]
 
 
@@ -155,8 +207,10 @@ def _first(spent: NDArray[np.int64], allowed: NDArray[Any]) -> int:
     return int(np.flatnonzero(spent <= allowed)[-1:].sum() + 1) if (spent <= allowed).any() else 0
 
 
-def _tables(forest: Forest, trees: NDArray[np.int64], m: int, degree: int, *, complete: bool) -> TreeTables:
-    walk = _Walk.of(forest, trees)
+def _tables(
+    forest: Forest, trees: NDArray[np.int64], guards: _Guards, m: int, degree: int, *, complete: bool
+) -> TreeTables:
+    walk = _Walk.of(forest, trees, guards)
     n_steps, child = walk.path.shape[1], None if complete else walk.child.astype(np.int32)
     split, last = _levels(walk, len(trees)) if complete else ((walk.split,) * n_steps, np.arange(len(walk.leaf)))
     node = np.flatnonzero(np.where(last >= 0, walk.leaf[last], NONE) >= 0)
@@ -170,14 +224,33 @@ def _tables(forest: Forest, trees: NDArray[np.int64], m: int, degree: int, *, co
     on_path = walk.path[last[node]][owner] == terms.column[:, None]
     step = on_path.argmax(axis=1)
     n_terms = int(step.max(initial=-1)) + 1
-    aligned = complete and on_path.any(axis=1).all() and n_terms * len(last) <= (1 + FILLED_TERMS) * len(owner)
+    guarded = not np.isnan(guards.constant[leaf]).all()
+    aligned = (
+        complete
+        and not guarded
+        and on_path.any(axis=1).all()
+        and n_terms * len(last) <= (1 + FILLED_TERMS) * len(owner)
+    )
     if aligned:
         terms = _placed(terms, node[owner] * n_terms + step, len(last) * n_terms)
         return TreeTables(first_output, m, split, child, constant, n_terms, None, None, terms)
     first_term, counts = np.zeros((2, len(last)), np.int32)
     first_term[node], counts[node] = 1 + np.cumsum(count) - count, count
     terms = _placed(terms, 1 + np.arange(len(owner)), 1 + len(owner))
-    return TreeTables(first_output, m, split, child, constant, int(count.max()), first_term, counts, terms)
+    if_missing = np.full(len(last), np.nan)
+    if_missing[node] = guards.constant[leaf]
+    return TreeTables(
+        first_output,
+        m,
+        split,
+        child,
+        constant,
+        int(count.max()),
+        first_term,
+        counts,
+        terms,
+        if_missing if guarded else None,
+    )
 
 
 def _levels(walk: _Walk, n_trees: int) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.int64]]:

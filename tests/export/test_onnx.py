@@ -148,6 +148,16 @@ def test_outputs_of_rows_do_not_depend_on_other_rows():
     np.testing.assert_allclose(alone, together[::30], rtol=1e-14)
 
 
+def test_infinite_cells_are_read_as_missing():
+    A, y = table(300)
+    graph = boostbp.to_onnx(BoostBPRegressor(categorical_features=[1, 4], **SMALL).fit(A, y))
+    rows = A[:60].copy()
+    rows[np.arange(60), np.arange(60) % 6] = np.nan
+    infinite = rows.copy()
+    infinite[np.arange(60), np.arange(60) % 6] = np.where(np.arange(60) % 5, np.inf, -np.inf)
+    np.testing.assert_array_equal(served(graph, infinite)[0], served(graph, rows)[0])
+
+
 def test_float32_differs_by_its_rounding():
     model = regressor()
     with pytest.warns(UserWarning, match="float32.*1e-6"):
