@@ -66,12 +66,24 @@ class Graph:
         return f"t{self.names[0]}"
 
     def constant(self, values: Any) -> str:
-        """Return the name of a constant; real numbers are rounded to the type of the graph, equal ones stored once."""
-        array = np.ascontiguousarray(values)
-        array = array.reshape(np.shape(values))  # a scalar stays one
+        """Return the name of a constant; real numbers are rounded to the type of the graph, equal ones stored once.
+
+        Raises
+        ------
+        ValueError
+            If a number is too large for the type, or so small that it would be 0.
+        """
+        array = np.ascontiguousarray(values).reshape(np.shape(values))  # a scalar stays one
         if array.dtype.kind == "f":
-            with np.errstate(over="ignore"):  # beyond float32 is infinity, as bounds may be
-                array = array.astype(self.dtype)
+            with np.errstate(over="ignore", under="ignore"):
+                rounded = array.astype(self.dtype)
+            lost = (np.isfinite(array) & ~np.isfinite(rounded)) | ((array != 0) & (rounded == 0))
+            if lost.any():
+                raise ValueError(
+                    f"dtype={np.dtype(self.dtype).name!r} does not hold {array[lost].flat[0]:.3g}, a slope or bound of "
+                    "this model: use dtype='float64', or multiply the features by constants before the fit."
+                )
+            array = rounded
         key = (array.dtype.str, array.shape, array.tobytes() if array.dtype != object else tuple(array.tolist()))
         if key not in self.constants:
             self.constants[key] = library().numpy_helper.from_array(array, self.name())

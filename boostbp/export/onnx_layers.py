@@ -267,7 +267,9 @@ def _clipped(
     """Add standardised and clipped cells, 0 where missing, which is infinite in `x`."""
     v = graph.op("Sub", x, looked_up(terms.center))
     if clip:
-        v = graph.op("Min", graph.op("Max", v, looked_up(terms.lower)), looked_up(terms.upper))
+        ends = np.finfo(graph.dtype)  # no product of a missing value, which is infinite, and 0
+        lower, upper = (looked_up(np.clip(bound, ends.min, ends.max)) for bound in (terms.lower, terms.upper))
+        v = graph.op("Min", graph.op("Max", v, lower), upper)
     if not inputs.any_missing:
         return v
 

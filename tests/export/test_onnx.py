@@ -230,6 +230,15 @@ def test_slopes_that_float64_does_not_hold_are_refused():
         list(tables_of(forest))
 
 
+def test_slopes_that_float32_does_not_hold_are_refused():
+    A, y = table(300)
+    A[:, 0] *= 1e-30
+    model = BoostBPRegressor(output={"basis": "quadratic"}, **SMALL).fit(A, y)
+    assert_same(model, hard_rows(model, A))
+    with pytest.warns(UserWarning, match="float32"), pytest.raises(ValueError, match=r"dtype='float32' does not hold"):
+        boostbp.to_onnx(model, dtype="float32")
+
+
 def test_without_onnx_the_error_names_the_extra(monkeypatch):
     model = regressor()
     monkeypatch.setitem(sys.modules, "onnx", None)
