@@ -85,9 +85,8 @@ def in_blocks(graph: Graph, model: Description, X: str, work: Callable[[Graph, s
         [body.typed(body.op("Identity", condition), TP.BOOL, []), body.typed(made)],
     )
     blocks = graph.op("Loop", count, np.array(True), body=proto)
-    shape = graph.op("Concat", int64(-1), graph.op("Shape", blocks, start=2, end=3), axis=0)
-    end = graph.op("Unsqueeze", n_rows, int64(0))
-    return graph.op("Slice", graph.op("Reshape", blocks, shape), int64(0), end, int64(0))
+    rows = graph.op("Reshape", blocks, int64(-1, model.n_outputs))
+    return graph.op("Slice", rows, int64(0), graph.op("Unsqueeze", n_rows, int64(0)), int64(0))
 
 
 def raw_output(graph: Graph, model: Description, X: str) -> str:

@@ -19,6 +19,8 @@ from tests.helpers import BACKENDS, BASES, WITH_CATEGORIES
 from tests.storage.test_storage import FLOWERS, MODELS, X, Y, regressor
 
 onnx = pytest.importorskip("onnx")
+ReferenceEvaluator = pytest.importorskip("onnx.reference").ReferenceEvaluator
+OpRun = pytest.importorskip("onnx.reference.op_run").OpRun
 onnxruntime = pytest.importorskip("onnxruntime")
 SMALL = {"hidden_layer_sizes": (4,), "n_estimators": 10, "epochs": 2, "random_state": 0, "deep": True}
 
@@ -156,6 +158,24 @@ def test_infinite_cells_are_read_as_missing():
     infinite = rows.copy()
     infinite[np.arange(60), np.arange(60) % 6] = np.where(np.arange(60) % 5, np.inf, -np.inf)
     np.testing.assert_array_equal(served(graph, infinite)[0], served(graph, rows)[0])
+
+
+def test_the_graph_is_right_by_the_reference_implementation_too():
+    class GatherElements(OpRun):
+        """That of the package takes tables of 64 entries at most."""
+
+        op_domain = ""
+
+        def _run(self, data, indices, axis=0):
+            return (np.take_along_axis(data, indices.astype(np.int64), axis),)
+
+    A, y, rows = measures(900, 0.1)
+    classes = np.array(["low", "middle", "high"])[np.digitize(y, [0, 1])]
+    model = BoostBPClassifier(**SMALL | {"backprop": {"skip": True}}).fit(A, classes)
+    evaluator = ReferenceEvaluator(boostbp.to_onnx(model), new_ops=[GatherElements])
+    label, probability = evaluator.run(None, {"X": rows})
+    assert label.tolist() == model.predict(rows).tolist()
+    np.testing.assert_allclose(probability, model.predict_proba(rows), rtol=0, atol=1e-14)
 
 
 def test_float32_differs_by_its_rounding():
