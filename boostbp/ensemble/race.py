@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import Candidate, LayerTraining
-from boostbp.ensemble.parallel import Task, run_tasks
+from boostbp.ensemble.parallel import run_tasks
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weights import stacked_weights
@@ -161,8 +161,7 @@ class Race:
     def _run(self, steps: Mapping[str, Callable[[], Entrant]]) -> KeyboardInterrupt | None:
         """Do steps of some entrants, as many at a time as threads allow, and count their work."""
         after: dict[str, Entrant] = {}
-        tasks = [Task(name, partial(_without_needs, step)) for name, step in steps.items()]
-        interrupt = run_tasks(tasks, self.n_at_once, self.budget, after, interrupt_of=lambda entrant: entrant.interrupt)
+        interrupt = run_tasks(steps, self.n_at_once, self.budget, after, interrupt_of=lambda entrant: entrant.interrupt)
         for name in steps:
             if name in after:
                 pieces = len(after[name].training.boosting.boosted.pieces)
@@ -208,7 +207,3 @@ class Race:
         if weight:
             sums.append(raw + weight * (expected - entrant.training.boosting.best_raw))
         return score - min(self.problem.score(one) for one in sums)
-
-
-def _without_needs(step: Callable[[], Entrant], needed: object) -> Entrant:
-    return step()

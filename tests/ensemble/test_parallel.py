@@ -18,7 +18,7 @@ from boostbp import BoostBPRegressor
 from boostbp.ensemble import average, constants, output_layers
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.output_layers import Boosting
-from boostbp.ensemble.parallel import Task, n_parallel, run_tasks
+from boostbp.ensemble.parallel import n_parallel, run_tasks
 from boostbp.network.history import Stop
 from boostbp.trees import interrupts
 
@@ -34,7 +34,7 @@ needs_kill = pytest.mark.skipif(
 def pieces_of(works, n_at_once, budget=None):
     """Run functions as tasks named 0, 1, ...; the results by number, and the interrupt."""
     results: dict = {}
-    tasks = [Task(str(k), lambda needed, work=work: work()) for k, work in enumerate(works)]
+    tasks = {str(k): work for k, work in enumerate(works)}
     interrupt = run_tasks(tasks, n_at_once, Budget(None) if budget is None else budget, results)
     return {int(name): result for name, result in results.items()}, interrupt
 
@@ -60,34 +60,6 @@ def test_all_is_done_and_some_at_a_time(n_at_once):
     assert max(most) <= n_at_once
     meeting = threading.Barrier(n_at_once)  # passes only when so many are there
     assert len(pieces_of([partial(task, 1)] * (2 * n_at_once), n_at_once)[0]) == 2 * n_at_once
-
-
-@pytest.mark.parametrize("n_at_once", [1, 2, 3])
-def test_a_task_begins_from_the_result_that_it_needs(n_at_once):
-    order = []
-
-    def work(name, needed):
-        order.append(name)
-        if name == "slow":
-            time.sleep(0.1)
-        return [*(needed or []), name]
-
-    needs = {"slow": None, "on slow": "slow", "again": "on slow", "on none": "none", "none": None, "on given": "given"}
-    tasks = [
-        Task(name, partial(work, name) if name != "none" else lambda _: None, need) for name, need in needs.items()
-    ]
-    results = {"given": ["given"]}
-    assert run_tasks(tasks, n_at_once, Budget(None), results) is None
-    assert results == {
-        "given": ["given"],
-        "slow": ["slow"],
-        "on slow": ["slow", "on slow"],
-        "again": ["slow", "on slow", "again"],
-        "on given": ["given", "on given"],
-    }
-    assert [name for name in order if name != "on given"] == ["slow", "on slow", "again"]
-    if n_at_once == 1:
-        assert order == ["slow", "on slow", "again", "on given"]
 
 
 def test_the_first_task_is_done_where_it_is_asked_for():
@@ -117,11 +89,13 @@ def test_an_interrupt_in_a_task_keeps_what_is_there(n_at_once):
 @pytest.mark.parametrize("n_at_once", [1, 2])
 def test_a_result_that_was_interrupted_is_kept_and_ends_the_rest(n_at_once):
     interrupt, budget, results = KeyboardInterrupt(), Budget(None), {}
-    tasks = [Task("0", lambda _: 0), Task("1", lambda _: 1), Task("2", lambda _: 2, needs="1")]
+    begun = []
+    tasks = {"0": lambda: 0, "1": lambda: 1, "2": lambda: begun.append(2)}
     came = run_tasks(tasks, n_at_once, budget, results, interrupt_of=lambda result: interrupt if result == 1 else None)
     assert came is interrupt
     assert budget.ended
-    assert results == {"0": 0, "1": 1}
+    assert {"1": 1}.items() <= results.items() <= {"0": 0, "1": 1, "2": None}.items()
+    assert n_at_once > 1 or not begun
 
 
 def _with_handler(handler, works, n_at_once):
@@ -148,23 +122,6 @@ def test_the_key_ends_tasks_where_they_ask(n_at_once):
 
 
 @needs_kill
-def test_the_key_ends_the_wait_for_a_result_that_a_task_needs():
-    def endless():
-        os.kill(os.getpid(), signal.SIGINT)
-        while True:
-            interrupts.check()
-
-    tasks = [Task("0", lambda _: 0), Task("endless", lambda _: endless()), Task("on it", lambda _: 1, needs="endless")]
-    before, results = signal.signal(signal.SIGINT, signal.default_int_handler), {}
-    try:
-        interrupt = run_tasks(tasks, 2, Budget(None), results)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert type(interrupt) is KeyboardInterrupt
-    assert results == {"0": 0}
-
-
-@needs_kill
 @pytest.mark.parametrize("n_at_once", [1, 2])
 def test_what_a_handler_of_the_users_raises_keeps_what_is_there(n_at_once):
     class Enough(KeyboardInterrupt):
@@ -185,24 +142,22 @@ def test_what_a_handler_of_the_users_raises_keeps_what_is_there(n_at_once):
     assert len(results) < 400
 
 
-@pytest.mark.parametrize("waits", [False, True], ids=["works", "waits for a result"])
-def test_a_task_that_fails_ends_the_others(waits):
+def test_a_task_that_fails_ends_the_others():
     budget, waiting, results = Budget(None), threading.Event(), {}
 
-    def long(needed):
+    def long():
         waiting.set()
-        while not waits and not budget.over():
+        while not budget.over():
             time.sleep(0.001)
         return 0
 
-    def failing(needed):
+    def failing():
         waiting.wait(timeout=10)
         time.sleep(0.02)
         raise ValueError("no such thing")
 
-    tasks = [Task("long", long), Task("failing", failing), Task("on it", lambda _: 1, needs="failing")]
     with pytest.raises(ValueError, match="no such thing"):
-        run_tasks(tasks, 2, budget, results)
+        run_tasks({"long": long, "failing": failing, "never": lambda: 1}, 2, budget, results)
     assert results == {"long": 0}
     assert budget.ended
     assert not budget.spent
@@ -317,7 +272,10 @@ def test_the_key_while_weights_are_found_waits_for_the_model(monkeypatch):
 
 def test_limited_time_side_by_side():
     model = BoostBPRegressor(**parameters(n_jobs=2, max_time=1e-9, **FAST)).fit(X, Y)
-    assert [each.name for each in model.history_.choice.candidates] == ["single layer, random thresholds"]
+    assert [each.name for each in model.history_.choice.candidates] == [
+        "single layer",
+        "single layer, constant leaves",
+    ]
     assert model.history_.choice.hurried
     unlimited = BoostBPRegressor(**parameters(n_jobs=2, max_time=1e6, **FAST)).fit(X, Y)
     assert not unlimited.history_.choice.hurried
