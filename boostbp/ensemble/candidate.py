@@ -181,14 +181,18 @@ class LayerTraining:
     @property
     def work(self) -> float:
         """Work of a piece; see `boostbp.ensemble.work`."""
-        problem, settings = self.boosting.boosted.problem, self.boosting.settings
-        n_rows, n_features = problem.table.X.shape
-        return settings.n_estimators * round_work(settings, n_rows, n_features, problem.y.shape[1])
+        return self._work(1.0)
 
     @property
     def refit_work(self) -> float:
-        """Work of the best pieces, once more."""
-        return self.boosting.best * self.work
+        """Work of fitting the leaves of the best pieces once more."""
+        return self.boosting.best * self._work(float(self.boosting.settings.leaves == "native"))
+
+    def _work(self, grown: float) -> float:
+        """Work of a piece of which a share of the structures is grown."""
+        problem, settings = self.boosting.boosted.problem, self.boosting.settings
+        n_rows, n_features = problem.table.X.shape
+        return settings.n_estimators * round_work(settings, n_rows, n_features, problem.y.shape[1], grown)
 
     def advance(self) -> LayerTraining:
         """Boost one piece."""
@@ -273,13 +277,12 @@ class NetworkTraining:
             self._training.leave(Stop.TIME if budget.spent else Stop.QUALITY)
 
     def best_metrics(self) -> tuple[float, float]:
-        """Best metric on the held-out rows until the look before the last one, and until the last one."""
+        """Best metric on the held-out rows until half of the epochs of the last look, and until all of them."""
         held_out, metric = self._problem.held_out.name, self._problem.metric
         assert metric is not None
         best = np.maximum.accumulate if metric.greater_is_better else np.minimum.accumulate
         values = best(self.history.metrics(held_out)[: self.epoch + 1])
-        before = self.epoch // 2 if self.looks > 1 else 0
-        return float(values[min(before, len(values) - 1)]), float(values[-1])
+        return float(values[min(self.epoch // 2, len(values) - 1)]), float(values[-1])
 
     @property
     def result(self) -> TrainedCandidate:
@@ -289,5 +292,5 @@ class NetworkTraining:
         plan = None
         if problem.settings.output_target == "loss":
             rounds = rounds_of(model.layers[-1].forest)
-            plan = OutputLayerPlan(replace(problem.settings.layers[-1], n_estimators=rounds))
+            plan = OutputLayerPlan(replace(problem.settings.layers[-1], n_estimators=rounds), model.layers[-1:])
         return TrainedCandidate(self.name, self.name, model, held_out, plan, self.history)

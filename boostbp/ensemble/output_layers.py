@@ -13,6 +13,7 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import OutputLayerPlan
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective
+from boostbp.layers.fixed_structure import FixedStructure
 from boostbp.trees.merging import PlacedForest, merged
 
 __all__ = ["Boosted", "Boosting", "boost_again"]
@@ -46,12 +47,16 @@ class Boosted:
         bound = BoundInput(problem.growing_backend, problem.table, settings, problem.weight)
         return cls(problem, bound, np.broadcast_to(problem.baseline, problem.y.shape))
 
-    def advance(self) -> Boosted:
-        """Boost one piece more."""
+    def advance(self, *, structures_of: Layer | None = None) -> Boosted:
+        """Boost one piece more; with the structures of another layer, if there is one."""
         problem, number = self.problem, len(self.pieces)
+        growth = self.bound.settings.growth
+        bound = self.bound
+        if structures_of is not None:
+            bound = bound.grown_by(FixedStructure.of(structures_of.forest, shared=growth.shared), growth)
         goal = LossObjective(problem.loss, problem.y, problem.weight, self.fit)
         n_threads, seed = problem.settings.n_threads, problem.settings.seed + number
-        piece = layers.fit(self.bound, goal, n_threads=n_threads, seed=seed)
+        piece = layers.fit(bound, goal, n_threads=n_threads, seed=seed)
         bound = self.bound if number else self.bound.without_base()
         return replace(self, bound=bound, fit=self.fit + piece.output, pieces=(*self.pieces, piece.layer))
 
@@ -129,11 +134,14 @@ class Boosting:
     @property
     def plan(self) -> OutputLayerPlan:
         """How to boost the layer again."""
-        return OutputLayerPlan(self.settings, self.best)
+        return OutputLayerPlan(self.settings, self.boosted.pieces[: self.best])
 
 
 def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], bool] = bool) -> Layer | None:
-    """Boost an output layer by as many rounds on other rows.
+    """Boost an output layer by as many rounds on other rows: the same structures, other leaves.
+
+    Growth is most of the work, and leaves gain as much by the new rows with the structures kept. Leaves of the library
+    come with its growth.
 
     Parameters
     ----------
@@ -148,10 +156,11 @@ def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], b
         None if time was up before the end.
     """
     boosted: Boosted | None = None
-    for _ in range(plan.pieces):
+    for piece in plan.pieces:
         if over():
             return None
-        boosted = (boosted or Boosted.begin(problem, plan.settings)).advance()
+        boosted = boosted or Boosted.begin(problem, replace(plan.settings, subsample=1.0))
+        boosted = boosted.advance(structures_of=piece if plan.settings.leaves == "refit" else None)
     return None if boosted is None else _together(boosted.pieces)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.layers import LayerSettings
+from boostbp.layers import Layer, LayerSettings
 from boostbp.network.history import History
 from boostbp.network.network import Network
 
@@ -19,10 +19,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class OutputLayerPlan:
-    """How an output layer was boosted, to do it again: `pieces` fits of the layer's rounds, the base in the first."""
+    """How an output layer was boosted, to do it again: the settings of a piece, and the pieces, one base for all."""
 
     settings: LayerSettings
-    pieces: int = 1
+    pieces: tuple[Layer, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class TrainedCandidate:
     held_out : (held-out rows, outputs) float64
         Its raw output on the held-out rows.
     plan : OutputLayerPlan or None
-        How its output layer may be grown again on more rows.
+        How its output layer may be fitted again on more rows.
     history : History or None
         Of a network that was trained by back-propagation.
     """

@@ -19,22 +19,8 @@ LEAF_ROW = 10e-6  # of a row in a leaf regression
 KEPT = 0.6  # of a round whose structures are kept for some epochs
 
 
-def round_work(settings: LayerSettings, n_rows: int, n_features: int, n_outputs: int) -> float:
-    """Return the work of one round of a layer."""
-    return _round_work(settings, n_rows, n_features, n_outputs, 1.0)
-
-
-def epoch_work(settings: Settings, n_rows: int, n_features: int, n_outputs: int) -> float:
-    """Return the work of one epoch of back-propagation, on average: structures are grown in some epochs only."""
-    total, seen = 0.0, n_features
-    for layer, units in zip(settings.layers, (*settings.units, n_outputs), strict=True):
-        total += layer.n_estimators * _round_work(layer, n_rows, seen, units, 1.0 / settings.structure_epochs)
-        seen = units + settings.skip * n_features
-    return total
-
-
-def _round_work(settings: LayerSettings, n_rows: int, n_features: int, n_outputs: int, grown: float) -> float:
-    """Return the work of a round of which a share grows its structures."""
+def round_work(settings: LayerSettings, n_rows: int, n_features: int, n_outputs: int, grown: float = 1.0) -> float:
+    """Return the work of one round of a layer, of which a share grows its structures."""
     growth = settings.growth
     trees = 1 if growth.shared else n_outputs
     levels = max(math.log2(min(growth.leaves, n_rows)), 1.0)
@@ -43,3 +29,12 @@ def _round_work(settings: LayerSettings, n_rows: int, n_features: int, n_outputs
         row += LEAF_ROW
     calls = grown + (1.0 - grown) * KEPT
     return calls * ROUND + trees * (calls * TREE + row * n_rows)
+
+
+def epoch_work(settings: Settings, n_rows: int, n_features: int, n_outputs: int) -> float:
+    """Return the work of one epoch of back-propagation, on average: structures are grown in some epochs only."""
+    total, seen = 0.0, n_features
+    for layer, units in zip(settings.layers, (*settings.units, n_outputs), strict=True):
+        total += layer.n_estimators * round_work(layer, n_rows, seen, units, 1.0 / settings.structure_epochs)
+        seen = units + settings.skip * n_features
+    return total

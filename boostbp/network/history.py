@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 NETWORK = "network"  # name of the candidate that was asked for
-REFITTED = "Its output layers were then grown again on all rows."  # what `History.refitted` means
+REFITTED = "The leaves of its output layers were then fitted again on all rows."  # what `History.refitted` means
 
 
 class Stop(Enum):
@@ -130,7 +130,7 @@ class Choice:
     hurried : bool
         Whether `max_time` cut candidates short, or left them out.
     metrics : dict
-        Metric of the model on each evaluation set, by name, before output layers were grown again on all rows. The
+        Metric of the model on each evaluation set, by name, before the leaves were fitted again on all rows. The
         first set chose the model, too: on other rows it may do worse.
     members : int
         Number of such sums that the model is the mean of, each with held-out rows of its own; this is the first one.
@@ -200,7 +200,7 @@ class History:
     choice : Choice or None
         How the network was weighed against single layers; None if it was not.
     refitted : bool
-        Whether output layers were grown again on all rows at the end, the held-out ones included.
+        Whether leaves were fitted again on all rows at the end, the held-out ones included.
     interrupt : KeyboardInterrupt or None
         What interrupted a training that is not over yet: the estimator raises it when all that is kept is in its place.
     """

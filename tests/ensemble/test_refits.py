@@ -1,6 +1,8 @@
-"""Once the model is chosen, its output layers are grown again on all rows, those that chose it included."""
+"""Once the model is chosen, leaves of its output layers are fitted again on all rows, those that chose it too."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ from sklearn.datasets import load_digits, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.ensemble import budget, candidate, constants, ensemble, output_layers, refits
+from boostbp.layers.fixed_structure import FixedStructure
 from boostbp.network.history import REFITTED, Stop
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
@@ -36,19 +39,40 @@ def output_of(model):
     return (model.predict(X) - model._shift[0]) / model._scale[0] - model.network_.baseline[0]
 
 
+def structures_of(model):
+    """A backend that grows the trees of a model's output layer once more; the first one is the base."""
+    return FixedStructure.of(replace(model.network_.layers[-1].forest, n_base=1), shared=False)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_single_layer_is_the_one_of_all_rows(choose, before_refit, backend):
+def test_single_layer_has_the_leaves_of_all_rows_in_the_same_trees(choose, before_refit, backend):
     choose("single layer")
-    model = BoostBPRegressor((3,), **parameters(backend=backend, **FAST)).fit(X, Y)
-    rounds = {"n_estimators": constants.PIECE_ROUNDS, "learning_rate": 0.1, "backend": backend}
+    model = BoostBPRegressor((3,), **parameters(backend=backend, deep=False, **FAST)).fit(X, Y)
+    before = before_refit(BoostBPRegressor((3,), **parameters(backend=backend, deep=False, **FAST)), X, Y)
+    rounds = {"n_estimators": constants.PIECE_ROUNDS, "learning_rate": 0.1, "backend": structures_of(before)}
     layer = layer_of(X, target_of(model), base="ridge", **rounds, **LAYER)
     np.testing.assert_allclose(output_of(model), layer.predict(X).ravel(), rtol=1e-7, atol=1e-9)
-    before = before_refit(BoostBPRegressor((3,), **parameters(backend=backend, **FAST)), X, Y)
+    nodes, nodes_before = (one.network_.layers[-1].forest.nodes for one in (model, before))
+    np.testing.assert_array_equal(nodes.feature, nodes_before.feature)
+    np.testing.assert_array_equal(nodes.threshold, nodes_before.threshold)
     assert not np.allclose(model.predict(X), before.predict(X))
 
 
+def test_constant_leaves_are_the_means_of_all_rows(choose, before_refit, monkeypatch):
+    """One tree of squared error: a leaf's shrunk mean is known in closed form."""
+    monkeypatch.setattr(constants, "PIECE_ROUNDS", 1)
+    choose("single layer, constant leaves")
+    model = BoostBPRegressor((3,), **parameters(deep=False, **FAST)).fit(X, Y)
+    forest = model.network_.layers[-1].forest
+    leaf = forest.route(X)[0]
+    sums, counts = np.bincount(leaf, target_of(model)), np.bincount(leaf)
+    expected = 0.1 * (sums / (counts + constants.CONSTANT_LEAVES_PENALTY))[leaf]
+    np.testing.assert_allclose(output_of(model), expected, rtol=1e-9, atol=1e-12)
+    assert len(counts) > 5
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_output_layer_of_a_network_is_the_one_of_all_rows_on_hidden_units_that_stay(choose, before_refit, backend):
+def test_output_layer_of_a_network_has_the_leaves_of_all_rows_on_hidden_units_that_stay(choose, before_refit, backend):
     choose("network")
     model = BoostBPRegressor((3,), **parameters(backend=backend, **FAST)).fit(X, Y)
     before = before_refit(BoostBPRegressor((3,), **parameters(backend=backend, **FAST)), X, Y)
@@ -56,9 +80,8 @@ def test_output_layer_of_a_network_is_the_one_of_all_rows_on_hidden_units_that_s
     np.testing.assert_array_equal(H, before.transform(X))
     n_rounds = model.network_.layers[-1].forest.n_trees - 1  # the base is a tree
     assert n_rounds == before.network_.layers[-1].forest.n_trees - 1
-    layer = layer_of(
-        H, target_of(model), n_estimators=n_rounds, learning_rate=0.1, base="ridge", backend=backend, **LAYER
-    )  # fmt: skip
+    rounds = {"n_estimators": n_rounds, "learning_rate": 0.1, "backend": structures_of(before)}
+    layer = layer_of(H, target_of(model), base="ridge", **rounds, **LAYER)
     np.testing.assert_allclose(output_of(model), layer.predict(H).ravel(), rtol=1e-7, atol=1e-9)
 
 
@@ -88,12 +111,13 @@ def test_sparse_rows_are_joined_as_dense_ones(choose, backend, name):
     np.testing.assert_array_equal(sparse.predict(Z), dense.predict(Z))
 
 
-def test_weights_of_all_rows_count(choose):
+def test_weights_of_all_rows_count(choose, before_refit):
     choose("single layer")
     weight = np.random.default_rng(0).integers(0, 4, 400).astype(float)
-    model = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, sample_weight=weight)
+    model = BoostBPRegressor((3,), **parameters(deep=False, **FAST)).fit(X, Y, sample_weight=weight)
+    before = before_refit(BoostBPRegressor((3,), **parameters(deep=False, **FAST)), X, Y, sample_weight=weight)
     rounds = {"n_estimators": constants.PIECE_ROUNDS, "learning_rate": 0.1, "sample_weight": weight}
-    layer = layer_of(X, target_of(model), base="ridge", **rounds, **LAYER)
+    layer = layer_of(X, target_of(model), base="ridge", backend=structures_of(before), **rounds, **LAYER)
     np.testing.assert_allclose(output_of(model), layer.predict(X).ravel(), rtol=1e-7, atol=1e-9)
 
 
@@ -136,7 +160,7 @@ def test_it_says_so_and_scores_are_those_before(before_refit, tmp_path):
     assert model.history_.scores == before.history_.scores == before.history_.choice.metrics
     assert list(model.history_.scores) == ["held_out"]
     assert model.summary().endswith(f" on held_out.\n{REFITTED}")
-    assert "grown again" not in before.summary()
+    assert REFITTED not in before.summary()
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.history_.choice == model.history_.choice
@@ -186,9 +210,9 @@ def test_time_is_left_for_it(monkeypatch):
     monkeypatch.setattr(constants, "MAX_PIECES", 6)
     for kind, seconds in ((output_layers.Boosted, 0.7), (output_layers.Boosting, 0.3)):  # to grow, and to look at it
 
-        def advance(self, original=kind.advance, seconds=seconds):
+        def advance(self, original=kind.advance, seconds=seconds, **options):
             now[0] += seconds
-            return original(self)
+            return original(self, **options)
 
         monkeypatch.setattr(kind, "advance", advance)
     for max_time in range(16, 40, 4):

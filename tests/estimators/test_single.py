@@ -83,18 +83,18 @@ def test_a_single_layer_is_not_grown_again_without_time():
     np.testing.assert_array_equal(*(model.predict(X) for model in models))
 
 
-def test_a_single_layer_stays_as_it_is_where_growing_it_again_is_interrupted(monkeypatch):
+def test_a_single_layer_stays_as_it_is_where_fitting_it_again_is_interrupted(monkeypatch):
     trained, back_propagate = [], ensemble.back_propagate
 
     def kept(problem):
         trained.append(back_propagate(problem))
         return trained[0]
 
-    def interrupted(problem):
+    def interrupted(*args):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ensemble, "back_propagate", kept)
-    monkeypatch.setattr(refits, "back_propagate", interrupted)
+    monkeypatch.setattr(refits, "boost_again", interrupted)
     model = interrupted_fit(BoostBPRegressor((), **parameters(n_estimators=20, random_state=0)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
     assert model.network_ is trained[0][0]
