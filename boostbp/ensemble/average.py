@@ -13,7 +13,7 @@ from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import shrink_weight, stacked_weights, t_statistic
-from boostbp.network.history import CandidateResult, Choice
+from boostbp.network.history import NETWORK, CandidateResult, Choice
 from boostbp.network.network import Network
 
 __all__ = ["Average", "average_of"]
@@ -34,8 +34,8 @@ class Average:
     constant : (outputs,) float64
         Weight of the constant times the constant; 0 if it has none.
     shown : Network or None
-        One whose hidden layers are in the sum without weight, for `transform`: the network that was asked for, if no
-        other one is in the sum.
+        One whose hidden layers are in the sum without weight, for `transform`, if no network has weight: the one that
+        was asked for, or another one if that was not trained.
     choice : Choice
         What a history tells of it.
     """
@@ -58,15 +58,13 @@ class Average:
         return replace(whole, baseline=whole.baseline + self.constant) if self.constant.any() else whole
 
 
-def average_of(candidates: Sequence[TrainedCandidate], problem: Problem, asked: Network | None) -> Average:
+def average_of(candidates: Sequence[TrainedCandidate], problem: Problem) -> Average:
     """Return the average of the candidates by the held-out rows; see `stacked_weights`.
 
     Parameters
     ----------
     candidates : sequence of TrainedCandidate
     problem : Problem
-    asked : Network or None
-        The network that was asked for, if it was trained.
     """
     raws = np.stack([one.held_out for one in candidates])
     weights, gain, error = _weights(raws, [one.network is not None for one in candidates], problem)
@@ -80,7 +78,8 @@ def average_of(candidates: Sequence[TrainedCandidate], problem: Problem, asked: 
         results.insert(0, CandidateResult("constant", problem.score(raw), rest, None))
         constant = rest * problem.baseline
     parts = tuple(one for one, weight in zip(candidates, weights, strict=True) if weight > 0)
-    shown = None if any(one.network for one in parts) else asked
+    networks = sorted((one for one in candidates if one.history is not None), key=lambda one: one.name != NETWORK)
+    shown = networks[0].model if networks and not any(one.network for one in parts) else None
     used = tuple(float(weight) for weight in weights if weight > 0)
     return Average(parts, used, constant, shown, Choice(tuple(results), gain, error))
 

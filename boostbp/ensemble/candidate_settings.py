@@ -23,32 +23,24 @@ __all__ = [
     "additive_base",
     "additive_units",
     "as_asked",
-    "best_thresholds",
     "constant_leaves",
-    "constant_leaves_few_features",
-    "constant_leaves_shallow",
-    "draws_no_thresholds_of_fitted_leaves",
-    "draws_thresholds",
+    "deep_trees",
     "fits_leaves",
     "grown",
     "has_base",
     "has_directions",
     "has_hidden_trees",
     "has_numeric_columns",
-    "large_leaves",
+    "large_leaves_without_base",
+    "layer_as_asked",
     "linear_units",
     "linear_units_cross_validated",
-    "no_base",
-    "no_thresholds_drawn",
+    "many_constant_leaves",
     "output_layer",
-    "random_thresholds",
-    "random_thresholds_half_of_features",
-    "random_thresholds_shallow",
-    "samples_features",
-    "shallow_trees",
-    "slow",
+    "sampled",
+    "sampled_without_base",
     "too_many_columns",
-    "trees_are_deeper",
+    "trees_may_be_deeper",
 ]
 
 
@@ -70,35 +62,14 @@ def fits_leaves(problem: Problem) -> bool:
     return problem.settings.layers[-1].leaves == "refit"
 
 
-def draws_thresholds(problem: Problem) -> bool:
-    """Whether the trees of the output layer draw their thresholds."""
-    return problem.settings.layers[-1].growth.extra_trees
-
-
-def no_thresholds_drawn(problem: Problem) -> bool:
-    """Whether they take the best thresholds."""
-    return not draws_thresholds(problem)
-
-
-def draws_no_thresholds_of_fitted_leaves(problem: Problem) -> bool:
-    """Whether the layer as it was asked for has best thresholds, or leaves of the library."""
-    return not (fits_leaves(problem) and draws_thresholds(problem))
-
-
-def trees_are_deeper(problem: Problem) -> bool:
-    """Whether trees of the output layer are deeper than shallow ones."""
-    depth = problem.settings.layers[-1].growth.max_depth
-    return depth > constants.SHALLOW_DEPTH or depth < 0
+def trees_may_be_deeper(problem: Problem) -> bool:
+    """Whether the depth of the output layer's trees has a limit."""
+    return problem.settings.layers[-1].growth.max_depth > 0
 
 
 def has_base(problem: Problem) -> bool:
     """Whether the output layer starts from a regression."""
     return problem.settings.layers[-1].base is not None
-
-
-def samples_features(problem: Problem) -> bool:
-    """Whether the backend can show each tree some of the features: if not, the candidate would be another one again."""
-    return bool(capabilities_of(problem.backend).colsample_bytree)
 
 
 def has_numeric_columns(problem: Problem) -> bool:
@@ -129,76 +100,71 @@ def has_hidden_trees(problem: Problem) -> bool:
 # Single layers on the features.
 
 
-def slow(problem: Problem) -> LayerSettings:
+def layer_as_asked(problem: Problem) -> LayerSettings:
     """The output layer as it was asked for, on features, boosted with small steps."""
     layer = _asked_layer(problem)
     return replace(layer, min_base_lambda=None if layer.clip else 0.0)  # features are not alike, as hidden units are
 
 
-def best_thresholds(problem: Problem) -> LayerSettings:
-    """Best thresholds; as it was asked for where the library fits the leaves."""
-    return grown(slow(problem), extra_trees=False) if fits_leaves(problem) else slow(problem)
+def deep_trees(problem: Problem) -> LayerSettings:
+    """Deeper trees of smaller leaves, each grown on some of the rows."""
+    layer = layer_as_asked(problem)
+    depth = layer.growth.max_depth + constants.DEEPER_BY
+    return _on_some_rows(grown(layer, max_depth=depth, min_samples_leaf=_half_of_the_rows_per_leaf(layer)))
 
 
-def random_thresholds(problem: Problem) -> LayerSettings:
-    """One threshold drawn for each feature of a node."""
-    return slow(problem)
+def sampled(problem: Problem) -> LayerSettings:
+    """Best thresholds and smaller leaves, each tree grown on some of the rows and features."""
+    layer = grown(layer_as_asked(problem), extra_trees=False)
+    return _on_some_features(_on_some_rows(grown(layer, min_samples_leaf=_half_of_the_rows_per_leaf(layer))), problem)
 
 
-def random_thresholds_shallow(problem: Problem) -> LayerSettings:
-    """The same with shallow trees: few features act together."""
-    return grown(slow(problem), max_depth=constants.SHALLOW_DEPTH)
+def sampled_without_base(problem: Problem) -> LayerSettings:
+    """The same with nothing below the trees."""
+    return replace(sampled(problem), base=None)
 
 
-def random_thresholds_half_of_features(problem: Problem) -> LayerSettings:
-    """Linear leaves of many rows without a base, each tree on half of the features."""
-    layer = slow(problem)
+def large_leaves_without_base(problem: Problem) -> LayerSettings:
+    """Linear leaves of many rows with nothing below the trees, each tree grown on some of the features."""
+    layer = layer_as_asked(problem)
     linear = replace(layer, basis=Polynomial(1) if layer.basis == Polynomial(2) else layer.basis, base=None)
     rows = constants.LARGE_LEAVES_FACTOR * layer.growth.min_samples_leaf
-    return grown(linear, min_samples_leaf=rows, colsample_bytree=constants.HALF_OF_FEATURES)
-
-
-def large_leaves(problem: Problem) -> LayerSettings:
-    """Best thresholds, many rows per leaf."""
-    layer = best_thresholds(problem)
-    return grown(layer, min_samples_leaf=constants.LARGE_LEAVES_FACTOR * layer.growth.min_samples_leaf)
-
-
-def shallow_trees(problem: Problem) -> LayerSettings:
-    """Best thresholds, shallow trees."""
-    return grown(best_thresholds(problem), max_depth=constants.SHALLOW_DEPTH)
+    return _on_some_features(grown(linear, min_samples_leaf=rows), problem)
 
 
 def additive_base(problem: Problem) -> LayerSettings:
-    """Best thresholds over smooth functions of each feature."""
-    return replace(best_thresholds(problem), base="additive")
-
-
-def no_base(problem: Problem) -> LayerSettings:
-    """Best thresholds, nothing below the trees."""
-    return replace(best_thresholds(problem), base=None)
-
-
-def _constant_leaves(problem: Problem) -> LayerSettings:
-    """Constant leaves, of which there must be more than of regressions, in deeper trees."""
-    size = {"max_depth": constants.CONSTANT_LEAVES_DEPTH, "max_leaves": constants.CONSTANT_LEAVES_MAX_LEAVES}
-    ridge = Ridge(constants.CONSTANT_LEAVES_PENALTY, True, True)
-    return replace(grown(_asked_layer(problem), **size), basis=Polynomial(0), base=None, ridge=ridge)
+    """Trees over smooth functions of each feature."""
+    return replace(layer_as_asked(problem), base="additive")
 
 
 def constant_leaves(problem: Problem) -> LayerSettings:
-    """Best thresholds, constant leaves: what the library does by itself."""
-    return grown(_constant_leaves(problem), extra_trees=False)
+    """Constant leaves of as few rows as one, in deeper trees, each grown on some of the rows and features."""
+    size = {"max_depth": constants.CONSTANT_LEAVES_DEPTH, "max_leaves": constants.CONSTANT_LEAVES_MAX_LEAVES}
+    layer = grown(_asked_layer(problem), extra_trees=False, min_samples_leaf=1, **size)
+    ridge = Ridge(constants.CONSTANT_LEAVES_PENALTY, True, True)
+    constant = replace(layer, basis=Polynomial(0), base=None, ridge=ridge)
+    return _on_some_features(_on_some_rows(constant), problem)
 
 
-def constant_leaves_shallow(problem: Problem) -> LayerSettings:
-    """The same with shallow trees."""
-    return grown(constant_leaves(problem), max_depth=constants.SHALLOW_DEPTH)
+def many_constant_leaves(problem: Problem) -> LayerSettings:
+    """The same with more leaves."""
+    return grown(constant_leaves(problem), max_leaves=constants.MANY_LEAVES, max_depth=constants.MANY_LEAVES_DEPTH)
 
 
-def constant_leaves_few_features(problem: Problem) -> LayerSettings:
-    """Constant leaves, each tree on few features; random thresholds if they were asked for."""
-    return grown(_constant_leaves(problem), colsample_bytree=constants.FEW_FEATURES)
+def _half_of_the_rows_per_leaf(layer: LayerSettings) -> int:
+    return max(layer.growth.min_samples_leaf // 2, 1)
+
+
+def _on_some_rows(layer: LayerSettings) -> LayerSettings:
+    return replace(layer, subsample=min(layer.subsample, constants.SAMPLED_ROWS))
+
+
+def _on_some_features(layer: LayerSettings, problem: Problem) -> LayerSettings:
+    """The layer with trees on some of the features, if the backend can show them some, and there are not few."""
+    can = capabilities_of(problem.backend).colsample_bytree
+    if not can or problem.table.X.shape[1] < constants.FEWEST_FEATURES_SAMPLED:
+        return layer
+    return grown(layer, colsample_bytree=min(layer.growth.colsample_bytree, constants.SAMPLED_FEATURES))
 
 
 # Output layers on hidden units.

@@ -16,45 +16,21 @@ __all__ = ["CANDIDATES", "candidates_for"]
 CANDIDATES: list[Candidate] = [
     # Layers on the features, in the order in which they are tried. The first one is what does best alone for its
     # seconds; its work is the measure of all.
-    single_layer(
-        "single layer, random thresholds",
-        how.random_thresholds,
-        when=(how.fits_leaves, how.draws_thresholds),
-        least_quality=1,
-    ),
-    single_layer(
-        "single layer",
-        how.best_thresholds,
-        when=(how.draws_no_thresholds_of_fitted_leaves,),
-        least_quality=1,
-    ),
+    single_layer("single layer", how.layer_as_asked, least_quality=1),
     single_layer("single layer, constant leaves", how.constant_leaves, when=(how.fits_leaves,)),
-    single_layer("single layer", how.best_thresholds, when=(how.draws_thresholds, how.fits_leaves)),
+    single_layer("single layer, sampled", how.sampled, when=(how.fits_leaves,)),
     directions_of(
         "single layer",
-        how.random_thresholds,
+        how.layer_as_asked,
         name="directions of the single layer",
         when=(how.fits_leaves, how.has_directions),
     ),
+    single_layer("single layer, deep trees", how.deep_trees, when=(how.fits_leaves, how.trees_may_be_deeper)),
+    single_layer("single layer, many constant leaves", how.many_constant_leaves, when=(how.fits_leaves,)),
     single_layer(
-        "single layer, random thresholds, shallow trees",
-        how.random_thresholds_shallow,
-        when=(how.fits_leaves, how.draws_thresholds, how.trees_are_deeper),
-    ),
-    single_layer(
-        "single layer, shallow trees",
-        how.shallow_trees,
-        when=(how.fits_leaves, how.no_thresholds_drawn, how.trees_are_deeper),
-    ),
-    single_layer(
-        "single layer, random thresholds, large leaves, half of the features, no base",
-        how.random_thresholds_half_of_features,
-        when=(how.fits_leaves, how.draws_thresholds, how.samples_features),
-    ),
-    single_layer(
-        "single layer, large leaves",
-        how.large_leaves,
-        when=(how.fits_leaves, how.no_thresholds_drawn),
+        "single layer, large leaves, no base",
+        how.large_leaves_without_base,
+        when=(how.fits_leaves,),
     ),
     single_layer(
         "single layer, additive base",
@@ -62,39 +38,29 @@ CANDIDATES: list[Candidate] = [
         when=(how.fits_leaves, how.has_numeric_columns),
     ),
     single_layer(
-        "single layer, no base",
-        how.no_base,
+        "single layer, sampled, no base",
+        how.sampled_without_base,
         when=(how.fits_leaves, how.has_base),
-    ),
-    single_layer(
-        "single layer, constant leaves, shallow trees",
-        how.constant_leaves_shallow,
-        when=(how.fits_leaves,),
-    ),
-    single_layer(
-        "single layer, constant leaves, few features per tree",
-        how.constant_leaves_few_features,
-        when=(how.fits_leaves, how.samples_features),
     ),
     directions_of(
         "directions of the single layer",
-        how.random_thresholds,
+        how.layer_as_asked,
         name="directions of directions",
         when=(how.fits_leaves, how.has_directions),
     ),
-    # Networks, each also under an output layer that is boosted to its end.
-    network(NETWORK, how.as_asked),
-    output_layer_on(NETWORK, how.output_layer),
-    network("additive network", how.additive_units, when=(how.has_hidden_trees, how.has_numeric_columns)),
-    output_layer_on("additive network", how.output_layer),
+    # Networks, cheap ones first, each also under an output layer that is boosted to its end.
     network("linear network", how.linear_units, when=(how.has_hidden_trees,)),
     output_layer_on("linear network", how.output_layer),
+    network("additive network", how.additive_units, when=(how.has_hidden_trees, how.has_numeric_columns)),
+    output_layer_on("additive network", how.output_layer),
     network(
         "linear network, cross-validated penalty",
         how.linear_units_cross_validated,
         when=(how.has_hidden_trees, how.too_many_columns),
     ),
     output_layer_on("linear network, cross-validated penalty", how.output_layer),
+    network(NETWORK, how.as_asked),
+    output_layer_on(NETWORK, how.output_layer),
 ]
 
 

@@ -34,16 +34,17 @@ LEAST_GAIN_OF_FIRST = 1e-4
 LEAST_GAIN_OF_REST = 0.05
 
 # Settings of candidates; "pools" are the tables in the journal, "What the sum is made of" and "Random thresholds"
-# Depth of shallow trees. Pools: depth 2 against 4 and 6.
-SHALLOW_DEPTH = 2
+# Share of the rows and of the features for each tree where they are sampled, and the number of features from which on.
+# Journal, "Sampled rows and features": rows .4, .6, .7, .8, 1; features .3, .5, .7, 1. The number was not varied.
+SAMPLED_ROWS, SAMPLED_FEATURES, FEWEST_FEATURES_SAMPLED = 0.6, 0.5, 4
+# By how much deep trees are deeper. The same place: 0 and 2.
+DEEPER_BY = 2
 # Times the rows per leaf in candidates with large leaves. Pools: 3 times against a third.
 LARGE_LEAVES_FACTOR = 3
-# Share of the features that each tree sees, in linear leaves without a base. Pools: one half against all.
-HALF_OF_FEATURES = 0.5
-# Share of the features that each tree sees, in constant leaves. Pools: a fifth against an eighth, a third and a half.
-FEW_FEATURES = 0.2
-# Depth, leaves and ridge penalty of trees with constant leaves. Not measured.
-CONSTANT_LEAVES_DEPTH, CONSTANT_LEAVES_MAX_LEAVES, CONSTANT_LEAVES_PENALTY = 8, 48, 1.0
+# Depth, leaves and ridge penalty of trees with constant leaves. "Sampled rows and features": 24, 48, 96 leaves. The
+# depth and the penalty were not varied.
+CONSTANT_LEAVES_DEPTH, CONSTANT_LEAVES_MAX_LEAVES, CONSTANT_LEAVES_PENALTY = 8, 24, 1.0
+MANY_LEAVES, MANY_LEAVES_DEPTH = 96, 10
 # Most numeric features for a base of smooth functions; with more, each has too few knots. Not measured.
 ADDITIVE_MAX_FEATURES = 200
 # Ridge penalty of linear hidden units, which follow their gradients faster than under a cross-validated penalty.
@@ -56,6 +57,8 @@ LINEAR_NETWORK_WIDTH = 2
 DIRECTIONS, DIRECTIONS_ROWS = 8, 2000
 
 # Race; all from the journal, "A fit that is good whenever it stops"
+# Layers that are boosted to their end before all others: 1 and 2.
+FIRST_LAYERS = 2
 # Pieces of an audition: 2 and 4. Pieces between two decisions: 1 and 2. Pieces ahead that a promise looks: not varied.
 AUDITION_PIECES, RACE_PIECES, PIECES_AHEAD = 4, 2, 4
 # Share of the loss that must be promised for a layer to go on: 1e-3 and 1e-4.

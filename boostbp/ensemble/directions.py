@@ -45,8 +45,10 @@ def leading_directions(problem: Problem, model: Network, numeric: NDArray[np.int
     rows = evenly_spaced(len(problem.table.X), constants.DIRECTIONS_ROWS)
     X, weight = problem.table.X[rows], problem.weight[rows]
     known = X[:, numeric]
+    size = np.nan_to_num(np.fmax.reduce(np.abs(known), axis=0, initial=0.0))  # squares of the ends of float64 are none
+    known = known / np.where(size > 0, size, 1.0)
     with np.errstate(invalid="ignore"):
-        std = np.nan_to_num(np.sqrt(np.nanmean(np.square(known - np.nanmean(known, 0)), 0)))
+        std = size * np.nan_to_num(np.sqrt(np.nanmean(np.square(known - np.nanmean(known, 0)), 0)))
     G = np.zeros((len(numeric), len(numeric)))
     for block in row_blocks(0, len(X), X.shape[1] * len(problem.baseline)):
         J = model.jacobian(X[block], n_jobs=problem.settings.n_threads)[:, :, numeric] * std

@@ -33,8 +33,8 @@ def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem
 
     With ``settings.deep == "auto"`` and an evaluation set it is a sum of single layers and networks: those of
     `CANDIDATES` that the quality allows, with weights by the first evaluation set. If its rows are training rows that
-    were held out, the output layers of what has weight are grown again on all rows; so is a single layer that was asked
-    for.
+    were held out, the leaves of what has weight are fitted again on all rows; so are those of a single layer that was
+    asked for.
 
     With ``settings.deep`` False, it is such a sum of single layers, and no network is trained. Without an evaluation
     set nothing can be weighed: the model is the network that was asked for, or the single layer in its place.
@@ -119,7 +119,7 @@ def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Networ
     try:
         with interrupts.deferred():  # and raised when the model is there
             candidates = candidates_for(problem, settings.quality, networks=networks)
-            interrupt = train_all(candidates, problem, settings.rung, budget, trained)
+            interrupt = train_all(candidates, problem, settings, budget, trained)
             if trained:
                 made = _averaged(trained, problem, settings.rung, budget, interrupt)
                 if all(one.history is None for one in trained):
@@ -143,7 +143,7 @@ def _averaged(
 ) -> tuple[Network, History]:
     """Return the average of what was trained, refitted, and the history of the network, which is told of it."""
     asked = next((one for one in trained if one.name == NETWORK), None)
-    average = average_of(distinct(trained), problem, None if asked is None else asked.model)
+    average = average_of(distinct(trained), problem)
     model = average.network(average.models)
     scores = problem.metrics_of(model)
     history = _history_without_network(model, problem, scores) if asked is None else asked.history

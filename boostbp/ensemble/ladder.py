@@ -22,10 +22,8 @@ class Rung:
         Shrinkage of layers that are boosted to their end.
     networks : bool
         Whether networks are trained.
-    asked_for : bool
-        Whether the network that was asked for is trained until its first look, whatever the work: `transform` shows it.
     refit : bool
-        Whether the output layers of the model are grown again on all rows, if the held-out ones are training rows.
+        Whether the output layers' leaves are fitted again on all rows, if the held-out ones are training rows.
     members : int
         How many such models are averaged, each with held-out rows of its own.
     """
@@ -33,15 +31,14 @@ class Rung:
     work: float
     learning_rate: float = 0.1
     networks: bool = True
-    asked_for: bool = True
     refit: bool = True
     members: int = 1
 
 
 RUNGS: dict[int, Rung] = {
-    1: Rung(work=1.0, networks=False, asked_for=False, refit=False),
-    2: Rung(work=4.0, asked_for=False),
-    3: Rung(work=9.0),
-    4: Rung(work=30.0),
-    5: Rung(work=30.0, members=4),
+    1: Rung(work=1.0, networks=False, refit=False),
+    2: Rung(work=2.2),
+    3: Rung(work=5.0),
+    4: Rung(work=15.0),
+    5: Rung(work=15.0, members=4),
 }

@@ -39,19 +39,19 @@ class EnsembleSettings:
         Average networks and single layers, keep the network alone, or average single layers only.
     quality : int
         Which of `RUNGS`: how much is tried, and how long.
-    state_wanted : bool
-        Whether the state of the network that was asked for is kept, which must then be trained.
+    network_wanted : bool
+        Whether the network that was asked for is trained, if only for some epochs, whatever it promises: callbacks see
+        it, or its state is kept.
     """
 
     deep: Literal["auto"] | bool = "auto"
     quality: int = DEFAULT_QUALITY
-    state_wanted: bool = False
+    network_wanted: bool = False
 
     @property
     def rung(self) -> Rung:
         """What this quality may cost."""
-        rung = RUNGS[self.quality]
-        return replace(rung, asked_for=True) if self.state_wanted else rung
+        return RUNGS[self.quality]
 
 
 @dataclass(frozen=True, slots=True)

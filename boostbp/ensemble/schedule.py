@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import Candidate, Kind, NetworkTraining
-from boostbp.ensemble.ladder import Rung
 from boostbp.ensemble.parallel import n_parallel
-from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.problem import EnsembleSettings, Problem
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.network.history import NETWORK
@@ -20,7 +19,7 @@ __all__ = ["shared", "train_all"]
 def train_all(
     candidates: Sequence[Candidate],
     problem: Problem,
-    rung: Rung,
+    settings: EnsembleSettings,
     budget: Budget,
     results: list[TrainedCandidate],
 ) -> KeyboardInterrupt | None:
@@ -34,12 +33,12 @@ def train_all(
     they share it.
     """
     narrow, n_at_once = shared(problem)
-    race = Race(narrow, budget, n_at_once, refit=rung.refit and problem.held_out.from_training)
+    race = Race(narrow, budget, n_at_once, refit=settings.rung.refit and problem.held_out.from_training)
     layers = [one for one in candidates if one.kind in (Kind.SINGLE_LAYER, Kind.DIRECTIONS)]
     networks = [one for one in candidates if one.kind is Kind.NETWORK]
     outputs = [one for one in candidates if one.kind is Kind.OUTPUT_LAYER]
     try:
-        return _train_in_turn(race, layers, networks, outputs, problem, rung)
+        return _train_in_turn(race, layers, networks, outputs, problem, settings)
     finally:
         results.extend(race.trained())
 
@@ -50,17 +49,17 @@ def _train_in_turn(
     networks: Sequence[Candidate],
     outputs: Sequence[Candidate],
     problem: Problem,
-    rung: Rung,
+    settings: EnsembleSettings,
 ) -> KeyboardInterrupt | None:
-    interrupt = race.begin(layers[:1], None)
+    interrupt = race.begin(layers[: constants.FIRST_LAYERS], None)
     first = race.spent
-    race.most = limit = rung.work * first
+    race.most = limit = settings.rung.work * first
     auditions = max(constants.AUDITIONS_WORK * limit, 1.01 * first)  # some of them in any case, but at quality 1
     interrupt = (
         interrupt
-        or race.begin(layers[1:], constants.AUDITION_PIECES, limit=auditions)
+        or race.begin(layers[constants.FIRST_LAYERS :], constants.AUDITION_PIECES, limit=auditions)
         or race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
-        or _train_networks(networks, race, problem, constants.NETWORKS_WORK * limit, asked_for=rung.asked_for)
+        or _train_networks(networks, race, problem, constants.NETWORKS_WORK * limit, wanted=settings.network_wanted)
     )
     if interrupt is not None or not race.others:
         return interrupt
@@ -74,55 +73,58 @@ def _train_in_turn(
 
 
 def _train_networks(
-    candidates: Sequence[Candidate], race: Race, problem: Problem, limit: float, *, asked_for: bool = False
+    candidates: Sequence[Candidate], race: Race, problem: Problem, limit: float, *, wanted: bool = False
 ) -> KeyboardInterrupt | None:
     """Train networks from look to look, next the one that is expected to be best, while they promise enough.
 
-    Each is given up at a look where its held-out metric is not near that of the sum of layers, and will not be after
-    as many epochs again if it falls as in the last ones; and where it has not fallen by enough since the last look.
+    The one that was asked for is begun last, and only if another promised enough at its first look: where nothing is
+    gained by back-propagation through cheap hidden units, hardly anything is through trees.
 
     Parameters
     ----------
     limit : float
         Work beyond which none goes on.
-    asked_for : bool
+    wanted : bool
         Whether the network that was asked for is trained until its first look in any case.
     """
-    waiting, going = list(candidates), list[NetworkTraining]()
     begun: list[NetworkTraining] = []
+    going: list[NetworkTraining] = []
     aim = _error(problem, problem.metric_of(race.sum()[1]))
 
-    def expected(training: NetworkTraining) -> float:
-        before, now = (_error(problem, value) for value in training.best_metrics())
-        return now - (before - now if training.looks > 1 else 0.0)
+    def look(training: NetworkTraining, *, required: bool) -> bool:
+        """Train until the next look, if there is work left for it; whether it promises enough there."""
+        later, left = race.refit_share(), limit - race.spent
+        if (training.work > left and not required) or race.budget.over(later):
+            return False
+        race.tell(training.name)
+        race.spent += min(training.work, max(left, 0.0))
+        if not training.looks:
+            begun.append(training)
+        try:
+            training.advance(race.budget, later)
+        except FloatingPointError:  # it diverged in its first epoch
+            if training.name == NETWORK:
+                raise
+            return False
+        if training.history.interrupt is not None:
+            raise training.history.interrupt
+        promising = _promising(training, problem, aim)
+        if promising and not training.finished:
+            going.append(training)
+        return promising
 
     try:
-        while waiting or going:
-            if waiting:
-                training = waiting.pop(0).begin(problem, None)
-                assert isinstance(training, NetworkTraining)
-            else:
-                training = min(going, key=expected)
-                going.remove(training)
-            later = race.refit_share()
-            left = limit - race.spent
-            wanted = training.required or (asked_for and training.name == NETWORK and not training.looks)
-            if (training.work > left and not wanted) or race.budget.over(later):
-                continue
-            race.tell(training.name)
-            race.spent += min(training.work, max(left, 0.0))
-            if not training.looks:
-                begun.append(training)
-            try:
-                training.advance(race.budget, later)
-            except FloatingPointError:  # it diverged in its first epoch
-                if training.name == NETWORK:
-                    raise
-                continue
-            if training.history.interrupt is not None:
-                return training.history.interrupt
-            if not training.finished and _promising(training, problem, aim, expected(training)):
-                going.append(training)
+        promised = False
+        for candidate in candidates:
+            training = candidate.begin(problem, None)
+            assert isinstance(training, NetworkTraining)
+            required = training.required or (wanted and training.name == NETWORK)
+            if required or promised or training.name != NETWORK or not begun:
+                promised |= look(training, required=required)
+        while going:
+            training = min(going, key=lambda one: _expected(one, problem))
+            going.remove(training)
+            look(training, required=training.required)
     except KeyboardInterrupt as interrupt:
         return interrupt
     finally:
@@ -132,13 +134,20 @@ def _train_networks(
     return None
 
 
-def _promising(training: NetworkTraining, problem: Problem, aim: float, expected: float) -> bool:
-    """Whether a network is worth as many epochs again."""
+def _expected(training: NetworkTraining, problem: Problem) -> float:
+    """Return the error after as many epochs again, if it falls as it has since half of them."""
+    before, now = (_error(problem, value) for value in training.best_metrics())
+    return now - (before - now)
+
+
+def _promising(training: NetworkTraining, problem: Problem, aim: float) -> bool:
+    """Whether a network is worth as many epochs again.
+
+    It is if its held-out error is near that of the sum of layers, or will be, and is falling.
+    """
     before, now = (_error(problem, value) for value in training.best_metrics())
     near = aim + (constants.FIRST_NEAR if training.looks == 1 else constants.NEAR) * abs(aim)
-    if min(now, expected) > near:
-        return False
-    return training.looks == 1 or before - now >= constants.LEAST_FALL * abs(now)
+    return min(now, _expected(training, problem)) <= near and before - now >= constants.LEAST_FALL * abs(now)
 
 
 def _error(problem: Problem, value: float) -> float:

@@ -42,10 +42,10 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         layer of boosted trees: all rounds are grown, and as many kept as validation likes best.
     quality : {1, 2, 3, 4, 5}
         How much the fit may cost, and so how good the model is; see the table in README. 1: one layer, at the speed of
-        the library. From 2 on, hidden layers join, and what is chosen is grown again on all rows, if `fit` held some
-        out itself; `eval_set` is never learned from. 4 tries everything, 5 averages it over resampled rows. What is
-        tried is begun by what it promises for its work, so that a fit that is cut short, by `max_time` or Ctrl-C, is
-        good as well. No effect with ``deep=True``.
+        the library. From 2 on, other layers and hidden ones join, and leaves of what is chosen are fitted again on all
+        rows, if `fit` held some out itself; `eval_set` is never learned from. 5 is the mean of four models of 4, each
+        with other rows held out. What is tried is begun by what it promises for its work, so that a fit that is cut
+        short, by `max_time` or Ctrl-C, is good as well. No effect with ``deep=True``.
     loss : str or Loss
         ``"log_loss"``: logistic for two classes, softmax for more. One's own gives probabilities by its `link`, and
         says by ``task = "classification"`` that it is one of classes.

@@ -21,8 +21,8 @@ def rung_of(estimator: Any) -> Rung:
 def ensemble_settings_of(estimator: Any, run: Run | None = None) -> EnsembleSettings:
     """Settings of the ensemble, of parameters that are checked; what needs its hidden layers is the network alone."""
     deep = True if estimator._fewest_hidden else estimator.deep
-    state_wanted = run is not None and any(value for value in _kept(run).values())
-    return EnsembleSettings("auto" if deep == "auto" else bool(deep), int(estimator.quality), state_wanted)
+    wanted = run is not None and bool(run.callbacks or any(_kept(run).values()))
+    return EnsembleSettings("auto" if deep == "auto" else bool(deep), int(estimator.quality), wanted)
 
 
 def _kept(run: Run) -> dict[str, Any]:

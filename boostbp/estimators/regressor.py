@@ -43,10 +43,10 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         does not matter: the model is an average of single layers, also with ``()``.
     quality : {1, 2, 3, 4, 5}
         How much the fit may cost, and so how good the model is; see the table in README. 1: one layer, at the speed of
-        the library. From 2 on, hidden layers join, and what is chosen is grown again on all rows, if `fit` held some
-        out itself; `eval_set` is never learned from. 4 tries everything, 5 averages it over resampled rows. What is
-        tried is begun by what it promises for its work, so that a fit that is cut short, by `max_time` or Ctrl-C, is
-        good as well. No effect with ``deep=True``.
+        the library. From 2 on, other layers and hidden ones join, and leaves of what is chosen are fitted again on all
+        rows, if `fit` held some out itself; `eval_set` is never learned from. 5 is the mean of four models of 4, each
+        with other rows held out. What is tried is begun by what it promises for its work, so that a fit that is cut
+        short, by `max_time` or Ctrl-C, is good as well. No effect with ``deep=True``.
     loss : str or Loss
         ``"squared_error"``, ``"absolute_error"``, ``"huber"`` (delta 1, in standard deviations), ``"quantile"`` (the
         median), ``"poisson"`` (counts), ``"gamma"`` (amounts above 0), ``"tweedie"`` (amounts of which many are 0), the

@@ -116,10 +116,12 @@ def test_average_has_the_trees_that_it_must_have():
 
 
 def test_controls_are_the_deep_model_without_what_they_control_for():
-    linear = train(rival("linear-hidden", **TINY), NUMBERS, task="regression", n_jobs=1, seed=0).model
+    linear = train(rival("linear-hidden", **TINY, deep=True), NUMBERS, task="regression", n_jobs=1, seed=0).model
     assert linear.network_.layers[0].forest.n_trees == 1  # the ridge regression
-    before = train(rival("before", **{**TINY, "epochs": 0}), NUMBERS, task="regression", n_jobs=1, seed=0).model
-    stack = train(deep("lightgbm", TINY), NUMBERS, task="regression", n_jobs=1, seed=0).model
+    before = train(
+        rival("before", **TINY | {"epochs": 0, "deep": True}), NUMBERS, task="regression", n_jobs=1, seed=0
+    ).model
+    stack = train(deep("lightgbm", TINY | {"deep": True}), NUMBERS, task="regression", n_jobs=1, seed=0).model
     assert (before.n_iter_, stack.n_iter_) == (0, 2)
     assert before.history_.loss[0] == stack.history_.loss[0]
     assert trees_of(before) == sum(layer.forest.n_trees for layer in before.network_.layers)

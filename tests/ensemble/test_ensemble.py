@@ -26,19 +26,19 @@ def trained(held_out, deep=False):
     return TrainedCandidate("", "network" if deep else None, None, held_out)
 
 
-def names_for(backend):
-    """All candidates that there are for one hidden layer, in the order in which they are begun, three at a time."""
-    if backend == "xgboost":  # it draws no thresholds
-        kinds = ["", "constant leaves", "shallow trees", "large leaves"]
-    else:
-        kinds = ["random thresholds", "constant leaves", "", "random thresholds, shallow trees"]
-        kinds += ["random thresholds, large leaves, half of the features, no base"]
-    kinds += ["additive base", "no base", "constant leaves, shallow trees", "constant leaves, few features per tree"]
-    layers = [", ".join(["single layer", *filter(None, [kind])]) for kind in kinds]
-    layers.insert(2 if backend == "xgboost" else 4, "directions of the single layer")  # once this is there
-    networks = ["network", "additive network", "linear network"]
-    on_top = [f"{name}, final output layer" for name in networks]
-    return [*layers, "directions of directions", *on_top, *networks]
+LAYERS = [
+    "single layer",
+    "single layer, constant leaves",
+    "single layer, sampled",
+    "directions of the single layer",
+    "single layer, deep trees",
+    "single layer, many constant leaves",
+    "single layer, large leaves, no base",
+    "single layer, additive base",
+    "single layer, sampled, no base",
+    "directions of directions",
+]
+NETWORKS = ["linear network", "additive network", "network"]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -49,7 +49,8 @@ def test_losses_of_the_candidates_are_those_on_the_held_out_rows(backend):
     choice = model.history_.choice
     assert alone.history_.choice is None
     losses = {one.name: one.loss for one in choice.candidates}
-    assert [one.name for one in choice.candidates] == names_for(backend)
+    on_top = [f"{name}, final output layer" for name in NETWORKS]
+    assert [one.name for one in choice.candidates] == [*LAYERS, *on_top, *NETWORKS]
     assert sum(one.weight for one in choice.candidates) == pytest.approx(1.0)
     mse = np.mean(np.square(alone.predict(HELD[0]) - HELD[1])) / model._scale[0] ** 2 / 2
     assert losses["network"] == pytest.approx(mse)
@@ -63,7 +64,7 @@ def test_the_average_is_scored_on_each_evaluation_set(backend, tmp_path):
     sets = {"calib": HELD, "late": (HELD[0][::3] + 0.1, HELD[1][::3])}
     model, alone = (
         BoostBPRegressor((4,), **parameters(backend=backend, deep=deep, **FAST)).fit(
-            X, Y, eval_set=list(sets.values()), eval_names=list(sets)
+            X, Y, eval_set=list(sets.values()), eval_names=list(sets), keep_state=True
         )
         for deep in ("auto", True)
     )
@@ -109,7 +110,7 @@ def on_training(monkeypatch, name, event):
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.usefixtures("everything")
 def test_interrupt_in_a_network_ends_the_fit_and_keeps_what_is_there(monkeypatch, number):
-    networks = ["network", "additive network", "linear network"][:number]
+    networks = NETWORKS[:number]
     on_training(monkeypatch, networks[-1], lambda training: training.history.interrupted(KeyboardInterrupt()))
     model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
@@ -169,7 +170,7 @@ def test_units_of_cross_validated_linear_functions_stand_in_for_additive_ones():
     waves = Elementwise([np.sin], [np.cos])
     model = BoostBPRegressor((3,), **parameters(basis=waves, **FAST)).fit(X, Y, eval_set=[HELD])
     networks = [one.name for one in model.history_.choice.candidates if one.network == one.name]
-    assert networks == ["network", "linear network", "linear network, cross-validated penalty"]
+    assert networks == ["linear network", "linear network, cross-validated penalty", "network"]
 
 
 def _final(**how):
@@ -204,7 +205,7 @@ def test_final_output_layers_start_from_what_was_asked_for_where_they_cannot(mon
 
 def test_networks_that_add_too_little_are_left_out_and_still_transform(weights_of):
     weights_of(lambda one: not one.network)
-    model = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD])
+    model = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD], keep_state=True)
     assert any(one.network for one in model.history_.choice.candidates)
     assert not any(one.weight for one in model.history_.choice.candidates if one.network)
     assert "no network is part of it" in model.summary()
@@ -228,7 +229,7 @@ def test_chosen_model_and_its_story_survive_a_file(tmp_path):
 
 
 def test_resumed_training_gives_the_same_choice(tmp_path):
-    whole = BoostBPRegressor((3,), **parameters(**FAST | {"epochs": 4})).fit(X, Y)
+    whole = BoostBPRegressor((3,), **parameters(**FAST | {"epochs": 4})).fit(X, Y, keep_state=True)
     half = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, keep_state=True).fit_more(2)
     np.testing.assert_array_equal(half.predict(X), whole.predict(X))
     assert half.history_.choice == whole.history_.choice
@@ -242,7 +243,7 @@ def test_choice_does_not_depend_on_threads(n_jobs):
 
 
 def test_summary_says_what_depth_added():
-    model = BoostBPRegressor((4,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD])
+    model = BoostBPRegressor((4,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD], keep_state=True)
     text, choice = model.summary(), model.history_.choice
     assert text.startswith("2 epochs in ")
     assert f"Depth lowered it by {choice.gain:.3g}, standard error {choice.error:.3g}" in text

@@ -46,7 +46,7 @@ def test_it_is_a_sum_of_all_single_layers_and_no_network_is_trained(backend):
     choice = model.history_.choice
     tried = [one for one in CANDIDATES if one.kind is Kind.SINGLE_LAYER]
     assert {one.name for one in choice.candidates} <= {one.name for one in tried}
-    assert len(choice.candidates) == (8 if backend == "xgboost" else 9)
+    assert len(choice.candidates) == 8
     assert sum(one.weight for one in choice.candidates) == pytest.approx(1.0)
     assert not choice.has_networks
     assert len(model.network_.layers) == 1
@@ -64,7 +64,7 @@ def test_all_qualities_do_without_networks(quality):
     assert model.history_.stop is Stop.NO_NETWORK
     assert model.history_.refitted == (quality > 1)
     names = [one.name for one in model.history_.choice.candidates]
-    assert names[0] == "single layer, random thresholds"
+    assert names[0] == "single layer"
     assert (len(names) == 1) == (quality == 1)
     assert np.isfinite(model.predict(X)).all()
 
@@ -151,7 +151,8 @@ def test_without_held_out_rows_it_is_one_single_layer(backend):
 @pytest.mark.usefixtures("no_network")
 def test_next_to_no_time_leaves_one_single_layer(n_jobs):
     model = BoostBPRegressor(**parameters(deep=False, max_time=1e-9, n_jobs=n_jobs, **FAST)).fit(X, Y)
-    assert [one.name for one in model.history_.choice.candidates] == ["single layer, random thresholds"]
+    names = [one.name for one in model.history_.choice.candidates]
+    assert names == ["single layer", "single layer, constant leaves"]
     assert model.history_.choice.hurried
     assert not model.history_.refitted
     whole = BoostBPRegressor(**parameters(deep=False, max_time=1e6, n_jobs=n_jobs, **FAST)).fit(X, Y)

@@ -41,7 +41,7 @@ def test_no_gradient_is_a_warning_and_a_sentence(backend):
     """An output layer without trees or base is constant: nothing comes back."""
     frame, y = table()
     model = BoostBPRegressor(
-        (3,), **parameters(backend=backend, base="zero", n_estimators=[4, 0], epochs=2, random_state=0)
+        (3,), **parameters(backend=backend, deep=True, base="zero", n_estimators=[4, 0], epochs=2, random_state=0)
     )
     with pytest.warns(HealthWarning, match="dead at hidden layer 0: 100% of the rows.*try base='ridge'"):
         model.fit(frame, y)

@@ -63,7 +63,7 @@ def assert_same(model, expected):
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_resumed_training_is_the_uninterrupted_one(tmp_path, way):
     path = tmp_path / "state"
-    expected = regressor(**way).fit(X, Y)
+    expected = regressor(**way).fit(X, Y, keep_state=True)
     seen = []
     watch = [lambda progress: seen.append(progress.epoch.epoch)]
     for epochs in (1, 2, 3):
@@ -80,7 +80,7 @@ def test_resumed_training_is_the_uninterrupted_one(tmp_path, way):
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_fit_more_is_the_uninterrupted_training(way):
     way = way | {"epochs": 5, "n_iter_no_change": None}
-    expected = regressor(**way).fit(X, Y)
+    expected = regressor(**way).fit(X, Y, keep_state=True)
     begun = regressor(**(way | {"epochs": 2})).fit(X, Y, keep_state=True)
     assert_same(begun.fit_more(1).fit_more(2), expected)
     seen = []
@@ -164,7 +164,9 @@ def test_killed_training_goes_on_to_the_same_model(tmp_path, death, epoch):
         assert checkpoints.read(path).epoch == epoch
     way = {"early_stopping": True, "n_iter_no_change": None}
     watch = [lambda progress: seen.append(progress.epoch.epoch)]
-    assert_same(regressor(**way).fit(X, Y, checkpoint=path, callbacks=watch), regressor(**way).fit(X, Y))
+    assert_same(
+        regressor(**way).fit(X, Y, checkpoint=path, callbacks=watch), regressor(**way).fit(X, Y, keep_state=True)
+    )
     assert seen == list(range(epoch or 0, 6))
     assert os.listdir(tmp_path) == ["state"]
 
@@ -195,7 +197,7 @@ def test_callbacks_see_the_epoch_that_is_resumed_from(tmp_path):
 
 def test_reasons_to_stop_hold_after_a_resume(tmp_path):
     options = {"early_stopping": True, "n_iter_no_change": 1, "epochs": 60}
-    expected = regressor(**options).fit(X, Y)
+    expected = regressor(**options).fit(X, Y, keep_state=True)
     assert expected.history_.stop is Stop.PATIENCE
     for _ in range(2):
         assert_same(regressor(**options).fit(X, Y, checkpoint=tmp_path / "state"), expected)
