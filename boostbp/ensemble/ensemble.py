@@ -119,7 +119,8 @@ def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Networ
     try:
         with interrupts.deferred():  # and raised when the model is there
             candidates = candidates_for(problem, settings.quality, networks=networks)
-            interrupt = train_all(candidates, problem, settings, budget, trained)
+            wanted = settings.network_wanted
+            interrupt = train_all(candidates, problem, settings.rung, budget, trained, network_wanted=wanted)
             if trained:
                 made = _averaged(trained, problem, settings.rung, budget, interrupt)
                 if all(one.history is None for one in trained):

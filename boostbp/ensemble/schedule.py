@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import Candidate, Kind, NetworkTraining
+from boostbp.ensemble.ladder import Rung
 from boostbp.ensemble.parallel import n_parallel
-from boostbp.ensemble.problem import EnsembleSettings, Problem
+from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.network.history import NETWORK
@@ -19,9 +20,11 @@ __all__ = ["shared", "train_all"]
 def train_all(
     candidates: Sequence[Candidate],
     problem: Problem,
-    settings: EnsembleSettings,
+    rung: Rung,
     budget: Budget,
     results: list[TrainedCandidate],
+    *,
+    network_wanted: bool = False,
 ) -> KeyboardInterrupt | None:
     """Train candidates and add what comes of them to `results`; return the interrupt, if one came.
 
@@ -33,12 +36,12 @@ def train_all(
     they share it.
     """
     narrow, n_at_once = shared(problem)
-    race = Race(narrow, budget, n_at_once, refit=settings.rung.refit and problem.held_out.from_training)
+    race = Race(narrow, budget, n_at_once, refit=rung.refit and problem.held_out.from_training)
     layers = [one for one in candidates if one.kind in (Kind.SINGLE_LAYER, Kind.DIRECTIONS)]
     networks = [one for one in candidates if one.kind is Kind.NETWORK]
     outputs = [one for one in candidates if one.kind is Kind.OUTPUT_LAYER]
     try:
-        return _train_in_turn(race, layers, networks, outputs, problem, settings)
+        return _train_in_turn(race, layers, networks, outputs, problem, rung, network_wanted)
     finally:
         results.extend(race.trained())
 
@@ -49,17 +52,18 @@ def _train_in_turn(
     networks: Sequence[Candidate],
     outputs: Sequence[Candidate],
     problem: Problem,
-    settings: EnsembleSettings,
+    rung: Rung,
+    network_wanted: bool,
 ) -> KeyboardInterrupt | None:
     interrupt = race.begin(layers[: constants.FIRST_LAYERS], None)
     first = race.spent
-    race.most = limit = settings.rung.work * first
+    race.most = limit = rung.work * first
     auditions = max(constants.AUDITIONS_WORK * limit, 1.01 * first)  # some of them in any case, but at quality 1
     interrupt = (
         interrupt
         or race.begin(layers[constants.FIRST_LAYERS :], constants.AUDITION_PIECES, limit=auditions)
         or race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
-        or _train_networks(networks, race, problem, constants.NETWORKS_WORK * limit, wanted=settings.network_wanted)
+        or _train_networks(networks, race, problem, constants.NETWORKS_WORK * limit, wanted=network_wanted)
     )
     if interrupt is not None or not race.others:
         return interrupt

@@ -178,8 +178,8 @@ def _final(**how):
     kept = {}
     train_all = ensemble.train_all
 
-    def spied(candidates, problem, rung, budget, results):
-        interrupt = train_all(candidates, problem, rung, budget, results)
+    def spied(candidates, problem, rung, budget, results, **options):
+        interrupt = train_all(candidates, problem, rung, budget, results, **options)
         kept.update({one.name: one for one in results})
         return interrupt
 
