@@ -23,6 +23,7 @@ __all__ = [
     "Grower",
     "LinearLeaves",
     "NativeGrower",
+    "SubsetGrower",
     "Table",
     "TreeParams",
 ]
@@ -205,6 +206,14 @@ class NativeGrower(Grower, Protocol):
 
         `gradient` maps the library's running prediction, (rows,), to gradient and hessian, (rows,).
         """
+        ...
+
+
+class SubsetGrower(Grower, Protocol):
+    """A grower that can give some of its rows away (``Capabilities.row_subsets``)."""
+
+    def take(self, rows: NDArray[np.intp]) -> Grower:
+        """A sibling on some of the rows, ascending numbers, with the bins of all of them, which costs no binning."""
         ...
 
 

@@ -48,6 +48,8 @@ class Capabilities:
         alone, whatever was grown before, beside it or in which thread. Its outputs may then go together in any number.
     native_leaves : bool
         Fits linear leaves itself: its growers are `NativeGrower`.
+    row_subsets : bool
+        Grows on some of the rows that it has binned, without binning them again: its growers are `SubsetGrower`.
     params : bool
         Takes native parameters (``TreeParams.params``), and refuses those that it does not know.
     streams : callable
@@ -64,6 +66,7 @@ class Capabilities:
     colsample_bytree: Literal["tree", "node"] | None = None
     deterministic: bool = False
     native_leaves: bool = False
+    row_subsets: bool = False
     params: bool = False
     streams: Callable[[int, int, TreeParams], int] = one_stream_each
 

@@ -58,6 +58,11 @@ class Bins:
         dataset = _construct(table, params)
         return cls(table, dataset, any(dataset.feature_num_bin(j) > 0 for j in range(table.X.shape[1])))
 
+    def take(self, rows: NDArray[np.intp], n_threads: int) -> Bins:
+        """Some of the rows, in the same bins."""
+        with with_threads(n_threads):
+            return Bins(self.table.take(rows), self.dataset.subset(rows).construct(), self.usable)
+
     def linear(self, params: dict[str, Any]) -> Any:
         """The Dataset for linear trees, which holds the raw numbers too: made on first use."""
         with self._lock:
@@ -121,6 +126,11 @@ class LightGBMGrower:
         return replace(
             self, growth=growth, params=self.params | {"seed": seed}, booster=None, _columns=0, _spent=0, _held=local()
         )
+
+    def take(self, rows: NDArray[np.intp]) -> LightGBMGrower:
+        """A sibling on some of the rows; see `boostbp.backends.base.SubsetGrower`."""
+        bins = self.bins.take(rows, self.growth.n_threads)
+        return replace(self, bins=bins, booster=None, _columns=0, _spent=0, _held=local())
 
     def boost(self, gradient: Gradient, n_rounds: int, learning_rate: float, reg_lambda: float) -> list[LinearLeaves]:
         """Train linear trees natively; see `boostbp.backends.base.NativeGrower`.
@@ -231,6 +241,7 @@ class LightGBM:
         colsample_bytree="tree",
         deterministic=True,
         native_leaves=True,
+        row_subsets=True,
         params=True,
         streams=_streams,
     )

@@ -88,6 +88,12 @@ class XGBoostGrower:
             return self._round(g, h, weight=weights[0])
         return [self._round(g[:, [j]], h[:, [j]], weight=weights[j])[0] for j in range(columns)]
 
+    def take(self, rows: NDArray[np.intp]) -> XGBoostGrower:
+        """A sibling on some of the rows; see `boostbp.backends.base.SubsetGrower`."""
+        table = self.table.take(rows)
+        matrix = _binned(table, self.growth, like=self.matrix)
+        return replace(self, table=table, matrix=matrix, running={}, _spent=0)
+
     def fork(self, outputs: slice, seed: int) -> XGBoostGrower:
         """A sibling with boosters of its own on the same QuantileDMatrix."""
         growth = replace(self.growth, random_state=seed)
@@ -125,6 +131,22 @@ class XGBoostGrower:
 
 def _blamed(growth: TreeParams) -> AbstractContextManager[None]:
     return blamed("XGBoost", growth.params, _library().core.XGBoostError) if growth.params else nullcontext()
+
+
+def _binned(table: Table, growth: TreeParams, *, like: Any = None) -> Any:
+    """The QuantileDMatrix of an input, in the bins of another one if there is one."""
+    library, types = _library(), None
+    if table.categorical:
+        types = ["c" if j in table.categorical else "q" for j in range(table.X.shape[1])]
+    sparse = isinstance(table.X, Sparse)
+    return library.QuantileDMatrix(
+        _blocks(library, table.X, types) if sparse else representable(table.X),
+        max_bin=growth.max_bins,
+        feature_types=None if sparse else types,
+        enable_categorical=types is not None,
+        nthread=growth.n_threads,
+        ref=like,
+    )
 
 
 def _blocks(library: Any, X: Sparse, types: Sequence[str] | None) -> Any:
@@ -183,25 +205,14 @@ class XGBoost:
         vector_leaf=True,
         colsample_bytree="tree",
         deterministic=True,
+        row_subsets=True,
         params=True,
     )
 
     def bind(self, table: Table, growth: TreeParams) -> XGBoostGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""
-        library = _library()
-        params = _xgboost_params.native(library, growth, table.X.shape[1])
-        types = None
-        if table.categorical:
-            types = ["c" if j in table.categorical else "q" for j in range(table.X.shape[1])]
-        sparse = isinstance(table.X, Sparse)
-        matrix = library.QuantileDMatrix(
-            _blocks(library, table.X, types) if sparse else representable(table.X),
-            max_bin=growth.max_bins,
-            feature_types=None if sparse else types,
-            enable_categorical=types is not None,
-            nthread=growth.n_threads,
-        )
-        return XGBoostGrower(table, growth, params, matrix)
+        params = _xgboost_params.native(_library(), growth, table.X.shape[1])
+        return XGBoostGrower(table, growth, params, _binned(table, growth))
 
 
 backend = XGBoost()

@@ -41,6 +41,12 @@ class Budget:
             self.spent = True
         return over or self.ended
 
+    def part(self, share: float) -> Budget:
+        """A budget of a share of the seconds that are left."""
+        if self.seconds is None:
+            return Budget(None, ended=self.ended)
+        return Budget(share * max(self._begun + self.seconds - time.perf_counter(), 0.0), ended=self.ended)
+
     def end(self) -> None:
         """Let all that asks stop."""
         self.ended = True

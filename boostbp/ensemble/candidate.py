@@ -28,6 +28,7 @@ __all__ = [
     "Kind",
     "LayerTraining",
     "NetworkTraining",
+    "begin_above",
     "directions_of",
     "network",
     "output_layer_on",
@@ -109,7 +110,7 @@ def directions_of(
     def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
         assert needed is not None
         below = Network((directions_layer(problem, needed.model),), problem.baseline, skip=True)
-        return _begin_above(name, name, settings, problem, below)
+        return begin_above(name, name, settings, problem, below)
 
     return Candidate(name, Kind.DIRECTIONS, begin, when, needs)
 
@@ -147,10 +148,10 @@ def _begin_output_layer(
 ) -> LayerTraining:
     assert needed is not None
     below = replace(needed.model, layers=needed.model.layers[:-1])
-    return _begin_above(name, needed.network, settings, problem, below)
+    return begin_above(name, needed.network, settings, problem, below)
 
 
-def _begin_above(
+def begin_above(
     name: str,
     network: str | None,
     settings: Callable[[Problem], LayerSettings],

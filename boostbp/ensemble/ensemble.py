@@ -12,6 +12,7 @@ from boostbp.ensemble.average import average_of
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidates import candidates_for
 from boostbp.ensemble.ladder import Rung
+from boostbp.ensemble.many_rows import train_many
 from boostbp.ensemble.problem import EnsembleSettings, Problem, back_propagate
 from boostbp.ensemble.refits import refit_all, refit_single_layer
 from boostbp.ensemble.schedule import train_all
@@ -119,8 +120,9 @@ def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Networ
     try:
         with interrupts.deferred():  # and raised when the model is there
             candidates = candidates_for(problem, settings.quality, networks=networks)
+            train_candidates = train_many if problem.has_many_rows else train_all
             wanted = settings.network_wanted
-            interrupt = train_all(candidates, problem, settings.rung, budget, trained, network_wanted=wanted)
+            interrupt = train_candidates(candidates, problem, settings.rung, budget, trained, network_wanted=wanted)
             if trained:
                 made = _averaged(trained, problem, settings.rung, budget, interrupt)
                 if all(one.history is None for one in trained):
@@ -150,7 +152,7 @@ def _averaged(
     history = _history_without_network(model, problem, scores) if asked is None else asked.history
     assert history is not None
     refitted = average.models
-    if rung.refit and problem.held_out.from_training and interrupt is None:
+    if rung.refit and problem.held_out.from_training and interrupt is None and not problem.has_many_rows:
         raw = np.tensordot(average.weights, np.stack([part.held_out for part in average.parts]), 1)
         problem.report(Stage("all rows", 1.0, problem.score(raw), len(average.parts)))
         refitted, interrupt = refit_all(average.parts, problem, budget)

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
+from boostbp.ensemble import constants
 from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS, Rung
 from boostbp.ensemble.weights import smooth_labels
-from boostbp.layers.row_sampling import on_sample
+from boostbp.layers.row_sampling import RowSampling, drawn_rows, on_sample
 from boostbp.losses import Loss, traits_of
 from boostbp.metrics import Metric
 from boostbp.network.backprop import BackPropagation
@@ -160,8 +161,19 @@ class Problem:
 
     @property
     def growing_backend(self) -> Backend:
-        """The backend of output layers and single layers, which grows structures on some rows if that was asked for."""
-        return on_sample(self.backend, self.settings.structure_samples)
+        """The backend of output layers and single layers, which grows structures on some rows if that was asked for.
+
+        Of many rows, each fit grows them on rows of its own, unless the library fits the leaves.
+        """
+        samples = self.settings.structure_samples
+        if self.has_many_rows and samples is None and self.settings.layers[-1].leaves == "refit":
+            return RowSampling(self.backend, constants.STRUCTURE_ROWS, anew=True)
+        return on_sample(self.backend, samples)
+
+    @property
+    def has_many_rows(self) -> bool:
+        """Whether there are so many rows that the model is chosen on a sample of them."""
+        return bool(np.count_nonzero(self.weight) >= constants.MANY_ROWS)
 
     def row_losses(self, raw: Floats) -> Floats:
         """Loss of each held-out row for a raw output, (held-out rows,)."""
@@ -207,6 +219,12 @@ class Problem:
             for layer in self.settings.layers
         )
         return replace(self, settings=replace(self.settings, n_threads=n_threads, layers=layers))
+
+    def on_some_rows(self) -> Problem:
+        """The same on a sample of the training rows of weight above 0."""
+        counted = np.flatnonzero(self.weight > 0)
+        rows = counted[drawn_rows(len(counted), constants.SAMPLE_ROWS, self.settings.seed)]
+        return replace(self, table=self.table.take(rows), y=self.y[rows], weight=self.weight[rows])
 
     def on_all_rows(self) -> Problem:
         """The same with the held-out rows of weight above 0 among the training rows."""

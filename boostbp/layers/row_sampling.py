@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Grower, Table, TreeParams
+from boostbp.backends.base import Backend, Grower, SubsetGrower, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, capabilities_of
 from boostbp.trees.tree import Tree
 
-__all__ = ["RowSampling", "on_sample"]
+__all__ = ["RowSampling", "drawn_rows", "on_sample"]
 
 Floats = NDArray[np.float64]
 
@@ -22,22 +23,31 @@ def on_sample(backend: Backend, samples: int | None) -> Backend:
     return backend if samples is None else RowSampling(backend, samples)
 
 
+def drawn_rows(n_rows: int, samples: int, seed: int) -> NDArray[np.intp]:
+    """Numbers of the rows of a sample, ascending."""
+    return np.sort(np.random.default_rng(seed).permutation(n_rows)[:samples])
+
+
 @dataclass(frozen=True, slots=True)
 class RowSampling:
     """Another backend on a sample of the rows.
 
-    Binning and growing cost as much as the sample is large; the leaf regressions that make the
-    model are sums over all rows and stay exact. The smallest leaf is scaled with the sample.
+    Growing costs as much as the sample is large; the leaf regressions that make the model are sums over all rows and
+    stay exact. The smallest leaf is scaled with the sample.
 
     Attributes
     ----------
     backend : Backend
     samples : int
-        Rows to grow on, drawn once for all fits on an input; a table with no more rows is used whole.
+        Rows to grow on; a table with no more rows is used whole.
+    anew : bool
+        Whether each fit draws rows of its own, or all fits on an input share those that are drawn, and binned, once.
+        Of many fits on top of one another, those of one sample would fit its noise.
     """
 
     backend: Backend
     samples: int
+    anew: bool = False
 
     @property
     def capabilities(self) -> Capabilities:
@@ -47,17 +57,44 @@ class RowSampling:
         def streams(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
             return able.streams(min(n_rows, self.samples), n_outputs, growth)
 
-        return replace(able, native_leaves=False, streams=streams)
+        deterministic = able.deterministic and not self.anew
+        return replace(able, native_leaves=False, streams=streams, deterministic=deterministic)
 
     def bind(self, table: Table, growth: TreeParams) -> Grower:
-        """Draw the rows and bin them; the seed is that of `growth`."""
+        """Draw the rows and bin them, with the seed of `growth`; or bin all rows, if each fit draws its own."""
         n_rows = len(table.X)
         if n_rows <= self.samples:
             return self.backend.bind(table, growth)
         smallest = max(1, round(growth.min_samples_leaf * self.samples / n_rows))
         growth = replace(growth, min_samples_leaf=smallest)
-        rows = np.sort(np.random.default_rng(growth.random_state).permutation(n_rows)[: self.samples])
+        if self.anew:
+            whole = self.backend.bind(table, growth) if capabilities_of(self.backend).row_subsets else None
+            return _DrawingGrower(self, table, growth, cast("SubsetGrower | None", whole))
+        rows = drawn_rows(n_rows, self.samples, growth.random_state)
         return _SampledGrower(self.backend.bind(table.take(rows), growth), rows)
+
+
+@dataclass
+class _DrawingGrower:
+    """Each fork draws rows; they are binned anew where the library cannot take some rows of what is binned."""
+
+    sampling: RowSampling
+    table: Table
+    growth: TreeParams
+    whole: SubsetGrower | None
+
+    def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
+        """Grow a round on a sample of its own."""
+        return self.fork(slice(0, grad.shape[1]), self.growth.random_state).grow(grad, hess)
+
+    def fork(self, outputs: slice, seed: int) -> Grower:
+        """A grower on other rows for each seed."""
+        rows = drawn_rows(len(self.table.X), self.sampling.samples, seed)
+        if self.whole is not None:
+            some: Grower = self.whole.take(rows)
+        else:
+            some = self.sampling.backend.bind(self.table.take(rows), self.growth)
+        return _SampledGrower(some.fork(outputs, seed), rows)
 
 
 @dataclass

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from boostbp.backends.base import Floats, LinearLeaves, Table, TreeParams
-from boostbp.backends.conformance.backend_trial import Trial, demand
+from boostbp.backends.conformance.backend_trial import Trial, demand, sized, well_formed
 from boostbp.backends.conformance.data import gradient, loss_left, mixed, same, switches
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree
@@ -150,6 +150,25 @@ def native_leaves(trial: Trial) -> None:
         )
 
 
+def row_subsets(trial: Trial) -> None:
+    """A tree of some rows depends on their gradients alone, and counts them alone."""
+    rng = np.random.default_rng(9)
+    table = switches(rng, 400, 4)
+    grad = 1.0 - 2.0 * table.X[:, [1]]
+    rows = np.flatnonzero(rng.random(400) < 0.25)
+    grower = trial.backend.bind(table, TreeParams(max_depth=2, min_samples_leaf=20))
+    [tree] = grower.take(rows).fork(slice(0, 1), 0).grow(grad[rows], np.ones((len(rows), 1)))  # type: ignore[attr-defined]
+    some = table.take(rows)
+    well_formed(tree, some)
+    sized(tree, some, TreeParams(max_depth=2, min_samples_leaf=20))
+    left = loss_left(tree, some.X, grad[rows], np.ones((len(rows), 1)))
+    demand(
+        left < 0.1,
+        f"its capabilities say 'row_subsets', but a tree of {len(rows)} rows leaves {left:.3g} of their loss.",
+        "take(rows) gives a grower whose gradients are those of these rows, in their order.",
+    )
+
+
 def params(trial: Trial) -> None:
     """Native parameters that are not known are refused by name, not ignored."""
     try:
@@ -219,6 +238,7 @@ CAPABILITIES = (
     extra_trees,
     colsample_bytree,
     native_leaves,
+    row_subsets,
     params,
     streams,
 )

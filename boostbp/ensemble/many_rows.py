@@ -1,0 +1,104 @@
+"""Many rows: what the model is made of is chosen on a sample of them, and boosted on all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from boostbp.ensemble import constants
+from boostbp.ensemble.average import average_of
+from boostbp.ensemble.budget import Budget
+from boostbp.ensemble.candidate import Candidate, Kind, LayerTraining, begin_above
+from boostbp.ensemble.ladder import Rung
+from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.race import Race
+from boostbp.ensemble.schedule import shared, train_all
+from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
+from boostbp.network.monitor import Stage
+
+__all__ = ["train_many"]
+
+
+def train_many(
+    candidates: Sequence[Candidate],
+    problem: Problem,
+    rung: Rung,
+    budget: Budget,
+    results: list[TrainedCandidate],
+    *,
+    network_wanted: bool = False,
+) -> KeyboardInterrupt | None:
+    """Train candidates and add what comes of them to `results`; return the interrupt, if one came.
+
+    The first layer is boosted to its end on all rows. All of what a smaller table has comes on a sample of the rows:
+    auditions, the race, networks. Then the output layers of what has weight there, most weight first, are boosted to
+    their end on all rows, on hidden layers that stay.
+    """
+    narrow, n_at_once = shared(problem)
+    race = Race(narrow, budget, n_at_once, refit=False)
+    found: list[TrainedCandidate] = []
+    try:
+        layers = [one for one in candidates if one.kind is Kind.SINGLE_LAYER]
+        interrupt = race.begin(layers[:1], None)
+        race.most = limit = constants.ALL_ROWS_WORK * rung.work * race.spent
+        if interrupt is not None or len(candidates) == 1 or budget.over():
+            return interrupt
+        return _train_sample(candidates, problem, rung, budget, race, found) or _train_chosen(found, race, limit)
+    finally:
+        results.extend(race.trained())
+        results.extend(_named(one) for one in found if one.name not in race.entrants)
+
+
+def _train_sample(
+    candidates: Sequence[Candidate],
+    problem: Problem,
+    rung: Rung,
+    budget: Budget,
+    race: Race,
+    found: list[TrainedCandidate],
+) -> KeyboardInterrupt | None:
+    """Train the candidates on a sample of the rows, in a share of the time that is left."""
+    done = race.spent / race.most
+
+    def report(stage: Stage) -> None:
+        share = done + constants.SAMPLE_TIME * (1.0 - done) * min(stage.share, 1.0)
+        problem.report(replace(stage, name=f"{stage.name}, some rows", share=share))
+
+    part = budget.part(constants.SAMPLE_TIME)
+    sample = replace(problem.on_some_rows(), report=report)
+    try:
+        return train_all(candidates, sample, replace(rung, refit=False), part, found)
+    finally:
+        budget.spent |= part.spent
+
+
+def _train_chosen(found: Sequence[TrainedCandidate], race: Race, limit: float) -> KeyboardInterrupt | None:
+    """Boost the output layers of what has weight among `found` on all rows; one of those on the same hidden layers."""
+    average = average_of(distinct(found), race.problem, None)
+    by_weight = sorted(zip(average.weights, average.parts, strict=True), key=lambda pair: -pair[0])
+    below: set[str | None] = set()
+    for _, one in by_weight:
+        if one.plan is None or one.name in race.entrants or one.network in below:
+            continue
+        if one.network is not None:
+            below.add(one.network)
+        kind = Kind.SINGLE_LAYER if one.network is None else Kind.OUTPUT_LAYER
+        interrupt = race.begin([Candidate(one.name, kind, partial(_begin_again, one))], None, limit=limit)
+        if interrupt is not None:
+            return interrupt
+    return None
+
+
+def _begin_again(one: TrainedCandidate, problem: Problem, needed: object) -> LayerTraining:
+    """Begin to boost the output layer of a model on other rows, above the same hidden layers."""
+    assert one.plan is not None
+    n_threads = problem.settings.layers[-1].growth.n_threads
+    settings = replace(one.plan.settings, growth=replace(one.plan.settings.growth, n_threads=n_threads))
+    below = replace(one.model, layers=one.model.layers[:-1], baseline=problem.baseline)
+    return begin_above(one.name, one.network, lambda _: settings, problem, below)
+
+
+def _named(one: TrainedCandidate) -> TrainedCandidate:
+    """Return a layer under a name that says of which rows it is; networks are of these rows anyway."""
+    return one if one.history is not None else replace(one, name=f"{one.name}, some rows")
