@@ -35,12 +35,14 @@ LEAST_GAIN_OF_REST = 0.05
 
 # Many rows; all from the journal, "Many rows"
 # Training rows from which on the model is chosen on a sample of them, and the rows of that sample.
-MANY_ROWS, SAMPLE_ROWS = 50_000, 30_000
+MANY_ROWS, SAMPLE_ROWS = 50_000, 20_000
 # Rows that the structures of a piece are grown on there, drawn for each piece.
 STRUCTURE_ROWS = 50_000
 # Work of layers on all rows as a multiple of what the rung allows, and the share of `max_time` after the first layer
 # that the sample may take.
 ALL_ROWS_WORK, SAMPLE_TIME = 2 / 3, 0.3
+# Layers on all rows, one after the other, that lower the loss of the sum by less than `LEAST_PROMISE` before it ends.
+PATIENCE_ALL_ROWS = 2
 
 # Settings of candidates; "pools" are the tables in the journal, "What the sum is made of" and "Random thresholds"
 # Share of the rows and of the features for each tree where they are sampled, and the number of features from which on.

@@ -164,7 +164,11 @@ def _averaged(
 
 
 def _history_without_network(model: Network, problem: Problem, scores: dict[str, float]) -> History:
-    """Return the history of an average without the network: an epoch 0, which tells of the model before its refit."""
+    """Return the history of an average without the network: an epoch 0, which tells of the model before its refit.
+
+    Of many rows, some tell of the training loss.
+    """
+    problem = problem.on_some_rows() if problem.has_many_rows else problem
     raw = model.predict(problem.table.X, n_jobs=problem.settings.n_threads)
     loss = float(problem.weight @ problem.loss.value(raw, problem.y) / problem.weight.sum())
     epoch = Epoch(0, loss, scores, 0.0, (), (), (), (), ())

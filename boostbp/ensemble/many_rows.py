@@ -40,14 +40,14 @@ def train_many(
     found: list[TrainedCandidate] = []
     try:
         layers = [one for one in candidates if one.kind is Kind.SINGLE_LAYER]
-        interrupt = race.begin(layers[:1], None)
-        race.most = limit = constants.ALL_ROWS_WORK * rung.work * race.spent
+        interrupt = _boost(layers[0], race)
+        race.most = constants.ALL_ROWS_WORK * rung.work * race.spent
         if interrupt is not None or len(candidates) == 1 or budget.over():
             return interrupt
-        return _train_sample(candidates, problem, rung, budget, race, found) or _train_chosen(found, race, limit)
+        return _train_sample(candidates, problem, rung, budget, race, found) or _train_chosen(found, race)
     finally:
         results.extend(race.trained())
-        results.extend(_named(one) for one in found if one.name not in race.entrants)
+        results.extend(_named(one) for one in found if one.name not in _names(race))
 
 
 def _train_sample(
@@ -60,12 +60,17 @@ def _train_sample(
 ) -> KeyboardInterrupt | None:
     """Train the candidates on a sample of the rows, in a share of the time that is left."""
     done = race.spent / race.most
+    part = budget.part(constants.SAMPLE_TIME)
+    middle = done + constants.SAMPLE_TIME * (1.0 - done)
 
     def report(stage: Stage) -> None:
-        share = done + constants.SAMPLE_TIME * (1.0 - done) * min(stage.share, 1.0)
+        share = done + (middle - done) * min(stage.share, 1.0)
         problem.report(replace(stage, name=f"{stage.name}, some rows", share=share))
 
-    part = budget.part(constants.SAMPLE_TIME)
+    def report_chosen(stage: Stage) -> None:
+        problem.report(replace(stage, share=1.0 - (1.0 - stage.share) * (1.0 - middle) / (1.0 - done)))
+
+    race.problem = replace(race.problem, report=report_chosen)
     sample = replace(problem.on_some_rows(), report=report)
     try:
         return train_all(candidates, sample, replace(rung, refit=False), part, found)
@@ -73,30 +78,53 @@ def _train_sample(
         budget.spent |= part.spent
 
 
-def _train_chosen(found: Sequence[TrainedCandidate], race: Race, limit: float) -> KeyboardInterrupt | None:
-    """Boost the output layers of what has weight among `found` on all rows; one of those on the same hidden layers."""
-    average = average_of(distinct(found), race.problem, None)
+def _boost(candidate: Candidate, race: Race) -> KeyboardInterrupt | None:
+    """Boost a layer to its end on all rows, and keep the layer alone: what it was boosted on takes much memory."""
+    interrupt = race.begin([candidate], None)
+    race.others += [entrant.training.result for entrant in race.entrants.values()]
+    race.entrants.clear()
+    return interrupt
+
+
+def _names(race: Race) -> set[str]:
+    return {one.name for one in race.trained()}
+
+
+def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> KeyboardInterrupt | None:
+    """Boost the output layers of what has weight among `found` on all rows, while that lowers the loss of the sum.
+
+    Of those on the same hidden layers, one is boosted: they hardly differ.
+    """
+    problem = race.problem
+    average = average_of(distinct(found), problem, None)
     by_weight = sorted(zip(average.weights, average.parts, strict=True), key=lambda pair: -pair[0])
     below: set[str | None] = set()
+    score, without_gain = problem.score(race.sum()[1]), 0
     for _, one in by_weight:
-        if one.plan is None or one.name in race.entrants or one.network in below:
+        if race.spent >= race.most or race.budget.over() or without_gain == constants.PATIENCE_ALL_ROWS:
+            break
+        name = one.name if one.history is None else f"{one.name}, final output layer"
+        if one.plan is None or name in _names(race) or one.network in below:
             continue
         if one.network is not None:
             below.add(one.network)
         kind = Kind.SINGLE_LAYER if one.network is None else Kind.OUTPUT_LAYER
-        interrupt = race.begin([Candidate(one.name, kind, partial(_begin_again, one))], None, limit=limit)
+        interrupt = _boost(Candidate(name, kind, partial(_begin_again, name, one)), race)
         if interrupt is not None:
             return interrupt
+        before, score = score, problem.score(race.sum()[1])
+        gains = before - score >= constants.LEAST_PROMISE * problem.scale_of(score)
+        without_gain = 0 if gains else without_gain + 1
     return None
 
 
-def _begin_again(one: TrainedCandidate, problem: Problem, needed: object) -> LayerTraining:
+def _begin_again(name: str, one: TrainedCandidate, problem: Problem, needed: object) -> LayerTraining:
     """Begin to boost the output layer of a model on other rows, above the same hidden layers."""
     assert one.plan is not None
     n_threads = problem.settings.layers[-1].growth.n_threads
     settings = replace(one.plan.settings, growth=replace(one.plan.settings.growth, n_threads=n_threads))
     below = replace(one.model, layers=one.model.layers[:-1], baseline=problem.baseline)
-    return begin_above(one.name, one.network, lambda _: settings, problem, below)
+    return begin_above(name, one.network, lambda _: settings, problem, below)
 
 
 def _named(one: TrainedCandidate) -> TrainedCandidate:

@@ -33,7 +33,7 @@ class RowSampling:
     """Another backend on a sample of the rows.
 
     Growing costs as much as the sample is large; the leaf regressions that make the model are sums over all rows and
-    stay exact. The smallest leaf is scaled with the sample.
+    stay exact.
 
     Attributes
     ----------
@@ -42,7 +42,8 @@ class RowSampling:
         Rows to grow on; a table with no more rows is used whole.
     anew : bool
         Whether each fit draws rows of its own, or all fits on an input share those that are drawn, and binned, once.
-        Of many fits on top of one another, those of one sample would fit its noise.
+        Many fits on top of one another would fit the noise of one sample. The smallest leaf is scaled with the one
+        sample, and counts rows of the sample where each fit has its own: then it is a small part of the table.
     """
 
     backend: Backend
@@ -65,11 +66,11 @@ class RowSampling:
         n_rows = len(table.X)
         if n_rows <= self.samples:
             return self.backend.bind(table, growth)
-        smallest = max(1, round(growth.min_samples_leaf * self.samples / n_rows))
-        growth = replace(growth, min_samples_leaf=smallest)
         if self.anew:
             whole = self.backend.bind(table, growth) if capabilities_of(self.backend).row_subsets else None
             return _DrawingGrower(self, table, growth, cast("SubsetGrower | None", whole))
+        smallest = max(1, round(growth.min_samples_leaf * self.samples / n_rows))
+        growth = replace(growth, min_samples_leaf=smallest)
         rows = drawn_rows(n_rows, self.samples, growth.random_state)
         return _SampledGrower(self.backend.bind(table.take(rows), growth), rows)
 

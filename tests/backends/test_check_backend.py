@@ -151,6 +151,7 @@ BROKEN: dict[str, tuple[Wrapped, str]] = {
         Wrapped(replace(HONEST, extra_trees=False, sparse=False), name="lightgbm"),
         "'vector_leaf', but it raised ValueError: shared=True",
     ),
+    "some rows in name": (Wrapped(says(row_subsets=True)), "'row_subsets', but it raised AttributeError.*take"),
     "own leaves in name": (Wrapped(says(native_leaves=True)), "'native_leaves', but it raised AttributeError.*boost"),
     "parameters in name": (
         Wrapped(says(params=True), growth=lambda growth: replace(growth, params={})),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
 from boostbp.backends import available, load
 from boostbp.backends.base import Table, TreeParams
-from boostbp.layers.row_sampling import RowSampling
+from boostbp.layers.row_sampling import RowSampling, drawn_rows
+from boostbp.trees.sparse import Sparse
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (600, 4))
@@ -80,3 +82,36 @@ def test_leaves_see_all_rows():
     seen = leaves.scaling[:, 0] + leaves.scaling[:, 3] / leaves.scaling[:, 1]
     for feature in np.unique(leaves.column):
         assert seen[leaves.column == feature].max() == pytest.approx(X[:, feature].max(), abs=1e-9)
+
+
+# Rows drawn for each fit.
+
+WHOLE = rng.integers(0, 30, (600, 4)).astype(float)  # so few values that bins of all rows are those of a sample
+COUNTS = np.sin(WHOLE[:, 0]) + WHOLE[:, 1] * WHOLE[:, 2] / 30
+
+
+@pytest.mark.parametrize("name", available())
+@pytest.mark.parametrize("kind", ["dense", "sparse", "categorical"])
+def test_each_fit_grows_on_rows_of_its_own(name, kind):
+    backend, grad = load(name), -COUNTS[:, None]
+    if not {"dense": True, "sparse": backend.capabilities.sparse, "categorical": backend.capabilities.categories}[kind]:
+        pytest.skip(f"{name} takes no {kind} tables")
+    growth = TreeParams(max_depth=4, min_samples_leaf=10)
+    table = Table(Sparse.of(sp.csc_matrix(WHOLE)) if kind == "sparse" else WHOLE, (3,) if kind == "categorical" else ())
+    bound = RowSampling(backend, 200, anew=True).bind(table, growth)
+    ones, thresholds = np.ones_like(grad), []
+    for seed in (3, 4):
+        rows = drawn_rows(600, 200, seed)
+        assert len(np.unique(rows)) == 200
+        [tree] = bound.fork(slice(0, 1), seed).grow(grad, ones)
+        [alone] = backend.bind(table.take(rows), growth).fork(slice(0, 1), seed).grow(grad[rows], ones[rows])
+        part = table.take(rows).X
+        np.testing.assert_array_equal(tree.leaf_of(part), alone.leaf_of(part))
+        thresholds.append(tree.threshold)
+    assert not np.array_equal(*thresholds)
+
+
+def test_outputs_that_draw_rows_are_grouped_alike_on_any_threads():
+    able = RowSampling(load("lightgbm"), 200, anew=True).capabilities
+    assert able.draws(TreeParams())
+    assert not RowSampling(load("lightgbm"), 200).capabilities.draws(TreeParams())

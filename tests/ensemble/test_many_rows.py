@@ -1,0 +1,152 @@
+"""Many rows: what the model is made of is chosen on a sample of them, and boosted on all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from flat_parameters import parameters
+from helpers import BACKENDS, interrupted_fit
+from problems import problem_of
+from sklearn.datasets import make_classification, make_friedman1
+
+from boostbp import BoostBPClassifier, BoostBPRegressor, backends
+from boostbp.ensemble import constants
+from boostbp.ensemble.ensemble import train
+from boostbp.ensemble.output_layers import Boosted
+from boostbp.ensemble.problem import EnsembleSettings
+from boostbp.network.history import Stop
+
+X, Y = make_friedman1(400, n_features=5, random_state=0)
+HELD = make_friedman1(150, n_features=5, random_state=1)
+FAST = {"n_estimators": 5, "epochs": 2, "random_state": 0}
+SAMPLE, STRUCTURES = 200, 250
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch):
+    """Three hundred rows count as many."""
+    monkeypatch.setattr(constants, "MANY_ROWS", 300)
+    monkeypatch.setattr(constants, "SAMPLE_ROWS", SAMPLE)
+    monkeypatch.setattr(constants, "STRUCTURE_ROWS", STRUCTURES)
+
+
+def regressor(sizes=(3,), **changes):
+    return BoostBPRegressor(sizes, **parameters(**FAST | changes))
+
+
+def names_of(model):
+    return [one.name for one in model.history_.choice.candidates]
+
+
+class Watched:
+    """A backend that remembers the sizes of the tables that it was given."""
+
+    def __init__(self, name):
+        self.backend, self.bound = backends.load(name), []
+        self.capabilities = self.backend.capabilities
+
+    def bind(self, table, growth):
+        self.bound.append(len(table.X))
+        return self.backend.bind(table, growth)
+
+
+def test_rows_of_weight_0_are_none():
+    X, y = np.zeros((310, 1)), np.arange(310.0)[:, None]
+    assert problem_of((X, y)).has_many_rows
+    assert not problem_of((X, y), weight=np.r_[np.zeros(20), np.ones(290)]).has_many_rows
+    some = problem_of((X, y), weight=np.r_[np.zeros(5), np.full(305, 2.0)]).on_some_rows()
+    assert len(some.y) == len(np.unique(some.y)) == SAMPLE
+    assert some.y.min() >= 5
+    assert (some.weight == 2.0).all()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_networks_and_auditions_see_the_sample_alone(backend):
+    watched = Watched(backend)
+    model = regressor(backend=watched, quality=4).fit(X, Y, eval_set=[HELD])
+    whole = len(X) if watched.capabilities.row_subsets else STRUCTURES
+    assert set(watched.bound) == {SAMPLE, whole}
+    assert names_of(model)[0].startswith("single layer")
+    assert not model.history_.refitted
+
+
+def test_leaves_of_the_chosen_see_all_rows(monkeypatch):
+    """Ranges of leaves reach the extremes of the table, which one row of many has."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (400, 3))
+    X[np.arange(3), np.arange(3)] = 1.5  # near enough not to be isolated
+    y = X[:, 0] ** 2 + X[:, 1] * X[:, 2]
+    model = regressor(quality=1, base="zero").fit(X, y, eval_set=[(X[:50], y[:50])])
+    leaves = model.network_.layers[-1].forest.leaves
+    seen = leaves.scaling[:, 0] + leaves.scaling[:, 3] / np.where(
+        leaves.scaling[:, 1] > 0, leaves.scaling[:, 1], np.inf
+    )
+    for feature in np.unique(leaves.column):
+        assert seen[leaves.column == feature].max() == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_is_chosen_is_boosted_again_and_no_worse(backend):
+    model = regressor(backend=backend, quality=4).fit(X, Y)
+    choice = {one.name: one for one in model.history_.choice.candidates}
+    again = [name for name in choice if f"{name}, some rows" not in choice]
+    assert len(again) > 1
+    assert sum(one.weight for one in choice.values()) == pytest.approx(1.0)
+    first = model.history_.choice.candidates[0].loss
+    mse = (model.history_.scores["held_out"] / model._scale[0]) ** 2 / 2
+    assert mse <= first * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("quality", [1, 3])
+def test_the_same_model_on_any_threads(quality):
+    X, y = make_classification(400, 6, n_informative=4, n_classes=3, random_state=0)
+    one, three = (
+        BoostBPClassifier((3,), **parameters(quality=quality, n_jobs=n_jobs, **FAST)).fit(X, y) for n_jobs in (1, 3)
+    )
+    np.testing.assert_array_equal(three.predict_proba(X), one.predict_proba(X))
+    assert three.history_.choice == one.history_.choice
+    assert np.mean(one.predict(X) == y) > 0.7
+
+
+@pytest.mark.parametrize("quality", [1, 3])
+def test_next_to_no_time_leaves_one_piece_of_the_first_layer(quality):
+    model = regressor(quality=quality, max_time=1e-9).fit(X, Y, eval_set=[HELD])
+    assert names_of(model) == ["single layer, random thresholds"]
+    assert model.history_.choice.hurried
+
+
+def test_enough_time_changes_nothing():
+    model = regressor(max_time=1e6).fit(X, Y, eval_set=[HELD])
+    assert not model.history_.choice.hurried
+    np.testing.assert_array_equal(model.predict(X), regressor().fit(X, Y, eval_set=[HELD]).predict(X))
+
+
+def test_an_interrupt_at_any_stage_leaves_a_model(monkeypatch):
+    original, calls, at = Boosted.advance, [], 0
+
+    def pressed(self):
+        calls.append(1)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        return original(self)
+
+    monkeypatch.setattr(Boosted, "advance", pressed)
+    whole = regressor(quality=2).fit(X, Y)
+    n_pieces = len(calls)
+    for at in (2, n_pieces // 2, n_pieces - 1, n_pieces):  # noqa: B007 - read by `pressed`
+        calls.clear()
+        model = interrupted_fit(regressor(quality=2), X, Y)
+        assert model.history_.stop is Stop.INTERRUPTED
+        assert sum(one.weight for one in model.history_.choice.candidates) == pytest.approx(1.0)
+        assert set(names_of(model)[:1]) == set(names_of(whole)[:1])
+        assert np.isfinite(model.predict(X)).all()
+
+
+def test_progress_never_goes_back():
+    shares = []
+    problem = problem_of((X, (Y[:, None] - 14.4) / 5))
+    train(replace(problem, report=lambda stage: shares.append(stage.share)), EnsembleSettings())
+    assert len(shares) > 5
+    assert shares == sorted(shares)
