@@ -36,8 +36,8 @@ LEAST_GAIN_OF_REST = 0.05
 # Many rows; all from the journal, "Many rows"
 # Training rows from which on the model is chosen on a sample of them, and the rows of that sample.
 MANY_ROWS, SAMPLE_ROWS = 50_000, 20_000
-# Rows that the structures of a piece are grown on there, drawn for each piece.
-STRUCTURE_ROWS = 50_000
+# Share of the rows that the structures of a piece are grown on there, drawn for each piece, and the least number.
+STRUCTURE_SHARE, LEAST_STRUCTURE_ROWS = 0.2, 50_000
 # Work of layers on all rows as a multiple of what the rung allows, and the share of `max_time` after the first layer
 # that the sample may take.
 ALL_ROWS_WORK, SAMPLE_TIME = 2 / 3, 0.3

@@ -167,7 +167,8 @@ class Problem:
         """
         samples = self.settings.structure_samples
         if self.has_many_rows and samples is None and self.settings.layers[-1].leaves == "refit":
-            return RowSampling(self.backend, constants.STRUCTURE_ROWS, anew=True)
+            samples = max(constants.LEAST_STRUCTURE_ROWS, round(constants.STRUCTURE_SHARE * len(self.y)))
+            return RowSampling(self.backend, samples, anew=True)
         return on_sample(self.backend, samples)
 
     @property

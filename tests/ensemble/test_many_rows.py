@@ -29,7 +29,7 @@ def few_are_many(monkeypatch):
     """Three hundred rows count as many."""
     monkeypatch.setattr(constants, "MANY_ROWS", 300)
     monkeypatch.setattr(constants, "SAMPLE_ROWS", SAMPLE)
-    monkeypatch.setattr(constants, "STRUCTURE_ROWS", STRUCTURES)
+    monkeypatch.setattr(constants, "LEAST_STRUCTURE_ROWS", STRUCTURES)
 
 
 def regressor(sizes=(3,), **changes):

@@ -11,6 +11,7 @@ from sklearn.metrics import log_loss
 
 from boostbp import BoostBPClassifier
 from boostbp.backends.base import Table
+from boostbp.estimators import held_out
 from boostbp.estimators.held_out import hold_out
 
 ASKED = {"early_stopping": "auto", "epochs": 1, "validation": 0.1, "random_state": 0}
@@ -84,3 +85,21 @@ def test_n_iter_no_change_is_not_looked_at_without_early_stopping_of_numpy():
     ]
     assert lengths[0] == lengths[1] == 7
     assert lengths[2] == lengths[3] < 7
+
+
+@pytest.mark.parametrize("validation", [0.1, 0.3, "last"])
+def test_of_many_rows_no_more_are_held_out_than_a_choice_needs(monkeypatch, validation):
+    monkeypatch.setattr(held_out, "MANY", 300)
+    monkeypatch.setattr(held_out, "MOST_HELD", 20)
+
+    def count(rows, **changes):
+        asked = SimpleNamespace(**ASKED | {"validation": validation} | changes)
+        strata = None if validation == "last" else np.arange(rows) % 3
+        table = Table(np.arange(rows, dtype=np.float64)[:, None])
+        *_, sets = hold_out(asked, table, np.zeros((rows, 1)), np.ones(rows), strata)
+        return len(sets[0].X)
+
+    share = 0.1 if validation == "last" else validation
+    assert count(300) == count(1000) == 20
+    assert count(299) == max(50, np.ceil(share * 299))
+    assert count(1000, early_stopping=True) == pytest.approx(share * 1000)  # taken at its word
