@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as suites
-from benchmarks import cases, modes, overhead, scaling, shares
+from benchmarks import cases, many_rows, modes, overhead, scaling, shares
 from benchmarks.cases import Case
 from boostbp.backends import available
 
@@ -92,3 +92,13 @@ def test_unknown_suite_is_refused(capsys):
     with pytest.raises(SystemExit):
         suites.main(["speed"])
     assert "unknown suite ['speed']" in capsys.readouterr().err
+
+
+def test_many_rows_tells_of_each_model_on_each_size(capsys):
+    found = many_rows.main(["--rows", "400", "--models", "lightgbm", "1"])
+    assert [(each["rows"], each["model"]) for each in found] == [(400, "lightgbm"), (400, "1")]
+    for each in found:
+        assert each["seconds"] > 0
+        assert 0 < each["before_mb"] <= each["peak_mb"]
+        assert 0 < each["error"] < 2  # the standard deviation of the target is 1.6
+    assert capsys.readouterr().out.count("rows: 400") == 2
