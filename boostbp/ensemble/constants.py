@@ -40,7 +40,7 @@ MANY_ROWS, SAMPLE_ROWS = 50_000, 20_000
 STRUCTURE_SHARE, LEAST_STRUCTURE_ROWS = 0.2, 50_000
 # Work of layers on all rows as a multiple of what the rung allows, and the share of `max_time` after the first layer
 # that the sample may take.
-ALL_ROWS_WORK, SAMPLE_TIME = 2 / 3, 0.3
+ALL_ROWS_WORK, SAMPLE_TIME = 0.45, 0.3
 # Layers on all rows, one after the other, that lower the loss of the sum by less than `LEAST_PROMISE` before it ends.
 PATIENCE_ALL_ROWS = 2
 
