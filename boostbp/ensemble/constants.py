@@ -43,6 +43,8 @@ STRUCTURE_SHARE, LEAST_STRUCTURE_ROWS = 0.2, 50_000
 ALL_ROWS_WORK, SAMPLE_TIME = 0.45, 0.3
 # Layers on all rows, one after the other, that lower the loss of the sum by less than `LEAST_PROMISE` before it ends.
 PATIENCE_ALL_ROWS = 2
+# Steps of the descent from equal weights, once all layers are there: 20, 60, 200 and 600.
+STACKING_STEPS_OF_MANY = 600
 
 # Settings of candidates; "pools" are the tables in the journal, "What the sum is made of" and "Random thresholds"
 # Share of the rows and of the features for each tree where they are sampled, and the number of features from which on.

@@ -66,7 +66,7 @@ def smooth_labels(target: Floats, weight: Floats, loss: Loss) -> Floats:
     return target * (1.0 - other) + (1.0 - target) * other / (target.shape[1] - 1)
 
 
-def stacked_weights(raws: Floats, problem: Problem) -> Floats:
+def stacked_weights(raws: Floats, problem: Problem, *, n_steps: int | None = None) -> Floats:
     """Return weights of models, (models,), by the loss of their sum on the held-out rows; most are not 0.
 
     They are found by a few steps of exponentiated gradient descent from equal weights (Kivinen and Warmuth 1997), then
@@ -76,24 +76,27 @@ def stacked_weights(raws: Floats, problem: Problem) -> Floats:
     Parameters
     ----------
     raws : (models, held-out rows, outputs) float64
+    n_steps : int or None
+        `STACKING_STEPS` if None.
     """
+    n_steps = constants.STACKING_STEPS if n_steps is None else n_steps
     found = np.zeros(len(raws))
     kept = np.flatnonzero(np.isfinite(raws).all(axis=(1, 2)))
     if not len(kept):
         raise FloatingPointError("no model has finite predictions of the held-out rows: check the scale of X and y.")
-    weights = _descended(raws[kept], problem)
+    weights = _descended(raws[kept], problem, n_steps)
     kept = kept[weights >= min(constants.LEAST_WEIGHT, weights.max())]
-    found[kept] = _descended(raws[kept], problem)
+    found[kept] = _descended(raws[kept], problem, n_steps)
     return found
 
 
-def _descended(raws: Floats, problem: Problem) -> Floats:
+def _descended(raws: Floats, problem: Problem, n_steps: int) -> Floats:
     """Return the weights after the steps; one that would raise the loss is not taken, and those after it are half."""
     share = problem.held_out.weight / problem.held_out.weight.sum()
     weights, rate = np.full(len(raws), 1.0 / len(raws)), constants.STACKING_RATE
     raw = np.tensordot(weights, raws, 1)
     score = problem.score(raw)
-    for _ in range(constants.STACKING_STEPS if len(raws) > 1 else 0):
+    for _ in range(n_steps if len(raws) > 1 else 0):
         slope = share[:, None] * checked.gradient(problem.loss, raw, problem.smoothed)
         gain = np.tensordot(raws - raw, slope, 2) / problem.scale_of(score)
         moved = weights * np.exp(np.clip(-rate * gain, -LONGEST, LONGEST))
