@@ -38,6 +38,8 @@ LEAST_GAIN_OF_REST = 0.05
 MANY_ROWS, SAMPLE_ROWS = 50_000, 20_000
 # Share of the rows that the structures of a piece are grown on there, drawn for each piece, and the least number.
 STRUCTURE_SHARE, LEAST_STRUCTURE_ROWS = 0.2, 50_000
+# Rows of each class that such a sample must have: rows of rare events are few in all. Not measured.
+LEAST_STRUCTURE_CLASS = 1000
 # Work of layers on all rows as a multiple of what the rung allows, and the share of `max_time` after the first layer
 # that the sample may take.
 ALL_ROWS_WORK, SAMPLE_TIME = 0.45, 0.3

@@ -163,13 +163,23 @@ class Problem:
     def growing_backend(self) -> Backend:
         """The backend of output layers and single layers, which grows structures on some rows if that was asked for.
 
-        Of many rows, each fit grows them on rows of its own, unless the library fits the leaves.
+        Of many rows, each fit grows them on rows of its own, unless the library fits the leaves or a sample would have
+        too few rows of a class.
         """
         samples = self.settings.structure_samples
         if self.has_many_rows and samples is None and self.settings.layers[-1].leaves == "refit":
-            samples = max(constants.LEAST_STRUCTURE_ROWS, round(constants.STRUCTURE_SHARE * len(self.y)))
-            return RowSampling(self.backend, samples, anew=True)
+            drawn = max(constants.LEAST_STRUCTURE_ROWS, round(constants.STRUCTURE_SHARE * len(self.y)))
+            enough = self._rarest_class * drawn >= constants.LEAST_STRUCTURE_CLASS * len(self.y)
+            return RowSampling(self.backend, drawn, anew=True) if enough else self.backend
         return on_sample(self.backend, samples)
+
+    @property
+    def _rarest_class(self) -> float:
+        """Rows of the class that has fewest; infinite if there are no classes."""
+        if traits_of(self.loss).task != "classification":
+            return np.inf
+        rows = np.count_nonzero(self.y, axis=0)
+        return float(min(rows.min(), (len(self.y) - rows).min()))
 
     @property
     def has_many_rows(self) -> bool:

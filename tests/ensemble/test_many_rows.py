@@ -16,6 +16,8 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.ensemble import train
 from boostbp.ensemble.output_layers import Boosted
 from boostbp.ensemble.problem import EnsembleSettings
+from boostbp.layers.row_sampling import RowSampling
+from boostbp.losses import Logistic
 from boostbp.network.history import Stop
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
@@ -60,6 +62,16 @@ def test_rows_of_weight_0_are_none():
     assert len(some.y) == len(np.unique(some.y)) == SAMPLE
     assert some.y.min() >= 5
     assert (some.weight == 2.0).all()
+
+
+@pytest.mark.parametrize(("rare", "sampled"), [(200, True), (30, True), (20, False)])
+def test_structures_of_rare_classes_are_grown_on_all_rows(monkeypatch, rare, sampled):
+    monkeypatch.setattr(constants, "LEAST_STRUCTURE_CLASS", 15)  # of 250 in 400: 24 in all
+    y = (np.arange(400.0) < rare)[:, None]
+    for target in (y, 1 - y):
+        problem = problem_of((X, target * 1.0), (HELD[0], np.ones((150, 1))), loss=Logistic())
+        assert isinstance(problem.growing_backend, RowSampling) == sampled
+    assert isinstance(problem_of((X, y * 1.0)).growing_backend, RowSampling)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
