@@ -34,16 +34,19 @@ LEAST_GAIN_OF_FIRST = 1e-4
 LEAST_GAIN_OF_REST = 0.05
 
 # Many rows; all from the journal, "Many rows"
-# Training rows from which on the model is chosen on a sample of them, and the rows of that sample.
+# Training rows from which on the model is chosen on a sample of them (not varied), and the rows of that sample: 20,000
+# and 30,000.
 MANY_ROWS, SAMPLE_ROWS = 50_000, 20_000
-# Share of the rows that the structures of a piece are grown on there, drawn for each piece, and the least number.
+# Share of the rows that the structures of a piece are grown on there, drawn for each piece, and the least number: 10,000
+# to 50,000 of 90,000 and 50,000 and 200,000 of a million.
 STRUCTURE_SHARE, LEAST_STRUCTURE_ROWS = 0.2, 50_000
 # Rows of each class that such a sample must have: rows of rare events are few in all. Not measured.
 LEAST_STRUCTURE_CLASS = 1000
 # Work of layers on all rows as a multiple of what the rung allows, and the share of `max_time` after the first layer
-# that the sample may take.
+# that the sample may take. The first: .45 and 2/3; the second was not varied.
 ALL_ROWS_WORK, SAMPLE_TIME = 0.45, 0.3
 # Layers on all rows, one after the other, that lower the loss of the sum by less than `LEAST_PROMISE` before it ends.
+# Not varied.
 PATIENCE_ALL_ROWS = 2
 # Steps of the descent from equal weights, once all layers are there: 20, 60, 200 and 600.
 STACKING_STEPS_OF_MANY = 600
