@@ -37,8 +37,8 @@ LEAST_GAIN_OF_REST = 0.05
 # Training rows from which on the model is chosen on a sample of them (not varied), and the rows of that sample: 20,000
 # and 30,000.
 MANY_ROWS, SAMPLE_ROWS = 50_000, 20_000
-# Share of the rows that the structures of a piece are grown on there, drawn for each piece, and the least number: 10,000
-# to 50,000 of 90,000 and 50,000 and 200,000 of a million.
+# Share of the rows that the structures of a piece are grown on there, drawn for each piece, and the least number:
+# 10,000 to 50,000 of 90,000, 50,000 and 200,000 of a million.
 STRUCTURE_SHARE, LEAST_STRUCTURE_ROWS = 0.2, 50_000
 # Rows of each class that such a sample must have: rows of rare events are few in all. Not measured.
 LEAST_STRUCTURE_CLASS = 1000
