@@ -42,9 +42,9 @@ MANY_ROWS, SAMPLE_ROWS = 50_000, 20_000
 STRUCTURE_SHARE, LEAST_STRUCTURE_ROWS = 0.2, 50_000
 # Rows of each class that such a sample must have: rows of rare events are few in all. Not measured.
 LEAST_STRUCTURE_CLASS = 1000
-# Work of layers on all rows as a multiple of what the rung allows, and the share of `max_time` after the first layer
-# that the sample may take. The first: .45 and 2/3; the second was not varied.
-ALL_ROWS_WORK, SAMPLE_TIME = 0.45, 0.3
+# Work of layers on all rows, in units of the first one, as a multiple of that of the rung, and the share of `max_time`
+# after the first layer that the sample may take. The first: 4 and 6 units at quality 3; the second was not varied.
+ALL_ROWS_WORK, SAMPLE_TIME = 0.8, 0.3
 # Layers on all rows, one after the other, that lower the loss of the sum by less than `LEAST_PROMISE` before it ends.
 # Not varied.
 PATIENCE_ALL_ROWS = 2

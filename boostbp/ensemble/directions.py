@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import layers
-from boostbp.backends.base import Table
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
 from boostbp.layers import BoundInput, Layer, SquaredObjective
@@ -35,7 +34,7 @@ def directions_layer(problem: Problem, model: Network) -> Layer:
     columns = Standardised.of(np.ascontiguousarray(table.X[:, numeric]), weight)
     units = columns.project(leading_directions(problem, model, numeric))
     linear = replace(problem.settings.layers[0], n_estimators=0, base="ridge", base_lambda=None, min_base_lambda=0.0)
-    bound = BoundInput(problem.backend, Table(table.X, table.categorical), linear, weight)
+    bound = BoundInput(problem.growing_backend, table, linear, weight)
     fitted = layers.fit(bound, SquaredObjective(units, weight), n_threads=problem.settings.n_threads)
     return fitted.layer
 

@@ -96,7 +96,7 @@ def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> KeyboardInte
     Of those on the same hidden layers, one is boosted: they hardly differ.
     """
     problem = race.problem
-    average = average_of(distinct(found), problem, None)
+    average = average_of(distinct(found), problem)
     by_weight = sorted(zip(average.weights, average.parts, strict=True), key=lambda pair: -pair[0])
     below: set[str | None] = set()
     score, without_gain = problem.score(race.sum()[1]), 0

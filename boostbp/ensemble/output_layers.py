@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import layers
+from boostbp.backends.base import Backend, TreeParams
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import OutputLayerPlan
@@ -42,18 +43,17 @@ class Boosted:
     pieces: tuple[Layer, ...] = ()
 
     @classmethod
-    def begin(cls, problem: Problem, settings: LayerSettings) -> Boosted:
-        """Bind the input; a piece has the rounds of `settings`."""
-        bound = BoundInput(problem.growing_backend, problem.table, settings, problem.weight)
+    def begin(cls, problem: Problem, settings: LayerSettings, *, backend: Backend | None = None) -> Boosted:
+        """Bind the input to a backend, that of the problem if left out; a piece has the rounds of `settings`."""
+        bound = BoundInput(backend or problem.growing_backend, problem.table, settings, problem.weight)
         return cls(problem, bound, np.broadcast_to(problem.baseline, problem.y.shape))
 
     def advance(self, *, structures_of: Layer | None = None) -> Boosted:
         """Boost one piece more; with the structures of another layer, if there is one."""
         problem, number = self.problem, len(self.pieces)
-        growth = self.bound.settings.growth
-        bound = self.bound
+        bound, growth = self.bound, self.bound.settings.growth
         if structures_of is not None:
-            bound = bound.grown_by(FixedStructure.of(structures_of.forest, shared=growth.shared), growth)
+            bound = bound.grown_by(_structures_of(structures_of, growth), growth)
         goal = LossObjective(problem.loss, problem.y, problem.weight, self.fit)
         n_threads, seed = problem.settings.n_threads, problem.settings.seed + number
         piece = layers.fit(bound, goal, n_threads=n_threads, seed=seed)
@@ -155,13 +155,22 @@ def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], b
     Layer or None
         None if time was up before the end.
     """
-    boosted: Boosted | None = None
+    kept = plan.settings.leaves == "refit"
+    settings, backend, boosted = plan.settings, None, None
+    if kept:  # there is nothing to draw, and nothing to bin
+        growth = replace(settings.growth, extra_trees=False, colsample_bytree=1.0, params={})
+        settings = replace(settings, subsample=1.0, growth=growth)
+        backend = _structures_of(plan.pieces[0], growth)
     for piece in plan.pieces:
         if over():
             return None
-        boosted = boosted or Boosted.begin(problem, replace(plan.settings, subsample=1.0))
-        boosted = boosted.advance(structures_of=piece if plan.settings.leaves == "refit" else None)
+        boosted = boosted or Boosted.begin(problem, settings, backend=backend)
+        boosted = boosted.advance(structures_of=piece if kept else None)
     return None if boosted is None else _together(boosted.pieces)
+
+
+def _structures_of(layer: Layer, growth: TreeParams) -> FixedStructure:
+    return FixedStructure.of(layer.forest, shared=growth.shared)
 
 
 def _together(pieces: Sequence[Layer]) -> Layer:
