@@ -29,6 +29,7 @@ FLOORS = (
         "checks",
         "extras",
         "floats",
+        "group",
         "plain",
         "printable",
         "paper",

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.group import workers
 from boostbp.trees.tree import Tree
 
 __all__ = ["Numbering", "without_small_leaves"]
@@ -57,7 +58,7 @@ def without_small_leaves(tree: Tree, X: NDArray[np.float64], min_rows: int) -> T
     Such a split gives way to its larger side, which receives all of its rows. For libraries that do
     not count rows themselves.
     """
-    rows = np.bincount(tree.leaf_of(X), minlength=tree.n_leaves)
+    [rows] = workers().sum(np.bincount(tree.leaf_of(X), minlength=tree.n_leaves))
     if tree.n_leaves == 1 or rows.min() >= min_rows:
         return tree
     kept: list[tuple[int, int, int]] = []  # old split, left, right: children as indices into this list or ~(old leaf)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -17,6 +18,7 @@ from boostbp.backends.float32 import gradients, representable
 from boostbp.backends.native_params import blamed
 from boostbp.backends.nodes import without_small_leaves
 from boostbp.extras import require
+from boostbp.group import workers
 from boostbp.trees.sparse import Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees
 
@@ -79,7 +81,9 @@ class XGBoostGrower:
             )
         if not self.growth.allows_split:
             return Trees.stumps(1 if vector else columns)
-        weights = [float(np.mean(np.ascontiguousarray(hess[:, j]))) for j in range(columns)]
+        sums = np.array([np.ascontiguousarray(hess[:, j]).sum() for j in range(columns)])
+        sums, n_rows = workers().sum(sums, float(len(hess)))
+        weights = [float(total / n_rows) for total in sums]  # the mean hessian of all rows, the same on all workers
         if vector:
             # Vector leaves of XGBoost only lose their value where rows are few.
             tree = self._round(g, h, vector=True, weight=sum(weights) / columns)[0]
@@ -139,14 +143,16 @@ def _binned(table: Table, growth: TreeParams, *, like: Any = None) -> Any:
     if table.categorical:
         types = ["c" if j in table.categorical else "q" for j in range(table.X.shape[1])]
     sparse = isinstance(table.X, Sparse)
-    return library.QuantileDMatrix(
-        _blocks(library, table.X, types) if sparse else representable(table.X),
-        max_bin=growth.max_bins,
-        feature_types=None if sparse else types,
-        enable_categorical=types is not None,
-        nthread=growth.n_threads,
-        ref=like,
-    )
+    rows = _blocks(library, table.X, types) if sparse else representable(table.X)
+    how = {
+        "max_bin": growth.max_bins,
+        "feature_types": None if sparse else types,
+        "enable_categorical": types is not None,
+        "nthread": growth.n_threads,
+    }
+    if like is None and not workers().alone:
+        like = _shared_bins(library, rows, table.categorical, how)
+    return library.QuantileDMatrix(rows, **how, ref=like)
 
 
 def _blocks(library: Any, X: Sparse, types: Sequence[str] | None) -> Any:
@@ -179,6 +185,23 @@ def _blocks(library: Any, X: Sparse, types: Sequence[str] | None) -> Any:
             return rows is not None
 
     return Blocks()
+
+
+def _shared_bins(library: Any, X: NDArray[np.float32], categorical: Sequence[int], how: dict[str, Any]) -> Any:
+    """A matrix whose bins all workers of a group take: of a sample of all rows.
+
+    XGBoost's own sketch over workers has other cuts than that of one machine, and so other trees. A communicator
+    belongs to the thread that made it: in another one a matrix is made as if there were none.
+    """
+    [largest] = workers().max(np.fmax.reduce(X, axis=0, initial=-np.inf).astype(np.float64))
+    [sample] = workers().sample(X)
+    codes = list(categorical)
+    if codes:  # bins are one for each code up to the largest, which may be too rare for the sample
+        last = np.full((1, X.shape[1]), np.nan, np.float32)
+        last[0, codes] = np.where(np.isfinite(largest[codes]), largest[codes], np.nan)
+        sample = np.concatenate([sample, last])
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(library.QuantileDMatrix, sample, **how).result()
 
 
 def _parsable(number: float) -> float:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from boostbp import layers
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
+from boostbp.group import evenly_spaced
 from boostbp.layers import BoundInput, Layer, SquaredObjective
-from boostbp.network.linear_probe import evenly_spaced
 from boostbp.network.network import Network
 from boostbp.trees.sparse import row_blocks
 from boostbp.trees.standardised import Standardised

@@ -24,6 +24,7 @@ from boostbp.estimators.ensemble_parameters import check_run, ensemble_settings_
 from boostbp.estimators.held_out import Split
 from boostbp.estimators.inspected import Inspected
 from boostbp.floats import usual_in_methods
+from boostbp.group import workers
 from boostbp.inputs import drop_zero_weight, read_input
 from boostbp.inspection import summary_of
 from boostbp.losses import Loss
@@ -243,13 +244,14 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         check_run(self, run)
         random = checks.random_state("random_state", self.random_state)
         first = splits[0]
-        settings = parameters.settings_of(self, len(first.table.X), first.y.shape[1], int(random.randint(2**31 - 1)))
+        [n_rows], seed = workers().sum(len(first.table.X)), workers().agree(int(random.randint(2**31 - 1)))
+        settings = parameters.settings_of(self, int(n_rows), first.y.shape[1], seed)
         backend = backends.load(self.backend)
 
         def problem_of(split: Split) -> partial[Problem]:
-            given = split.weight.sum()
             table, y, weight = drop_zero_weight(split.table, split.y, split.weight)
-            in_rows = weight.sum() / given
+            total, given = workers().sum(weight.sum(), split.weight.sum())
+            in_rows = total / given
             sets = [replace(one, weight=one.weight * in_rows) if one.from_training else one for one in split.sets]
             return partial(
                 Problem.of,

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.class_weight import compute_sample_weight
 
 from boostbp import losses
 from boostbp.estimators import session
@@ -20,7 +19,7 @@ from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.supervised import Supervised
 from boostbp.floats import usual_in_methods
-from boostbp.inputs import read_target, read_weight, warn_of_numbers
+from boostbp.inputs import classes_of, read_target, read_weight, warn_of_numbers, weights_of_classes
 from boostbp.layers import LayerSpec
 from boostbp.losses import Loss
 from boostbp.network.backprop_spec import BackpropSpec
@@ -238,13 +237,13 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         labels = read_target(y, len(table.X), labels=True)
         weight = read_weight(sample_weight, len(table.X))
         if self.class_weight is not None:
-            weight = weight * _weights_of_classes(self.class_weight, labels)
+            weight = weight * weights_of_classes(self.class_weight, labels)
             if not weight.any():
                 raise ValueError(
                     f"class_weight={self.class_weight!r} leaves no row a weight: give a class of y, "
                     f"{np.unique(labels).tolist()}, a weight above 0."
                 )
-        self.classes_ = np.unique(labels)  # those without weight, too: others count on a column for each
+        self.classes_ = classes_of(labels)  # those without weight, too: others count on a column for each
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has one class only, {self.classes_.tolist()[0]!r}: a classifier needs rows of at least two."
@@ -322,16 +321,3 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
-
-
-def _weights_of_classes(class_weight: Any, labels: NDArray[Any]) -> Floats:
-    """Weight of each row by its class, (rows,); one that is no weight would leave out the rows of a class."""
-    weight = compute_sample_weight(class_weight, labels)
-    wrong = ~(np.isfinite(weight) & (weight >= 0))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(
-            f"class_weight={class_weight!r} gives class {labels[row]} the weight {weight[row]}: weights must be finite "
-            "and 0 or more."
-        )
-    return weight

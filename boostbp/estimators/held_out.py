@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from boostbp import checks
 from boostbp.backends.base import Table
 from boostbp.estimators.ensemble_parameters import rung_of
-from boostbp.inputs import distinct_rows, numbered, read_groups
+from boostbp.group import workers
+from boostbp.inputs import distinct_rows, hashes_of, numbered, read_groups
 from boostbp.network.monitor import EvalSet
 
 __all__ = ["Split", "check_validation", "hold_out", "hold_out_others"]
@@ -25,6 +26,7 @@ FEWEST, LEAST_HELD = 36, 50
 # Of early_stopping="auto": of so many rows or more, so many at most are given away. What is chosen by them differs by
 # less than the choice is worth, and the others teach.
 MANY, MOST_HELD = 50_000, 20_000
+MOST_HELD_BY_WORKERS = 1_000_000  # of the rows of several workers: each of them holds all that are given away
 SHARE = 0.1  # of the rows, where `validation` does not say how many
 
 
@@ -123,6 +125,8 @@ def hold_out(
             "validation=0.1, or a splitter that takes groups."
         )
     fewest = FEWEST if stopping == "auto" else 0
+    if not workers().alone:
+        return _of_all_workers(estimator, table, y, weight, strata, fewest)
     if isinstance(validation, float):
         held = _at_random(estimator, table, weight, strata, names, fewest, number)
     elif isinstance(validation, str):
@@ -242,6 +246,34 @@ def _rarest(classes: Rows, group: Rows, weight: Floats) -> Rows:
     rank = np.full(group.max() + 1, len(order))
     np.minimum.at(rank, group, np.argsort(order)[classes])
     return order[rank]
+
+
+def _of_all_workers(
+    estimator: Any, table: Table, y: Floats, weight: Floats, strata: Any, fewest: int
+) -> tuple[Table, Floats, Floats, list[EvalSet]]:
+    """Give away rows of all workers, which each of them then holds: those whose hash is small.
+
+    Rows that are repeated go together, and which go does not depend on how the workers share out the table.
+    """
+    group, counted = workers(), weight > 0
+    n_rows = int(group.sum(float(counted.sum()))[0])
+    if n_rows < fewest:
+        return table, y, weight, []
+    n_held = min(_number_held(estimator, n_rows), MOST_HELD_BY_WORKERS)
+    seed = group.agree(int(checks.random_state("random_state", estimator.random_state).randint(2**31 - 1)))
+    held = counted & (hashes_of(table.X, seed) < np.uint64(n_held / n_rows * 2.0**64))
+    if strata is not None:  # a class of which no row is left to learn from
+        kept = np.concatenate(group.gather(np.unique(strata[counted & ~held])))
+        held &= np.isin(strata, kept)
+    n_given = int(group.sum(float(held.sum()))[0])
+    if not 0 < n_given < n_rows:
+        raise ValueError(
+            f"validation={_said(estimator.validation)} would hold out {n_given} of {n_rows} rows, as most rows are "
+            "repeated: pass an eval_set, or early_stopping=False."
+        )
+    X, target, shares = group.together(table.X[held], y[held], weight[held])
+    held_out = EvalSet("held_out", X, target, shares, from_training=True)
+    return table.take(~held), y[~held], weight[~held], [held_out]
 
 
 def _asked_for(validation: Any, X: Any, y: Any, groups: Any, n_rows: int) -> tuple[Rows, Rows]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.group import workers
 from boostbp.losses import Loss, location, traits_of
 from boostbp.network.steps import std
 
@@ -18,7 +19,8 @@ _QUARTILES = ((0.75, 1.349), (0.9, 2.563), (0.98, 4.107))
 
 def standard_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Weighted mean and standard deviation of each output, (outputs,)."""
-    shift = weight @ target / weight.sum()
+    total, moment = workers().sum(weight.sum(), weight @ target)
+    shift = moment / total
     unit = np.maximum(std(target, weight), 1e-12 * np.abs(shift))  # what is less is rounding
     return shift, np.where(unit > 0, unit, 1.0)
 
@@ -28,7 +30,9 @@ def robust_units(target: Floats, weight: Floats) -> tuple[Floats, Floats]:
 
     Where most rows have one value it is the standard deviation.
     """
-    shift, (_, unit) = location.quantile(target, weight, 0.5), standard_units(target, weight)
+    _, unit = standard_units(target, weight)
+    target, weight = workers().sample(target, weight)
+    shift = location.quantile(target, weight, 0.5)
     found = np.zeros_like(unit)
     for upper, between in _QUARTILES:
         width = location.quantile(target, weight, upper) - location.quantile(target, weight, 1.0 - upper)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from boostbp.inputs.classes import classes_of, weights_of_classes
 from boostbp.inputs.reader import read_input
 from boostbp.inputs.repair import Repair
-from boostbp.inputs.repeats import distinct_rows, numbered
+from boostbp.inputs.repeats import distinct_rows, hashes_of, numbered
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import (
     drop_zero_weight,
@@ -20,8 +21,10 @@ from boostbp.inputs.targets import (
 __all__ = [
     "Repair",
     "Schema",
+    "classes_of",
     "distinct_rows",
     "drop_zero_weight",
+    "hashes_of",
     "numbered",
     "read_groups",
     "read_input",
@@ -31,4 +34,5 @@ __all__ = [
     "refuse_text",
     "warn_of_numbers",
     "weights_in_rows",
+    "weights_of_classes",
 ]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from boostbp import cautions
 
-__all__ = ["Category", "Factors", "categories_of", "codes_of", "factorize", "is_missing", "text_in"]
+__all__ = ["Category", "Factors", "categories_of", "codes_of", "factorize", "in_order", "is_missing", "text_in"]
 
 Category = str | int | float | bool
 
@@ -75,8 +75,13 @@ def categories_of(factors: Factors, label: str) -> tuple[Category, ...]:
     ValueError
         If a value is not a string, a finite number or a bool.
     """
-    values = dict.fromkeys(_plain(factors.values, label))
-    return tuple(values if factors.ordered else sorted(values, key=lambda value: (isinstance(value, str), value)))
+    values = _plain(factors.values, label)
+    return tuple(dict.fromkeys(values)) if factors.ordered else in_order(values)
+
+
+def in_order(values: Iterable[Category]) -> tuple[Category, ...]:
+    """Distinct categories of no order of their own: numbers ascending, then strings."""
+    return tuple(sorted(dict.fromkeys(values), key=lambda value: (isinstance(value, str), value)))
 
 
 def codes_of(factors: Factors, categories: Sequence[Category], label: str) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ import sklearn
 from sklearn.utils.validation import validate_data
 
 from boostbp.backends.base import Table
+from boostbp.group import workers
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.sources import Source, open_source
 from boostbp.trees import interrupts
@@ -40,7 +41,10 @@ def read_input(estimator: Any, X: Any, *, reset: bool, categorical_features: Any
     """
     source = open_source(X, estimator=estimator)
     validate_data(estimator, _seen_by_sklearn(source), reset=reset, skip_check_array=True)
-    schema = Schema.of(source, categorical_features=categorical_features) if reset else estimator.schema_
+    if reset:
+        schema = Schema.common(workers().gather(Schema.of(source, categorical_features=categorical_features)))
+    else:
+        schema = estimator.schema_
     table = schema.read(source)
     if reset:
         estimator.schema_ = schema

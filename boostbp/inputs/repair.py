@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
+from boostbp.group import workers
 from boostbp.inputs.column_units import Units
 from boostbp.inputs.contradictions import Cells, Normal
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
@@ -49,11 +50,12 @@ class Repair:
             Row weights: a weight of 2 is a row twice, a weight of 0 is none.
         """
         column = np.setdiff1d(np.arange(table.X.shape[1]), table.categorical)
-        rows = np.flatnonzero(weight > 0)
-        if not 2 <= len(column) <= MOST_COLUMNS or len(rows) < max(LEAST_ROWS, ROWS_PER_COLUMN * len(column)):
+        rows, group = np.flatnonzero(weight > 0), workers()
+        [n_rows] = group.sum(float(len(rows)))
+        if not 2 <= len(column) <= MOST_COLUMNS or n_rows < max(LEAST_ROWS, ROWS_PER_COLUMN * len(column)):
             return None
-        rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_ROWS)).astype(np.int64)]
-        Z, weight = _block(table.take(rows).X, column, slice(0, len(rows))), weight[rows]
+        rows = rows[group.spaced(len(rows), MOST_ROWS)]
+        Z, weight = group.together(_block(table.take(rows).X, column, slice(0, len(rows))), weight[rows])
         units, U = Units.of(column, Z, weight)
         many = np.array([len(np.unique(u[~np.isnan(u)])) >= VALUES for u in U.T])
         normal = Normal.of(U, weight, many & units.varies)

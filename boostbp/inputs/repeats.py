@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Table
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
-__all__ = ["distinct_rows", "numbered"]
+__all__ = ["distinct_rows", "hashes_of", "numbered"]
 
 Floats = NDArray[np.float64]
 Hashes = NDArray[np.uint64]
@@ -50,6 +50,11 @@ def numbered(values: NDArray[Any]) -> NDArray[np.intp]:
     return _distinct(values)[0]
 
 
+def hashes_of(X: Matrix, seed: int) -> Hashes:
+    """A number for each row, uniform in all of uint64, the same for the same values, and others for each seed."""
+    return _stirred(_hashes(X) + np.array([seed + 1], np.uint64) * _STEP)
+
+
 def _distinct(values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     """Numbers of the values; of the distinct ones, sorted by value, their first rows and how many rows they have."""
     _, first, place, counts = np.unique(values, return_index=True, return_inverse=True, return_counts=True)
@@ -74,10 +79,15 @@ def _hashes(X: Matrix) -> Hashes:
 def _mixed(values: Floats, columns: NDArray[np.uint64]) -> Hashes:
     """Hashes of cells, each in its column; 0 for the value 0, which sparse matrices do not hold."""
     values = np.where(np.isnan(values), np.nan, values)  # one NaN of the many
-    bits = values.view(np.uint64) + (columns + np.uint64(1)) * _STEP
+    bits = _stirred(values.view(np.uint64) + (columns + np.uint64(1)) * _STEP)
+    return np.where(values == 0, np.uint64(0), bits)
+
+
+def _stirred(bits: Hashes) -> Hashes:
+    """The bits mixed, so that each depends on all."""
     bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
     bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
-    return np.where(values == 0, np.uint64(0), bits ^ (bits >> np.uint64(31)))
+    return bits ^ (bits >> np.uint64(31))
 
 
 def _evenly(count: int, most: int) -> NDArray[np.intp]:

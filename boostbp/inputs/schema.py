@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_array
 
 from boostbp.backends.base import Table
-from boostbp.inputs.categories import Category, categories_of, codes_of
+from boostbp.inputs.categories import Category, categories_of, codes_of, in_order
 from boostbp.inputs.columns import DECLARED, ArrayColumn
 from boostbp.inputs.sources import Source, matrix_of
 from boostbp.inputs.text import check_categories
@@ -76,6 +76,35 @@ class Schema:
             check_categories(column.factors, column.label, declared=by_name or column.dtype in DECLARED)
         dtypes = tuple(column.dtype for column in columns) or (str(source.block.dtype),) * n_features
         return cls(n_features, source.names, categories, dtypes)
+
+    @classmethod
+    def common(cls, schemas: Sequence[Schema]) -> Schema:
+        """The schema of a table, by those of the parts of it that the workers of a group hold.
+
+        Categories that the parts have in another order than each other, or that only some have, are put in order as
+        those of a column of text are.
+
+        Raises
+        ------
+        ValueError
+            If a part has other columns than the first, or other columns that hold categories.
+        """
+        first = schemas[0]
+        for number, other in enumerate(schemas):
+            for what in ("n_features", "names"):
+                if getattr(other, what) != getattr(first, what):
+                    raise ValueError(
+                        f"X of worker {number} has {what}={getattr(other, what)!r}, that of worker 0 has "
+                        f"{getattr(first, what)!r}: give all workers the same columns."
+                    )
+            if other.categories.keys() != first.categories.keys():
+                columns = sorted(other.categories.keys() ^ first.categories.keys())
+                raise ValueError(
+                    f"columns {columns} of X hold categories on worker {number} or on worker 0, and numbers on the "
+                    "other: name the columns with categories in categorical_features."
+                )
+        categories = {j: _united([schema.categories[j] for schema in schemas]) for j in first.categories}
+        return replace(first, categories=categories)
 
     def read(self, source: Source) -> Table:
         """Read a table with these columns, as many and in this order.
@@ -171,6 +200,10 @@ class Schema:
                 raise ValueError(f"column {j} of {self.n_features} has the categories {values}")
             if len(set(values)) != len(values):
                 raise ValueError(f"column {j} has a category twice")
+
+
+def _united(parts: Sequence[tuple[Category, ...]]) -> tuple[Category, ...]:
+    return parts[0] if len(set(parts)) == 1 else in_order(value for part in parts for value in part)
 
 
 def _infinity(X: Matrix) -> tuple[int, int, float]:

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from boostbp import cautions
 from boostbp.backends.base import Table
+from boostbp.group import workers
 from boostbp.inputs.categories import is_missing, text_in
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
 from boostbp.inputs.sources import is_frame, matrix_of, open_source
@@ -178,7 +179,9 @@ def weights_in_rows(weight: NDArray[np.float64]) -> NDArray[np.float64]:
     Those of less than 1 on average, such as shares that sum to 1, are brought to an average of 1: a penalty would leave
     nothing of them but the mean. Others stay, as a weight of 2 is a row twice.
     """
-    return weight / min(weight[weight > 0].mean(), 1.0)
+    counted = weight[weight > 0]
+    total, n_rows = workers().sum(counted.sum(), float(len(counted)))
+    return weight / min(total / n_rows, 1.0)
 
 
 def refuse_extreme(values: NDArray[np.float64], name: str) -> None:

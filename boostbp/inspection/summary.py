@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
+from boostbp.group import workers
 from boostbp.inspection.importances import importances_over
-from boostbp.network.linear_probe import evenly_spaced
 from boostbp.network.network import Network
 from boostbp.trees.sparse import Sparse
 
@@ -43,9 +43,11 @@ def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int
     X = table.X
     sizes = [layer.forest.n_outputs for layer in network.layers]
     per_row = STEPS * X.shape[1] * (sizes[0] + sum(a * b for a, b in pairwise(sizes)))
-    count = min(MOST_ROWS, len(X), max(1, WORK // per_row))
-    sample = Table(X[evenly_spaced(len(X), count)], table.categorical)
-    center = _center(table, weight)
+    group = workers()
+    [rows] = group.together(X[group.spaced(len(X), min(MOST_ROWS, max(1, WORK // per_row)))])
+    sample = Table(rows, table.categorical)
+    X, weight = group.sample(X, weight)
+    center = _center(Table(X, table.categorical), weight)
     jacobian, attribution = (
         importances_over(network, kind, sample, center[None], steps=STEPS, n_threads=n_threads)
         for kind in ("jacobian", "attribution")

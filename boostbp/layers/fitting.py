@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, NativeGrower
+from boostbp.group import workers
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.objective import Objective
 from boostbp.trees import interrupts, kernels, threads
@@ -104,11 +105,16 @@ class Rounds:
                 batches[k].append(self._round(number, growers[k], groups[k], grad, hess))
 
         if self.objective.separable and not self.objective.curved:
-            threads.parallel_map(alone, range(len(groups)), self.n_threads)
+            threads.parallel_map(alone, range(len(groups)), self._threads_of_outputs)
             self.parts += [part for of_round in zip(*batches, strict=True) for part in of_round]
             return
-        with threads.Team(min(self.n_threads, len(groups))) as team:
+        with threads.Team(min(self._threads_of_outputs, len(groups))) as team:
             self._lockstep(team, growers, groups)
+
+    @property
+    def _threads_of_outputs(self) -> int:
+        """Threads that outputs are shared among: the sums of a group of workers belong to one."""
+        return self.n_threads if workers().alone else 1
 
     def _groups(self) -> list[slice]:
         """Outputs that go together."""
@@ -117,7 +123,7 @@ class Rounds:
         if able.draws(growth):
             n_groups = able.streams(n_rows, n_outputs, growth)
         else:
-            n_groups = min(self.n_threads, -(-n_outputs // (1 if n_rows > FEW_ROWS else TOGETHER)))
+            n_groups = min(self._threads_of_outputs, -(-n_outputs // (1 if n_rows > FEW_ROWS else TOGETHER)))
         ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
         return [slice(*ends[k : k + 2]) for k in range(n_groups) if ends[k] < ends[k + 1]]
 
@@ -142,9 +148,10 @@ class Rounds:
             self.parts += of_round if share == 1.0 else [part.times(share) for part in of_round]
 
     def _derivatives(self) -> tuple[float, Floats, Floats]:
-        """Loss, gradient and hessian of the running fit; the loss is 0 if it is not curved, for nobody asks."""
+        """Loss of all rows, gradient and hessian of the running fit; the loss is 0 if not curved, for nobody asks."""
         if self.objective.curved:
-            return self.objective.derivatives(self.running.T)
+            loss, grad, hess = self.objective.derivatives(self.running.T)
+            return workers().sum(loss)[0], grad, hess
         return 0.0, *self.objective.gradient(self.running.T, slice(0, self.objective.n_outputs))
 
     def _backtracked(self, before: Floats, lowest: float) -> tuple[float, tuple[float, Floats, Floats]]:
@@ -170,7 +177,7 @@ class Rounds:
         leaves = fit_trees(
             trees, bound.table.X, bound.Z, bound.column_bins, settings.basis, _by_output(grad), _by_output(hess),
             settings.ridge, learning_rate=settings.learning_rate, leaf=self.leaf[at], out=self.running[outputs],
-            n_threads=max(1, self.n_threads // min(n_outputs, self.n_threads)), space=self.space,
+            n_threads=max(1, self.n_threads // min(n_outputs, self._threads_of_outputs)), space=self.space,
         )  # fmt: skip
         leaves.tree_output[:, 0] += outputs.start
         return TreeBatch(trees, leaves)
@@ -183,7 +190,10 @@ class Rounds:
         share = self.bound.settings.subsample
         if share == 1.0:
             return grad, hess
-        sampled = np.random.default_rng((self.seed, number)).random(len(grad)) < share
+        bits = np.random.PCG64((self.seed, number))
+        first, _ = workers().place(len(grad))
+        bits.advance(first)  # rows of a table draw the same numbers, however many workers share it out
+        sampled = np.random.Generator(bits).random(len(grad)) < share
         weight = np.where(sampled, 1.0, UNSAMPLED)[:, None]
         return grad * weight, hess * weight
 

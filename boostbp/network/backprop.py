@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
+from boostbp.group import workers
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
 from boostbp.network.fingerprint import fingerprint
@@ -121,7 +122,8 @@ class BackPropagation:
         self._monitor.state = lambda: capture(self._trainer, self._monitor, self._fingerprint())
         self._resume = resume
         # so many held-out rows can be looked at beside the training rows without its showing in the time
-        self._probed = eval_sets[0].some(max(100, min(1000, len(y) // 10))) if eval_sets else None
+        [n_rows] = workers().sum(len(y))
+        self._probed = eval_sets[0].some(max(100, min(1000, int(n_rows) // 10))) if eval_sets else None
 
     @property
     def epoch(self) -> int:

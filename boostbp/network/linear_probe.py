@@ -6,16 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lstsq
 
-__all__ = ["evenly_spaced", "linear_probe_r2"]
+__all__ = ["MOST_ROWS", "linear_probe_r2"]
 
 Floats = NDArray[np.float64]
 ROUNDING = 1e-12  # a column that varies by less than this share of its size is constant
 MOST_ROWS = 1000  # of either part: a probe must cost next to nothing
-
-
-def evenly_spaced(n_rows: int, most: int = MOST_ROWS) -> NDArray[np.int64]:
-    """Numbers of at most so many rows, evenly spaced."""
-    return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64)
 
 
 def linear_probe_r2(

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.group import evenly_spaced, workers
 from boostbp.layers import Layer, rounds
 from boostbp.metrics import Metric
 from boostbp.network.history import Epoch, History, Stop
-from boostbp.network.linear_probe import evenly_spaced
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.network.state import LowestLoss, State
@@ -117,6 +117,7 @@ class Monitor:
         """Look at the network after an epoch that began at `begun`; a reason if training is to stop."""
         network = self._used(network)
         metrics = {part.name: self._score(network, part) for part in self.eval_sets if self.metric is not None}
+        metrics = workers().agree(metrics)
         epoch = replace(record, metrics=metrics, seconds=time.perf_counter() - begun)
         self.history.epochs.append(epoch)
         self._keep(network, epoch)
@@ -145,7 +146,7 @@ class Monitor:
             number: sign * self.metric(self.outcome(raw + network.baseline), part.y, part.weight)
             for number, raw in rounds.staged(forest, h, numbers, n_threads=n_threads)
         }
-        best = max(numbers, key=lambda number: scores[number])
+        best = workers().agree(max(numbers, key=lambda number: scores[number]))
         if best == numbers[-1]:
             return network
         return replace(network, layers=(*network.layers[:-1], Layer(rounds.first_rounds(forest, best))))
@@ -172,6 +173,11 @@ class Monitor:
             _, self.best, self.history.best_epoch = self.lowest_loss
 
     def _verdict(self, network: Network) -> Stop | None:
+        """A reason if training is to stop: that of rank 0, whose clock and callbacks decide for all workers."""
+        group = workers()
+        return group.agree(self._verdict_here(network) if group.rank == 0 else None)
+
+    def _verdict_here(self, network: Network) -> Stop | None:
         settings, history = self.settings, self.history
         greater_is_better = self.metric is not None and self.metric.greater_is_better
         progress = Progress(history[-1], settings.epochs, history, network, greater_is_better, self.state)

@@ -9,8 +9,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
+from boostbp.group import workers
 from boostbp.network.steps import std
-from boostbp.trees.sparse import Matrix, Sparse
+from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.standardised import Standardised
 
 __all__ = ["STARTS", "Start", "identity", "noise", "principal", "projection", "start_of"]
@@ -38,14 +39,23 @@ def _indicators(table: Table) -> Sparse:
     parts = []
     for column in (X.dense(columns, slice(0, len(X))) if isinstance(X, Sparse) else X[:, columns]).T:
         known = np.flatnonzero(~np.isnan(column))
-        codes, place = np.unique(column[known], return_inverse=True)
+        codes = np.unique(np.concatenate(workers().gather(np.unique(column[known]))))
+        place = np.searchsorted(codes, column[known])
         parts.append(sp.csc_matrix((np.ones(len(known)), (known, place)), shape=(len(column), len(codes))))
     return Sparse.of(sp.hstack(parts))
 
 
 def noise(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
     """Gaussian noise, (rows, units): the paper's start."""
-    return rng.standard_normal((len(h), units))
+    first, total = workers().place(len(h))
+    end = first + len(h)
+    parts = [  # of the rows of all workers: each has the noise that it would have on one machine
+        rng.standard_normal((rows.stop - rows.start, units))[
+            max(first - rows.start, 0) : max(end - rows.start, 0)
+        ].copy()
+        for rows in row_blocks(0, total, units)
+    ]
+    return np.concatenate(parts)
 
 
 def projection(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
@@ -71,12 +81,15 @@ def principal(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -
     """
     below = Standardised.of(h, weight)
     directions = rng.standard_normal((h.shape[1], units))
-    n_components = min(*h.shape, units)
-    basis = rng.standard_normal((h.shape[1], min(*h.shape, units + OVERSAMPLED)))
+    shape = workers().place(len(h))[1], h.shape[1]
+    n_components = min(*shape, units)
+    basis = rng.standard_normal((h.shape[1], min(*shape, units + OVERSAMPLED)))
     for _ in range(POWERS):
-        basis, _ = np.linalg.qr(below.project_transposed(weight[:, None] * below.project(basis)))
+        [pulled] = workers().sum(below.project_transposed(weight[:, None] * below.project(basis)))
+        basis, _ = np.linalg.qr(pulled)
     scores = below.project(basis)
-    _, rotation = np.linalg.eigh(scores.T @ (weight[:, None] * scores))
+    [gram] = workers().sum(scores.T @ (weight[:, None] * scores))
+    _, rotation = np.linalg.eigh(gram)
     directions[:, :n_components] = basis @ rotation[:, ::-1][:, :n_components]
     return standardised(below.project(directions), weight)
 
@@ -85,10 +98,11 @@ def standardised(h: Floats, weight: Floats) -> Floats:
     """Columns with weighted mean 0 and standard deviation 1; missing values count as the mean, constants become 0."""
     missing = np.isnan(h)
     present = np.where(missing, 0.0, weight[:, None])
-    size = np.maximum(np.abs(np.where(missing, 0.0, h)).max(axis=0, initial=0.0), np.finfo(float).tiny)
-    h = np.where(missing, 0.0, h) / size
+    [largest] = workers().max(np.abs(np.where(missing, 0.0, h)).max(axis=0, initial=0.0))
+    h = np.where(missing, 0.0, h) / np.maximum(largest, np.finfo(float).tiny)
+    moment, total = workers().sum((present * h).sum(0), present.sum(0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.nan_to_num((present * h).sum(0) / present.sum(0))
+        mean = np.nan_to_num(moment / total)
     centred = np.where(missing, 0.0, h - mean)
     deviation = std(centred, weight)
     return centred / np.where(deviation > 1e-14, deviation, np.inf)

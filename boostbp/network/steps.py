@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import checks
+from boostbp.group import workers
 
 __all__ = ["STEPS", "Normalised", "Plain", "Step", "is_constant", "load", "moved", "pace_after", "std"]
 
@@ -62,10 +63,11 @@ class Step(Protocol):
 
 
 def std(h: Floats, weight: Floats) -> Floats:
-    """Weighted standard deviation of each unit, (units,)."""
-    total = weight.sum()
-    mean = weight @ h / total
-    deviation: Floats = np.sqrt(weight @ np.square(h - mean) / total)
+    """Weighted standard deviation of each unit, (units,), over the rows of all workers."""
+    total, moment = workers().sum(weight.sum(), weight @ h)
+    mean = moment / total
+    [square] = workers().sum(weight @ np.square(h - mean))
+    deviation: Floats = np.sqrt(square / total)
     return deviation
 
 
@@ -129,9 +131,11 @@ class Normalised:
     def move(self, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """See `Step.move`."""
         m = self.mu * m + (1 - self.mu) * g
-        scale = np.abs(m).max(axis=0, initial=0.0)  # squares of very small or large gradients stay representable
+        # squares of very small or large gradients stay representable
+        [scale] = workers().max(np.abs(m).max(axis=0, initial=0.0))
         scaled = np.divide(m, scale, out=np.zeros_like(m), where=scale > 0)
-        size = np.sqrt(weight @ np.square(scaled) / weight.sum())
+        square, total = workers().sum(weight @ np.square(scaled), weight.sum())
+        size = np.sqrt(square / total)
         direction = np.divide(scaled, size, out=np.zeros_like(m), where=size > 0)
         return h - self.alpha * std(h, weight) * direction, m
 

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from boostbp import layers
 from boostbp.backends.base import Backend, Table
+from boostbp.group import workers
 from boostbp.layers import BoundInput, LossObjective, Objective, SquaredObjective
 from boostbp.layers.fixed_structure import FixedStructure
 from boostbp.layers.row_sampling import on_sample
 from boostbp.losses import Loss, checked
 from boostbp.network.history import Epoch
-from boostbp.network.linear_probe import evenly_spaced, linear_probe_r2
+from boostbp.network.linear_probe import MOST_ROWS, linear_probe_r2
 from boostbp.network.monitor import EvalSet
 from boostbp.network.network import Network, layer_input
 from boostbp.network.settings import Settings
@@ -53,6 +54,7 @@ class Trainer:
         self.input: BoundInput | None = None  # h_0 never changes: binned once
         self.baseline = baseline_of(loss, y, weight, settings)
         checked.check(loss, self.baseline, y)
+        self.total = workers().sum(weight.sum())[0]
         self.constant = self._loss(np.broadcast_to(self.baseline, y.shape))
         self.epoch = -1  # 0 is the stack before any back-propagation
         self.h: list[Floats] = [table.X]
@@ -72,8 +74,9 @@ class Trainer:
     @property
     def bounded(self) -> bool:
         """Whether all variables are finite, and hidden ones and the training loss within bounds."""
-        hidden = all(np.abs(h).max(initial=0.0) < MAX_ABS for h in self.h[1:-1])
-        return hidden and bool(np.isfinite(self.h[-1]).all() and np.isfinite(self.losses[-1])) and not self._far_worse
+        *hidden, output = workers().max(*(np.abs(h).max(initial=0.0) for h in self.h[1:]))
+        finite = bool(np.isfinite(output) and np.isfinite(self.losses[-1]))
+        return all(size < MAX_ABS for size in hidden) and finite and not self._far_worse
 
     @property
     def _far_worse(self) -> bool:
@@ -123,20 +126,20 @@ class Trainer:
 
     def _loss(self, output: Floats) -> float:
         """Weighted mean training loss."""
-        return float(self.weight @ checked.value(self.loss, output, self.y) / self.weight.sum())
+        [loss] = workers().sum(self.weight @ checked.value(self.loss, output, self.y))
+        return float(loss / self.total)
 
     def record(self, held_out: EvalSet | None = None) -> Epoch:
         """Numbers of the epoch; metrics and seconds are the watcher's."""
-        hidden = self.g[1:-1]
-        learning = self.g[-1].any(axis=1)
+        norms, dead = self._gradients()
         probes = self._probes(held_out)
         return Epoch(
             self.epoch,
             self.losses[-1],
             {},
             0.0,
-            tuple(float(np.sqrt(np.mean(np.square(g)))) for g in hidden),
-            tuple(float(np.mean(~g[learning].any(axis=1))) if learning.any() else 0.0 for g in hidden),
+            norms,
+            dead,
             self.drift,
             tuple(float(std(h, self.weight).mean()) for h in self.h[1:-1]),
             self.r2,
@@ -144,17 +147,25 @@ class Trainer:
             tuple(held_out for _, held_out in probes),
         )
 
+    def _gradients(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Root mean square of each hidden layer's gradient; share of the rows that learn which have none there."""
+        hidden, learning = self.g[1:-1], np.asarray(self.g[-1].any(axis=1))
+        squares = [np.square(g).sum() for g in hidden]
+        dead = [float(np.count_nonzero(~g[learning].any(axis=1))) for g in hidden]
+        counts = float(len(learning)), float(np.count_nonzero(learning))
+        n_rows, n_learning, *sums = map(float, workers().sum(*counts, *squares, *dead))
+        norms = [np.sqrt(square / (n_rows * g.shape[1])) for square, g in zip(sums, hidden, strict=False)]
+        return tuple(map(float, norms)), tuple(number / max(n_learning, 1.0) for number in sums[len(hidden) :])
+
     def _probes(self, held_out: EvalSet | None) -> list[tuple[float, float]]:
         """What a linear regression on each hidden layer explains, on some training rows and on held-out ones."""
-        rows = evenly_spaced(len(self.y))
+        rows, group = workers().spaced(len(self.y), MOST_ROWS), workers()
         parts: list[Any] = [None] * (self.L - 1)
         if held_out is not None and self.L > 1:
             hidden = self.network.hidden(held_out.X, n_jobs=self.settings.n_threads)
             parts = [(h, held_out.y, held_out.weight) for h in hidden]
-        return [
-            linear_probe_r2(h[rows], self.y[rows], self.weight[rows], part)
-            for h, part in zip(self.h[1:-1], parts, strict=True)
-        ]
+        samples = [group.together(h[rows], self.y[rows], self.weight[rows]) for h in self.h[1:-1]]
+        return [linear_probe_r2(h, y, weight, part) for (h, y, weight), part in zip(samples, parts, strict=True)]
 
     def _forward(self) -> None:
         """h_{i+1} = T_i(h_i)."""
@@ -194,7 +205,8 @@ class Trainer:
                 continue
             target, self.m[i] = moved(self.settings.step, self.h[i], self.m[i], self.g[i], self.weight)
             targets.append(self.h[i] + pace * (target - self.h[i]))
-        if not all(np.abs(target).max(initial=0.0) < MAX_ABS for target in targets[1:-1]):
+        sizes = workers().max(*(np.abs(target).max(initial=0.0) for target in targets[1:-1]))
+        if not all(size < MAX_ABS for size in sizes):
             raise DivergenceError
         return targets
 
@@ -247,16 +259,22 @@ class Trainer:
 
 
 def baseline_of(loss: Loss, y: Floats, weight: Floats, settings: Settings) -> Floats:
-    """Raw output that training starts from: 0 in Algorithm 1, the best constant where the output is boosted."""
-    return checked.baseline(loss, y, weight) if settings.output_target == "loss" else np.zeros(y.shape[1])
+    """Raw output that training starts from: 0 in Algorithm 1, the best constant where the output is boosted.
+
+    Of the workers of a group it is the best one for a sample: that of any loss, perhaps the user's, the same for all.
+    """
+    if settings.output_target != "loss":
+        return np.zeros(y.shape[1])
+    return checked.baseline(loss, *workers().sample(y, weight))
 
 
 def _r2(target: Floats, fit: Floats, weight: Floats) -> float:
-    total = float(weight @ np.square(target - weight @ target / weight.sum()).sum(1))
-    return 1.0 - float(weight @ np.square(target - fit).sum(1)) / total if total > 0 else float("nan")
+    moment, weights, missed = workers().sum(weight @ target, weight.sum(), weight @ np.square(target - fit).sum(1))
+    [total] = workers().sum(weight @ np.square(target - moment / weights).sum(1))
+    return 1.0 - float(missed) / float(total) if total > 0 else float("nan")
 
 
 def _drift(old: Floats, new: Floats, weight: Floats) -> float:
-    moved = np.sqrt(weight @ np.square(new - old) / weight.sum())
-    before = std(old, weight)
+    square, total = workers().sum(weight @ np.square(new - old), weight.sum())
+    moved, before = np.sqrt(square / total), std(old, weight)
     return float(np.mean(np.divide(moved, before, out=np.zeros_like(moved), where=before > 0)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.group import workers
 from boostbp.trees import kernels
 from boostbp.trees.forest import TreeBatch
 from boostbp.trees.kernels.records import CENTER, INV_SCALE
@@ -84,10 +85,9 @@ class Smooth:
             )
         per_feature = most // max(1, len(features))
         n_intervals = min(INTERVALS, per_feature + 1 - degree)
-        everything, n_intervals = slice(0, len(X)), max(1, n_intervals)
+        n_intervals = max(1, n_intervals)
         candidates = [
-            functions_of(_column(X, int(j), everything), int(j), weight, degree, n_intervals, per_feature)
-            for j in features
+            functions_of(*_sample(X, int(j), weight), int(j), degree, n_intervals, per_feature) for j in features
         ]
         splines = [functions for functions in candidates if functions is not None]
         trees = [_tree(functions) for functions in splines] or [Tree.stump()]
@@ -171,6 +171,20 @@ def _column(X: Matrix, feature: int, rows: slice) -> Floats:
     if isinstance(X, Sparse):
         return X.dense(np.array([feature]), rows)[:, 0]
     return X[rows, feature]
+
+
+def _sample(X: Matrix, feature: int, weight: Floats) -> tuple[Floats, Floats]:
+    """Return one feature of the rows that its functions are found by, and their weights.
+
+    Of the workers of a group, a sample, and the ends of the feature with weight 0.
+    """
+    x, group = _column(X, feature, slice(0, len(X))), workers()
+    if group.alone:
+        return x, weight
+    ends = group.max(-np.fmin.reduce(x, initial=np.inf), np.fmax.reduce(x, initial=-np.inf))
+    lower, upper = (end if np.isfinite(end) else np.nan for end in ends)
+    x, weight = group.sample(x, weight)
+    return np.append(x, [-lower, upper]), np.append(weight, [0.0, 0.0])
 
 
 def _tree(functions: Functions) -> Tree:

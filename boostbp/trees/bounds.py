@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.group import workers
 from boostbp.trees.sparse import Matrix, Sparse
 
 __all__ = ["bounded", "bounds_of"]
@@ -27,11 +30,10 @@ def bounded(Z: Matrix, columns: NDArray[np.integer], weight: Floats) -> Matrix:
         See `bounds_of`.
     """
     clipped = {}
-    for j in _may_exceed(Z, columns, weight):
-        z = Z.dense(np.array([j]), slice(0, len(Z)))[:, 0] if isinstance(Z, Sparse) else Z[:, j]
-        lower, upper = bounds_of(z, weight)
+    for j, lower, upper in _limits(Z, columns, weight):
+        z = _column(Z, j)
         if (((z < lower) | (z > upper)) & (weight > 0)).any():
-            clipped[int(j)] = np.clip(z, lower, upper)
+            clipped[j] = np.clip(z, lower, upper)
     if isinstance(Z, Sparse):
         return Z.replaced(clipped)
     if clipped:
@@ -39,6 +41,25 @@ def bounded(Z: Matrix, columns: NDArray[np.integer], weight: Floats) -> Matrix:
         for j, z in clipped.items():
             Z[:, j] = z
     return Z
+
+
+def _limits(Z: Matrix, columns: NDArray[np.integer], weight: Floats) -> Iterator[tuple[int, float, float]]:
+    """Yield the columns that may have isolated values, and the bounds of each."""
+    group = workers()
+    if group.alone:
+        for j in _may_exceed(Z, columns, weight):
+            yield int(j), *bounds_of(_column(Z, j), weight)
+        return
+    sample, of_sample = group.sample(Z[:, columns], weight)
+    for j, z in zip(columns, sample.T, strict=True):
+        lower, upper = bounds_of(z, of_sample)
+        counted = z[of_sample > 0]
+        # the range of the sample is not that of all rows: where it has no isolated values, the column is left alone
+        yield int(j), lower if (counted < lower).any() else -np.inf, upper if (counted > upper).any() else np.inf
+
+
+def _column(Z: Matrix, j: int) -> Floats:
+    return Z.dense(np.array([j]), slice(0, len(Z)))[:, 0] if isinstance(Z, Sparse) else Z[:, j]
 
 
 def bounds_of(z: Floats, weight: Floats) -> tuple[float, float]:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.group import workers
 from boostbp.trees import kernels, leaf_rows, threads
 from boostbp.trees.basis import Basis
 from boostbp.trees.column_bins import ColumnBins
 from boostbp.trees.leaf_rows import LeafColumns, LeafRows, Workspace
 from boostbp.trees.leaves import stacked
-from boostbp.trees.ridge import Ridge, fit_rows
+from boostbp.trees.ridge import Ridge, TreeRows, fit_together
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees, offsets, paths_of
 
 __all__ = ["fit_trees", "rows_by_leaf"]
 
 Floats = NDArray[np.float64]
+ROOM = 1 << 25  # path columns of rows, of trees whose sums go to the other workers together: 256 MB
 
 
 def fit_trees(
@@ -37,8 +39,9 @@ def fit_trees(
 ) -> kernels.Leaves:
     """Fit the leaves of each tree to ``-grad / hess`` of its output, and add its values to the running fit.
 
-    On one thread, dense rows go through one compiled call. A sparse input, or blocks of rows for several threads, are
-    summed block by block, in the same order for any number of threads. Both give the same bits.
+    On one thread, dense rows go through one compiled call. A sparse input, blocks of rows for several threads, or those
+    of one worker of a group are summed block by block, in the same order for any number of threads. Both give the same
+    bits.
 
     Parameters
     ----------
@@ -64,16 +67,21 @@ def fit_trees(
         Tree ``k`` serves output ``k``.
     """
     space = space or Workspace()
-    if bins is None or (n_threads > 1 and len(X) > leaf_rows.BLOCK_ROWS):
+    if not workers().alone or bins is None or (n_threads > 1 and len(X) > leaf_rows.BLOCK_ROWS):
         models = []
-        for k, tree in enumerate(trees):
-            paths, output = LeafColumns.of(tree, basis), slice(k, k + 1)
-            blocks = rows_by_leaf(tree, paths, X, Z, bins, leaf[k], space, n_threads)
-            h = hess[k if len(hess) > 1 else 0]
-            models.append(fit_rows(blocks, paths, grad[output], h, settings, learning_rate, n_threads))
-            models[-1].add_rows(blocks, out[output], n_threads)
-            for rows in blocks:
-                rows.give_back(space)
+        together = _together(len(X), trees, basis)
+        for first in range(0, len(trees), together):
+            numbers, parts = range(first, min(first + together, len(trees))), []
+            for k in numbers:
+                paths = LeafColumns.of(trees[k], basis)
+                blocks = rows_by_leaf(trees[k], paths, X, Z, bins, leaf[k], space, n_threads)
+                parts.append(TreeRows(blocks, paths, grad[k : k + 1], hess[k if len(hess) > 1 else 0]))
+            fitted = fit_together(parts, settings, learning_rate, n_threads)
+            for k, part, model in zip(numbers, parts, fitted, strict=True):
+                model.add_rows(part.blocks, out[k : k + 1], n_threads)
+                for rows in part.blocks:
+                    rows.give_back(space)
+            models += fitted
         return stacked([model.leaves(k) for k, model in enumerate(models)])
     start, column = paths_of(trees.nodes, trees.split, basis.columns_per_feature)
     order = space.take("order", len(X), np.uint16)
@@ -87,6 +95,16 @@ def fit_trees(
     space.give("order", order)
     space.give("values", values)
     return leaves
+
+
+def _together(n_rows: int, trees: Trees, basis: Basis) -> int:
+    """How many trees are fitted together: those whose rows there is room for, where their sums go to other workers."""
+    group = workers()
+    if group.alone:
+        return 1
+    start, _ = paths_of(trees.nodes, trees.split, basis.columns_per_feature)
+    [most_rows] = group.max(float(n_rows))  # what goes together must be the same on all workers
+    return max(1, int(ROOM // max(most_rows * int(np.diff(start).max()), 1.0)))
 
 
 def _unfitted(trees: Trees, start: NDArray[np.int32], column: NDArray[np.int32], degree: int) -> kernels.Leaves:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
+from boostbp.group import workers
 from boostbp.trees.additive import Smooth
 from boostbp.trees.forest import TreeBatch
 from boostbp.trees.leaf_rows import LeafColumns
@@ -83,6 +84,8 @@ class RidgeBase:
         The columns that take part.
     weight : (rows,) float64
         Row weights.
+    n_rows, total : float
+        Number of all rows, and sum of their weights.
     vectors : (columns, rank) float64, or (rows, rank) where columns outnumber rows
         Singular vectors of ``sqrt(weight) U`` on its shorter side.
     values : (rank,) float64
@@ -93,6 +96,8 @@ class RidgeBase:
 
     U: Columns
     weight: Floats
+    n_rows: float
+    total: float
     vectors: Floats
     values: Floats
     least: float = 0.0
@@ -127,17 +132,23 @@ class RidgeBase:
             off by 1, the size of its column, in one of a thousand rows has s^2 = `MISTYPED`.
         """
         U = _Lines.of(Z, weight).take(columns)
-        if min(len(Z), len(columns)) > MOST:
+        if len(columns) > MOST and workers().sum(float(len(Z)))[0] > MOST:
             U = U.take(np.sort(np.argsort(-U.variance, kind="stable")[:MOST]))
         if least is not None:
             return cls._on(U, weight, least)
         base = cls._on(U, weight, NOT_BEYOND)
-        return replace(base, least=min(base.least, MISTYPED * float(weight.sum())))
+        return replace(base, least=min(base.least, MISTYPED * base.total))
 
     @classmethod
     def _on(cls, U: Columns, weight: Floats, least: float) -> RidgeBase:
-        vectors, values = _spectrum(U, weight)
-        return cls(U, weight, vectors, values, least * float(values.sum()) / max(U.n_columns, 1))
+        n_rows, total = map(float, workers().sum(float(len(weight)), weight.sum()))
+        if U.n_columns > n_rows and not workers().alone:
+            raise ValueError(
+                f"{U.n_columns} numeric columns for {n_rows:.0f} rows: a ridge base with more columns than rows is not "
+                "supported on several workers. Use base='zero', or train on one machine."
+            )
+        vectors, values = _spectrum(U, weight, wide=U.n_columns > n_rows)
+        return cls(U, weight, n_rows, total, vectors, values, least * float(values.sum()) / max(U.n_columns, 1))
 
     def fit(self, target: Floats, reg_lambda: float | None = None) -> TreeBatch:
         """Fit all outputs at once.
@@ -149,7 +160,7 @@ class RidgeBase:
             Penalty on the standardised weights; None chooses it by generalised cross-validation,
             one for all outputs. The constant is not penalised.
         """
-        mean = self.weight @ target / self.weight.sum()
+        mean = self._mean(target)
         along = self._along(target - mean)
         if reg_lambda is None:
             reg_lambda = self._penalty(target - mean, along)
@@ -167,7 +178,8 @@ class RidgeBase:
         Parameters
         ----------
         loss : callable
-            ``loss(fit) -> (value, gradient)``: the weighted sum over rows and its derivative, (rows, outputs).
+            ``loss(fit) -> (value, gradient)``: the weighted sum over the worker's rows and its derivative,
+            (rows, outputs).
         hess : (rows, outputs) float64
             Weighted second derivatives at a fit of 0.
         reg_lambda : float or None
@@ -175,13 +187,14 @@ class RidgeBase:
         """
         n_rows, n_outputs = hess.shape
         _, grad = loss(np.zeros((n_rows, n_outputs)))
-        curvature = float(hess.mean(axis=1).sum() / self.weight.sum())
+        [curvatures] = workers().sum(hess.mean(axis=1).sum())
+        curvature = float(curvatures / self.total)
         if reg_lambda is None:
             with np.errstate(divide="ignore", invalid="ignore"):
                 target = np.where(self.weight[:, None] > 0, -grad / self.weight[:, None], 0.0)
-            centred = target - self.weight @ target / self.weight.sum()
+            centred = target - self._mean(target)
             reg_lambda = self._penalty(centred, self._along(centred))
-        sizes = np.concatenate([[self.weight.sum()], self.values])
+        sizes = np.concatenate([[self.total], self.values])
         penalty = curvature * np.concatenate([[1.0], np.full(len(self.values), reg_lambda)])
         # 1 / sqrt of the diagonal of the Hessian at 0: in these units the loss is about as steep in every direction.
         unit = 1.0 / np.sqrt(curvature * sizes + penalty)
@@ -189,13 +202,19 @@ class RidgeBase:
         def objective(flat: Floats) -> tuple[float, Floats]:
             along = unit[:, None] * flat.reshape(-1, n_outputs)
             value, grad = loss(along[0] + self.U.times(self._slopes(along[1:])))
-            slope = np.concatenate([grad.sum(0)[None], self._moment(grad)]) + penalty[:, None] * along
+            value, constant = workers().sum(value, grad.sum(0))
+            slope = np.concatenate([constant[None], self._moment(grad)]) + penalty[:, None] * along
             return value + float(penalty @ np.square(along).sum(1)) / 2, (unit[:, None] * slope).ravel()
 
         start = np.zeros(len(sizes) * n_outputs)
         best = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
         along = unit[:, None] * best.reshape(-1, n_outputs)
         return self._model(along[0], along[1:])
+
+    def _mean(self, target: Floats) -> Floats:
+        """Return the weighted mean of each output."""
+        [total] = workers().sum(self.weight @ target)
+        return np.asarray(total / self.total)
 
     def _moment(self, grad: Floats) -> Floats:
         """Return the moments of weighted gradients along the directions, (rank, outputs).
@@ -206,7 +225,8 @@ class RidgeBase:
             with np.errstate(divide="ignore", invalid="ignore"):
                 halves = np.where(self.weight[:, None] > 0, grad / np.sqrt(self.weight)[:, None], 0.0)
             return np.sqrt(self.values)[:, None] * (self.vectors.T @ halves)
-        return self.vectors.T @ self.U.moment(grad)
+        [moment] = workers().sum(self.U.moment(grad))
+        return np.asarray(self.vectors.T @ moment)
 
     def _slopes(self, along: Floats) -> Floats:
         """Return the weights of the columns, (columns, outputs), from weights along the directions."""
@@ -218,7 +238,7 @@ class RidgeBase:
     @property
     def _wide(self) -> bool:
         """Return whether columns outnumber rows."""
-        return self.U.n_columns > len(self.weight)
+        return self.U.n_columns > self.n_rows
 
     def _along(self, centred: Floats) -> Floats:
         """Return the weighted moments of centred targets along the directions, (rank, outputs)."""
@@ -226,25 +246,25 @@ class RidgeBase:
 
     def _penalty(self, centred: Floats, along: Floats) -> float:
         """Return the penalty for the centred targets by generalised cross-validation."""
-        square = float(self.weight @ np.square(centred).sum(1))
+        square, counted = workers().sum(self.weight @ np.square(centred).sum(1), float(np.count_nonzero(self.weight)))
         # a weight of 2 counts as two rows; weights that sum to less than their number count as one row each
-        n_rows = max(float(self.weight.sum()), float(np.count_nonzero(self.weight)))
-        return max(self.least, _by_gcv(self.values, np.square(along).sum(1), square, n_rows))
+        n_rows = max(self.total, float(counted))
+        return max(self.least, _by_gcv(self.values, np.square(along).sum(1), float(square), n_rows))
 
     def _model(self, constant: Floats, along: Floats) -> TreeBatch:
         return self.U.as_trees(constant, self._slopes(along))
 
 
-def _spectrum(U: Columns, weight: Floats) -> tuple[Floats, Floats]:
+def _spectrum(U: Columns, weight: Floats, *, wide: bool) -> tuple[Floats, Floats]:
     """Return singular vectors, (shorter side, rank), and squared singular values, (rank,), of ``sqrt(weight) U``.
 
-    They are the eigenvectors and eigenvalues of the smaller of ``U' W U`` and ``sqrt(W) U U' sqrt(W)``.
+    They are the eigenvectors and eigenvalues of the smaller of ``U' W U`` and, if `wide`, ``sqrt(W) U U' sqrt(W)``.
     """
     n_rows, n_columns = len(weight), U.n_columns
     if n_columns == 0:
         return np.empty((0, 0)), np.empty(0)
-    gram = np.zeros((min(n_rows, n_columns),) * 2)
-    if n_columns > n_rows:
+    gram = np.zeros((n_rows if wide else n_columns,) * 2)
+    if wide:
         for columns in row_blocks(0, n_columns, n_rows):
             part = U.block(slice(0, n_rows), columns) * np.sqrt(weight)[:, None]
             gram += part @ part.T
@@ -252,6 +272,7 @@ def _spectrum(U: Columns, weight: Floats) -> tuple[Floats, Floats]:
         for rows in row_blocks(0, n_rows, n_columns):
             part = U.block(rows)
             gram += part.T @ (weight[rows, None] * part)
+        [gram] = workers().sum(gram)
     values, vectors = eigh(gram)
     keep = values > 1e-12 * max(values[-1], 0.0)  # the others are rounding of the products
     return vectors[:, keep], values[keep]

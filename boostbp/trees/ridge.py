@@ -10,12 +10,13 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.group import workers
 from boostbp.trees import kernels, threads
 from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.leaf_rows import LeafColumns, LeafRows
 from boostbp.trees.leaves import LeafModel
 
-__all__ = ["LeafRanges", "LeafSums", "Ridge", "fit_rows", "solve"]
+__all__ = ["LeafRanges", "LeafSums", "Ridge", "TreeRows", "fit_rows", "fit_together", "solve"]
 
 Floats = NDArray[np.float64]
 
@@ -84,6 +85,18 @@ class LeafRanges:
         np.maximum(a[:, 1], b[:, 1], out=values[:, 1])
         return LeafRanges(values)
 
+    @staticmethod
+    def over_workers(ranges: Sequence[LeafRanges]) -> list[LeafRanges]:
+        """Return the ranges of some trees over the rows of all workers, in one message each for ends and sums."""
+        group = workers()
+        if group.alone:
+            return list(ranges)
+        ends = group.max(*(np.stack([-part.values[:, 0], part.values[:, 1]], axis=1) for part in ranges))
+        sums = group.sum(*(part.values[:, 2:] for part in ranges))
+        return [
+            LeafRanges(np.column_stack([-end[:, 0], end[:, 1], total])) for end, total in zip(ends, sums, strict=True)
+        ]
+
     def scaling(self, *, flat_scale: float = 0.0) -> Floats:
         """Return centre, inverse scale, lower and upper bound of each path column, (path columns, 4).
 
@@ -144,6 +157,12 @@ class LeafSums:
     def __add__(self, other: LeafSums) -> LeafSums:
         return LeafSums(self.gram + other.gram, self.moment + other.moment, self.n_outputs)
 
+    @staticmethod
+    def over_workers(sums: Sequence[LeafSums]) -> list[LeafSums]:
+        """Return the sums of some trees over the rows of all workers, in one message."""
+        totals = iter(workers().sum(*(array for part in sums for array in (part.gram, part.moment))))
+        return [LeafSums(next(totals), next(totals), part.n_outputs) for part in sums]
+
 
 def solve(sums: LeafSums, paths: LeafColumns, ridge: Ridge, learning_rate: float = 1.0) -> Floats:
     """Return the ridge weights of each leaf, shape as ``sums.moment``, times `learning_rate`.
@@ -161,6 +180,25 @@ def solve(sums: LeafSums, paths: LeafColumns, ridge: Ridge, learning_rate: float
     return weight
 
 
+@dataclass(frozen=True, slots=True)
+class TreeRows:
+    """The rows of a tree, and what its regressions are fitted to.
+
+    Attributes
+    ----------
+    blocks : sequence of LeafRows
+        All rows, grouped by leaf.
+    paths : LeafColumns
+    grad : (outputs, rows) float64, C-contiguous
+    hess : (rows,) float64
+    """
+
+    blocks: Sequence[LeafRows]
+    paths: LeafColumns
+    grad: Floats
+    hess: Floats
+
+
 def fit_rows(
     blocks: Sequence[LeafRows],
     paths: LeafColumns,
@@ -170,31 +208,48 @@ def fit_rows(
     learning_rate: float = 1.0,
     n_threads: int = 1,
 ) -> LeafModel:
-    """Fit the regression of every leaf of a tree to ``-grad / hess`` with weights `hess`.
+    """Fit the regression of every leaf of a tree to ``-grad / hess`` with weights `hess`; see `fit_together`."""
+    [model] = fit_together([TreeRows(blocks, paths, grad, hess)], ridge, learning_rate, n_threads)
+    return model
 
-    Sums over blocks of rows are added in their order, whatever the number of threads.
+
+def fit_together(
+    trees: Sequence[TreeRows], ridge: Ridge, learning_rate: float = 1.0, n_threads: int = 1
+) -> list[LeafModel]:
+    """Fit the regressions of some trees, whose sums over the workers of a group travel together.
+
+    Sums over blocks of rows are added in their order, whatever the number of threads, and then over the workers.
 
     Parameters
     ----------
-    blocks : sequence of LeafRows
-        All rows, grouped by leaf.
-    grad : (outputs, rows) float64, C-contiguous
-    hess : (rows,) float64
+    trees : sequence of TreeRows
     n_threads : int
         Threads over blocks.
     """
-    hess = drop_unit_weights(hess)
+    weights = [drop_unit_weights(tree.hess) for tree in trees]
 
-    def ranges_of(rows: LeafRows) -> LeafRanges:
-        return LeafRanges.of(rows, paths, hess)
+    def ranges_of(tree: TreeRows, hess: Floats) -> LeafRanges:
+        parts = threads.parallel_map(lambda rows: LeafRanges.of(rows, tree.paths, hess), tree.blocks, n_threads)
+        return reduce(add, parts)
 
-    scaling = reduce(add, threads.parallel_map(ranges_of, blocks, n_threads)).scaling(flat_scale=ridge.flat_scale)
-    units = ridge.units(scaling)
+    ranges = LeafRanges.over_workers([ranges_of(tree, hess) for tree, hess in zip(trees, weights, strict=True)])
+    scalings = [part.scaling(flat_scale=ridge.flat_scale) for part in ranges]
 
-    def sums_of(rows: LeafRows) -> LeafSums:
-        return LeafSums.of(rows, paths, grad, hess, *units)
+    def sums_of(tree: TreeRows, hess: Floats, scaling: Floats) -> LeafSums:
+        units = ridge.units(scaling)
+        parts = threads.parallel_map(
+            lambda rows: LeafSums.of(rows, tree.paths, tree.grad, hess, *units), tree.blocks, n_threads
+        )
+        return reduce(add, parts)
 
-    sums = reduce(add, threads.parallel_map(sums_of, blocks, n_threads))
+    sums = LeafSums.over_workers([sums_of(*parts) for parts in zip(trees, weights, scalings, strict=True)])
+    return [
+        _solved(tree.paths, scaling, part, ridge, learning_rate)
+        for tree, scaling, part in zip(trees, scalings, sums, strict=True)
+    ]
+
+
+def _solved(paths: LeafColumns, scaling: Floats, sums: LeafSums, ridge: Ridge, learning_rate: float) -> LeafModel:
     weight = solve(sums, paths, ridge, learning_rate)
     if not ridge.standardize:
         kernels.scale_weights(paths.start, paths.degree, sums.n_outputs, scaling, weight)

@@ -34,7 +34,7 @@ class Functions(NamedTuple):
     terms: Floats
 
 
-def functions_of(x: Floats, feature: int, weight: Floats, degree: int, n_intervals: int, most: int) -> Functions | None:
+def functions_of(x: Floats, weight: Floats, feature: int, degree: int, n_intervals: int, most: int) -> Functions | None:
     """Return the functions of one feature, at most `most`; None if it has less than two different values."""
     known = ~np.isnan(x)
     x, weight = x[known], weight[known]

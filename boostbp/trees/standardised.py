@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.group import workers
 from boostbp.trees import interrupts
 from boostbp.trees.kernels import moments as kernels
 from boostbp.trees.ridge import LeafRanges
@@ -53,9 +54,11 @@ class Standardised:
             kernels.column_sums_sparse(*Z.arrays, weight, sums)
         else:
             kernels.column_sums(Z, weight, sums)
-        lower, upper, total, missing, nonzero, number = sums.T
-        everything = np.cumsum(weight)[-1]  # row by row, as the kernels add
-        some_zero = number < len(Z)
+        below, upper = workers().max(-sums[:, 0], sums[:, 1])
+        everything = weight.cumsum()[-1:].sum()  # row by row, as the kernels add
+        rest, everything, n_rows = workers().sum(sums[:, 2:], everything, float(len(Z)))
+        lower, (total, missing, nonzero, number) = -below, rest.T
+        some_zero = number < n_rows
         lower, upper = (
             np.where(some_zero, np.minimum(lower, 0.0), lower),
             np.where(some_zero, np.maximum(upper, 0.0), upper),
@@ -66,6 +69,7 @@ class Standardised:
             kernels.column_squares_sparse(*Z.arrays, weight, scaling, square)
         else:
             kernels.column_squares(Z, weight, scaling, square)
+        [square] = workers().sum(square)
         variance = (square + (everything - nonzero) * np.square(zero)) / everything
         return cls(Z, np.arange(n_columns, dtype=np.int32), scaling, zero, variance)
 
