@@ -44,7 +44,7 @@ FLOORS = (
     {"network"},
     {"ensemble", "inspection"},
     {"estimators", "single"},
-    {"export", "search", "storage", "torch"},
+    {"distributed", "export", "search", "storage", "torch"},
     {"plots"},
     {"report"},
     {"cli"},

@@ -17,7 +17,7 @@ from boostbp.network.monitor import EvalSet
 from boostbp.network.settings import Settings
 from boostbp.trees.sparse import Sparse
 
-__all__ = ["fingerprint"]
+__all__ = ["fingerprint", "words_of"]
 
 # They say when training ends, how fast it is or what is refused, not where it goes.
 _FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "alone"))
@@ -47,22 +47,22 @@ def fingerprint(
         "y": _digest(y),
         "sample_weight": _digest(weight),
         "eval_set": _digest(*watched),
-        "backend": _named(backend),
+        "backend": words_of(backend),
         "random_state": _digest(settings.seed),
-        "loss": _named(loss),
-        "eval_metric": "None" if metric is None else f"{metric.name} {_named(metric.function)}",
+        "loss": words_of(loss),
+        "eval_metric": "None" if metric is None else f"{metric.name} {words_of(metric.function)}",
     }
     for field in fields(settings):
         if field.name not in {"layers", *_SEEDS, *_FREE}:
-            digests[field.name] = _named(getattr(settings, field.name))
+            digests[field.name] = words_of(getattr(settings, field.name))
     for field in fields(settings.layers[0]):
         values = [getattr(layer, field.name) for layer in settings.layers]
         if field.name != "growth":
-            digests[field.name] = f"[{', '.join(map(_named, values))}]"
+            digests[field.name] = f"[{', '.join(map(words_of, values))}]"
             continue
         for part in fields(values[0]):
             if part.name not in _FREE | _SEEDS:
-                digests[part.name] = f"[{', '.join(_named(getattr(growth, part.name)) for growth in values)}]"
+                digests[part.name] = f"[{', '.join(words_of(getattr(growth, part.name)) for growth in values)}]"
     return digests
 
 
@@ -79,17 +79,17 @@ def _digest(*parts: Any) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _named(value: Any, depth: int = 0) -> str:
+def words_of(value: Any, depth: int = 0) -> str:
     """Words for a value, the same in every process: an object by its class and attributes, a function by its code."""
     if isinstance(value, np.ndarray | Sparse):
         return _digest(value)
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key!r}: {_named(item, depth)}' for key, item in value.items())}}}"
+        return f"{{{', '.join(f'{key!r}: {words_of(item, depth)}' for key, item in value.items())}}}"
     if isinstance(value, list | tuple):
         opened, closed = "[]" if isinstance(value, list) else "()"
-        return f"{opened}{', '.join(_named(item, depth) for item in value)}{closed}"
+        return f"{opened}{', '.join(words_of(item, depth) for item in value)}{closed}"
     if isinstance(value, partial):
-        return _named((value.func, value.args, value.keywords), depth)
+        return words_of((value.func, value.args, value.keywords), depth)
     if isinstance(value, type) or (type(value).__module__ == "builtins" and not callable(value)):
         return value.__qualname__ if isinstance(value, type) else repr(value)
     if callable(value) and hasattr(value, "__name__"):
@@ -98,7 +98,8 @@ def _named(value: Any, depth: int = 0) -> str:
     inside = {field.name: getattr(value, field.name) for field in known} or _attributes(value)
     if depth >= DEEPEST:
         return type(value).__name__
-    return f"{type(value).__name__}({', '.join(f'{name}={_named(item, depth + 1)}' for name, item in inside.items())})"
+    words = ", ".join(f"{name}={words_of(item, depth + 1)}" for name, item in inside.items())
+    return f"{type(value).__name__}({words})"
 
 
 def _attributes(value: Any) -> dict[str, Any]:
@@ -113,5 +114,5 @@ def _code_of(function: Any, depth: int) -> str:
     if code is None or str(function.__module__).split(".")[0] in _KNOWN or depth >= DEEPEST:
         return ""
     plain = [constant for constant in code.co_consts if isinstance(constant, int | float | str | bytes | tuple | None)]
-    closed = [_named(cell.cell_contents, depth + 1) for cell in function.__closure__ or ()]
+    closed = [words_of(cell.cell_contents, depth + 1) for cell in function.__closure__ or ()]
     return f" {_digest(code.co_code, code.co_names, plain, closed)}"

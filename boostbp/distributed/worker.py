@@ -1,0 +1,123 @@
+"""The work of one worker: it knows no engine, so that any can start it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, TypeVar
+
+from scipy.sparse import issparse
+
+from boostbp import checks
+from boostbp.backends.xgboost_network import Address, connected
+from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
+from boostbp.estimators.parameters import settings_of
+from boostbp.group import Group, joined
+from boostbp.network.callbacks import Checkpoint
+from boostbp.network.fingerprint import words_of
+from boostbp.network.steps import STEPS
+from boostbp.versions import versions
+
+__all__ = ["check_supported", "fit_worker"]
+
+E = TypeVar("E", BoostBPClassifier, BoostBPRegressor)
+PACKAGES = ("boostbp", "numpy", "scipy", "xgboost", "xgboost-cpu")  # whose results must be alike for sums to be
+_OF_MACHINES = frozenset(("n_jobs", "verbose"))  # parameters on which the model does not depend
+
+
+def fit_worker(
+    estimator: E, X: Any, y: Any, sample_weight: Any = None, *, address: Address, rank: int, **fit: Any
+) -> E:
+    """Fit an estimator together with other workers, each of which calls this with rows of its own.
+
+    All of them end with the same model: that of all rows, in the order of the ranks. See ``docs/distributed.md``.
+
+    Parameters
+    ----------
+    estimator : BoostBPRegressor or BoostBPClassifier
+        With the same parameters on all workers.
+    X, y, sample_weight :
+        The rows of this worker, as `fit` takes them; at least one.
+    address : Address
+        Of `tracked`, the same for all workers.
+    rank : int
+        Of this worker: 0, 1, ... to ``address.n_workers - 1``.
+    **fit :
+        Other arguments of `fit`. An `eval_set` is the same on all workers. `callbacks` are called on rank 0.
+
+    Returns
+    -------
+    estimator
+        The one that was passed, fitted.
+
+    Raises
+    ------
+    ValueError
+        If the rows or the parameters cannot be used, or parameters are not supported on several workers.
+    WorkersLostError
+        If another worker failed, or did not answer for ``address.timeout`` seconds.
+    """
+    checks.whole("rank", rank, 0, address.n_workers - 1)
+    check_supported(estimator, X, fit)
+    with connected(address, rank) as group, joined(group):
+        _check_alike(group, estimator, fit)
+        return estimator.fit(X, y, sample_weight, **fit)
+
+
+def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) -> None:
+    """Refuse what is not supported on several workers, before any work.
+
+    Raises
+    ------
+    TypeError
+        If the estimator is another.
+    ValueError
+        With the parameter, its value and the cure.
+    """
+    if not isinstance(estimator, BoostBPClassifier | BoostBPRegressor):
+        raise TypeError(
+            f"estimator={checks.shown(estimator)} is not supported on several workers: give a BoostBPRegressor or a "
+            "BoostBPClassifier."
+        )
+    settings = settings_of(estimator, 1, 1, 0)
+    validation = estimator.validation
+    callbacks = fit.get("callbacks")
+    kept = isinstance(callbacks, Sequence) and any(isinstance(callback, Checkpoint) for callback in callbacks)
+    refused = {
+        "backend": (estimator.backend != "xgboost", estimator.backend, "use backend='xgboost'"),
+        "deep": (estimator.deep is not True, estimator.deep, "use deep=True, a network alone"),
+        "validation": (
+            not isinstance(validation, Real) and not fit.get("eval_set"),
+            validation,
+            "use a share of the rows, such as 0.1, or pass an eval_set",
+        ),
+        "structure_samples": (settings.structure_samples is not None, settings.structure_samples, "leave it out"),
+        "step": (
+            type(settings.step) not in (STEPS["normalised"], STEPS["plain"]),
+            settings.step,
+            "use 'normalised' or 'plain': another may ask for what only all rows tell",
+        ),
+        "X": (issparse(X), "a sparse matrix", "pass an array or a data frame"),
+        "callbacks": (kept, "checkpoint(...)", "leave it out"),
+        **{name: (bool(fit.get(name)), fit.get(name), "leave it out") for name in ("checkpoint", "keep_state")},
+        "groups": (fit.get("groups") is not None, "...", "pass an eval_set of other groups"),
+    }
+    for name, (is_refused, value, cure) in refused.items():
+        if is_refused:
+            raise ValueError(f"{name}={checks.shown(value)} is not supported on several workers: {cure}.")
+
+
+def _check_alike(group: Group, estimator: Any, fit: Mapping[str, Any]) -> None:
+    """Refuse to train with workers of other parameters or versions: sums of different things would be no model."""
+    installed = versions()
+    facts = {"class": type(estimator), "versions": {name: installed.get(name) for name in PACKAGES}}
+    facts |= {name: value for name, value in estimator.get_params().items() if name not in _OF_MACHINES}
+    facts["arguments"] = sorted(name for name, value in fit.items() if value is not None and name != "callbacks")
+    first, *others = group.gather({name: words_of(value) for name, value in facts.items()})
+    for rank, other in enumerate(others, start=1):
+        for name, words in first.items():
+            if other.get(name) != words:
+                raise ValueError(
+                    f"Worker {rank} has {name}={other.get(name)}, worker 0 has {words}: let all workers have the same "
+                    "parameters, arguments of fit and versions."
+                )

@@ -1,0 +1,174 @@
+"""Workers in processes end with the model of one machine, or say why not, in time."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from process_workers import PATIENCE, failures, fit_together, start, submit
+from sklearn.base import clone
+
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, callbacks
+from boostbp.distributed import Address, WorkersLostError, fit_worker
+from boostbp.network.steps import Normalised
+
+pytest.importorskip("xgboost")
+
+HOW = {"deep": True, "backend": "xgboost", "epochs": 3, "n_estimators": 8, "random_state": 0}
+NOWHERE = Address("127.0.0.1", 1, 2, 1.0)
+
+
+class Unknown(Normalised):
+    """A step rule of one's own."""
+
+    __slots__ = ()
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with ProcessPoolExecutor(3, multiprocessing.get_context("spawn")) as pool:
+        yield start(pool, 3)
+
+
+def table(n_rows, seed):
+    """Numbers with missing values, a column of categories, a target and weights."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 4))
+    city = rng.integers(0, 5, n_rows)
+    y = (
+        2 * np.sin(X[:, 0])
+        + X[:, 1] * X[:, 2]
+        + np.array([0.0, 1.0, -1.0, 2.0, 0.0])[city]
+        + 0.2 * rng.normal(size=n_rows)
+    )
+    X[rng.random(X.shape) < 0.05] = np.nan
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["city"] = np.array(["Bonn", "Ulm", "Hof", "Kiel", "Aue"], object)[city]
+    frame.loc[rng.random(n_rows) < 0.05, "city"] = None
+    return frame, y, rng.integers(1, 4, n_rows).astype(float)
+
+
+def same_trees(model, other):
+    return all(
+        np.array_equal(a, b, equal_nan=True)
+        for ours, theirs in zip(model.network_.layers, other.network_.layers, strict=True)
+        for a, b in zip(ours.forest.nodes, theirs.forest.nodes, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "units", "changes"),
+    [
+        (BoostBPRegressor, (4,), {}),
+        (BoostBPRegressor, (4, 3), {"subsample": 0.8}),
+        (BoostBPClassifier, (4,), {"class_weight": "balanced"}),
+        (BoostBPClassifier, (4, 3), {"n_jobs": 2}),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_any_number_of_workers_ends_with_the_model_of_one_machine(pool, kind, units, changes):
+    X, y, weight = table(900, 0)
+    X_valid, y_valid, _ = table(200, 1)
+    if kind is BoostBPClassifier:
+        y, y_valid = (np.array(["low", "mid", "high"])[np.digitize(part, [-1.0, 1.5])] for part in (y, y_valid))
+        y = np.where(np.arange(len(y)) < 300, y, np.where(y == "low", "mid", y))  # the last workers see two classes
+    model = kind(units, **HOW, **changes)
+    one = clone(model).fit(X, y, weight, eval_set=[(X_valid, y_valid)])
+    raw = one._raw(X_valid)
+    for size in (1, 2, 3):
+        got = fit_together(pool, clone(model), size, X, y, weight, eval_set=[(X_valid, y_valid)])
+        assert same_trees(got, one), f"{size} workers have other trees"
+        difference = np.abs(got._raw(X_valid) - raw).max()
+        assert difference < 1e-9, f"predictions of {size} workers are off by {difference:g} of {raw.std():g}"
+        assert (got.predict(X_valid) == one.predict(X_valid)).all() or kind is BoostBPRegressor
+        np.testing.assert_allclose(got.feature_importances_, one.feature_importances_, atol=1e-9)
+
+
+def test_bins_of_a_small_sample_and_held_out_rows_are_the_same_for_any_number_of_workers(pool):
+    X, y, weight = table(900, 0)
+    X.loc[899, "city"] = "Rom"  # a code that no other row, and no sample, has
+    model = BoostBPRegressor((4,), **HOW)
+    one, *others = [fit_together(pool, clone(model), size, X, y, weight, most=250) for size in (1, 2, 3)]
+    plain = clone(model).fit(X, y, weight)
+    for other in others:
+        assert same_trees(other, one)
+        np.testing.assert_allclose(other.predict(X), one.predict(X), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(other.history_.metrics("held_out"), one.history_.metrics("held_out"), rtol=1e-9)
+    assert not same_trees(one, plain), "the bins were not those of the sample"
+    error = [np.mean((fitted.predict(X) - y) ** 2) for fitted in (one, plain)]
+    assert error[0] < 1.1 * error[1]
+
+
+def test_an_error_of_one_worker_ends_all(pool):
+    X, y, _ = table(300, 0)
+    y[299] = np.nan
+    first, second = submit(pool, BoostBPRegressor((3,), **HOW), 2, X, y)
+    with pytest.raises(ValueError, match=r"Input y contains NaN: 1 of 150 rows, the first in row 149"):
+        second.result(0)
+    with pytest.raises(WorkersLostError, match=r"Worker 0 of 2 has lost the others: one of them failed"):
+        first.result(0)
+    y[299] = 0.0
+    first, second = submit(pool, BoostBPRegressor((3,), **HOW), 2, X, y, faults={0: KeyError("in the fifth round")})
+    with pytest.raises(KeyError, match="in the fifth round"):
+        first.result(0)
+    with pytest.raises(WorkersLostError, match="Worker 1 of 2"):
+        second.result(0)
+
+
+@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_that_dies_or_freezes_ends_the_others_within_the_time_limit(fault):
+    X, y, _ = table(300, 0)
+    limit = 8.0
+    errors, seconds = failures(BoostBPRegressor((3,), **HOW), X, y, timeout=limit, fault=fault)
+    assert list(errors) == [0], "the broken worker has answered"
+    assert "Worker 0 of 2 has lost the others: one of them failed (its own error says why)" in errors[0]
+    assert f"did not answer for {limit:g} seconds" in errors[0]
+    assert seconds < PATIENCE, f"it took {seconds:.0f} s, a time without limit"
+
+
+def test_workers_of_different_parameters_are_refused(pool):
+    X, y, _ = table(300, 0)
+    first, second = submit(pool, [BoostBPRegressor((3,), **HOW), BoostBPRegressor((4,), **HOW)], 2, X, y)
+    for future in (first, second):
+        with pytest.raises(ValueError, match=r"Worker 1 has hidden_layer_sizes=\(4\), worker 0 has \(3\)"):
+            future.result(0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fit", "message"),
+    [
+        ({"backend": "lightgbm"}, {}, r"backend='lightgbm' is not supported on several workers: use backend='xgboost'"),
+        ({"deep": "auto"}, {}, r"deep='auto' is not supported .*: use deep=True"),
+        ({"validation": "last"}, {}, r"validation='last' is not supported .*: use a share"),
+        ({"backprop": {"structure_samples": 0.5}}, {}, r"structure_samples=1 is not supported"),
+        ({"backprop": {"step": Unknown()}}, {}, r"step=.*Unknown.* is not supported .*: use 'normalised' or 'plain'"),
+        ({"output": {"extra_trees": True}}, {}, r"extra_trees=True is not supported by backend='xgboost'"),
+        ({}, {"checkpoint": "here"}, r"checkpoint='here' is not supported"),
+        ({}, {"keep_state": True}, r"keep_state=True is not supported"),
+        ({}, {"callbacks": [callbacks.checkpoint("here")]}, r"callbacks=.* is not supported"),
+        ({}, {"groups": np.zeros(9)}, r"groups=.* is not supported .*: pass an eval_set"),
+    ],
+)
+def test_what_is_not_supported_is_refused_by_name_before_any_work(changes, fit, message):
+    with pytest.raises(ValueError, match=message):
+        fit_worker(BoostBPRegressor((3,), **HOW | changes), np.ones((9, 2)), np.ones(9), address=NOWHERE, rank=0, **fit)
+
+
+def test_other_estimators_inputs_and_ranks_are_refused():
+    model = BoostBPRegressor((3,), **HOW)
+    with pytest.raises(TypeError, match=r"estimator=BoostBPAutoencoder\(\) is not supported on several workers"):
+        fit_worker(BoostBPAutoencoder(), np.ones((9, 2)), None, address=NOWHERE, rank=0)
+    with pytest.raises(ValueError, match=r"X='a sparse matrix' is not supported on several workers: pass an array"):
+        fit_worker(model, sp.eye_array(9, format="csr"), np.ones(9), address=NOWHERE, rank=0)
+    with pytest.raises(ValueError, match=r"rank=2 is not allowed: give a whole number of at most 1"):
+        fit_worker(model, np.ones((9, 2)), np.ones(9), address=NOWHERE, rank=2)
+
+
+def test_who_cannot_reach_the_tracker_says_so():
+    with pytest.raises(WorkersLostError, match="did not come"), pytest.warns(UserWarning, match="Failed to connect"):
+        fit_worker(BoostBPRegressor((3,), **HOW), np.ones((9, 2)), np.ones(9), address=NOWHERE, rank=0)

@@ -1,0 +1,136 @@
+"""Workers that are processes of this machine, started once for many fits."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+import zlib
+from concurrent.futures import wait
+
+import numpy as np
+
+from boostbp.backends.xgboost import XGBoostGrower
+from boostbp.distributed import fit_worker, tracked
+from boostbp.group import Group
+
+PATIENCE = 120.0  # seconds that a slow machine may take to start processes
+
+
+def ready(seconds):
+    """Import everything, and stay for others to start beside this one."""
+    time.sleep(seconds)
+    return os.getpid()
+
+
+def start(pool, size):
+    """Let all processes of a pool import what they need, before any clock runs."""
+    pids = set()
+    while len(pids) < size:
+        pids |= {future.result(PATIENCE) for future in [pool.submit(ready, 0.2) for _ in range(size)]}
+    return pool
+
+
+def fit_part(model, X, y, weight, address, rank, most=None, fault=None, **fit):
+    """One worker's fit: the model and a digest of its bits."""
+    before, grow = Group.sample.__kwdefaults__["most"], XGBoostGrower.grow
+    if most is not None:
+        Group.sample.__kwdefaults__["most"] = most
+    if fault is not None:
+        XGBoostGrower.grow = broken(grow, fault)
+    try:
+        model = fit_worker(model, X, y, weight, address=address, rank=rank, **fit)
+    finally:
+        Group.sample.__kwdefaults__["most"], XGBoostGrower.grow = before, grow
+    return model, digest(model)
+
+
+def broken(grow, fault):
+    """A `grow` that fails in its fifth round: by an error, or by a signal to its process."""
+    rounds = []
+
+    def fails(self, grad, hess):
+        rounds.append(len(rounds))
+        if len(rounds) == 5:
+            if isinstance(fault, signal.Signals):
+                os.kill(os.getpid(), fault)
+            else:
+                raise fault
+        return grow(self, grad, hess)
+
+    return fails
+
+
+def digest(model):
+    """A number for the bits of a network."""
+    forests = [layer.forest for layer in model.network_.layers]
+    arrays = [array for forest in forests for array in (*forest.nodes, forest.leaves.scaling, forest.leaves.weight)]
+    return zlib.crc32(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays))
+
+
+def submit(pool, model, size, X, y, weight=None, *, timeout=PATIENCE, faults=None, **fit):
+    """Futures of the fits of so many workers, by rank; `model` may be one for each."""
+    models = model if isinstance(model, list) else [model] * size
+    weight = np.ones(len(y)) if weight is None else weight
+    ends = [len(y) * k // size for k in range(size + 1)]
+    with tracked(size, timeout=timeout) as address:
+        futures = [
+            pool.submit(
+                fit_part,
+                models[rank],
+                X[ends[rank] : ends[rank + 1]],
+                y[ends[rank] : ends[rank + 1]],
+                weight[ends[rank] : ends[rank + 1]],
+                address,
+                rank,
+                fault=(faults or {}).get(rank),
+                **fit,
+            )
+            for rank in range(size)
+        ]
+        wait(futures, 2 * PATIENCE)
+    return futures
+
+
+def answer(queue, everybody, *args, **options):
+    """Put into the queue what a worker raises; the clock runs once everybody is there."""
+    everybody.wait(PATIENCE)
+    try:
+        fit_part(*args, **options)
+    except Exception as error:
+        queue.put((args[5], f"{type(error).__name__}: {error}"))
+
+
+def failures(model, X, y, *, timeout, fault):
+    """Errors by rank of two workers, of which rank 1 breaks; and seconds until all that can answer have done so."""
+    spawn = multiprocessing.get_context("spawn")
+    queue, everybody, weight = spawn.Queue(), spawn.Barrier(3), np.ones(len(y) // 2)
+    with tracked(2, timeout=timeout) as address:
+        workers = [
+            spawn.Process(
+                target=answer,
+                args=(queue, everybody, model, X[rank::2], y[rank::2], weight, address, rank),
+                kwargs={"fault": fault if rank == 1 else None},
+            )
+            for rank in range(2)
+        ]
+        try:
+            for worker in workers:
+                worker.start()
+            everybody.wait(PATIENCE)
+            begun = time.perf_counter()
+            errors = dict([queue.get(timeout=PATIENCE)])
+            return errors, time.perf_counter() - begun
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.join()
+                worker.close()
+
+
+def fit_together(pool, model, size, X, y, weight=None, **fit):
+    """The model that so many workers end with; all of them with the same bits."""
+    models, digests = zip(*[future.result(0) for future in submit(pool, model, size, X, y, weight, **fit)], strict=True)
+    assert len(set(digests)) == 1, f"the models of the workers have the digests {digests}"
+    return models[0]
