@@ -45,7 +45,7 @@ FLOORS = (
     {"ensemble", "inspection"},
     {"estimators", "single"},
     {"distributed", "export", "search", "storage", "torch"},
-    {"plots"},
+    {"dask", "plots"},
     {"report"},
     {"cli"},
     {"__init__"},
@@ -63,6 +63,7 @@ PRONOUNS = {"one", "each", "it", "its", "own", "said", "seen", "asked", "ours", 
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {
     "dask",
+    "distributed",
     "jinja2",
     "lightgbm",
     "matplotlib",

@@ -67,10 +67,13 @@ def tracked(n_workers: int, *, host: str = "127.0.0.1", timeout: float = 60.0) -
     )
     tracker.start()
     arguments = tracker.worker_args()
+    failure = _library("core").XGBoostError
     try:
         yield Address(str(arguments["dmlc_tracker_uri"]), int(arguments["dmlc_tracker_port"]), n_workers, timeout)
+        with suppress(failure):
+            tracker.wait_for(math.ceil(timeout))  # workers take leave of it
     finally:
-        with suppress(_library("core").XGBoostError):  # whose workers died; they have said why
+        with suppress(failure):  # of workers that died, which have said why
             tracker.free()
 
 
@@ -92,8 +95,13 @@ def connected(address: Address, rank: int) -> Iterator[Group]:
         dmlc_timeout=math.ceil(address.timeout),
         dmlc_retry=1,
     )
-    with _named(address, rank), context:
-        yield _Network(library, rank, address.n_workers)
+    with _named(address, rank):
+        context.__enter__()
+        try:
+            yield _Network(library, rank, address.n_workers)
+        finally:  # what was done is done, and what went wrong is known: nothing is lost if no leave can be taken
+            with suppress(_library("core").XGBoostError):
+                context.__exit__(None, None, None)
 
 
 @contextmanager

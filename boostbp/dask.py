@@ -1,0 +1,168 @@
+"""Estimators on a Dask cluster: Dask arrays and data frames in, lazy predictions out.
+
+As in ``lightgbm.dask`` and ``xgboost.dask``, each is the estimator of one machine, with its parameters. `fit` leaves
+the rows on the workers that hold them; see ``docs/distributed.md`` for what is promised, and what is refused.
+
+>>> from boostbp.dask import DaskBoostBPRegressor                                     # doctest: +SKIP
+>>> client = distributed.Client()                                                     # doctest: +SKIP
+>>> frame = dask.dataframe.read_parquet("rows/")                                      # doctest: +SKIP
+>>> model = DaskBoostBPRegressor((16,), deep=True, backend="xgboost")                 # doctest: +SKIP
+>>> model.fit(frame.drop(columns="y"), frame["y"])                                    # doctest: +SKIP
+>>> model.predict(frame.drop(columns="y")).mean().compute()                           # doctest: +SKIP
+>>> model.to_local().predict(rows_of_this_process)                                    # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from boostbp.distributed.cluster import computed, fit_cluster, is_collection, parts_of
+from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
+from boostbp.extras import require
+from boostbp.network.monitor import Progress
+
+__all__ = ["DaskBoostBPClassifier", "DaskBoostBPRegressor"]
+
+
+class _OnDask:
+    """What a Dask estimator does on the cluster: it fits, and applies its methods to each partition."""
+
+    _local: ClassVar[type[Any]]
+    _score: ClassVar[Callable[..., float]]
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        eval_set: Any = None,
+        eval_names: Sequence[str] | None = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
+        eval_sample_weight: Any = None,
+        callbacks: Sequence[Callable[[Progress], object]] | None = None,
+        client: Any = None,
+        timeout: float = 60.0,
+    ) -> Self:
+        """Train on the workers that hold the rows.
+
+        Parameters
+        ----------
+        X : dask.array.Array or dask.dataframe.DataFrame, (rows, features)
+            Partitions may be empty. Those of one worker are put together there.
+        y, sample_weight : dask.array.Array or dask.dataframe.Series, (rows,), or (rows, outputs)
+            In the partitions of `X`.
+        eval_set, eval_names, eval_X, eval_y, eval_sample_weight : optional
+            As in the estimator of one machine, of Dask collections or of tables in memory. Each worker gets all of
+            them: they must fit into its memory.
+        callbacks : sequence of callable, optional
+            Called on one of the workers.
+        client : distributed.Client, optional
+            By default the one that was made last.
+        timeout : float
+            Seconds that workers wait for one another. One that dies or fails ends the fit at once, one that freezes
+            after this time.
+
+        Raises
+        ------
+        ValueError
+            If the input or a parameter is not usable, or not supported on several workers.
+        WorkersLostError
+            If a worker died, or did not answer in time; the message names it.
+        """
+        columns = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
+        options = {
+            "eval_set": eval_set,
+            "eval_names": eval_names,
+            "eval_X": eval_X,
+            "eval_y": eval_y,
+            "eval_sample_weight": eval_sample_weight,
+            "callbacks": callbacks,
+        }
+        given = {name: value for name, value in options.items() if value is not None}
+        unfitted = self._local(**self.get_params(deep=False))  # type: ignore[attr-defined]
+        fitted = fit_cluster(unfitted, columns, client=client, timeout=timeout, **given)
+        learnt = {name: value for name, value in vars(fitted).items() if name not in unfitted.get_params(deep=False)}
+        vars(self).update(learnt)
+        return self
+
+    def to_local(self) -> Any:
+        """Return the fitted estimator of one machine, which knows nothing of Dask."""
+        check_is_fitted(self)
+        local = self._local(**self.get_params(deep=False))  # type: ignore[attr-defined]
+        vars(local).update(vars(self))
+        return local
+
+    def _by_part(self, method: str, X: Any, *arguments: Any) -> Any:
+        """A method of the local estimator: lazily, part by part, of a Dask collection."""
+        local = self.to_local()
+        if not is_collection(X):
+            return getattr(local, method)(X, *arguments)
+        dask, array = (require(name, extra="dask", what=f"{method} of {type(X)}") for name in ("dask", "dask.array"))
+        like = getattr(local, method)(_blank(local), *arguments)[:0]
+        apply = dask.delayed(_applied, pure=False)
+        model = dask.delayed(local)
+        parts = parts_of(X)
+        lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(parts)
+        return array.concatenate(
+            [
+                array.from_delayed(apply(model, method, part, arguments, like), (length, *like.shape[1:]), meta=like)
+                for part, length in zip(parts, lengths, strict=True)
+            ],
+            allow_unknown_chunksizes=True,
+        )
+
+    def predict(self, X: Any) -> Any:
+        """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
+        return self._by_part("predict", X)
+
+    def transform(self, X: Any, layer: int = -1) -> Any:
+        """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
+        return self._by_part("transform", X, layer)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """As the local estimator does; predictions of all rows are brought together for it."""
+        return float(self._score(computed(y), computed(self.predict(X)), sample_weight=computed(sample_weight)))
+
+
+def _blank(local: Any) -> Any:
+    """One row without any value, by which the shape and dtype of what a method returns is known."""
+    row = np.full((1, local.n_features_in_), np.nan)
+    names = getattr(local, "feature_names_in_", None)
+    if names is None:
+        return row
+    import pandas as pd
+
+    return pd.DataFrame(row, columns=names)
+
+
+def _applied(local: Any, method: str, part: Any, arguments: tuple[Any, ...], like: Any) -> Any:
+    return getattr(local, method)(part, *arguments) if len(part) else like
+
+
+class DaskBoostBPRegressor(_OnDask, BoostBPRegressor):  # type: ignore[misc]  # its fit takes Dask collections
+    """`BoostBPRegressor` on a Dask cluster, with the same parameters."""
+
+    _local = BoostBPRegressor
+    _score = staticmethod(r2_score)
+
+
+class DaskBoostBPClassifier(_OnDask, BoostBPClassifier):  # type: ignore[misc]  # its fit takes Dask collections
+    """`BoostBPClassifier` on a Dask cluster, with the same parameters."""
+
+    _local = BoostBPClassifier
+    _score = staticmethod(accuracy_score)
+
+    def predict_proba(self, X: Any) -> Any:
+        """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
+        return self._by_part("predict_proba", X)
+
+    def decision_function(self, X: Any) -> Any:
+        """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
+        return self._by_part("decision_function", X)

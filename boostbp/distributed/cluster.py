@@ -1,0 +1,240 @@
+"""The fit of a Dask cluster: rows stay on the workers that hold them, each of which calls `fit_worker`."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext, suppress
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from boostbp.backends.xgboost_network import Address, WorkersLostError, tracked
+from boostbp.distributed.worker import check_supported, fit_worker
+from boostbp.extras import require
+
+__all__ = ["computed", "fit_cluster", "is_collection", "parts_of"]
+
+TICK = 1.0  # seconds between two looks whether all workers are still there
+GRACE = 5.0  # seconds for the one that failed to be known, once another has missed it; heartbeats are more frequent
+_trackers: dict[str, ExitStack] = {}  # of this process, by the fit
+
+
+def _dask(module: str) -> Any:
+    return require(module, extra="dask", what="training on a Dask cluster")
+
+
+def is_collection(value: Any) -> bool:
+    """Whether it is a Dask array, data frame or series."""
+    return hasattr(value, "__dask_graph__") and hasattr(value, "to_delayed")
+
+
+def parts_of(collection: Any) -> list[Any]:
+    """The blocks of rows of a Dask array, or the partitions of a data frame or series, as delayed objects."""
+    if hasattr(collection, "rechunk") and collection.ndim > 1 and collection.numblocks[1] > 1:
+        collection = collection.rechunk({1: -1})
+    return list(np.ravel(collection.to_delayed()))
+
+
+def computed(value: Any) -> Any:
+    """A Dask collection as what it is made of; anything else as it is, and what is in lists and tuples."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(computed, value))
+    return value.compute() if is_collection(value) else value
+
+
+def fit_cluster(
+    estimator: Any,
+    columns: Mapping[str, Any],
+    *,
+    client: Any = None,
+    timeout: float = 60.0,
+    **fit: Any,
+) -> Any:
+    """Fit an estimator on the workers that hold the rows.
+
+    Parameters
+    ----------
+    estimator : BoostBPRegressor or BoostBPClassifier
+        Not changed.
+    columns : mapping
+        Dask collections ``X``, ``y`` and, unless None, ``sample_weight``, in the same partitions.
+    client : distributed.Client, optional
+        By default the one that was made last.
+    timeout : float
+        Seconds that workers wait for one another.
+    **fit :
+        Other arguments of `fit`.
+
+    Returns
+    -------
+    estimator
+        A fitted copy.
+
+    Raises
+    ------
+    ValueError
+        If columns are in different partitions, there are no rows, or parameters are not supported.
+    WorkersLostError
+        If a worker died, or did not answer in time; the message names it. No task is left behind.
+    """
+    check_supported(estimator, fit=fit)
+    distributed = _dask("distributed")
+    client = client or distributed.default_client()
+    fit = {name: computed(value) for name, value in fit.items()}
+    parts = client.compute(_rows(client, columns))
+    tasks = list(parts)
+    try:
+        placed = _placed(client, parts)
+        with distributed.MultiLock(sorted(placed), client=client):  # fits that wait for each other would wait for ever
+            first, token = next(iter(placed)), uuid.uuid4().hex
+            address = client.submit(_start_tracker, token, len(placed), timeout, **_on(first)).result(timeout)
+            futures = {}
+            for rank, (worker, numbers) in enumerate(placed.items()):
+                of_worker = [parts[number] for number in numbers]
+                arguments = estimator, of_worker, list(columns), address, rank, token, fit
+                futures[worker] = client.submit(_fit_part, *arguments, **_on(worker))
+            tasks += futures.values()
+            return _result(client, futures, timeout)
+    finally:
+        client.cancel(tasks)
+
+
+def _on(worker: str) -> dict[str, Any]:
+    """How a task is submitted that must run on one worker, once."""
+    return {"workers": [worker], "allow_other_workers": False, "pure": False, "retries": 0}
+
+
+def _rows(client: Any, columns: Mapping[str, Any]) -> list[Any]:
+    """A delayed tuple of the columns for each partition, on the worker that holds its part of `X`, if one does."""
+    for name, column in columns.items():
+        if not is_collection(column):
+            raise TypeError(
+                f"{name} is a {type(column).__module__}.{type(column).__name__}: give Dask arrays or data frames, such "
+                "as dask.array.from_array(...), or use the estimator without Dask."
+            )
+    divided = {name: parts_of(column) for name, column in columns.items()}
+    counts = {name: len(parts) for name, parts in divided.items()}
+    if len(set(counts.values())) > 1:
+        found = ", ".join(f"{name} has {count}" for name, count in counts.items())
+        raise ValueError(f"{found} partitions: divide them alike, as by y.rechunk(...) or y.repartition(...).")
+    dask, held = _dask("dask"), client.who_has()
+    rows = []
+    for part in zip(*divided.values(), strict=True):
+        holders = held.get(part[0].key)  # who holds rows keeps them, even if another one would be free sooner
+        where = {"workers": [min(holders)], "allow_other_workers": True} if holders else {}
+        with dask.annotate(**where):
+            rows.append(dask.delayed(_together, pure=False)(*part))
+    return rows
+
+
+def _together(*part: Any) -> tuple[Any, ...]:
+    """The columns of one partition, on one worker; of the same number of rows."""
+    lengths = [len(column) for column in part]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"a partition has {lengths} rows in X, y and sample_weight: divide them alike.")
+    return part
+
+
+def _count(part: tuple[Any, ...]) -> int:
+    return len(part[0])
+
+
+def _placed(client: Any, parts: Sequence[Any]) -> dict[str, list[int]]:
+    """Worker -> the numbers of the partitions that it holds, in the order of their first ones; empty ones left out."""
+    counts = client.gather(client.map(_count, parts, pure=False))
+    holders, placed = client.who_has(parts), defaultdict(list)
+    for number, (part, count) in enumerate(zip(parts, counts, strict=True)):
+        if count:
+            placed[min(holders[part.key])].append(number)
+    if not placed:
+        raise ValueError("X has no rows: give at least one.")
+    return dict(placed)
+
+
+def _start_tracker(token: str, n_workers: int, timeout: float) -> Address:
+    """Run the tracker on this worker, which the others reach as they reach each other for data."""
+    address = _dask("distributed").get_worker().address
+    host = "127.0.0.1" if address.startswith("inproc:") else _dask("distributed.comm").get_address_host(address)
+    _trackers[token] = stack = ExitStack()
+    return stack.enter_context(tracked(n_workers, host=host, timeout=timeout))
+
+
+def _fit_part(
+    estimator: Any,
+    parts: Sequence[tuple[Any, ...]],
+    names: Sequence[str],
+    address: Address,
+    rank: int,
+    token: str,
+    fit: Mapping[str, Any],
+) -> Any:
+    """The fit of one worker on its partitions; rank 0 returns the model, and ends the tracker."""
+    estimator = clone(estimator)
+    if estimator.n_jobs is None:
+        estimator.n_jobs = _dask("distributed").get_worker().state.nthreads
+    columns = {name: _concatenated(column) for name, column in zip(names, zip(*parts, strict=True), strict=True)}
+    with _trackers.pop(token) if rank == 0 else nullcontext():
+        fitted = fit_worker(estimator, **columns, address=address, rank=rank, **fit)
+    return fitted if rank == 0 else None
+
+
+def _concatenated(column: Sequence[Any]) -> Any:
+    if len(column) == 1 or isinstance(column[0], np.ndarray):
+        return column[0] if len(column) == 1 else np.concatenate(column)
+    # that of Dask keeps columns categories whose partitions have others
+    return _dask("dask.dataframe.dispatch").concat(list(column))
+
+
+def _result(client: Any, futures: Mapping[str, Any], timeout: float) -> Any:
+    """The model of rank 0 once all workers are done."""
+    pending = set(futures.values())
+    while pending:
+        with suppress(TimeoutError):
+            pending = _dask("distributed").wait(pending, timeout=TICK, return_when="FIRST_COMPLETED").not_done
+        failed = any(future.status != "finished" for future in futures.values() if future not in pending)
+        if failed or _gone(client, futures) or _unheard(client, futures, timeout):
+            raise _failure(client, futures, timeout)
+    return next(iter(futures.values())).result()
+
+
+def _failure(client: Any, futures: Mapping[str, Any], timeout: float) -> BaseException:
+    """What to raise when a worker has failed: its own error, or which one the others have lost."""
+    end = time.monotonic() + GRACE
+    while True:
+        status = {worker: future.status for worker, future in futures.items()}  # at one moment
+        errors = {worker: futures[worker].exception() for worker in futures if status[worker] == "error"}
+        for worker, error in errors.items():
+            if not isinstance(error, WorkersLostError):
+                error.add_note(f"On the Dask worker {worker}.")
+                return error
+        if gone := _gone(client, futures):
+            return WorkersLostError(
+                f"The Dask worker {', '.join(gone)} died during the fit; its log may say why, such as a lack of memory."
+            )
+        pending = [worker for worker in futures if status[worker] == "pending"]
+        unheard = _unheard(client, pending, min(timeout, GRACE))
+        if not pending or unheard or time.monotonic() > end:
+            break
+        time.sleep(TICK / 10)
+    if pending:
+        return WorkersLostError(
+            f"The Dask worker {', '.join(unheard or pending)} did not answer for {timeout:g} seconds, the time limit "
+            "(timeout): it is frozen, or busy with other tasks."
+        )
+    return next(iter(errors.values()), WorkersLostError("The tasks of the fit were cancelled."))
+
+
+def _gone(client: Any, workers: Iterable[str]) -> list[str]:
+    """Those of some workers that the cluster does not have any more."""
+    present = client.nthreads()
+    return [worker for worker in workers if worker not in present]
+
+
+def _unheard(client: Any, workers: Iterable[str], seconds: float) -> list[str]:
+    """Those of some workers that the scheduler has not heard of for so long, while it has heard of others."""
+    last = {worker: facts["last_seen"] for worker, facts in client.scheduler_info()["workers"].items()}
+    return [worker for worker in workers if worker in last and max(last.values()) - last[worker] > seconds]

@@ -1,0 +1,222 @@
+"""Estimators on a Dask cluster of processes: the model of one machine, lazy predictions, faults that end in time."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from process_workers import broken
+
+from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
+from boostbp.backends.xgboost import XGBoostGrower
+from boostbp.dask import DaskBoostBPClassifier, DaskBoostBPRegressor
+from boostbp.distributed import WorkersLostError
+
+distributed = pytest.importorskip("distributed")
+pytest.importorskip("xgboost")
+import dask  # noqa: E402
+import dask.array as da  # noqa: E402
+import dask.dataframe as dd  # noqa: E402
+
+HOW = {"deep": True, "backend": "xgboost", "epochs": 2, "n_estimators": 8, "random_state": 0}
+GROW = XGBoostGrower.grow
+
+
+@pytest.fixture(scope="module")
+def client():
+    how = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with (
+        dask.config.set({"distributed.scheduler.work-stealing": False}),  # so that rows are moved by nobody but us
+        distributed.LocalCluster(**how, silence_logs=50) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def no_task_is_left(request):
+    yield
+    if "client" in request.fixturenames:
+        client = request.getfixturevalue("client")
+        deadline = time.monotonic() + 10
+        while (tasks := client.run_on_scheduler(tasks_of)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert tasks == {}
+
+
+def tasks_of(dask_scheduler):
+    names = ("_count", "_fit_part", "_start_tracker", "_together")
+    return {key: task.state for key, task in dask_scheduler.tasks.items() if str(key).startswith(names)}
+
+
+def numbers(n_rows=800, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 5))
+    y = 2 * np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * rng.normal(size=n_rows)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return X, y, rng.integers(1, 4, n_rows).astype(float)
+
+
+def frame(n_rows=800, seed=0):
+    X, y, _ = numbers(n_rows, seed)
+    rows = pd.DataFrame(X, columns=list("abcde"))
+    place = np.random.default_rng(seed + 50).integers(0, 4, n_rows)
+    rows["text"] = np.array(["Bonn", "Ulm", "Hof", "Kiel"], object)[place]
+    rows["declared"] = pd.Categorical(np.where(rows["a"] > 0, "plus", np.where(rows["b"] > 1, "rare", "minus")))
+    rows["y"] = y + np.array([0.0, 2.0, -1.0, 1.0])[place]
+    return rows
+
+
+def same_trees(model, other):
+    return all(
+        np.array_equal(a, b, equal_nan=True)
+        for ours, theirs in zip(model.network_.layers, other.network_.layers, strict=True)
+        for a, b in zip(ours.forest.nodes, theirs.forest.nodes, strict=True)
+    )
+
+
+def test_arrays_give_the_model_of_one_machine_and_stay_where_they_are(client):
+    (X, y, weight), (X_valid, y_valid, _) = numbers(), numbers(200, 1)
+    one = BoostBPRegressor((4,), **HOW).fit(X, y, weight, eval_set=[(X_valid, y_valid)])
+    parts = client.persist(da.from_array(X, chunks=(150, 2)).rechunk({1: -1}))
+    distributed.wait(parts)
+    before = client.who_has(parts)
+    model = DaskBoostBPRegressor((4,), **HOW).fit(
+        parts,
+        da.from_array(y, chunks=150),
+        da.from_array(weight, chunks=150),
+        eval_set=[(da.from_array(X_valid, chunks=(70, 5)), da.from_array(y_valid, chunks=70))],
+        client=client,
+    )
+    assert client.who_has(parts) == before
+    assert same_trees(model, one)
+    predicted = model.predict(parts)
+    assert isinstance(predicted, da.Array)
+    assert predicted.chunks == (parts.chunks[0],)
+    np.testing.assert_allclose(predicted.compute(), one.predict(X), rtol=0, atol=1e-9)
+    assert model.history_.metrics("valid_0") == pytest.approx(one.history_.metrics("valid_0"), rel=1e-9)
+    units = model.transform(parts)
+    assert units.shape == (800, 4)
+    np.testing.assert_allclose(units.compute(), one.transform(X), rtol=0, atol=1e-9)
+    assert model.score(parts, da.from_array(y, chunks=150)) == pytest.approx(one.score(X, y), rel=1e-9)
+    assert model.get_params() == one.get_params()
+
+
+def test_frames_with_categories_gaps_and_empty_partitions_give_the_model_of_one_machine(client):
+    rows = frame()
+    rows["label"] = np.array(["low", "mid", "high"])[np.digitize(rows["y"], [-1.0, 1.5])]
+    columns = [*"abcde", "text", "declared"]
+    one = BoostBPClassifier((4,), early_stopping=False, **HOW).fit(rows[columns], rows["label"])
+    parts = dd.from_pandas(rows, npartitions=5, sort=False)
+    empty = parts[parts["a"] > 1e9]
+    parts = dd.concat([empty, parts, empty], interleave_partitions=True)
+    model = DaskBoostBPClassifier((4,), early_stopping=False, **HOW)
+    model.fit(parts[columns], parts["label"], client=client)
+    assert model.classes_.tolist() == ["high", "low", "mid"]
+    assert same_trees(model, one)
+    share = model.predict_proba(parts[columns])
+    assert share.shape[1] == 3
+    np.testing.assert_allclose(share.compute(), one.predict_proba(rows[columns]), rtol=0, atol=1e-9)
+    assert (model.predict(parts[columns]).compute() == one.predict(rows[columns])).all()
+    np.testing.assert_allclose(model.decision_function(parts[columns]), one.decision_function(rows[columns]), atol=1e-8)
+    assert model.score(parts[columns], parts["label"]) == one.score(rows[columns], rows["label"])
+
+
+def test_held_out_rows_several_outputs_and_the_client_made_last(client):
+    X, y, _ = numbers()
+    Y = np.column_stack([y, X[:, 3], np.nan_to_num(X[:, 0])])
+    Y = np.nan_to_num(Y)
+    model = DaskBoostBPRegressor((4,), **HOW).fit(da.from_array(X, chunks=(300, 5)), da.from_array(Y, chunks=(300, 3)))
+    assert model.history_.metrics("held_out")
+    predicted = model.predict(da.from_array(X, chunks=(300, 5)))
+    assert predicted.shape == (800, 3)
+    assert 1.0 - np.var(predicted.compute() - Y) / np.var(Y) > 0.5
+
+
+def test_a_model_is_copied_and_stored_without_a_client(client, tmp_path):
+    X, y, _ = numbers(300)
+    model = DaskBoostBPRegressor((3,), early_stopping=False, **HOW)
+    model.fit(da.from_array(X, chunks=(150, 5)), da.from_array(y, chunks=150), client=client)
+    local = model.to_local()
+    assert type(local) is BoostBPRegressor
+    expected = model.predict(X)  # of an array in memory: no graph
+    assert isinstance(expected, np.ndarray)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), expected)
+    save(local, tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict(X), expected)
+
+
+def test_two_fits_at_once_wait_for_each_other(client):
+    X, y, _ = numbers(300)
+    parts, target = da.from_array(X, chunks=(100, 5)), da.from_array(y, chunks=100)
+
+    def fitted(seed):
+        how = HOW | {"random_state": seed}
+        return DaskBoostBPRegressor((3,), early_stopping=False, **how).fit(parts, target, client=client)
+
+    with ThreadPoolExecutor(2) as pool:
+        models = list(pool.map(fitted, (0, 1)))
+    for seed, model in enumerate(models):
+        one = BoostBPRegressor((3,), early_stopping=False, **HOW | {"random_state": seed}).fit(X, y)
+        np.testing.assert_allclose(model.predict(X), one.predict(X), rtol=0, atol=1e-9)
+
+
+def test_what_cannot_be_used_is_refused_by_name(client):
+    X, y, _ = numbers(300)
+    parts, target = da.from_array(X, chunks=(100, 5)), da.from_array(y, chunks=100)
+    model = DaskBoostBPRegressor((3,), **HOW)
+    with pytest.raises(ValueError, match=r"deep='auto' is not supported on several workers"):
+        DaskBoostBPRegressor((3,), backend="xgboost").fit(parts, target)
+    with pytest.raises(TypeError, match=r"y is a numpy.ndarray: give Dask arrays or data frames"):
+        model.fit(parts, y, client=client)
+    with pytest.raises(ValueError, match=r"X has 3 partitions, y has 2 partitions|X has 3, y has 2 partitions"):
+        model.fit(parts, target.rechunk(200), client=client)
+    with pytest.raises(ValueError, match=r"a partition has \[100, (150|50)\] rows in X, y and sample_weight"):
+        model.fit(parts[:200], target.rechunk((150, 50, 100))[:200], client=client)
+    nothing = dd.from_pandas(frame(50), npartitions=2)
+    with pytest.raises(ValueError, match=r"X has no rows"):
+        model.fit(nothing[nothing["a"] > 1e9][list("ab")], nothing[nothing["a"] > 1e9]["y"], client=client)
+    assert not hasattr(model, "network_")
+
+
+def arm(fault):
+    """Let a worker break in the fifth round, or be whole again."""
+    XGBoostGrower.grow = GROW if fault is None else broken(GROW, fault)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "message"),
+    [
+        (KeyError("in the fifth round"), KeyError, "in the fifth round"),
+        (signal.SIGKILL, WorkersLostError, "The Dask worker {} died during the fit"),
+        (signal.SIGSTOP, WorkersLostError, "The Dask worker {} did not answer for 6 seconds, the time limit"),
+    ],
+    ids=["raises", "dies", "freezes"],
+)
+def test_a_broken_worker_ends_the_fit_in_time_and_is_named(client, fault, kind, message):
+    client.wait_for_workers(2, timeout=60)
+    X, y, _ = numbers(400)
+    parts, target = da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50)
+    model = DaskBoostBPRegressor((3,), early_stopping=False, **HOW)
+    model.fit(parts, target, client=client)  # imports
+    worker, process = next(iter(client.run(os.getpid).items()))
+    client.run(arm, fault, workers=[worker])
+    begun = time.monotonic()
+    with pytest.raises(kind) as caught:
+        model.fit(parts, target, client=client, timeout=6.0)
+    seconds = time.monotonic() - begun
+    if fault is signal.SIGSTOP:
+        os.kill(process, signal.SIGCONT)
+    if fault is not signal.SIGKILL:
+        client.run(arm, None, workers=[worker])
+    assert message.format(worker) in str(caught.value)
+    assert kind is not KeyError or caught.value.__notes__ == [f"On the Dask worker {worker}."]
+    assert seconds < 60, f"it took {seconds:.0f} s, the time limit of another fit"
+    client.wait_for_workers(2, timeout=60)
+    model.fit(parts, target, client=client)  # the cluster is usable
