@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cheaper, modes, overhead, prediction, reference, scaling, shares, startup
+from benchmarks import cheaper, distributed, modes, overhead, prediction, reference, scaling, shares, startup
 from benchmarks.cases import CASES
 from boostbp.atomic_write import atomic_write
 from boostbp.backends import available
@@ -21,7 +21,7 @@ from boostbp.versions import versions
 
 SUITES = (
     "overhead", "native", "prediction", "vjp", "threads", "growth", "memory", "profile", "startup",
-    "kept", "shared", "sampled", "reference", "modes",
+    "kept", "shared", "sampled", "reference", "modes", "distributed",
 )  # fmt: skip
 
 
@@ -96,6 +96,10 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, Callable[[], dict
             jobs.append(
                 (suite, "paper", lambda: reference.reference(CASES["paper"], rounds=2 if options.quick else 10))
             )
+        elif suite == "distributed":
+            size = 3000 if options.quick else 300_000
+            for workers in distributed.WORKERS if "xgboost" in names else ():
+                jobs.append((suite, f"{workers} workers", partial(distributed.distributed, workers, size)))
         elif suite == "modes":
             size, epochs = (3000, 3) if options.quick else (10_000, 60)
             for task in modes.tasks(options.data_dir):

@@ -14,7 +14,8 @@ from boostbp.group import ALONE, evenly_spaced, joined, workers
 from boostbp.inputs import Repair, classes_of, hashes_of, weights_in_rows, weights_of_classes
 from boostbp.inputs.reader import read_input
 from boostbp.losses.residuals import AbsoluteError, SquaredError
-from boostbp.network.starts import STARTS
+from boostbp.network.history import Stop
+from boostbp.network.starts import STARTS, start_of
 from boostbp.network.steps import Normalised, std
 from boostbp.trees.bounds import bounded
 from boostbp.trees.linear import RidgeBase
@@ -158,6 +159,18 @@ def test_starts_are_those_of_all_rows(size, name):
     np.testing.assert_allclose(np.concatenate(got), expected, atol=1e-9 * np.abs(expected).max())
 
 
+def test_a_table_of_categories_alone_starts_from_their_indicators():
+    codes = np.array([0.0] * 30 + [1.0, 2.0] * 10 + [np.nan] * 10)[:, None]
+    weight = np.ones(len(codes))
+
+    def start(codes, weight):
+        return start_of(STARTS["projection"], Table(codes, (0,)), weight, 2, np.random.default_rng(0))
+
+    expected = start(codes, weight)
+    assert expected.std() > 0
+    close(np.concatenate(in_group(3, start, codes, weight)), expected)  # the first workers have one category
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_a_mistyped_cell_is_read_alike_by_all_workers(size):
     rng = np.random.default_rng(0)
@@ -275,6 +288,17 @@ def test_held_out_rows_do_not_depend_on_the_number_of_workers():
 
     first, *others = [found for size in SIZES for found in in_group(size, losses, X, y)]
     assert all(np.allclose(other, first, rtol=1e-9) for other in others)
+
+
+def test_the_clock_of_rank_0_ends_the_training_of_all():
+    X, _ = table(200)
+    y = np.nan_to_num(X[:, 0])
+
+    def fitted(X, y):
+        seconds = 1e-9 if workers().rank == 0 else 1e9
+        return BoostBPRegressor((3,), early_stopping=False, max_time=seconds, **NETWORK).fit(X, y)
+
+    assert {(model.n_iter_, model.history_.stop) for model in in_group(3, fitted, X, y)} == {(0, Stop.TIME)}
 
 
 def test_rank_0_decides_when_training_stops():

@@ -36,7 +36,8 @@ def parts_of(collection: Any) -> list[Any]:
     """The blocks of rows of a Dask array, or the partitions of a data frame or series, as delayed objects."""
     if hasattr(collection, "rechunk") and collection.ndim > 1 and collection.numblocks[1] > 1:
         collection = collection.rechunk({1: -1})
-    return list(np.ravel(collection.to_delayed()))
+    # optimised, the partitions of one column of a Parquet file would be fewer than those of all others
+    return list(np.ravel(collection.to_delayed(optimize_graph=False)))
 
 
 def computed(value: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as suites
-from benchmarks import cases, many_rows, modes, overhead, scaling, shares
+from benchmarks import cases, distributed, many_rows, modes, overhead, scaling, shares
 from benchmarks.cases import Case
 from boostbp.backends import available
 
@@ -102,3 +102,13 @@ def test_many_rows_tells_of_each_model_on_each_size(capsys):
         assert 0 < each["before_mb"] <= each["peak_mb"]
         assert 0 < each["error"] < 2  # the standard deviation of the target is 1.6
     assert capsys.readouterr().out.count("rows: 400") == 2
+
+
+@pytest.mark.skipif("xgboost" not in LIBRARIES, reason="needs xgboost: pip install 'boostbp[xgboost]'")
+def test_workers_are_measured_against_one_process():
+    found = distributed.distributed(2, 400)
+    assert found["workers agree"]
+    assert found["difference"] < 1e-9
+    assert found["messages"]["sum"] > 0
+    assert found["megabytes"]["gather"] > 0
+    assert found["seconds"] > 0

@@ -128,6 +128,20 @@ def test_frames_with_categories_gaps_and_empty_partitions_give_the_model_of_one_
     assert model.score(parts[columns], parts["label"]) == one.score(rows[columns], rows["label"])
 
 
+def test_columns_of_one_folder_of_parquet_files_go_together(client, tmp_path):
+    rows = frame(400)
+    for number in range(4):
+        rows[100 * number : 100 * number + 100].to_parquet(tmp_path / f"part{number}.parquet")
+    parts = dd.read_parquet(tmp_path)
+    model = DaskBoostBPRegressor((3,), early_stopping=False, **HOW)
+    model.fit(parts.drop(columns="y"), parts["y"], parts["a"].isna() + 1.0, client=client)
+    one = BoostBPRegressor((3,), early_stopping=False, **HOW)
+    one.fit(rows.drop(columns="y"), rows["y"], rows["a"].isna() + 1.0)
+    predicted = model.predict(parts.drop(columns="y"))
+    assert predicted.numblocks == (4,)
+    np.testing.assert_allclose(predicted.compute(), one.predict(rows.drop(columns="y")), rtol=0, atol=1e-9)
+
+
 def test_held_out_rows_several_outputs_and_the_client_made_last(client):
     X, y, _ = numbers()
     Y = np.column_stack([y, X[:, 3], np.nan_to_num(X[:, 0])])
