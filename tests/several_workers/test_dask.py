@@ -18,8 +18,9 @@ from boostbp.backends.xgboost import XGBoostGrower
 from boostbp.dask import DaskBoostBPClassifier, DaskBoostBPRegressor
 from boostbp.distributed import WorkersLostError
 
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("dask")
 pytest.importorskip("xgboost")
+distributed = pytest.importorskip("distributed")
 import dask  # noqa: E402
 import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
