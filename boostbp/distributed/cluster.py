@@ -122,11 +122,11 @@ def _rows(client: Any, columns: Mapping[str, Any]) -> list[Any]:
     if len(set(counts.values())) > 1:
         found = ", ".join(f"{name} has {count}" for name, count in counts.items())
         raise ValueError(f"{found} partitions: divide them alike, as by y.rechunk(...) or y.repartition(...).")
-    dask, held = _dask("dask"), client.who_has()
-    rows = []
+    dask, rows = _dask("dask"), []
+    holders = client.sync(client.scheduler.who_has, keys=[part.key for part in divided["X"]])
     for part in zip(*divided.values(), strict=True):
-        holders = held.get(part[0].key)  # who holds rows keeps them, even if another one would be free sooner
-        where = {"workers": [min(holders)], "allow_other_workers": True} if holders else {}
+        held = holders.get(part[0].key)  # who holds rows keeps them, even if another one would be free sooner
+        where = {"workers": [min(held)], "allow_other_workers": True} if held else {}
         with dask.annotate(**where):
             rows.append(dask.delayed(_together, pure=False)(*part))
     return rows

@@ -262,6 +262,8 @@ def _of_all_workers(
     n_held = min(_number_held(estimator, n_rows), MOST_HELD_BY_WORKERS)
     seed = group.agree(int(checks.random_state("random_state", estimator.random_state).randint(2**31 - 1)))
     held = counted & (hashes_of(table.X, seed) < np.uint64(n_held / n_rows * 2.0**64))
+    if counted.any() and not (counted & ~held).any():
+        held[np.argmax(counted)] = False  # each worker has a row to learn from
     if strata is not None:  # a class of which no row is left to learn from
         kept = np.concatenate(group.gather(np.unique(strata[counted & ~held])))
         held &= np.isin(strata, kept)
