@@ -147,14 +147,20 @@ def _applied(local: Any, method: str, part: Any, arguments: tuple[Any, ...], lik
 
 
 class DaskBoostBPRegressor(_OnDask, BoostBPRegressor):  # type: ignore[misc]  # its fit takes Dask collections
-    """`BoostBPRegressor` on a Dask cluster, with the same parameters."""
+    """`BoostBPRegressor` on a Dask cluster, with the same parameters; so far it needs two that are no defaults.
+
+    They are ``deep=True`` and ``backend="xgboost"``; others that are not supported are refused by name.
+    """
 
     _local = BoostBPRegressor
     _score = staticmethod(r2_score)
 
 
 class DaskBoostBPClassifier(_OnDask, BoostBPClassifier):  # type: ignore[misc]  # its fit takes Dask collections
-    """`BoostBPClassifier` on a Dask cluster, with the same parameters."""
+    """`BoostBPClassifier` on a Dask cluster, with the same parameters; so far it needs two that are no defaults.
+
+    They are ``deep=True`` and ``backend="xgboost"``; others that are not supported are refused by name.
+    """
 
     _local = BoostBPClassifier
     _score = staticmethod(accuracy_score)

@@ -80,17 +80,18 @@ def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) 
             "BoostBPClassifier."
         )
     settings = settings_of(estimator, 1, 1, 0)
-    validation = estimator.validation
+    validation, held_out = estimator.validation, fit.get("eval_set") is None and fit.get("eval_X") is None
     callbacks = fit.get("callbacks")
     kept = isinstance(callbacks, Sequence) and any(isinstance(callback, Checkpoint) for callback in callbacks)
     refused = {
         "backend": (estimator.backend != "xgboost", estimator.backend, "use backend='xgboost'"),
         "deep": (estimator.deep is not True, estimator.deep, "use deep=True, a network alone"),
         "validation": (
-            not isinstance(validation, Real) and not fit.get("eval_set"),
+            not isinstance(validation, Real) and held_out,
             validation,
             "use a share of the rows, such as 0.1, or pass an eval_set",
         ),
+        "leaves": (any(layer.leaves == "native" for layer in settings.layers), "native", "use 'refit'"),
         "structure_samples": (settings.structure_samples is not None, settings.structure_samples, "leave it out"),
         "step": (
             type(settings.step) not in (STEPS["normalised"], STEPS["plain"]),
@@ -102,9 +103,13 @@ def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) 
         **{name: (bool(fit.get(name)), fit.get(name), "leave it out") for name in ("checkpoint", "keep_state")},
         "groups": (fit.get("groups") is not None, "...", "pass an eval_set of other groups"),
     }
-    for name, (is_refused, value, cure) in refused.items():
-        if is_refused:
-            raise ValueError(f"{name}={checks.shown(value)} is not supported on several workers: {cure}.")
+    sentences = [
+        f"{name}={checks.shown(value)} is not supported on several workers: {cure}."
+        for name, (is_refused, value, cure) in refused.items()
+        if is_refused
+    ]
+    if sentences:
+        raise ValueError(" ".join(sentences))
 
 
 def _check_alike(group: Group, estimator: Any, fit: Mapping[str, Any]) -> None:

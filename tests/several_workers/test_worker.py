@@ -65,7 +65,7 @@ def same_trees(model, other):
     ("kind", "units", "changes"),
     [
         (BoostBPRegressor, (4,), {}),
-        (BoostBPRegressor, (4, 3), {"subsample": 0.8}),
+        (BoostBPRegressor, (4, 3), {"subsample": 0.8, "colsample_bytree": 0.5}),
         (BoostBPClassifier, (4,), {"class_weight": "balanced"}),
         (BoostBPClassifier, (4, 3), {"n_jobs": 2}),
     ],
@@ -145,6 +145,7 @@ def test_workers_of_different_parameters_are_refused(pool):
         ({"backend": "lightgbm"}, {}, r"backend='lightgbm' is not supported on several workers: use backend='xgboost'"),
         ({"deep": "auto"}, {}, r"deep='auto' is not supported .*: use deep=True"),
         ({"validation": "last"}, {}, r"validation='last' is not supported .*: use a share"),
+        ({"output": {"leaves": "native"}}, {}, r"leaves='native' is not supported .*: use 'refit'"),
         ({"backprop": {"structure_samples": 0.5}}, {}, r"structure_samples=1 is not supported"),
         ({"backprop": {"step": Unknown()}}, {}, r"step=.*Unknown.* is not supported .*: use 'normalised' or 'plain'"),
         ({"output": {"extra_trees": True}}, {}, r"extra_trees=True is not supported by backend='xgboost'"),
