@@ -23,8 +23,8 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 # Of early_stopping="auto": below so many rows none are given away, and so many at least are given away, or a quarter.
 FEWEST, LEAST_HELD = 36, 50
-# Of early_stopping="auto": of so many rows or more, so many at most are given away. What is chosen by them differs by
-# less than the choice is worth, and the others teach.
+# Of early_stopping="auto" and the default share: of so many rows or more, so many at most are given away. What is
+# chosen by them differs by less than the choice is worth, and the others teach.
 MANY, MOST_HELD = 50_000, 20_000
 MOST_HELD_BY_WORKERS = 1_000_000  # of the rows of several workers: each of them holds all that are given away
 SHARE = 0.1  # of the rows, where `validation` does not say how many
@@ -170,7 +170,7 @@ def _said(validation: Any) -> str:
 
 def _number_held(estimator: Any, count: int, what: str = "rows") -> int:
     """How many of so many rows, or groups of them, are given away."""
-    share = SHARE if isinstance(estimator.validation, str) else float(estimator.validation)
+    asked = share = SHARE if isinstance(estimator.validation, str) else float(estimator.validation)
     if estimator.early_stopping == "auto":
         share = max(share, min(LEAST_HELD / count, 0.25))
     n_held = int(np.ceil(share * count))
@@ -179,7 +179,8 @@ def _number_held(estimator: Any, count: int, what: str = "rows") -> int:
             f"validation={estimator.validation!r} of {count} {what} leaves none to learn from: give a smaller share, "
             f"more {what}, or early_stopping=False."
         )
-    return min(n_held, MOST_HELD) if estimator.early_stopping == "auto" and count >= MANY else n_held
+    few = asked == SHARE and estimator.early_stopping == "auto" and count >= MANY
+    return min(n_held, MOST_HELD) if few else n_held
 
 
 def _last(estimator: Any, counted: Rows, fewest: int) -> Rows:
