@@ -56,7 +56,7 @@ def test_rounds_of_a_coupled_loss_are_counted_for_each_class():
 
 def test_best_rounds_cannot_score_worse_on_the_set_that_chooses_them(monkeypatch):
     y, noise = TARGETS[:, 0], rng.standard_normal(400)
-    common = {"epochs": 2, "n_estimators": [5, 80], "random_state": 0}
+    common = {"deep": True, "epochs": 2, "n_estimators": [5, 80], "random_state": 0}
 
     def history():
         model = BoostBPRegressor((4,), **parameters(**common))
