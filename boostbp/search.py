@@ -1,15 +1,15 @@
-"""Search spaces of deep models and of single layers of ours, for Optuna and for random search.
+"""Search spaces of deep models and of single layers of ours, for Optuna, scikit-learn and random search.
 
-A space names dimensions. Names are parameters of the model, as its ``set_params`` takes them (``hidden__max_depth``),
-but for the shape, which is easier to search by number: ``layers`` hidden layers of ``units`` units each. What a search
-draws is handed out as parameters of the model.
+A space names dimensions. Names are parameters of the model, as its ``set_params`` takes them (``hidden__max_depth``).
+The shape is searched by number, as a `Shape`: ``layers`` hidden layers of ``units`` units each. What a search draws is
+handed out as parameters of the model. ``RandomizedSearchCV(model, SPACES["deep"])`` takes a space as it is.
 
-Every search begins with the model as it is, without any change.
+Every search of Optuna begins with the model as it is, without any change.
 
 >>> import numpy as np
->>> space = {"units": Choice((8, 16)), "layers": Integer(1, 2), "hidden__max_depth": Integer(1, 3)}
+>>> space = {"hidden_layer_sizes": Shape(Integer(1, 2), Choice((8, 16))), "hidden__max_depth": Integer(1, 3)}
 >>> sample(np.random.default_rng(0), space)
-{'hidden': {'max_depth': 1}, 'hidden_layer_sizes': (16,)}
+{'hidden': {'max_depth': 1}, 'hidden_layer_sizes': (16, 16)}
 """
 
 from __future__ import annotations
@@ -19,14 +19,29 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from boostbp.estimators.nested_parameters import FIELD_PLACES, SPECS
 
-__all__ = ["SPACES", "Choice", "Integer", "Number", "nested", "parameters", "sample", "suggest"]
+__all__ = ["SPACES", "Choice", "Integer", "Number", "Shape", "nested", "parameters", "sample", "suggest"]
+
+
+class Drawn:
+    """What can be drawn at random."""
+
+    __slots__ = ()
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        """Draw one."""
+        raise NotImplementedError
+
+    def rvs(self, random_state: int | np.random.RandomState | None = None) -> Any:
+        """Draw one, as the searches of scikit-learn ask for it."""
+        return self.sample(np.random.default_rng(check_random_state(random_state).randint(2**31 - 1)))
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Drawn):
     """One of some values, each a number, a string, a bool or None."""
 
     options: tuple[Any, ...]
@@ -41,7 +56,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Number(Drawn):
     """A number between two bounds; evenly drawn, or evenly in its logarithm."""
 
     low: float
@@ -60,7 +75,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Integer:
+class Integer(Drawn):
     """A whole number between two bounds, which belong to it."""
 
     low: int
@@ -77,14 +92,25 @@ class Integer:
         return int(trial.suggest_int(name, self.low, self.high, log=self.log))
 
 
+@dataclass(frozen=True, slots=True)
+class Shape(Drawn):
+    """The dimension ``hidden_layer_sizes``: two, ``layers`` and ``units``, for Optuna."""
+
+    layers: Integer
+    units: Choice
+
+    def sample(self, rng: np.random.Generator) -> tuple[int, ...]:
+        """Draw one."""
+        return (self.units.sample(rng),) * self.layers.sample(rng)
+
+
 Dimension = Choice | Integer | Number
-Space = Mapping[str, Dimension]
+Space = Mapping[str, Dimension | Shape]
 _SIZES = "hidden_layer_sizes"
 
 SPACES: Mapping[str, Space] = {
     "deep": {
-        "layers": Integer(1, 2),
-        "units": Choice((8, 16, 32, 64)),
+        "hidden_layer_sizes": Shape(layers=Integer(1, 2), units=Choice((8, 16, 32, 64))),
         "hidden__n_estimators": Choice((0, 5, 20, 60)),
         "hidden__max_depth": Integer(1, 5),
         "hidden__reg_lambda": Number(0.1, 100.0, log=True),
@@ -125,7 +151,7 @@ def suggest(trial: Any, space: Space, given: Mapping[str, Any] | None = None) ->
     Parameters
     ----------
     trial : optuna.trial.Trial
-    space : mapping of str to Choice, Integer or Number
+    space : mapping of str to Choice, Integer, Number or Shape
         One of `SPACES`, or your own.
     given : mapping, optional
         Parameters, by the names of a space, that are not searched.
@@ -198,9 +224,15 @@ def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _open(space: Space, given: Iterable[str]) -> dict[str, Dimension]:
-    """The dimensions that are left to be searched."""
+    """The dimensions that are left to be searched; a shape is two."""
+    flat: dict[str, Dimension] = {}
+    for name, dimension in space.items():
+        if isinstance(dimension, Shape):
+            flat |= {"layers": dimension.layers, "units": dimension.units}
+        else:
+            flat[name] = dimension
     fixed = {f"{spec}{name}" for name in given for spec in ("", "hidden__", "output__")}
     fixed |= {"layers", "units"} if _SIZES in fixed else set()
     return {
-        name: dimension for name, dimension in space.items() if name not in fixed and name.split("__")[0] not in given
+        name: dimension for name, dimension in flat.items() if name not in fixed and name.split("__")[0] not in given
     }

@@ -7,28 +7,14 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-from collections.abc import Callable
 from typing import Any
 
 from sklearn.datasets import make_friedman1
 from sklearn.metrics import root_mean_squared_error
 from sklearn.model_selection import train_test_split
 
-from boostbp import BoostBPRegressor
+from boostbp import BoostBPRegressor, callbacks
 from boostbp.search import SPACES, suggest
-
-
-def prune(trial: Any) -> Callable[[Any], None]:
-    """Tell a trial the metric of the first evaluation set after each epoch, and end it if it has no prospects."""
-    import optuna
-
-    def callback(progress: Any) -> None:
-        metric = next(iter(progress.epoch.metrics.values()))
-        trial.report(metric, progress.epoch.epoch)
-        if trial.should_prune():
-            raise optuna.TrialPruned
-
-    return callback
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -52,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
 
     def fit(trial: Any) -> float:
         model = BoostBPRegressor(**suggest(trial, SPACES["deep"], always))
-        model.fit(X, y, eval_set=[(X_valid, y_valid)], callbacks=[prune(trial)])
+        model.fit(X, y, eval_set=[(X_valid, y_valid)], callbacks=[callbacks.optuna_pruning(trial)])
         trial.set_user_attr("test", float(root_mean_squared_error(y_test, model.predict(X_test))))
         return float(root_mean_squared_error(y_valid, model.predict(X_valid)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib.util
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import numpy as np
 import optuna
 import pytest
 from flat_parameters import parameters
+from sklearn.base import clone
+from sklearn.model_selection import ParameterSampler, RandomizedSearchCV
 
-from boostbp import BoostBPRegressor, search
-from boostbp.search import SPACES, Choice, Integer, Number
+from boostbp import BoostBPRegressor, callbacks, search
+from boostbp.search import SPACES, Choice, Integer, Number, Shape
 
 DIMENSIONS = {
     "kind": Choice(("linear", None)),
@@ -30,12 +33,50 @@ def inside(values):
     assert all(1e-3 <= value["penalty"] <= 10.0 for value in values)
 
 
+def test_example_in_the_docstring_is_true():
+    assert doctest.testmod(search).attempted > 0 == doctest.testmod(search).failed
+
+
 def test_random_draws_lie_in_the_space_and_follow_its_scale():
     rng = np.random.default_rng(0)
     drawn = [search.sample(rng, DIMENSIONS) for _ in range(2000)]
     inside(drawn)
     assert np.median([value["penalty"] for value in drawn]) == pytest.approx(0.1, rel=0.2)
     assert np.median([value["many"] for value in drawn]) == pytest.approx(np.sqrt(4 * 128), rel=0.1)
+
+
+@pytest.mark.parametrize("kind", list(SPACES))
+def test_searches_of_scikit_learn_draw_what_models_take(kind):
+    drawn = [list(ParameterSampler(SPACES[kind], 60, random_state=seed)) for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    for name, dimension in SPACES[kind].items():
+        values = [params[name] for params in drawn[0]]
+        if isinstance(dimension, Choice):
+            assert set(values) == set(dimension.options)
+        elif isinstance(dimension, Shape):
+            options = {(units,) * layers for units in dimension.units.options for layers in (1, 2)}
+            assert set(values) == options
+        else:
+            assert dimension.low <= min(values) < max(values) <= dimension.high
+    for params in drawn[0]:
+        model = clone(BoostBPRegressor()).set_params(**params)
+        assert {name: model.get_params()[name] for name in params} == params
+
+
+def test_randomized_search_fits_what_the_space_draws():
+    X = np.random.default_rng(0).uniform(size=(150, 3))
+    y = X[:, 0] * X[:, 1]
+    small = {"hidden_layer_sizes": Shape(Integer(1, 2), Choice((2, 3))), "output__n_estimators": Choice((2, 4))}
+    space = SPACES["deep"] | small | {"epochs": Choice((1, 2)), "deep": [True], "hidden__n_estimators": Choice((0, 2))}
+    found = RandomizedSearchCV(BoostBPRegressor(random_state=0), space, n_iter=6, cv=2, random_state=0).fit(X, y)
+    sizes = set()
+    for params, score in zip(found.cv_results_["params"], found.cv_results_["mean_test_score"], strict=True):
+        assert np.isfinite(score)
+        sizes.add(params["hidden_layer_sizes"])
+    assert {len(layers) for layers in sizes} == {1, 2}
+    best = found.best_estimator_
+    assert best.hidden_layer_sizes == found.best_params_["hidden_layer_sizes"]
+    assert [layer.forest.n_outputs for layer in best.network_.layers[:-1]] == list(best.hidden_layer_sizes)
 
 
 def test_optuna_draws_from_the_space_after_the_model_as_it_is():
@@ -92,9 +133,11 @@ def test_every_corner_of_our_spaces_can_be_fitted(kind):
         lambda d: d.options[-1] if isinstance(d, Choice) else d.high,
     ]
     for end in ends:
-        ends_of = {name: end(each) for name, each in SPACES[kind].items()}
-        chosen = search.nested({**ends_of, "units": 4} if kind == "deep" else ends_of)
-        model = BoostBPRegressor(**{"hidden_layer_sizes": (), **chosen, "epochs": 1}).fit(X, X[:, 0])
+        space = dict(SPACES[kind])
+        shape = space.pop("hidden_layer_sizes", Shape(Integer(0, 0), Choice((4,))))
+        chosen = search.nested({name: end(each) for name, each in space.items()})
+        chosen["hidden_layer_sizes"] = (4,) * end(shape.layers)
+        model = BoostBPRegressor(**{**chosen, "epochs": 1}).fit(X, X[:, 0])
         assert model.score(X, X[:, 0]) > 0.5
 
 
@@ -113,7 +156,7 @@ def test_optuna_is_told_the_metric_of_each_epoch_and_prunes_by_it():
     def fit(trial):
         shape = {"hidden_layer_sizes": (2,), "n_estimators": 3, "epochs": 3, "random_state": 0}
         model = BoostBPRegressor(**parameters(**shape))
-        model.fit(X, X[:, 0], eval_set=[(X[:50], X[:50, 0])], callbacks=[example().prune(trial)])
+        model.fit(X, X[:, 0], eval_set=[(X[:50], X[:50, 0])], callbacks=[callbacks.optuna_pruning(trial)])
         seen.append(model.history_.metrics("valid_0"))
         return seen[-1][-1]
 
@@ -126,6 +169,33 @@ def test_optuna_is_told_the_metric_of_each_epoch_and_prunes_by_it():
     assert study.trials[0].state is optuna.trial.TrialState.PRUNED
     assert list(study.trials[0].intermediate_values) == [0, 1]
     assert len(seen) == 1
+
+
+def test_pruning_wants_a_study_that_goes_the_way_of_the_metric():
+    X = np.random.default_rng(0).uniform(size=(60, 3))
+    given = [(X[:20], X[:20, 0]), (X[20:], X[20:, 0])]
+
+    def fit(trial, name=None, eval_set=given):
+        shape = {"hidden_layer_sizes": (2,), "n_estimators": 2, "epochs": 1, "deep": True, "random_state": 0}
+        model = BoostBPRegressor(**parameters(**shape), eval_metric="r2", early_stopping=False)
+        prune = callbacks.optuna_pruning(trial, name=name)
+        return model.fit(X, X[:, 0], eval_set=eval_set, callbacks=[prune]).history_
+
+    with pytest.raises(ValueError, match=r"\['MINIMIZE'\], .*'r2': use create_study\(direction='maximize'\)"):
+        optuna.create_study().optimize(fit, n_trials=1)
+    with pytest.raises(ValueError, match=r"\['MAXIMIZE', 'MAXIMIZE'\]"):
+        optuna.create_study(directions=["maximize"] * 2).optimize(fit, n_trials=1)
+    study = optuna.create_study(direction="maximize")
+    with pytest.raises(
+        ValueError, match=r"optuna_pruning\(name='late'\): the evaluation sets are 'valid_0', 'valid_1'"
+    ):
+        fit(study.ask(), "late")
+    with pytest.raises(ValueError, match=r"optuna_pruning\(...\) has no evaluation set .* pass eval_set to fit"):
+        fit(study.ask(), eval_set=None)
+    trial = study.ask()
+    history = fit(trial, "valid_1")
+    assert list(study.trials[trial.number].intermediate_values.values()) == history.metrics("valid_1")
+    assert fit(optuna.trial.FixedTrial({})).metrics("valid_0") == history.metrics("valid_0")
 
 
 def test_example_of_a_search_runs(capsys):

@@ -11,15 +11,8 @@ from boostbp import checks
 from boostbp.atomic_write import check_writable
 from boostbp.inspection import Summary, warn_if_ill
 from boostbp.network import checkpoints
-from boostbp.network.callbacks import (
-    Checkpoint,
-    ProgressBar,
-    StageLog,
-    StopOnInterrupt,
-    checkpoint,
-    log_evaluation,
-    show_log,
-)
+from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, checkpoint, log_evaluation
+from boostbp.network.displays import ProgressBar, StageLog, show_log
 from boostbp.network.history import History
 from boostbp.network.monitor import Callback, Progress, Stage
 from boostbp.network.network import Network

@@ -28,37 +28,31 @@ True
 
 from __future__ import annotations
 
-import logging
 import os
-import sys
-import time
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from boostbp.extras import require
 from boostbp.network import checkpoints
-from boostbp.network.history import Epoch
-from boostbp.network.monitor import Progress, Stage
+from boostbp.network.displays import ProgressBar, figures, log
+from boostbp.network.monitor import Progress
 from boostbp.network.network import Network
 
 __all__ = [
     "Checkpoint",
     "ProgressBar",
-    "StageLog",
     "StopOnInterrupt",
     "checkpoint",
     "early_stopping",
     "log_evaluation",
+    "optuna_pruning",
     "record",
     "record_networks",
-    "show_log",
     "stop_on_interrupt",
     "time_limit",
 ]
-
-log = logging.getLogger("boostbp")
 
 
 def early_stopping(rounds: int, *, min_delta: float = 0.0, name: str | None = None) -> Callable[[Progress], bool]:
@@ -86,6 +80,27 @@ def log_evaluation(period: int = 1) -> Callable[[Progress], None]:
     """Log loss and metrics to the logger ``boostbp``, level INFO, every `period` epochs and in the last one."""
     _at_least_one("period", period)
     return _LogEvaluation(period)
+
+
+def optuna_pruning(trial: Any, *, name: str | None = None) -> Callable[[Progress], None]:
+    """Tell a trial of Optuna the metric after each epoch, and end it where the pruner of the study says so.
+
+    The metric is that of the network that was asked for, also where the model is an average with others.
+
+    Parameters
+    ----------
+    trial : optuna.trial.Trial
+    name : str or None
+        The evaluation set, as in `early_stopping`.
+
+    Raises
+    ------
+    optuna.TrialPruned
+        Out of `fit`; the study counts the trial as pruned.
+    ValueError
+        In the first epoch if there is no such evaluation set, or the study optimises in the other direction.
+    """
+    return _OptunaPruning(trial, name)
 
 
 def record(into: dict[str, Any]) -> Callable[[Progress], None]:
@@ -119,7 +134,7 @@ class _EarlyStopping:
     name: str | None
 
     def __call__(self, progress: Progress) -> bool:
-        values = _values(progress, self.name)
+        values = _values(progress, self.name, "early_stopping")
         sign = 1.0 if progress.greater_is_better else -1.0
         best, at = sign * values[0], 0
         for epoch, value in enumerate(values):
@@ -136,8 +151,30 @@ class _LogEvaluation:
         number = progress.epoch.epoch
         if number % self.period == 0 or number == progress.epochs:
             log.info(
-                "epoch %d/%d  %s  %.2f s", number, progress.epochs, _figures(progress.epoch), progress.epoch.seconds
+                "epoch %d/%d  %s  %.2f s", number, progress.epochs, figures(progress.epoch), progress.epoch.seconds
             )
+
+
+@dataclass(frozen=True, slots=True)
+class _OptunaPruning:
+    trial: Any
+    name: str | None
+
+    def __call__(self, progress: Progress) -> None:
+        optuna = require("optuna", extra="optuna", what="optuna_pruning(...)")
+        value = _values(progress, self.name, "optuna_pruning")[-1]
+        direction = "MAXIMIZE" if progress.greater_is_better else "MINIMIZE"
+        study = getattr(self.trial, "study", None)  # a FixedTrial has none
+        directions = [direction] if study is None else [of_study.name for of_study in study.directions]
+        if directions != [direction]:
+            raise ValueError(
+                f"optuna_pruning(trial): the directions of the study are {directions}, and trials are compared by "
+                f"{progress.history.metric!r}: use create_study(direction={direction.lower()!r}), or another "
+                "eval_metric."
+            )
+        self.trial.report(value, progress.epoch.epoch)
+        if self.trial.should_prune():
+            raise optuna.TrialPruned(f"Pruned after epoch {progress.epoch.epoch}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,113 +267,14 @@ def checkpoint(path: str | os.PathLike[str], every: int = 1) -> Checkpoint:
     return Checkpoint(Path(path), every)
 
 
-class _Lenient:
-    """A stream of which nobody need read: what cannot be written is left out."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # its reader has gone; it is closed, or cannot spell this
-            self._stream.write(text)
-
-    def flush(self) -> None:
-        with suppress(OSError, ValueError):
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-class ProgressBar:
-    """A bar of tqdm; ``verbose=1`` shows it.
-
-    Of a network it has epoch, training loss, metrics and the time left; of an ensemble the work, what is trained, and
-    the held-out loss. Without a standard error, as in services, there is none.
-    """
-
-    def __init__(self) -> None:
-        self._bar: Any = None
-        self._of_stages = False
-
-    def __call__(self, progress: Progress) -> None:
-        """Move the bar after an epoch; that of an ensemble only shows its figures."""
-        number, figures = progress.epoch.epoch, _figures(progress.epoch)
-        if self._of_stages:
-            self._show(f"epoch {number}  {figures}", None)
-        elif self._open(total=progress.epochs, initial=number, desc="boostbp", unit="epoch"):
-            self._show(figures, number)
-
-    def stage(self, stage: Stage) -> None:
-        """Move the bar of an ensemble."""
-        self._of_stages = True
-        form = "{desc}: {percentage:3.0f}%|{bar}| [{elapsed}{postfix}]"
-        if self._open(total=100, desc="boostbp", bar_format=form):
-            self._bar.set_description_str(f"boostbp, {stage.name}", refresh=False)
-            self._show(f"held-out loss {stage.score:.6g}, models: {stage.n_models}", int(100 * min(stage.share, 1.0)))
-
-    def _open(self, **how: Any) -> bool:
-        """Whether there is a bar, which is made if there is none yet."""
-        if self._bar is None and sys.stderr is not None:
-            from tqdm.auto import tqdm
-
-            self._bar = tqdm(**how, file=_Lenient(sys.stderr))
-        return self._bar is not None
-
-    def _show(self, figures: str, number: int | None) -> None:
-        if self._bar is not None:
-            self._bar.set_postfix_str(figures, refresh=False)
-            self._bar.update(0 if number is None else number - self._bar.n)
-            self._bar.refresh()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What copies have: the bar itself is drawn by this process."""
-        return {"_bar": None, "_of_stages": False}
-
-    def close(self) -> None:
-        """Leave the bar as it is."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
-
-
-class StageLog:
-    """Logs the stages of an ensemble to the logger ``boostbp``, level INFO, as another one begins; ``verbose=2``."""
-
-    def __init__(self) -> None:
-        self._begun, self._last = time.perf_counter(), ""
-
-    def stage(self, stage: Stage) -> None:
-        """Log a stage if it is another one."""
-        if stage.name != self._last:
-            self._last = stage.name
-            log.info(
-                "%s, %.1f s: held-out loss %.6g, models %d",
-                stage.name, time.perf_counter() - self._begun, stage.score, stage.n_models,
-            )  # fmt: skip
-
-
-def show_log() -> None:
-    """Let the logger ``boostbp`` write to the standard error, if no logging was set up."""
-    if not log.hasHandlers():
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
-        log.addHandler(handler)
-        log.setLevel(logging.INFO)
-
-
-def _figures(epoch: Epoch) -> str:
-    return "  ".join([f"loss {epoch.loss:.6g}", *(f"{name} {value:.6g}" for name, value in epoch.metrics.items())])
-
-
-def _values(progress: Progress, name: str | None) -> list[float]:
+def _values(progress: Progress, name: str | None, callback: str) -> list[float]:
     names = list(progress.epoch.metrics)
     if not names:
         raise ValueError(
-            "early_stopping(...) has no evaluation set to look at: pass eval_set to fit, or early_stopping=True."
+            f"{callback}(...) has no evaluation set to look at: pass eval_set to fit, or early_stopping=True."
         )
     if name is not None and name not in names:
-        raise ValueError(f"early_stopping(name={name!r}): the evaluation sets are {', '.join(map(repr, names))}.")
+        raise ValueError(f"{callback}(name={name!r}): the evaluation sets are {', '.join(map(repr, names))}.")
     return progress.history.metrics(name or names[0])
 
 

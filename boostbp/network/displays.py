@@ -1,0 +1,116 @@
+"""Displays of a training that goes on: a bar, and lines of a log."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+from boostbp.network.history import Epoch
+from boostbp.network.monitor import Progress, Stage
+
+__all__ = ["ProgressBar", "StageLog", "figures", "log", "show_log"]
+
+log = logging.getLogger("boostbp")
+
+
+class _Lenient:
+    """A stream of which nobody need read: what cannot be written is left out."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # its reader has gone; it is closed, or cannot spell this
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class ProgressBar:
+    """A bar of tqdm; ``verbose=1`` shows it.
+
+    Of a network it has epoch, training loss, metrics and the time left; of an ensemble the work, what is trained, and
+    the held-out loss. Without a standard error, as in services, there is none.
+    """
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._of_stages = False
+
+    def __call__(self, progress: Progress) -> None:
+        """Move the bar after an epoch; that of an ensemble only shows its figures."""
+        number, shown = progress.epoch.epoch, figures(progress.epoch)
+        if self._of_stages:
+            self._show(f"epoch {number}  {shown}", None)
+        elif self._open(total=progress.epochs, initial=number, desc="boostbp", unit="epoch"):
+            self._show(shown, number)
+
+    def stage(self, stage: Stage) -> None:
+        """Move the bar of an ensemble."""
+        self._of_stages = True
+        form = "{desc}: {percentage:3.0f}%|{bar}| [{elapsed}{postfix}]"
+        if self._open(total=100, desc="boostbp", bar_format=form):
+            self._bar.set_description_str(f"boostbp, {stage.name}", refresh=False)
+            self._show(f"held-out loss {stage.score:.6g}, models: {stage.n_models}", int(100 * min(stage.share, 1.0)))
+
+    def _open(self, **how: Any) -> bool:
+        """Whether there is a bar, which is made if there is none yet."""
+        if self._bar is None and sys.stderr is not None:
+            from tqdm.auto import tqdm
+
+            self._bar = tqdm(**how, file=_Lenient(sys.stderr))
+        return self._bar is not None
+
+    def _show(self, figures: str, number: int | None) -> None:
+        if self._bar is not None:
+            self._bar.set_postfix_str(figures, refresh=False)
+            self._bar.update(0 if number is None else number - self._bar.n)
+            self._bar.refresh()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies have: the bar itself is drawn by this process."""
+        return {"_bar": None, "_of_stages": False}
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+class StageLog:
+    """Logs the stages of an ensemble to the logger ``boostbp``, level INFO, as another one begins; ``verbose=2``."""
+
+    def __init__(self) -> None:
+        self._begun, self._last = time.perf_counter(), ""
+
+    def stage(self, stage: Stage) -> None:
+        """Log a stage if it is another one."""
+        if stage.name != self._last:
+            self._last = stage.name
+            log.info(
+                "%s, %.1f s: held-out loss %.6g, models %d",
+                stage.name, time.perf_counter() - self._begun, stage.score, stage.n_models,
+            )  # fmt: skip
+
+
+def show_log() -> None:
+    """Let the logger ``boostbp`` write to the standard error, if no logging was set up."""
+    if not log.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+
+
+def figures(epoch: Epoch) -> str:
+    """Loss and metrics of an epoch, in words."""
+    return "  ".join([f"loss {epoch.loss:.6g}", *(f"{name} {value:.6g}" for name, value in epoch.metrics.items())])
