@@ -72,6 +72,7 @@ OPTIONAL = {
     "pandas",
     "polars",
     "pyarrow",
+    "shap",
     "torch",
     "xgboost",
 }

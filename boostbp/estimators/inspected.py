@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp import inspection
 from boostbp.backends.base import Table
+from boostbp.extras import require
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import Schema
-from boostbp.inspection import Attributions, Health, Names, Summary
+from boostbp.inspection import Attributions, Health, LeafRecords, Names, Summary
 from boostbp.network.history import History
 from boostbp.network.network import Network
 from boostbp.trees.sparse import dense
@@ -113,13 +114,57 @@ class Inspected:
         Attributions
             ``values``, (rows, outputs, features), and ``base_values``, in units of the raw output: those of the
             target, log-odds of a classifier, logarithms of ``loss="poisson"``, ``"gamma"`` and ``"tweedie"``; ``error``
-            is the largest distance between an output and its sum.
+            is the largest distance between an output and its sum; ``to_frame()`` is a table of them.
 
         Raises
         ------
         ValueError
             If an argument is not known, or the baseline has another number of rows.
         """
+        return self._attributed(X, method, baseline, steps)[0]
+
+    def explain(self, X: Any, method: str = "integrated_gradients", *, baseline: Any = None, steps: int = 32) -> Any:
+        """The attributions of `attributions` as a `shap.Explanation`, for the plots of shap; extra ``shap``.
+
+        They are no Shapley values: those of `shap.Explainer(model.predict, X)` call the model many times for each row.
+        For an output that is a sum of functions of single features, and one baseline, they agree.
+
+        Parameters
+        ----------
+        X, method, baseline, steps :
+            As in `attributions`.
+
+        Returns
+        -------
+        shap.Explanation
+            Base values and values sum to the raw output: see `attributions`. ``values`` is (rows, features) for one
+            output, which is the log-odds of ``classes_[1]`` for two classes, and (rows, features, outputs) for
+            several: ``explanation[:, :, "setosa"]`` is that of a class. ``data`` has codes for categories,
+            ``display_data``, where there are any, their names.
+
+        Raises
+        ------
+        ImportError
+            If shap is not installed.
+        ValueError
+            As `attributions`.
+        """
+        shap = require("shap", extra="shap", what="explain(...)")
+        found, rows = self._attributed(X, method, baseline, steps)
+        names = self._names()
+        values, base, outputs = found.values.transpose(0, 2, 1), found.base_values, list(found.output_names)
+        alone = len(outputs) == 1
+        return shap.Explanation(
+            values[:, :, 0] if alone else values,
+            base[:, 0] if alone else base,
+            rows,
+            display_data=names.as_written(rows) if names.categories else None,
+            feature_names=list(found.feature_names),
+            output_names=outputs[0] if alone else outputs,
+        )
+
+    def _attributed(self, X: Any, method: str, baseline: Any, steps: int) -> tuple[Attributions, Floats]:
+        """Attributions, and the rows as they were read, (rows, features)."""
         self._check_trees()
         if method not in METHODS:
             raise ValueError(f"method={method!r} is not known: use one of {', '.join(map(repr, METHODS))}.")
@@ -131,12 +176,13 @@ class Inspected:
             raise ValueError(
                 f"baseline has {len(start)} rows: give one row, or one for each of the {len(table.X)} of X."
             )
+        rows = dense(table.X)
         found = inspection.attribute(
-            self.network_, dense(table.X), start, categorical=table.categorical, method=method, steps=int(steps),
+            self.network_, rows, start, categorical=table.categorical, method=method, steps=int(steps),
             n_threads=self._n_threads(),
         )  # fmt: skip
         names = self._names()
-        return found.in_units(self._output_scale(), self._output_offset(), names.features, names.outputs)
+        return found.in_units(self._output_scale(), self._output_offset(), names.features, names.outputs), rows
 
     def hidden_representation(self, X: Any, layer: int | None = None) -> Any:
         """Hidden variables.
@@ -166,7 +212,7 @@ class Inspected:
             raise ValueError(f"layer={layer!r} does not exist: this model has {there}.")
         return self.network_.representation(self._read(X).X, layer % hidden + 1, n_jobs=self._n_threads())
 
-    def leaf_report(self, X: Any) -> list[dict[str, Any]]:
+    def leaf_report(self, X: Any) -> LeafRecords:
         """The leaf of each row under each tree, and the regression in it; made for few rows.
 
         Parameters
@@ -176,7 +222,7 @@ class Inspected:
         Returns
         -------
         list of dict
-            One for each row, layer, tree and output that the tree serves, with
+            One for each row, layer, tree and output that the tree serves (``to_frame()`` is a table of it), with
 
             - ``row``, ``layer``, ``tree``, ``output`` (a name), ``leaf``;
             - ``path``: what brings the row there, such as ``"20 < age <= 33.5 or missing"``;
@@ -187,13 +233,30 @@ class Inspected:
 
             A tree without splits is the ridge regression that the layer starts from; tree -1 is the constant
             that the output starts from. For each row, layer and output the values sum to the hidden unit, or
-            to the raw output in its units (see `attributions`). ``pandas.DataFrame(report)`` is a table of it.
+            to the raw output in its units (see `attributions`).
         """
         self._check_trees()
         return inspection.leaf_records(
             self.network_, dense(self._read(X).X), self._names(),
             scale=self._output_scale(), offset=self._output_offset(), n_threads=self._n_threads(),
         )  # fmt: skip
+
+    def trees_to_dataframe(self) -> Any:
+        """All leaves of all trees, with their regressions; extra ``frames``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each layer, tree, leaf and output that the tree serves: ``layer``, ``tree``, ``leaf``, ``output``,
+            ``path``, ``constant`` and ``coefficients`` are those of `leaf_report`. An input of the regression is
+            clipped to its range in ``ranges``, ``{"age": (18.0, 33.5)}``, and a missing one is replaced by that in
+            ``means``. Trees are summed: tree -1 is the constant that the output starts from.
+        """
+        self._check_trees()
+        leaves = inspection.all_leaves(
+            self.network_, self._names(), scale=self._output_scale(), offset=self._output_offset()
+        )
+        return leaves.to_frame()
 
     def health(self) -> Health:
         """Health of the hidden layers, by the records of training, with sentences on what is wrong.

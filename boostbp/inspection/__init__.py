@@ -6,7 +6,7 @@ from boostbp.inspection.attributions import Attributions, attribute
 from boostbp.inspection.health import Health, HealthWarning, LayerHealth, health_of, warn_if_ill
 from boostbp.inspection.importances import importances, importances_over
 from boostbp.inspection.names import Names
-from boostbp.inspection.regressions import leaf_records
+from boostbp.inspection.regressions import LeafRecords, all_leaves, leaf_records
 from boostbp.inspection.summary import Summary, summary_of
 
 __all__ = [
@@ -14,8 +14,10 @@ __all__ = [
     "Health",
     "HealthWarning",
     "LayerHealth",
+    "LeafRecords",
     "Names",
     "Summary",
+    "all_leaves",
     "attribute",
     "health_of",
     "importances",

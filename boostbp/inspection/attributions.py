@@ -18,10 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.extras import require
 from boostbp.network.network import Network
 
 __all__ = ["Attributions", "attribute"]
@@ -61,6 +63,25 @@ class Attributions:
             self.outputs * scale + offset,
             tuple(feature_names),
             tuple(output_names),
+        )
+
+    def __repr__(self) -> str:
+        rows, outputs, features = self.values.shape
+        return f"Attributions({rows} rows, {outputs} outputs, {features} features, error={self.error:.1e})"
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row for each row and output; extra ``frames``.
+
+        Returns
+        -------
+        pandas.DataFrame, (rows * outputs, features + 1)
+            By row and name of the output: a column for each feature, and ``base value``. They sum to the output.
+        """
+        pandas = require("pandas", extra="frames", what="attributions(...).to_frame()")
+        table = np.concatenate([self.values, self.base_values[..., None]], axis=2)
+        index = pandas.MultiIndex.from_product([range(len(table)), self.output_names], names=["row", "output"])
+        return pandas.DataFrame(
+            table.reshape(-1, table.shape[2]), index=index, columns=[*self.feature_names, "base value"]
         )
 
     @property

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 __all__ = ["Names"]
 
 
@@ -52,6 +55,14 @@ class Names:
             return {}
         before = self.units[layer - 1] if layer > 0 else 0
         return {before + column: tuple(values) for column, values in self.categories.items()}
+
+    def as_written(self, X: NDArray[np.float64]) -> NDArray[np.object_]:
+        """The features of rows, (rows, features), with their categories in place of codes; NaN is missing."""
+        written = X.astype(object)
+        for column, values in self.categories.items():
+            labels = dict(enumerate(values)) | {len(values): "unseen"}
+            written[:, column] = [labels.get(code, np.nan) for code in X[:, column].tolist()]
+        return written
 
     @staticmethod
     def layer_number(layer: int, count: int) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.extras import require
 from boostbp.inspection.names import Names
 from boostbp.network.network import Network
 from boostbp.trees import basis as bases
@@ -18,15 +19,55 @@ from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
 
-__all__ = ["leaf_records"]
+__all__ = ["LeafRecords", "all_leaves", "leaf_records"]
 
 Floats = NDArray[np.float64]
 Record = dict[str, Any]
 
 
+class LeafRecords(list[Record]):
+    """Records of leaves, a dict each."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} records of leaves; to_frame() is a table of them>"
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row for each record; extra ``frames``."""
+        pandas = require("pandas", extra="frames", what="to_frame() of leaf regressions")
+        return pandas.DataFrame(list(self))
+
+
+def all_leaves(network: Network, names: Names, *, scale: Floats, offset: Floats) -> LeafRecords:
+    """Return one record for each layer, tree, leaf and output that the tree serves.
+
+    Parameters
+    ----------
+    scale, offset : (outputs,) float64
+        What brings the network's raw output to the user's units.
+
+    Returns
+    -------
+    LeafRecords
+        See `BaseBoostBP.trees_to_dataframe`.
+    """
+    last = len(network.layers) - 1
+    records = LeafRecords()
+    for layer in range(last + 1):
+        forest, outputs = network.layers[layer].forest, names.outputs_of(layer)
+        factor = scale if layer == last else np.ones(len(outputs))
+        reader = _Reader(names.inputs_of(layer), names.categories_of(layer), forest)
+        for tree in range(forest.n_trees):
+            records += reader.leaves({"layer": layer, "tree": tree}, outputs, factor)
+    empty: Record = {"path": [], "coefficients": {}, "ranges": {}, "means": {}}
+    start = scale * network.baseline + offset
+    for name, value in zip(names.outputs_of(last), start.tolist(), strict=True):
+        records.append({"layer": last, "tree": -1, "leaf": 0, "output": name, "constant": value} | empty)
+    return records
+
+
 def leaf_records(
     network: Network, X: Floats, names: Names, *, scale: Floats, offset: Floats, n_threads: int = 1
-) -> list[Record]:
+) -> LeafRecords:
     """Return one record for each row, layer, tree and output that the tree serves.
 
     Parameters
@@ -37,7 +78,7 @@ def leaf_records(
 
     Returns
     -------
-    list of dict
+    LeafRecords
         See `BaseBoostBP.leaf_report`.
     """
     _, traces = network.forward(X, n_jobs=n_threads)
@@ -54,7 +95,7 @@ def leaf_records(
     for row in range(len(X)):
         for name, value in zip(names.outputs_of(last), start.tolist(), strict=True):
             records.append(_record(row, {"layer": last, "tree": -1, "leaf": 0}, name, value=value, constant=value))
-    return sorted(records, key=lambda record: record["row"])
+    return LeafRecords(sorted(records, key=lambda record: record["row"]))
 
 
 class _Reader:
@@ -98,6 +139,33 @@ class _Reader:
                     )
                 )
         return records
+
+    def leaves(self, facts: Record, outputs: Sequence[str], factor: Floats) -> list[Record]:
+        """Return the records of all leaves of one tree."""
+        tree, model, first = self.forest.tree_with_leaves(facts["tree"])
+        parents, serves = _parents(tree), slice(first, first + model.n_outputs)
+        records = []
+        for leaf in range(tree.n_leaves):
+            path = _path_conditions(tree, parents, leaf, self.names, self.categories)
+            weights, terms = model.coefficients(leaf) * factor[serves], self._terms(model, leaf)
+            ranges = self._ranges(model, leaf)
+            for output, (constant, *slopes) in zip(outputs[serves], weights.T.tolist(), strict=True):
+                words = {"constant": constant, "coefficients": dict(zip(terms, slopes, strict=True))}
+                records.append(facts | {"leaf": leaf, "output": output, "path": path} | words | ranges)
+        return records
+
+    def _ranges(self, model: LeafModel, leaf: int) -> Record:
+        """Return between which values each input of a leaf's regression is clipped, and its mean."""
+        at = slice(model.paths.start[leaf], model.paths.start[leaf + 1])
+        names = [self.columns[column] for column in model.paths.column[at]]
+        center, inverse = model.scaling[at, CENTER], model.scaling[at, INV_SCALE]
+        scale = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=inverse > 0.0)  # 0: a constant in the leaf
+        clipped = center[:, None] + model.scaling[at][:, [LOWER, UPPER]] * scale[:, None]
+        ranges = clipped.tolist() if self.forest.clip else [[-np.inf, np.inf]] * len(names)
+        return {
+            "ranges": dict(zip(names, map(tuple, ranges), strict=True)),
+            "means": dict(zip(names, center.tolist(), strict=True)),
+        }
 
     def _terms(self, model: LeafModel, leaf: int) -> list[str]:
         paths = model.paths

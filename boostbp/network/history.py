@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
+from html import escape
+from typing import Any
+
+from boostbp.extras import require
 
 __all__ = [
     "NETWORK",
@@ -216,6 +220,47 @@ class History:
     def interrupted(self, interrupt: KeyboardInterrupt) -> None:
         """Note that training ended before its time."""
         self.stop, self.interrupt = Stop.INTERRUPTED, interrupt
+
+    def __repr__(self) -> str:
+        stop = f"stop={self.stop.name}, metric={self.metric!r}, scores={self.scores if self.epochs else {}}"
+        return f"History({len(self.epochs)} epochs, best_epoch={self.best_epoch}, {stop})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the summary, and a table of the epochs with the best one in bold."""
+        sets = list(self.epochs[0].metrics) if self.epochs else []
+        heads = ["epoch", "training loss", *(f"{self.metric} on {name}" for name in sets), "seconds"]
+        rows = [f"<tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr>"]
+        for epoch in self.epochs:
+            cells = [f"{value:.6g}" for value in (epoch.loss, *(epoch.metrics[name] for name in sets))]
+            style = " style='font-weight: bold'" if epoch.epoch == self.best_epoch else ""
+            cells = [str(epoch.epoch), *cells, f"{epoch.seconds:.2f}"]
+            rows.append(f"<tr{style}>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+        summary = escape(self.summary() if self.epochs else repr(self))
+        table = f"<div style='max-height: 20em; overflow: auto'><table>{''.join(rows)}</table></div>"
+        return f"<pre>{summary}</pre>{table}"
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row for each epoch, by its number; extra ``frames``.
+
+        Returns
+        -------
+        pandas.DataFrame, (epochs, columns)
+            The fields of `Epoch`: a metric as ``valid_0_rmse``, what there is of each hidden layer as ``drift_0``, ...
+        """
+        pandas = require("pandas", extra="frames", what="history_.to_frame()")
+        return pandas.DataFrame([self._row(epoch) for epoch in self.epochs]).set_index("epoch")
+
+    def _row(self, epoch: Epoch) -> dict[str, Any]:
+        row: dict[str, Any] = {}
+        for part in fields(epoch):
+            value = getattr(epoch, part.name)
+            if isinstance(value, dict):
+                row |= {f"{name}_{self.metric}": score for name, score in value.items()}
+            elif isinstance(value, tuple):
+                row |= {f"{part.name}_{layer}": of_layer for layer, of_layer in enumerate(value)}
+            else:
+                row[part.name] = value
+        return row
 
     def __len__(self) -> int:
         return len(self.epochs)
