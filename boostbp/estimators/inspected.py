@@ -127,7 +127,8 @@ class Inspected:
         """The attributions of `attributions` as a `shap.Explanation`, for the plots of shap; extra ``shap``.
 
         They are no Shapley values: those of `shap.Explainer(model.predict, X)` call the model many times for each row.
-        For an output that is a sum of functions of single features, and one baseline, they agree.
+        For an output that is a sum of functions of single features, and one baseline, they agree. What plots call
+        E[f(X)] is the output of the baseline.
 
         Parameters
         ----------
