@@ -46,8 +46,10 @@ def leading_directions(problem: Problem, model: Network, numeric: NDArray[np.int
     known = X[:, numeric]
     size = np.nan_to_num(np.fmax.reduce(np.abs(known), axis=0, initial=0.0))  # squares of the ends of float64 are none
     known = known / np.where(size > 0, size, 1.0)
-    with np.errstate(invalid="ignore"):
-        std = size * np.nan_to_num(np.sqrt(np.nanmean(np.square(known - np.nanmean(known, 0)), 0)))
+    there = np.isfinite(known)
+    count = np.maximum(there.sum(0), 1)  # of a column in which all are missing, none varies
+    centred = np.where(there, known - np.where(there, known, 0.0).sum(0) / count, 0.0)
+    std = size * np.sqrt(np.square(centred).sum(0) / count)
     G = np.zeros((len(numeric), len(numeric)))
     for block in row_blocks(0, len(X), X.shape[1] * len(problem.baseline)):
         J = model.jacobian(X[block], n_jobs=problem.settings.n_threads)[:, :, numeric] * std

@@ -149,6 +149,15 @@ def test_categories_are_not_summed_and_missing_values_have_a_place(backend, miss
         np.testing.assert_allclose(one.model.predict(problem.held_out.X), one.held_out, rtol=1e-9, atol=1e-12)
 
 
+def test_a_column_of_which_nothing_is_known_has_no_part():
+    problem = problem_along()
+    model = trained(problem, 1).trained()[0].model
+    problem.table.X[:, 3] = np.nan
+    directions = leading_directions(problem, model, numeric_of(problem))
+    np.testing.assert_allclose(directions[3, 0], 0.0, atol=1e-12)
+    assert abs(directions[:, 0] @ W) > 0.97
+
+
 @pytest.mark.parametrize("number", [1, 2], ids=["directions", "directions of directions"])
 def test_jacobian_of_the_whole_model_is_that_of_finite_differences(number):
     """In the middle of the rows, where no input of a leaf is clipped, and where no threshold is crossed."""
