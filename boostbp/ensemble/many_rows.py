@@ -44,7 +44,8 @@ def train_many(
         race.most = constants.ALL_ROWS_WORK * rung.work * race.spent
         if interrupt is not None or len(candidates) == 1 or budget.over():
             return interrupt
-        return _train_sample(candidates, problem, rung, budget, race, found) or _train_chosen(found, race)
+        sampled = _train_sample(candidates, problem, rung, budget, race, found, network_wanted=network_wanted)
+        return sampled or _train_chosen(found, race)
     finally:
         results.extend(race.trained())
         results.extend(_named(one) for one in found if one.name not in _names(race))
@@ -57,6 +58,8 @@ def _train_sample(
     budget: Budget,
     race: Race,
     found: list[TrainedCandidate],
+    *,
+    network_wanted: bool,
 ) -> KeyboardInterrupt | None:
     """Train the candidates on a sample of the rows, in a share of the time that is left."""
     done = race.spent / race.most
@@ -73,7 +76,7 @@ def _train_sample(
     race.problem = replace(race.problem, report=report_chosen)
     sample = replace(problem.on_some_rows(), report=report)
     try:
-        return train_all(candidates, sample, replace(rung, refit=False), part, found)
+        return train_all(candidates, sample, replace(rung, refit=False), part, found, network_wanted=network_wanted)
     finally:
         budget.spent |= part.spent
 
