@@ -105,8 +105,9 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def transform(self, X: Any, layer: int = -1) -> Floats:
         """Hidden representation: the units of all networks in the model, side by side.
 
-        With ``deep=True`` these are those of `hidden_layer_sizes`. If the model is an average without any network,
-        they are those of the network that was asked for, and a warning says so. With ``deep=False`` there are none.
+        With ``deep=True`` these are those of `hidden_layer_sizes`. If no network has weight in the model, they are
+        those of one that was trained, and a warning says so. With ``deep=False`` there are none, and with
+        ``deep="auto"`` only where a network promised enough.
 
         Parameters
         ----------
@@ -126,7 +127,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Raises
         ------
         ValueError
-            If the model has no such layer: none with ``deep=False`` or ``hidden_layer_sizes=()``.
+            If the model has no such layer.
         """
         check_is_fitted(self)
         named = _get_output_config("transform", self)["dense"] != "default"
@@ -205,7 +206,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """Units of the last hidden layer, for the names of `transform`'s columns."""
         if self._is_single_layer:
             raise ValueError(
-                "This model has no hidden layer, whose units could have names: use deep='auto' or deep=True, and "
+                "This model has no hidden layer, whose units could have names: use deep=True, and "
                 "hidden_layer_sizes other than ()."
             )
         return self.network_.layers[-2].forest.n_outputs

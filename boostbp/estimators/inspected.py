@@ -208,7 +208,8 @@ class Inspected:
                 self.network_.representation(table.X, number + 1, n_jobs=self._n_threads()) for number in range(hidden)
             ]
         if isinstance(layer, bool) or not isinstance(layer, Integral) or not -hidden <= layer < hidden:
-            none = "no hidden layer (deep=False and hidden_layer_sizes=() train none)"
+            none = "no hidden layer (deep=False and hidden_layer_sizes=() train none, deep='auto' where none promises "
+            none += "enough): use deep=True for a model that is the network"
             there = f"{hidden} hidden layers, 0 to {hidden - 1}" if hidden else none
             raise ValueError(f"layer={layer!r} does not exist: this model has {there}.")
         return self.network_.representation(self._read(X).X, layer % hidden + 1, n_jobs=self._n_threads())

@@ -23,7 +23,10 @@ LEFT_OUT = (
 )
 
 
-NO_HIDDEN_LAYERS = "This model has no hidden layers: deep=False and hidden_layer_sizes=() train none."
+NO_HIDDEN_LAYERS = (
+    "This model has no hidden layers: deep=False and hidden_layer_sizes=() train none, deep='auto' where none promises "
+    "enough."
+)
 
 
 class HealthWarning(UserWarning):

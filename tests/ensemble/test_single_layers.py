@@ -115,6 +115,14 @@ def test_rows_that_were_held_out_are_learnt_from_in_the_end(before_refit):
     assert not given.history_.refitted
 
 
+def test_a_default_model_without_hidden_layers_says_how_that_comes():
+    """Of a single feature there are no directions, and quality 1 tries no networks."""
+    model = BoostBPRegressor(quality=1, random_state=0).fit(X[:, :1], Y)
+    assert "deep='auto' where none promises" in str(model.health())
+    with pytest.raises(ValueError, match=r"no hidden layer .*deep='auto' where none promises enough\): use deep=True"):
+        model.transform(X[:, :1])
+
+
 @pytest.mark.usefixtures("no_network")
 def test_it_says_that_there_is_no_network():
     model = BoostBPRegressor(**parameters(deep=False, **FAST)).fit(X, Y)
@@ -126,10 +134,10 @@ def test_it_says_that_there_is_no_network():
     assert model.n_iter_ == 0
     health = model.health()
     assert (health.weight, health.layers, health.warnings) == (0.0, (), ())
-    assert str(health) == "This model has no hidden layers: deep=False and hidden_layer_sizes=() train none."
+    assert str(health).startswith("This model has no hidden layers: deep=False and hidden_layer_sizes=() train none")
     with pytest.raises(ValueError, match=r"layer=-1 does not exist: this model has no hidden layer \(deep=False"):
         model.transform(X)
-    with pytest.raises(ValueError, match=r"no hidden layer, .* deep='auto' or deep=True"):
+    with pytest.raises(ValueError, match=r"no hidden layer, .* use deep=True"):
         model.get_feature_names_out()
     assert model.hidden_representation(X) == []
     assert model.jacobian(X).shape == (300, 1, 5)
