@@ -108,7 +108,7 @@ def _summary(estimator: Any, model: Path) -> str:
     metrics = f", {history.format_metrics(best.metrics)}" if best.metrics else ""
     lines = [f"epoch {history.best_epoch} of {len(history) - 1}: training loss {best.loss:.6g}{metrics}."]
     if history.choice is not None:
-        lines = [f"network with {words}: {lines[0]}"] if history.choice.has_networks else []
+        lines = [f"network with {words}: {lines[0]}"] if history.choice.has_requested else []
         lines = [f"model, an average: {history.format_metrics(history.scores)}.", *lines]
     if history.refitted:
         lines.append(REFITTED)

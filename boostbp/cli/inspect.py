@@ -53,7 +53,7 @@ def inspect(
 
 def _parts(facts: dict[str, Any], most: int) -> Iterator[str | Group]:
     """What is printed, from the top."""
-    from boostbp.network.history import REFITTED, weight_in_words
+    from boostbp.network.history import NETWORK, REFITTED, weight_in_words
 
     training = facts["training"]
     metrics = "".join(f", {name} {training['metric']} {value:.6g}" for name, value in training["metrics"].items())
@@ -61,10 +61,13 @@ def _parts(facts: dict[str, Any], most: int) -> Iterator[str | Group]:
     yield f"{len(facts['features'])} features: {_listed(facts['features'])}"
     yield f"{len(facts['outputs'])} outputs: {_listed(facts['outputs'])}"
     words = weight_in_words(facts["health"]["weight"])
-    networks = training["choice"] is not None and any(
-        candidate["network"] for candidate in training["choice"]["candidates"]
+    names = (
+        {candidate["network"] for candidate in training["choice"]["candidates"]}
+        if training["choice"] is not None
+        else set()
     )
-    of = f"network with {words or 'all weight in the model'}: " if networks else ""
+    networks = any(names)
+    of = f"network with {words or 'all weight in the model'}: " if NETWORK in names else ""
     yield f"{of}epoch {training['kept']} of {training['epochs']}: training loss {training['loss']:.6g}{metrics}"
     yield f"{training['seconds']:.1f} s of training. {training['stop']}"
     if facts["settings"]:

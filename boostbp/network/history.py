@@ -148,6 +148,11 @@ class Choice:
     members: int = 1
 
     @property
+    def has_requested(self) -> bool:
+        """Whether the network that was asked for is among them: without it, epoch 0 tells of the whole model."""
+        return any(candidate.network == NETWORK for candidate in self.candidates)
+
+    @property
     def has_networks(self) -> bool:
         """Whether networks were among the candidates; not with ``deep=False``."""
         return any(candidate.network for candidate in self.candidates)
@@ -310,7 +315,7 @@ class History:
 
     def _best_epoch_in_words(self) -> str:
         best = self.epochs[self.best_epoch]
-        if self.choice is not None and not self.choice.has_networks:
+        if self.choice is not None and not self.choice.has_requested:
             return f"Training loss {best.loss:.6g}."
         scores = self.format_metrics(best.metrics)
         words = weight_in_words(self.weight(NETWORK))

@@ -247,3 +247,11 @@ def test_interaction_constraints_hold_in_the_average(base):
     both[:, 3] = 0.1
     difference = model.predict(both) - model.predict(moved) - model.predict(other) + model.predict(rows)
     np.testing.assert_allclose(difference, 0.0, atol=1e-9 * np.abs(Y).max())
+
+
+def test_a_summary_tells_of_no_network_that_was_not_trained():
+    model = BoostBPRegressor(quality=2, random_state=0).fit(X, Y)
+    assert model.history_.stop is Stop.NO_NETWORK
+    assert any("directions" in one.name for one in model.history_.choice.candidates)
+    assert "of the network" not in model.summary()
+    assert "before any back-propagation" not in model.summary()
