@@ -178,8 +178,9 @@ class Problem:
         """Rows of the class that has fewest; infinite if there are no classes."""
         if traits_of(self.loss).task != "classification":
             return np.inf
-        rows = np.count_nonzero(self.y, axis=0)
-        return float(min(rows.min(), (len(self.y) - rows).min()))
+        y = self.y[self.weight > 0]
+        rows = np.count_nonzero(y, axis=0)
+        return float(min(rows.min(), (len(y) - rows).min()))
 
     @property
     def has_many_rows(self) -> bool:

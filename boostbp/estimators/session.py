@@ -97,6 +97,11 @@ def more(estimator: Any, epochs: int, run: Run) -> None:
     if isinstance(epochs, bool) or not isinstance(epochs, Integral) or epochs < 1:
         raise ValueError(f"epochs={epochs!r} is not a number of epochs: give a whole number of at least 1.")
     training: Training | None = vars(estimator).get("_training")
+    if training is not None and training.state is None and estimator.max_time is not None:
+        raise ValueError(
+            f"fit_more needs the state of the network, which was not begun in max_time={estimator.max_time!r}: call fit "
+            "with more of it, and keep_state=True."
+        )
     if training is None or training.state is None:
         raise ValueError(
             "fit_more needs the state of training, which was not kept (files and copies never hold it): "
