@@ -99,8 +99,8 @@ def more(estimator: Any, epochs: int, run: Run) -> None:
     training: Training | None = vars(estimator).get("_training")
     if training is not None and training.state is None and estimator.max_time is not None:
         raise ValueError(
-            f"fit_more needs the state of the network, which was not begun in max_time={estimator.max_time!r}: call fit "
-            "with more of it, and keep_state=True."
+            f"fit_more needs the state of the network, which was not begun in max_time={estimator.max_time!r}: call "
+            "fit with more of it, and keep_state=True."
         )
     if training is None or training.state is None:
         raise ValueError(
