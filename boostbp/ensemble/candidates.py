@@ -14,8 +14,8 @@ from boostbp.network.history import NETWORK
 __all__ = ["CANDIDATES", "candidates_for"]
 
 CANDIDATES: list[Candidate] = [
-    # Layers on the features, in the order in which they are tried. The first one is what does best alone for its
-    # seconds; its work is the measure of all.
+    # Layers on the features, in the order in which they are tried. The first two are what do best for their seconds,
+    # alone and together; their work is the measure of all.
     single_layer("single layer", how.layer_as_asked, least_quality=1),
     single_layer("single layer, constant leaves", how.constant_leaves, when=(how.fits_leaves,)),
     single_layer("single layer, sampled", how.sampled, when=(how.fits_leaves,)),

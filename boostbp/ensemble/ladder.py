@@ -16,8 +16,8 @@ class Rung:
     Attributes
     ----------
     work : float
-        Most work of a fit, as a multiple of that of its first candidate: one layer, boosted while the held-out loss
-        falls.
+        Most work of a fit, as a multiple of that of its first two candidates, boosted while the held-out loss falls; at
+        quality 1 there is one.
     learning_rate : float
         Shrinkage of layers that are boosted to their end.
     networks : bool

@@ -28,7 +28,7 @@ def train_all(
 ) -> KeyboardInterrupt | None:
     """Train candidates and add what comes of them to `results`; return the interrupt, if one came.
 
-    The first one, which does best alone for its seconds, is boosted to its end: its work is the measure of the rung's.
+    The first two, which do best for their seconds, are boosted to their end: their work is the measure of the rung's.
     Then come short auditions of the other layers on features, a race of those that promise most, networks for as long
     as they are worth their work beside the layers, and output layers on the networks that have weight.
 
