@@ -51,7 +51,7 @@ def grown(layer: LayerSettings, **growth: Any) -> LayerSettings:
 
 def _asked_layer(problem: Problem) -> LayerSettings:
     """The output layer that the user asked for, with the shrinkage of layers that are boosted to their end."""
-    return replace(problem.settings.layers[-1], learning_rate=problem.shrinkage)
+    return replace(problem.settings.layers[-1], learning_rate=constants.SHRINKAGE)
 
 
 # Whether a candidate is tried.

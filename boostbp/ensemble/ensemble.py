@@ -111,7 +111,6 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
 
 def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Network, History]:
     """Train candidates and average them; what has been trained by then if an interrupt comes."""
-    problem = replace(problem, shrinkage=settings.rung.learning_rate)
     budget, begun = Budget(problem.settings.max_time), time.perf_counter()
     networks = settings.deep == "auto" and settings.rung.networks
     trained: list[TrainedCandidate] = []

@@ -18,8 +18,6 @@ class Rung:
     work : float
         Most work of a fit, as a multiple of that of its first two candidates, boosted while the held-out loss falls; at
         quality 1 there is one.
-    learning_rate : float
-        Shrinkage of layers that are boosted to their end.
     networks : bool
         Whether networks are trained.
     refit : bool
@@ -29,7 +27,6 @@ class Rung:
     """
 
     work: float
-    learning_rate: float = 0.1
     networks: bool = True
     refit: bool = True
     members: int = 1

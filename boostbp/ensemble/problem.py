@@ -81,8 +81,6 @@ class Problem:
     callbacks : sequence of callable
     resume : State or None
         Of an earlier training of the network that the user asked for.
-    shrinkage : float
-        Learning rate of layers that are boosted to their end.
     report : callable
         ``report(stage)``, told where the fit stands.
     """
@@ -101,7 +99,6 @@ class Problem:
     outcome: Callable[[Floats], Floats]
     callbacks: Sequence[Callback] = ()
     resume: State | None = None
-    shrinkage: float = 0.1
     report: Callable[[Stage], object] = bool
 
     @classmethod
