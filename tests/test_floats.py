@@ -18,6 +18,10 @@ from helpers import WITH_CATEGORIES, needs_torch
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, fit_layer, load, plots, save
 from boostbp.floats import usual_floats, usual_in_methods
 
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # what shap asks of other packages is not ours
+    import shap  # noqa: F401
+
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 5))
 X[:, 1] *= 1e-200  # whose squares are 0
@@ -65,6 +69,7 @@ def calls_of(model):
         "hidden_representation": model.hidden_representation,
         "importance": lambda X: model.importance("jacobian", X=X),
         "attributions": lambda X: model.attributions(X).values,
+        "explain": lambda X: model.explain(X).values,
         "leaf_report": lambda X: [pd.DataFrame(model.leaf_report(X[:3])).astype(str).to_numpy()],
     }
     for name in ("predict_proba", "decision_function"):
@@ -77,6 +82,7 @@ def calls_of(model):
     for name in ("health", "summary", "output_names", "hidden_names"):
         found[name] = [lambda name=name: re.sub(r" in .* s\.", "", str(getattr(model, name)()))]
     found["layer_names"] = [lambda: model.layer_names(0)]
+    found["trees_to_dataframe"] = [lambda: [model.trees_to_dataframe().astype(str).to_numpy()]]
     return found
 
 
