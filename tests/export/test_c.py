@@ -31,13 +31,13 @@ class Compiled:
         source = folder / "model.c"
         source.write_text(boostbp.to_c(model), encoding="utf-8")
         subprocess.run([COMPILER, *flags, "-o", folder / "model.so", source, "-lm"], check=True)
-        self.library = ctypes.CDLL(str(folder / "model.so"))
+        self.binary = ctypes.CDLL(str(folder / "model.so"))
 
     def call(self, name, rows, out):
         """Fill `out` by a function of the library; returns what it returns."""
         rows = np.ascontiguousarray(rows, np.float64)
         pointers = ctypes.c_void_p(rows.ctypes.data), ctypes.c_size_t(len(rows)), ctypes.c_void_p(out.ctypes.data)
-        return getattr(self.library, name)(*pointers)
+        return getattr(self.binary, name)(*pointers)
 
 
 def assert_same(model, compiled, rows, expected_rows=None):
@@ -122,9 +122,9 @@ def test_infinite_cells_are_refused(tmp_path):
 def test_labels_can_be_read_from_the_library(labels, tmp_path):
     A, y = table(300)
     order = np.array(sorted(labels))[np.searchsorted(np.quantile(y, [0.3, 0.6]), y)]
-    library = Compiled(BoostBPClassifier(**SMALL).fit(A, order), tmp_path).library
+    binary = Compiled(BoostBPClassifier(**SMALL).fit(A, order), tmp_path).binary
     kind = {str: ctypes.c_char_p, int: ctypes.c_int64, float: ctypes.c_double}[type(labels[0])]
-    held = list((kind * 3).in_dll(library, "boostbp_labels"))
+    held = list((kind * 3).in_dll(binary, "boostbp_labels"))
     assert [part.decode() if isinstance(part, bytes) else part for part in held] == sorted(labels)
 
 
