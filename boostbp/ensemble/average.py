@@ -95,7 +95,7 @@ def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floa
     deep : sequence of bool
         Which of them have hidden layers.
     """
-    weights = stacked_weights(raws, problem, n_steps=_n_steps(problem))
+    weights = stacked_weights(raws, problem)
     raw = np.tensordot(weights, raws, 1)
     gain, error = _gain_of_depth(raws, raw, deep, problem)
     t = t_statistic(raw, problem.target, problem.baseline, problem.held_out.weight, problem.loss)
@@ -109,13 +109,8 @@ def _gain_of_depth(raws: Floats, raw: Floats, deep: Sequence[bool], problem: Pro
     flat = np.flatnonzero(~np.asarray(deep))
     if len(flat) in (0, len(raws)):
         return 0.0, 0.0
-    without = np.tensordot(stacked_weights(raws[flat], problem, n_steps=_n_steps(problem)), raws[flat], 1)
+    without = np.tensordot(stacked_weights(raws[flat], problem), raws[flat], 1)
     difference = problem.row_losses(without) - problem.row_losses(raw)
     share = problem.held_out.weight / problem.held_out.weight.sum()
     gain = float(share @ difference)
     return gain, float(np.sqrt(np.square(share) @ np.square(difference - gain)))
-
-
-def _n_steps(problem: Problem) -> int | None:
-    """Steps from equal weights: thousands of held-out rows tell more than few, and need not be distrusted."""
-    return constants.STACKING_STEPS_OF_MANY if problem.has_many_rows else None

@@ -66,45 +66,52 @@ def smooth_labels(target: Floats, weight: Floats, loss: Loss) -> Floats:
     return target * (1.0 - other) + (1.0 - target) * other / (target.shape[1] - 1)
 
 
-def stacked_weights(raws: Floats, problem: Problem, *, n_steps: int | None = None) -> Floats:
+def stacked_weights(raws: Floats, problem: Problem) -> Floats:
     """Return weights of models, (models,), by the loss of their sum on the held-out rows; most are not 0.
 
-    They are found by a few steps of exponentiated gradient descent from equal weights (Kivinen and Warmuth 1997), then
-    without the models whose weight is least. Few steps, as few rows tell little of many models: an average of all is
-    what one falls back on.
+    They are found by exponentiated gradient descent from equal weights (Kivinen and Warmuth 1997), then without the
+    models whose weight is least. The way that it goes, the sum of its rates, is as long as there are held-out rows: few
+    of them tell little of many models, and an average of all is what one falls back on.
 
     Parameters
     ----------
     raws : (models, held-out rows, outputs) float64
-    n_steps : int or None
-        `STACKING_STEPS` if None.
     """
-    n_steps = constants.STACKING_STEPS if n_steps is None else n_steps
     found = np.zeros(len(raws))
     kept = np.flatnonzero(np.isfinite(raws).all(axis=(1, 2)))
     if not len(kept):
         raise FloatingPointError("no model has finite predictions of the held-out rows: check the scale of X and y.")
-    weights = _descended(raws[kept], problem, n_steps)
+    weights = _descended(raws[kept], problem)
     kept = kept[weights >= min(constants.LEAST_WEIGHT, weights.max())]
-    found[kept] = _descended(raws[kept], problem, n_steps)
+    found[kept] = _descended(raws[kept], problem)
     return found
 
 
-def _descended(raws: Floats, problem: Problem, n_steps: int) -> Floats:
-    """Return the weights after the steps; one that would raise the loss is not taken, and those after it are half."""
+def _descended(raws: Floats, problem: Problem) -> Floats:
+    """Return the weights at the end of the way.
+
+    A step that would raise the loss is not taken, and the next one is half as long; others make it longer.
+    """
     share = problem.held_out.weight / problem.held_out.weight.sum()
-    weights, rate = np.full(len(raws), 1.0 / len(raws)), constants.STACKING_RATE
+    weights, rate, slopes = np.full(len(raws), 1.0 / len(raws)), constants.STACKING_RATE, None
     raw = np.tensordot(weights, raws, 1)
     score = problem.score(raw)
-    for _ in range(n_steps if len(raws) > 1 else 0):
-        slope = share[:, None] * checked.gradient(problem.loss, raw, problem.smoothed)
-        gain = np.tensordot(raws - raw, slope, 2) / problem.scale_of(score)
-        moved = weights * np.exp(np.clip(-rate * gain, -LONGEST, LONGEST))
+    left = max(constants.LEAST_STACKING_WAY, constants.STACKING_WAY_OF_ROW * np.count_nonzero(share))
+    for _ in range(constants.MOST_STACKING_STEPS if len(raws) > 1 else 0):
+        if slopes is None:
+            slope = share[:, None] * checked.gradient(problem.loss, raw, problem.smoothed)
+            slopes = np.tensordot(raws - raw, slope, 2) / problem.scale_of(score)
+        rate = min(rate, left)
+        moved = weights * np.exp(np.clip(-rate * slopes, -LONGEST, LONGEST))
         moved /= moved.sum()
         raw_there = np.tensordot(moved, raws, 1)
         score_there = problem.score(raw_there)
-        if score_there <= score:
-            weights, raw, score = moved, raw_there, score_there
-        else:
+        if score_there > score:
             rate /= 2.0
+            continue
+        weights, raw, score, slopes = moved, raw_there, score_there, None
+        left -= rate
+        if left <= 0.0:
+            break
+        rate *= constants.STACKING_GROWTH
     return weights

@@ -62,7 +62,7 @@ def test_the_best_of_very_different_models_gets_nearly_all():
 
 
 def test_one_step_is_that_of_exponentiated_gradient_descent(monkeypatch):
-    monkeypatch.setattr(constants, "STACKING_STEPS", 1)
+    monkeypatch.setattr(constants, "MOST_STACKING_STEPS", 1)
     monkeypatch.setattr(constants, "LEAST_WEIGHT", 0.0)
     target, raws = errors(3, 2)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, 200)
@@ -72,6 +72,19 @@ def test_one_step_is_that_of_exponentiated_gradient_descent(monkeypatch):
     slopes = [share @ ((mean - target) * raw).ravel() / loss for raw in raws]
     expected = np.exp(-constants.STACKING_RATE * np.array(slopes))
     np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-9)
+
+
+def test_more_rows_are_trusted_more():
+    """Few leave the weights near the mean, many bring them to the best sum of two, which has a closed form."""
+    weights, best = [], []
+    for rows in (100, 5000):
+        target, (shared, *own) = errors(4, 3, rows=rows)
+        raws = np.stack([shared + size * (raw - target) for size, raw in zip((0.1, 0.2), own, strict=True)])
+        u, v = ((raw - target).ravel() for raw in raws)
+        best.append(v @ (v - u) / np.square(v - u).sum())
+        weights.append(stacked_weights(raws, held_out_of(target))[0])
+    assert 0.5 < weights[0] < best[0] - 0.1
+    assert weights[1] == pytest.approx(best[1], abs=1e-2)
 
 
 @given(st.integers(0, 2**31), st.integers(1, 12))
