@@ -34,7 +34,7 @@ def main() -> None:
             hidden={"n_estimators": 10},
             max_depth=3,
             epochs=3 if args.quick else 8,
-            deep=True,  # just the network, not weighed against single layers
+            deep=True,  # one network
             random_state=0,
             n_jobs=-1,
         )

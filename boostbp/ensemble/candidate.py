@@ -252,9 +252,17 @@ class NetworkTraining:
     @property
     def work(self) -> float:
         """Work of the epochs until the next look."""
+        return self._epoch_work * (self._next_epoch - self.epoch)
+
+    @property
+    def work_of_all(self) -> float:
+        """Work of all epochs that may be run."""
+        return self._epoch_work * self._problem.settings.epochs
+
+    @property
+    def _epoch_work(self) -> float:
         problem = self._problem
-        one = epoch_work(problem.settings, len(problem.y), problem.table.X.shape[1], problem.y.shape[1])
-        return one * (self._next_epoch - self.epoch)
+        return epoch_work(problem.settings, len(problem.y), problem.table.X.shape[1], problem.y.shape[1])
 
     def advance(self, budget: Budget, later: float) -> None:
         """Train until the next look, or until only the time for what is to be done later is left; see `Budget.over`.

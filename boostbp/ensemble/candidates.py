@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from boostbp.ensemble import candidate_settings as how
 from boostbp.ensemble.candidate import Candidate, Kind, directions_of, network, output_layer_on, single_layer
-from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.problem import EnsembleSettings, Problem
 from boostbp.network.history import NETWORK
 
 __all__ = ["CANDIDATES", "candidates_for"]
@@ -63,12 +63,19 @@ CANDIDATES: list[Candidate] = [
     output_layer_on(NETWORK, how.output_layer),
 ]
 
+# What the model is made of if the network is asked for alone: it as it is trained, and layers boosted to their end on
+# its units and, beside them, on the features. All have slopes: leaves of more constants predict better, and hide them.
+OF_ONE_NETWORK = ("single layer", NETWORK, f"{NETWORK}, final output layer")
 
-def candidates_for(problem: Problem, quality: int, *, networks: bool) -> list[Candidate]:
+
+def candidates_for(problem: Problem, settings: EnsembleSettings) -> list[Candidate]:
     """Return the candidates that are tried on a problem, with hidden layers only if these are wanted."""
+    alone = settings.deep is True
+    networks = settings.deep == "auto" and settings.rung.networks
     tried: dict[str, Candidate] = {}
     for one in CANDIDATES:
-        wanted = quality >= one.least_quality and (networks or one.kind is Kind.SINGLE_LAYER)
+        wanted = settings.quality >= one.least_quality and (networks or one.kind is Kind.SINGLE_LAYER)
+        wanted = one.name in OF_ONE_NETWORK if alone else wanted
         if wanted and (one.needs is None or one.needs in tried) and one.applies(problem):
             tried[one.name] = one
     return list(tried.values())

@@ -15,7 +15,7 @@ from boostbp.ensemble.ladder import Rung
 from boostbp.ensemble.many_rows import train_many
 from boostbp.ensemble.problem import EnsembleSettings, Problem, back_propagate
 from boostbp.ensemble.refits import refit_all, refit_single_layer
-from boostbp.ensemble.schedule import train_all
+from boostbp.ensemble.schedule import train_all, train_network
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.network.history import NETWORK, Epoch, History, Stop
@@ -37,8 +37,9 @@ def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem
     were held out, the leaves of what has weight are fitted again on all rows; so are those of a single layer that was
     asked for.
 
-    With ``settings.deep`` False, it is such a sum of single layers, and no network is trained. Without an evaluation
-    set nothing can be weighed: the model is the network that was asked for, or the single layer in its place.
+    With ``settings.deep`` False, it is such a sum of single layers, and no network is trained; with True, it is the
+    network that was asked for, with output layers boosted to their end on its units and on the features. Without an
+    evaluation set nothing can be weighed: the model is that network as it is trained, or the single layer in its place.
 
     With other problems, the same rows with others held out, such sums are trained on each, and the model is their mean.
 
@@ -54,7 +55,7 @@ def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem
     """
     if not settings.deep and not problem.eval_sets:
         problem = replace(problem, settings=_single_layer_of(problem.settings))
-    if settings.deep is True or not problem.eval_sets:
+    if not problem.eval_sets or (settings.deep is True and problem.settings.output_target != "loss"):
         return back_propagate(problem)
     if settings.deep and not problem.settings.units:
         return _train_single_layer(problem, settings)
@@ -112,16 +113,18 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
 def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Network, History]:
     """Train candidates and average them; what has been trained by then if an interrupt comes."""
     budget, begun = Budget(problem.settings.max_time), time.perf_counter()
-    networks = settings.deep == "auto" and settings.rung.networks
     trained: list[TrainedCandidate] = []
     made: tuple[Network, History] | None = None
     interrupt: KeyboardInterrupt | None = None
     try:
         with interrupts.deferred():  # and raised when the model is there
-            candidates = candidates_for(problem, settings.quality, networks=networks)
-            train_candidates = train_many if problem.has_many_rows else train_all
-            wanted = settings.network_wanted
-            interrupt = train_candidates(candidates, problem, settings.rung, budget, trained, network_wanted=wanted)
+            candidates = candidates_for(problem, settings)
+            if settings.deep is True:
+                interrupt = train_network(candidates, problem, settings.rung, budget, trained)
+            else:
+                train_candidates = train_many if problem.has_many_rows else train_all
+                wanted = settings.network_wanted
+                interrupt = train_candidates(candidates, problem, settings.rung, budget, trained, network_wanted=wanted)
             if trained:
                 made = _averaged(trained, problem, settings.rung, budget, interrupt)
                 if all(one.history is None for one in trained):

@@ -20,6 +20,8 @@ class Rung:
         quality 1 there is one.
     networks : bool
         Whether networks are trained.
+    all_epochs : bool
+        Whether a network that is trained alone runs all epochs, also those that promise little.
     refit : bool
         Whether the output layers' leaves are fitted again on all rows, if the held-out ones are training rows.
     members : int
@@ -28,6 +30,7 @@ class Rung:
 
     work: float
     networks: bool = True
+    all_epochs: bool = False
     refit: bool = True
     members: int = 1
 
@@ -36,6 +39,6 @@ RUNGS: dict[int, Rung] = {
     1: Rung(work=1.0, networks=False, refit=False),
     2: Rung(work=2.2),
     3: Rung(work=5.0),
-    4: Rung(work=15.0),
-    5: Rung(work=15.0, members=4),
+    4: Rung(work=15.0, all_epochs=True),
+    5: Rung(work=15.0, all_epochs=True, members=4),
 }

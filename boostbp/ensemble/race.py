@@ -181,7 +181,7 @@ class Race:
 
     def refit_share(self) -> float:
         """Work of growing what has weight again, as a multiple of all work so far."""
-        return self._refit_work(self.sum()[0]) / self.spent
+        return self._refit_work(self.sum()[0]) / self.spent if self.spent else 0.0
 
     def _refit_work(self, weights: dict[str, float]) -> float:
         if not self.refit:

@@ -14,7 +14,7 @@ from boostbp.ensemble.race import Race
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.network.history import NETWORK
 
-__all__ = ["shared", "train_all"]
+__all__ = ["shared", "train_all", "train_network"]
 
 
 def train_all(
@@ -44,6 +44,48 @@ def train_all(
         return _train_in_turn(race, layers, networks, outputs, problem, rung, network_wanted)
     finally:
         results.extend(race.trained())
+
+
+def train_network(
+    candidates: Sequence[Candidate], problem: Problem, rung: Rung, budget: Budget, results: list[TrainedCandidate]
+) -> KeyboardInterrupt | None:
+    """Train one network and layers beside it, and add what comes of them to `results`; return the interrupt, if any.
+
+    The layers on features come first, as they are good at once; then the network, for as long as its epochs gain, and
+    output layers on it. If it was not begun when an interrupt came, nothing is added: without it there is no model.
+    """
+    narrow, n_at_once = shared(problem)
+    race = Race(narrow, budget, n_at_once, refit=rung.refit and problem.held_out.from_training)
+    layers, [network], outputs = (
+        [one for one in candidates if one.kind is kind] for kind in (Kind.SINGLE_LAYER, Kind.NETWORK, Kind.OUTPUT_LAYER)
+    )
+    interrupt = (
+        race.begin(layers, None)
+        or _train_one(network, race, problem, to_end=rung.all_epochs)
+        or race.begin(outputs, None)
+    )
+    if race.others:
+        results.extend(race.trained())
+    return interrupt
+
+
+def _train_one(candidate: Candidate, race: Race, problem: Problem, *, to_end: bool) -> KeyboardInterrupt | None:
+    """Train a network until the error has hardly fallen since half of its epochs, or to its end."""
+    training = candidate.begin(problem, None)
+    assert isinstance(training, NetworkTraining)
+    race.most = race.spent + training.work_of_all
+    try:
+        going = True
+        while going:
+            race.tell(training.name)
+            race.spent += training.work
+            training.advance(race.budget, race.refit_share())
+            going = not training.finished and (to_end or training.required or _falls(training, problem))
+    except KeyboardInterrupt as interrupt:
+        return interrupt
+    training.leave(race.budget)
+    race.others.append(training.result)
+    return training.history.interrupt
 
 
 def _train_in_turn(
@@ -149,9 +191,15 @@ def _promising(training: NetworkTraining, problem: Problem, aim: float) -> bool:
 
     It is if its held-out error is near that of the sum of layers, or will be, and is falling.
     """
-    before, now = (_error(problem, value) for value in training.best_metrics())
+    now = _error(problem, training.best_metrics()[1])
     near = aim + (constants.FIRST_NEAR if training.looks == 1 else constants.NEAR) * abs(aim)
-    return min(now, _expected(training, problem)) <= near and before - now >= constants.LEAST_FALL * abs(now)
+    return min(now, _expected(training, problem)) <= near and _falls(training, problem)
+
+
+def _falls(training: NetworkTraining, problem: Problem) -> bool:
+    """Whether a network's held-out error has fallen since half of its epochs, by enough to go on."""
+    before, now = (_error(problem, value) for value in training.best_metrics())
+    return before - now >= constants.LEAST_FALL * abs(now)
 
 
 def _error(problem: Problem, value: float) -> float:

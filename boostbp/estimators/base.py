@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from boostbp import backends, cautions, checks, metrics
 from boostbp.backends.base import Table
 from boostbp.ensemble import ensemble
-from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.problem import Problem, back_propagate
 from boostbp.estimators import nested_parameters, parameters, session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.ensemble_parameters import check_run, ensemble_settings_of
@@ -122,7 +122,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Warns
         -----
         UserWarning
-            If no network has weight in the model (``history_.weight()`` is 0).
+            If no network has weight in the model (``history_.weight()`` is 0), unless ``deep=True`` asked for one.
 
         Raises
         ------
@@ -137,10 +137,11 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 "Use hidden_representation(X, layer) and hidden_names(layer)."
             )
         units = self.hidden_representation(X, layer)
-        if not self.history_.weight():
+        if not self.history_.weight() and self.deep is not True:
             cautions.warn(
                 "transform: no network has weight in this model (history_.choice). These are the units of the one that "
-                "was asked for, on which no prediction depends. Use deep=True for a model that is the network.",
+                "was asked for, on which no prediction depends. Use deep=True and early_stopping=False for a model "
+                "that is the network.",
             )
         return units
 
@@ -272,6 +273,8 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
         def train(*, settings: Settings, **training: Any) -> tuple[Network, History]:
             """Train with settings, callbacks and an earlier state, which may be others each time."""
+            if self._fewest_hidden:  # its hidden units are the model, and nothing may stand beside them
+                return back_propagate(problem(settings=settings, **training))
             more = (other(settings=settings) for other in others)
             return ensemble.train(problem(settings=settings, **training), how, more)
 

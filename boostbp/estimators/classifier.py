@@ -44,7 +44,8 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         the library. From 2 on, other layers and hidden ones join, and leaves of what is chosen are fitted again on all
         rows, if `fit` held some out itself; `eval_set` is never learned from. 5 is the mean of four models of 4, each
         with other rows held out. What is tried is begun by what it promises for its work, so that a fit that is cut
-        short, by `max_time` or Ctrl-C, is good as well. No effect with ``deep=True``.
+        short, by `max_time` or Ctrl-C, is good as well. With
+        ``deep=True``, a network ends where more epochs promise too little, and from 4 on after all of them.
     loss : str or Loss
         ``"log_loss"``: logistic for two classes, softmax for more. One's own gives probabilities by its `link`, and
         says by ``task = "classification"`` that it is one of classes.
@@ -82,10 +83,12 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         (see `quality`), with weights by the held-out rows (``history_.choice``, ``summary()``). All but the network
         have rounds and shrinkage of their own, and those with constant leaves their own depth, number of leaves and
         penalty. Needs an evaluation set, or rows to hold out; with ``hidden_layer_sizes=()`` it is one single layer.
-        True: just the network, exactly as the parameters say. False: the sum of single layers alone; no network is
-        trained, `transform` has nothing to show, and without rows to weigh by it is the single layer that
-        ``hidden_layer_sizes=()`` gives. `hidden` and `backprop`, and callbacks, which are called after epochs, then
-        have no effect; `checkpoint` and `keep_state` of `fit` are refused.
+        True: one network. Its output layer is the sum, weighed by the held-out rows, of the one that it was trained
+        with, one boosted to its end on the hidden units, and one on the features beside them; with
+        ``early_stopping=False``, or the paper's output target, it is the network exactly as the parameters say.
+        False: the sum of single layers alone; no network is trained, `transform` has nothing to show, and without rows
+        to weigh by it is the single layer that ``hidden_layer_sizes=()`` gives. `hidden` and `backprop`, and callbacks,
+        which are called after epochs, then have no effect; `checkpoint` and `keep_state` of `fit` are refused.
     early_stopping : bool or "auto"
         Without `eval_set`, hold out the rows that `validation` says. "auto": from 36 rows on, and 50 rows at least, or
         a quarter of fewer than 200. False: run all epochs.

@@ -19,7 +19,7 @@ LOOSE = 0.3  # R^2 of the refits
 MEMORISED = 0.3  # of the target's variance, explained on training rows and not on held-out ones
 LEFT_OUT = (
     "The network has no weight in the model (history_.choice): nothing that is said of it bears on the predictions. "
-    "Use deep=True for a model that is the network."
+    "Use deep=True and early_stopping=False for a model that is the network."
 )
 
 

@@ -37,7 +37,7 @@ class Stop(Enum):
     TIME = "max_time was used up; the best epoch was restored."
     QUALITY = (
         "More epochs promised too little for their seconds at this quality, and the best epoch was restored. "
-        "A higher quality, or deep=True, trains on."
+        "A higher quality may train on."
     )
     CALLBACK = "A callback asked to stop; the best epoch was restored."
     NO_NETWORK = "The network was not trained: the model is an average of what else was."

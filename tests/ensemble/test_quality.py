@@ -76,10 +76,15 @@ def test_refit_is_a_parameter_no_more():
         BoostBPRegressor(refit=False)
 
 
-def test_a_network_alone_has_no_quality():
-    models = [regressor(deep=True, quality=quality).fit(X, Y) for quality in (1, 4)]
-    np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
-    assert models[0].history_.choice is None
+def test_a_network_alone_runs_all_epochs_from_quality_4_on():
+    """Below it ends where the held-out error has hardly fallen since half of them, at epoch 8, 16, 32, ..."""
+    models = {q: regressor(deep=True, quality=q, epochs=40, n_iter_no_change=None).fit(X, Y) for q in (3, 4)}
+    assert models[4].n_iter_ == 40
+    assert models[3].n_iter_ in (8, 16, 32)
+    assert models[3].history_.stop is Stop.QUALITY
+    errors = np.minimum.accumulate(models[4].history_.metrics("held_out"))
+    falls = [errors[look // 2] - errors[look] < constants.LEAST_FALL * errors[look] for look in (8, 16, 32)]
+    assert models[3].n_iter_ == (8, 16, 32)[falls.index(True)]
 
 
 def test_what_keeps_the_training_of_a_network_is_refused_at_quality_1(tmp_path):

@@ -14,7 +14,7 @@ from boostbp.ensemble.weighted_sum import weighted_sum
 
 X, Y = make_friedman1(250, n_features=5, random_state=0)
 ROWS = make_friedman1(80, n_features=5, random_state=1)[0]
-SHARED = {"n_estimators": 5, "epochs": 1, "random_state": 0, "deep": True}
+SHARED = {"n_estimators": 5, "epochs": 1, "random_state": 0, "deep": True, "early_stopping": False}
 
 
 def network(sizes, X=X, **changes):
