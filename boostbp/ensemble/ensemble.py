@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,11 +16,11 @@ from boostbp.ensemble.ladder import Rung
 from boostbp.ensemble.many_rows import train_many
 from boostbp.ensemble.problem import EnsembleSettings, Problem, back_propagate
 from boostbp.ensemble.refits import refit_all, refit_single_layer
-from boostbp.ensemble.schedule import train_all, train_network
+from boostbp.ensemble.schedule import FIRST_STAGE, train_all, train_network
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.network.history import NETWORK, Epoch, History, Stop
-from boostbp.network.monitor import Stage
+from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.trees import interrupts
@@ -112,7 +113,8 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
 
 def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Network, History]:
     """Train candidates and average them; what has been trained by then if an interrupt comes."""
-    budget, begun = Budget(problem.settings.max_time), time.perf_counter()
+    budget, clock = Budget(problem.settings.max_time), StageSeconds(FIRST_STAGE, problem.report)
+    problem = replace(problem, report=clock)
     trained: list[TrainedCandidate] = []
     made: tuple[Network, History] | None = None
     interrupt: KeyboardInterrupt | None = None
@@ -127,8 +129,7 @@ def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Networ
                 interrupt = train_candidates(candidates, problem, settings.rung, budget, trained, network_wanted=wanted)
             if trained:
                 made = _averaged(trained, problem, settings.rung, budget, interrupt)
-                if all(one.history is None for one in trained):
-                    made[1].epochs[0] = replace(made[1][0], seconds=time.perf_counter() - begun)
+                _note_seconds(made[1], clock)
     except KeyboardInterrupt as later_one:
         interrupt = interrupt or later_one
     if made is None:
@@ -137,6 +138,15 @@ def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Networ
     if interrupt is not None:
         made[1].interrupted(interrupt)
     return made
+
+
+def _note_seconds(history: History, clock: StageSeconds) -> None:
+    """Write down what each stage took; all of it is that of epoch 0, if that tells of the whole model."""
+    clock.end()
+    assert history.choice is not None
+    history.choice = replace(history.choice, seconds=clock.seconds)
+    if not history.choice.has_requested:
+        history.epochs[0] = replace(history[0], seconds=math.fsum(clock.seconds.values()))
 
 
 def _averaged(

@@ -90,24 +90,33 @@ class Race:
         self.others: list[TrainedCandidate] = []
         self.spent, self.most = 0.0, np.inf
 
-    def tell(self, name: str, weights: dict[str, float] | None = None, raw: Floats | None = None) -> None:
+    def tell(
+        self, name: str, weights: dict[str, float] | None = None, raw: Floats | None = None, *, hint: str = ""
+    ) -> None:
         """Report where the fit stands: what is trained now, and what there is."""
         if weights is None or raw is None:
-            weights, raw = self.sum()
+            weights, raw = self.sum() if self.entrants or self.others else ({}, self.problem.constant_raw)
         n_models = sum(weight > 0 for weight in weights.values())
-        self.problem.report(Stage(name, self.spent / self.most, self.problem.score(raw), n_models))
+        self.problem.report(Stage(name, self.spent / self.most, self.problem.score(raw), n_models, hint))
 
     def trained(self) -> list[TrainedCandidate]:
         """What there is so far, in the order in which it was begun."""
         return [entrant.training.result for entrant in self.entrants.values()] + self.others
 
     def begin(
-        self, candidates: Sequence[Candidate], n_pieces: int | None, *, limit: float = np.inf
+        self,
+        candidates: Sequence[Candidate],
+        n_pieces: int | None,
+        *,
+        stage: str = "layers",
+        limit: float = np.inf,
     ) -> KeyboardInterrupt | None:
         """Begin candidates, and boost so many pieces of each, or to its end.
 
         Parameters
         ----------
+        stage : str
+            What this is called in reports.
         limit : float
             Work beyond which no more of them are begun; the first entrant of all is begun in any case.
         """
@@ -122,10 +131,10 @@ class Race:
             if not wave:
                 break
             waiting = [one for one in waiting if one not in wave]
+            self.tell(stage)
             interrupt = self._run({one.name: partial(self._begun, one, n_pieces, later) for one in wave})
             if interrupt is not None:
                 return interrupt
-            self.tell("layers")
         return None
 
     def _begun(self, candidate: Candidate, n_pieces: int | None, later: float) -> Entrant:

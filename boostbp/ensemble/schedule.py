@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import Candidate, Kind, NetworkTraining
-from boostbp.ensemble.ladder import Rung
+from boostbp.ensemble.ladder import RUNGS, Rung
 from boostbp.ensemble.parallel import n_parallel
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.network.history import NETWORK
 
-__all__ = ["shared", "train_all", "train_network"]
+__all__ = ["FIRST_STAGE", "shared", "train_all", "train_network"]
+
+FIRST_STAGE = "first layers"  # what every fit begins with
+LONG = 60.0  # seconds of a fit from which on it is said what a lower quality takes
 
 
 def train_all(
@@ -60,9 +64,9 @@ def train_network(
         [one for one in candidates if one.kind is kind] for kind in (Kind.SINGLE_LAYER, Kind.NETWORK, Kind.OUTPUT_LAYER)
     )
     interrupt = (
-        race.begin(layers, None)
+        race.begin(layers, None, stage=FIRST_STAGE)
         or _train_one(network, race, problem, to_end=rung.all_epochs)
-        or race.begin(outputs, None)
+        or race.begin(outputs, None, stage="output layers")
     )
     if race.others:
         results.extend(race.trained())
@@ -97,8 +101,10 @@ def _train_in_turn(
     rung: Rung,
     network_wanted: bool,
 ) -> KeyboardInterrupt | None:
-    interrupt = race.begin(layers[: constants.FIRST_LAYERS], None)
+    begun = time.perf_counter()
+    interrupt = race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
     first = race.spent
+    race.tell("layers", hint=_hint(rung, time.perf_counter() - begun))
     race.most = limit = rung.work * first
     auditions = max(constants.AUDITIONS_WORK * limit, 1.01 * first)  # some of them in any case, but at quality 1
     interrupt = (
@@ -114,8 +120,20 @@ def _train_in_turn(
     on_top.sort(key=lambda one: -weights[str(one.needs)])
     for one in on_top:
         if race.spent * (1.0 + race.refit_share()) < constants.OUTPUTS_WORK * limit:
-            interrupt = interrupt or race.begin([one], constants.AUDITION_PIECES)
+            interrupt = interrupt or race.begin([one], constants.AUDITION_PIECES, stage=one.name)
     return interrupt or race.run(limit)
+
+
+def _hint(rung: Rung, seconds: float) -> str:
+    """What lower qualities would take, by the seconds of the first layers, if this fit may take long."""
+    if rung.work * seconds < LONG:
+        return ""
+    lower = [(quality, one.work) for quality, one in RUNGS.items() if one.work < rung.work]
+    each = ", ".join(f"quality={quality} {work * seconds:.0f} s" for quality, work in lower)
+    or_else = f"; lower qualities take less: {each}" if lower else ""
+    return (
+        f"this fit may take {rung.work * seconds:.0f} s{or_else}. max_time= or Ctrl-C ends it early, in a good model."
+    )
 
 
 def _train_networks(

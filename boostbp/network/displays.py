@@ -58,6 +58,8 @@ class ProgressBar:
         self._of_stages = True
         form = "{desc}: {percentage:3.0f}%|{bar}| [{elapsed}{postfix}]"
         if self._open(total=100, desc="boostbp", bar_format=form):
+            if stage.hint:
+                self._bar.write(f"boostbp: {stage.hint}", file=_Lenient(sys.stderr))
             self._bar.set_description_str(f"boostbp, {stage.name}", refresh=False)
             self._show(f"held-out loss {stage.score:.6g}, models: {stage.n_models}", int(100 * min(stage.share, 1.0)))
 
@@ -100,6 +102,8 @@ class StageLog:
                 "%s, %.1f s: held-out loss %.6g, models %d",
                 stage.name, time.perf_counter() - self._begun, stage.score, stage.n_models,
             )  # fmt: skip
+        if stage.hint:
+            log.info("%s", stage.hint)
 
 
 def show_log() -> None:

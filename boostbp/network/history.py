@@ -138,6 +138,8 @@ class Choice:
         first set chose the model, too: on other rows it may do worse.
     members : int
         Number of such sums that the model is the mean of, each with held-out rows of its own; this is the first one.
+    seconds : dict
+        Seconds of each stage of the fit, by name; they are no part of what makes two choices equal.
     """
 
     candidates: tuple[CandidateResult, ...]
@@ -146,6 +148,7 @@ class Choice:
     hurried: bool = False
     metrics: dict[str, float] = field(default_factory=dict)
     members: int = 1
+    seconds: dict[str, float] = field(default_factory=dict, compare=False)
 
     @property
     def has_requested(self) -> bool:
@@ -163,6 +166,7 @@ class Choice:
             f"{candidate.weight:.2f} {candidate.name}" for candidate in self.candidates if candidate.weight
         )
         members = [f"The model is the mean of {self.members} such members, each with held-out rows of its own."]
+        stages = ", ".join(f"{name} {seconds:.1f}" for name, seconds in self.seconds.items())
         hurried = ["max_time cut candidates short, or left them out: more of it may give a better model."]
         return "\n".join(
             [
@@ -171,6 +175,7 @@ class Choice:
                 *([self._verdict_on_depth] if self.has_networks else []),
                 f"{'The model' if self.members == 1 else 'This member'} is {made_of}.",
                 *(members if self.members > 1 else []),
+                *([f"It took {math.fsum(self.seconds.values()):.1f} s: {stages}."] if stages else []),
                 *(hurried if self.hurried else []),
             ]
         )

@@ -80,12 +80,41 @@ class Stage:
         Loss on the held-out rows of the sum of what there is.
     n_models : int
         Number of models in it.
+    hint : str
+        What is to be said of the fit, once; "" for nothing.
     """
 
     name: str
     share: float
     score: float
     n_models: int
+    hint: str = ""
+
+
+class StageSeconds:
+    """Seconds of each stage of a fit, told of as it begins; `told` passes the word on.
+
+    Attributes
+    ----------
+    seconds : dict of str to float
+        By name of the stage, in the order in which they began.
+    """
+
+    def __init__(self, first: str, told: Callable[[Stage], object]) -> None:
+        self.seconds: dict[str, float] = {}
+        self._told, self._name, self._begun = told, first, time.perf_counter()
+
+    def __call__(self, stage: Stage) -> None:
+        """Begin a stage, or go on with it."""
+        self.end()
+        self._name = stage.name
+        self._told(stage)
+
+    def end(self) -> None:
+        """Count the seconds until now."""
+        now = time.perf_counter()
+        self.seconds[self._name] = self.seconds.get(self._name, 0.0) + now - self._begun
+        self._begun = now
 
 
 Callback = Callable[[Progress], object]

@@ -90,13 +90,13 @@ def _choice_of(choice: Choice) -> Any:
         [result.name, plain.encode(result.loss), plain.encode(result.weight), result.network] for result in results
     ]
     numbers = {"gain": plain.encode(choice.gain), "error": plain.encode(choice.error)}
-    numbers["metrics"] = plain.encode(choice.metrics)
+    numbers |= {"metrics": plain.encode(choice.metrics), "seconds": plain.encode(choice.seconds)}
     return {"candidates": candidates, **numbers, "hurried": choice.hurried, "members": choice.members}
 
 
 def _choice_from(fact: Any, names: Sequence[str]) -> Choice:
     """The choice that `_choice_of` described, of a history that scores evaluation sets of these names."""
-    _require_keys(fact, {"candidates", "gain", "error", "metrics", "hurried", "members"}, "a choice")
+    _require_keys(fact, {"candidates", "gain", "error", "metrics", "hurried", "members", "seconds"}, "a choice")
     values = {name: plain.decode(value) for name, value in fact.items()}
     if not all(map(_is_candidate, values["candidates"])):
         raise ValueError(f"This is not a choice: it has the candidates {values['candidates']!r:.999}.")
@@ -107,10 +107,11 @@ def _choice_from(fact: Any, names: Sequence[str]) -> Choice:
     metrics = values["metrics"]
     good = _numbers(values["gain"], values["error"]) and type(values["hurried"]) is bool
     good = good and type(values["members"]) is int and values["members"] > 0
+    good = good and _is_scores(values["seconds"])
     if not good or not _is_scores(metrics) or (metrics and list(metrics) != list(names)):
         raise ValueError(f"This is not a choice: it holds {values!r:.999}.")
     gain, error = float(values["gain"]), float(values["error"])
-    return Choice(candidates, gain, error, values["hurried"], metrics, values["members"])
+    return Choice(candidates, gain, error, values["hurried"], metrics, values["members"], values["seconds"])
 
 
 def _is_candidate(fact: Any) -> bool:

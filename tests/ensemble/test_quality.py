@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from flat_parameters import parameters
@@ -9,7 +11,7 @@ from helpers import BACKENDS, interrupted_fit
 from sklearn.datasets import load_iris, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, callbacks, load, save
-from boostbp.ensemble import constants
+from boostbp.ensemble import constants, schedule
 from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS
 from boostbp.ensemble.output_layers import Boosted
 from boostbp.network.history import Stop
@@ -202,3 +204,33 @@ def test_a_network_that_time_did_not_reach_cannot_go_on():
     model = regressor(max_time=1e-9).fit(X, Y, keep_state=True)
     with pytest.raises(ValueError, match=r"fit_more .* not begun in max_time=1e-09: call fit with more of it"):
         model.fit_more(2)
+
+
+def test_a_long_fit_says_once_what_a_lower_quality_takes(monkeypatch, caplog):
+    monkeypatch.setattr(schedule, "LONG", 1e-3)
+    with caplog.at_level("INFO", logger="boostbp"):
+        regressor(verbose=2, quality=3).fit(X, Y)
+    [hint] = [record.getMessage() for record in caplog.records if "this fit may take" in record.getMessage()]
+    assert "quality=1 " in hint
+    assert "quality=2 " in hint
+    assert "quality=3" not in hint
+    caplog.clear()
+    monkeypatch.undo()
+    with caplog.at_level("INFO", logger="boostbp"):
+        regressor(verbose=2, quality=3).fit(X, Y)
+    assert "this fit may take" not in caplog.text
+
+
+@pytest.mark.parametrize("deep", ["auto", True, False])
+def test_summary_counts_the_seconds_of_all_stages(deep, tmp_path):
+    begun = time.perf_counter()
+    model = regressor(deep=deep).fit(X, Y)
+    took = time.perf_counter() - begun
+    seconds = model.history_.choice.seconds
+    assert next(iter(seconds)) == "first layers"
+    assert list(seconds)[-1] == "all rows"
+    assert any("network" in stage for stage in seconds) == (deep is not False)
+    assert 0.0 < sum(seconds.values()) <= took
+    assert f"It took {sum(seconds.values()):.1f} s: first layers " in model.summary()
+    save(model, tmp_path / "model")
+    assert load(tmp_path / "model").history_.choice.seconds == seconds
