@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -56,12 +59,41 @@ def fit_worker(
         If the rows or the parameters cannot be used, or parameters are not supported on several workers.
     WorkersLostError
         If another worker failed, or did not answer for ``address.timeout`` seconds.
+    KeyboardInterrupt
+        On Ctrl-C, without a model: the other workers would wait for who goes on with what there is.
     """
     checks.whole("rank", rank, 0, address.n_workers - 1)
     check_supported(estimator, X, fit)
-    with connected(address, rank) as group, joined(group):
+    with _whole(), connected(address, rank) as group, joined(group):
         _check_alike(group, estimator, fit)
         return estimator.fit(X, y, sample_weight, **fit)
+
+
+class _Interrupted(BaseException):
+    """Ctrl-C, that nobody makes the best of."""
+
+
+@contextmanager
+def _whole() -> Iterator[None]:
+    """Let Ctrl-C end a fit as an error does, where one machine would keep the model so far."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+
+    def ends(number: int, frame: Any) -> None:
+        try:
+            handler(number, frame)
+        except KeyboardInterrupt:
+            raise _Interrupted from None
+
+    signal.signal(signal.SIGINT, ends)
+    try:
+        yield
+    except _Interrupted:
+        raise KeyboardInterrupt from None
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) -> None:
@@ -85,14 +117,12 @@ def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) 
     kept = isinstance(callbacks, Sequence) and any(isinstance(callback, Checkpoint) for callback in callbacks)
     refused = {
         "backend": (estimator.backend != "xgboost", estimator.backend, "use backend='xgboost'"),
-        "deep": (estimator.deep is not True, estimator.deep, "use deep=True, a network alone"),
         "validation": (
             not isinstance(validation, Real) and held_out,
             validation,
             "use a share of the rows, such as 0.1, or pass an eval_set",
         ),
         "leaves": (any(layer.leaves == "native" for layer in settings.layers), "native", "use 'refit'"),
-        "structure_samples": (settings.structure_samples is not None, settings.structure_samples, "leave it out"),
         "step": (
             type(settings.step) not in (STEPS["normalised"], STEPS["plain"]),
             settings.step,

@@ -268,7 +268,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             )
 
         problem, *others = map(problem_of, splits)
-        how = ensemble_settings_of(self, run)
+        how = workers().agree(ensemble_settings_of(self, run))  # callbacks may be given on rank 0 alone
 
         def train(*, settings: Settings, **training: Any) -> tuple[Network, History]:
             """Train with settings, callbacks and an earlier state, which may be others each time."""

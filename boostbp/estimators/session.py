@@ -9,6 +9,7 @@ from typing import Any
 
 from boostbp import checks
 from boostbp.atomic_write import check_writable
+from boostbp.group import workers
 from boostbp.inspection import Summary, warn_if_ill
 from boostbp.network import checkpoints
 from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, checkpoint, log_evaluation
@@ -149,7 +150,7 @@ def _train(estimator: Any, training: Training, resume: State | None, run: Run) -
     if estimator.verbose == 1:
         callbacks.append(bar)
     told = {1: bar.stage, 2: StageLog().stage}
-    report = told.get(min(int(estimator.verbose), 2), _nobody)
+    report = told.get(min(int(estimator.verbose), 2), _nobody) if workers().rank == 0 else _nobody
     states: list[State] = []
 
     def keep(progress: Progress) -> None:

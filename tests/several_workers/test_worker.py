@@ -65,7 +65,7 @@ def same_trees(model, other):
     ("kind", "units", "changes"),
     [
         (BoostBPRegressor, (4,), {}),
-        (BoostBPRegressor, (4, 3), {"subsample": 0.8, "colsample_bytree": 0.5}),
+        (BoostBPRegressor, (4, 3), {"subsample": 0.8, "colsample_bytree": 0.5, "backprop": {"structure_samples": 0.6}}),
         (BoostBPClassifier, (4,), {"class_weight": "balanced"}),
         (BoostBPClassifier, (4, 3), {"n_jobs": 2}),
     ],
@@ -118,6 +118,11 @@ def test_an_error_of_one_worker_ends_all(pool):
         first.result(0)
     with pytest.raises(WorkersLostError, match="Worker 1 of 2"):
         second.result(0)
+    first, second = submit(pool, BoostBPRegressor((3,), **HOW), 2, X, y, faults={1: signal.SIGINT})
+    with pytest.raises(KeyboardInterrupt):
+        second.result(0)
+    with pytest.raises(WorkersLostError, match="Worker 0 of 2"):
+        first.result(0)
 
 
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP])
@@ -143,10 +148,8 @@ def test_workers_of_different_parameters_are_refused(pool):
     ("changes", "fit", "message"),
     [
         ({"backend": "lightgbm"}, {}, r"backend='lightgbm' is not supported on several workers: use backend='xgboost'"),
-        ({"deep": "auto"}, {}, r"deep='auto' is not supported .*: use deep=True"),
         ({"validation": "last"}, {}, r"validation='last' is not supported .*: use a share"),
         ({"output": {"leaves": "native"}}, {}, r"leaves='native' is not supported .*: use 'refit'"),
-        ({"backprop": {"structure_samples": 0.5}}, {}, r"structure_samples=1 is not supported"),
         ({"backprop": {"step": Unknown()}}, {}, r"step=.*Unknown.* is not supported .*: use 'normalised' or 'plain'"),
         ({"output": {"extra_trees": True}}, {}, r"extra_trees=True is not supported by backend='xgboost'"),
         ({}, {"checkpoint": "here"}, r"checkpoint='here' is not supported"),
