@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from helpers import few_rounds
 
+from boostbp.backends.lightgbm import LightGBMGrower
 from boostbp.backends.xgboost import XGBoostGrower
 from boostbp.distributed import fit_worker, tracked
 from boostbp.ensemble import constants
@@ -43,7 +44,8 @@ def fit_part(model, X, y, weight, address, rank, most=None, many=None, fault=Non
         if many is not None:
             many_from(patch, many)
         if fault is not None:
-            patch.setattr(XGBoostGrower, "grow", broken(XGBoostGrower.grow, fault))
+            for grower in (LightGBMGrower, XGBoostGrower):
+                patch.setattr(grower, "grow", broken(grower.grow, fault))
         model = fit_worker(model, X, y, weight, address=address, rank=rank, **fit)
     return model, digest(model)
 

@@ -24,7 +24,14 @@ from boostbp.versions import versions
 __all__ = ["check_supported", "fit_worker"]
 
 E = TypeVar("E", BoostBPClassifier, BoostBPRegressor)
-PACKAGES = ("boostbp", "numpy", "scipy", "xgboost", "xgboost-cpu")  # whose results must be alike for sums to be
+PACKAGES = (
+    "boostbp",
+    "lightgbm",
+    "numpy",
+    "scipy",
+    "xgboost",
+    "xgboost-cpu",
+)  # whose results must be alike for sums to be
 _OF_MACHINES = frozenset(("n_jobs", "verbose"))  # parameters on which the model does not depend
 
 
@@ -116,7 +123,11 @@ def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) 
     callbacks = fit.get("callbacks")
     kept = isinstance(callbacks, Sequence) and any(isinstance(callback, Checkpoint) for callback in callbacks)
     refused = {
-        "backend": (estimator.backend != "xgboost", estimator.backend, "use backend='xgboost'"),
+        "backend": (
+            estimator.backend not in ("lightgbm", "xgboost"),
+            estimator.backend,
+            "use backend='lightgbm' or 'xgboost'",
+        ),
         "validation": (
             not isinstance(validation, Real) and held_out,
             validation,

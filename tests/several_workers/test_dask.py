@@ -197,8 +197,8 @@ def test_what_cannot_be_used_is_refused_by_name(client):
     X, y, _ = numbers(300)
     parts, target = da.from_array(X, chunks=(100, 5)), da.from_array(y, chunks=100)
     model = DaskBoostBPRegressor((3,), **HOW)
-    with pytest.raises(ValueError, match=r"backend='lightgbm' is not supported on several workers: "):
-        DaskBoostBPRegressor((3,)).fit(parts, target)
+    with pytest.raises(ValueError, match=r"backend='sklearn' is not supported on several workers: "):
+        DaskBoostBPRegressor((3,), backend="sklearn").fit(parts, target)
     with pytest.raises(TypeError, match=r"y is a numpy.ndarray: give Dask arrays or data frames"):
         model.fit(parts, y, client=client)
     with pytest.raises(ValueError, match=r"X has 3 partitions, y has 2 partitions|X has 3, y has 2 partitions"):

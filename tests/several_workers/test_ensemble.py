@@ -1,7 +1,8 @@
-"""The default model over several workers is that of one machine: its candidates, their weights and its trees."""
+"""The default model over several workers: that of one machine with XGBoost, of any number of workers with LightGBM."""
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 
@@ -12,6 +13,7 @@ from process_workers import fit_together, many_from, start
 from sklearn.base import clone
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
+from boostbp.backends._lightgbm_network import exactly_summed
 
 pytest.importorskip("xgboost")
 
@@ -49,9 +51,13 @@ def assert_same(got, one, X):
                 np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
             else:
                 np.testing.assert_array_equal(a, b)
-    mine, others = ([(each.name, each.weight) for each in model.history_.choice.candidates] for model in (got, one))
-    assert [name for name, _ in mine] == [name for name, _ in others]
-    np.testing.assert_allclose([weight for _, weight in mine], [weight for _, weight in others], atol=1e-9)
+    if one.history_.choice is not None:
+        names, weights = (
+            [[getattr(each, what) for each in model.history_.choice.candidates] for model in (got, one)]
+            for what in ("name", "weight")
+        )
+        assert names[0] == names[1]
+        np.testing.assert_allclose(*weights, atol=1e-9)
 
 
 def test_a_default_regressor_is_that_of_one_machine(pool):
@@ -78,3 +84,46 @@ def test_the_model_of_many_rows_is_that_of_one_machine(pool, monkeypatch):
     one = model.fit(X, y, weight)
     assert any("some rows" in each.name for each in one.history_.choice.candidates)
     assert_same(got, one, X)
+
+
+DEEP = {"deep": True, "epochs": 3, "n_estimators": 8, "random_state": 0}
+NOT_DRAWN = {"hidden": {"extra_trees": False}, "output": {"extra_trees": False}}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_default_model_of_lightgbm_is_the_same_for_any_number_of_workers(pool, weighted):
+    X, y, weight = table()
+    model = BoostBPRegressor((3,), quality=2, epochs=8, random_state=0)
+    if weighted:  # and so other hessians in every row
+        y, model = np.digitize(y, [-1.0, 1.5]), BoostBPClassifier((4, 3), colsample_bytree=0.5, **DEEP)
+        weight[:100] = 0.0  # of the first of three
+    two, three = (fit_together(pool, clone(model), size, X, y, weight) for size in (2, 3))
+    assert_same(three, two, X)
+    assert two.score(X, y, weight) > 0.8
+
+
+def test_a_network_of_lightgbm_is_that_of_one_machine_where_hessians_are_equal_and_no_threshold_is_drawn(pool):
+    X, y, _ = table()
+    model = BoostBPRegressor((3,), early_stopping=False, **DEEP, **NOT_DRAWN)
+    assert_same(fit_together(pool, clone(model), 2, X, y), model.fit(X, y), X)
+
+
+def test_lightgbm_is_left_by_itself_after_a_fit(pool):
+    X, y, _ = table()
+    model = BoostBPRegressor((3,), early_stopping=False, **DEEP)
+    fit_together(pool, clone(model), 2, X, y)
+    alone = pool.submit(BoostBPRegressor.fit, clone(model), X, y).result()
+    np.testing.assert_array_equal(alone.predict(X), model.fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("n_rows", [1000, 10**8])
+def test_sums_of_gradients_are_exact_in_any_order(n_rows):
+    values = np.random.default_rng(0).normal(size=(2, 4000)).astype(np.float32) ** 5
+    values[1] *= np.float32(1e-20)
+    near = exactly_summed(values, n_rows)
+    assert near.dtype == np.float32
+    largest = np.abs(values).max(axis=1, keepdims=True)
+    assert (np.abs(near - values) <= largest * n_rows * 2.0**-52).all()
+    for row in near.astype(np.float64):
+        assert len({np.add.accumulate(order)[-1] for order in (row, row[::-1], np.sort(row))}) == 1
+        assert float(row.sum()) == math.fsum(row)

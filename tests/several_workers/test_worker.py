@@ -125,11 +125,14 @@ def test_an_error_of_one_worker_ends_all(pool):
         first.result(0)
 
 
-@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_worker_that_dies_or_freezes_ends_the_others_within_the_time_limit(fault):
+@pytest.mark.parametrize(
+    ("backend", "fault"), [("xgboost", signal.SIGKILL), ("lightgbm", signal.SIGKILL), ("lightgbm", signal.SIGSTOP)]
+)
+def test_a_worker_that_dies_or_freezes_ends_the_others_within_the_time_limit(backend, fault):
     X, y, _ = table(300, 0)
     limit = 8.0
-    errors, seconds = failures(BoostBPRegressor((3,), **HOW), X, y, timeout=limit, fault=fault)
+    model = BoostBPRegressor((3,), **HOW | {"backend": backend})
+    errors, seconds = failures(model, X, y, timeout=limit, fault=fault)
     assert list(errors) == [0], "the broken worker has answered"
     assert "Worker 0 of 2 has lost the others: one of them failed (its own error says why)" in errors[0]
     assert f"did not answer for {limit:g} seconds" in errors[0]
@@ -147,7 +150,11 @@ def test_workers_of_different_parameters_are_refused(pool):
 @pytest.mark.parametrize(
     ("changes", "fit", "message"),
     [
-        ({"backend": "lightgbm"}, {}, r"backend='lightgbm' is not supported on several workers: use backend='xgboost'"),
+        (
+            {"backend": "sklearn"},
+            {},
+            r"backend='sklearn' is not supported on several workers: use backend='lightgbm' or",
+        ),
         ({"validation": "last"}, {}, r"validation='last' is not supported .*: use a share"),
         ({"output": {"leaves": "native"}}, {}, r"leaves='native' is not supported .*: use 'refit'"),
         ({"backprop": {"step": Unknown()}}, {}, r"step=.*Unknown.* is not supported .*: use 'normalised' or 'plain'"),
