@@ -58,13 +58,13 @@ def many_from(patch, n_rows):
     patch.setattr(constants, "LEAST_STRUCTURE_CLASS", 1)
 
 
-def broken(grow, fault):
-    """A `grow` that fails in its fifth round: by an error, or by a signal to its process."""
+def broken(grow, fault, at=5):
+    """A `grow` that fails in its fifth round, or another: by an error, or by a signal to its process."""
     rounds = []
 
     def fails(self, grad, hess):
         rounds.append(len(rounds))
-        if len(rounds) == 5:
+        if len(rounds) == at:
             if isinstance(fault, signal.Signals):
                 os.kill(os.getpid(), fault)
             else:

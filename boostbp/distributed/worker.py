@@ -53,7 +53,8 @@ def fit_worker(
     rank : int
         Of this worker: 0, 1, ... to ``address.n_workers - 1``.
     **fit :
-        Other arguments of `fit`. An `eval_set` is the same on all workers. `callbacks` are called on rank 0.
+        Other arguments of `fit`. An `eval_set` is the same on all workers. `callbacks` are called on rank 0. The path
+        `checkpoint` is in a folder that all workers share; another number of workers may go on from it.
 
     Returns
     -------
@@ -140,8 +141,8 @@ def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) 
             "use 'normalised' or 'plain': another may ask for what only all rows tell",
         ),
         "X": (issparse(X), "a sparse matrix", "pass an array or a data frame"),
-        "callbacks": (kept, "checkpoint(...)", "leave it out"),
-        **{name: (bool(fit.get(name)), fit.get(name), "leave it out") for name in ("checkpoint", "keep_state")},
+        "callbacks": (kept, "checkpoint(...)", "pass checkpoint= to fit"),
+        "keep_state": (bool(fit.get("keep_state")), fit.get("keep_state"), "leave it out"),
         "groups": (fit.get("groups") is not None, "...", "pass an eval_set of other groups"),
     }
     sentences = [

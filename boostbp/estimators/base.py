@@ -277,7 +277,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
         table, _, weight = problem.args
         summarise = partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads)
-        session.begin(self, session.Training(train, settings, summarise=summarise), run)
+        session.begin(self, session.Training(train, settings, summarise=summarise), run, n_rows=len(table.X))
         return self
 
     def __getstate__(self) -> dict[str, Any]:

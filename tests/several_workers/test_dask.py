@@ -211,9 +211,9 @@ def test_what_cannot_be_used_is_refused_by_name(client):
     assert not hasattr(model, "network_")
 
 
-def arm(fault):
-    """Let a worker break in the fifth round, or be whole again."""
-    XGBoostGrower.grow = GROW if fault is None else broken(GROW, fault)
+def arm(fault, at=5):
+    """Let a worker break in the fifth round, or another, or be whole again."""
+    XGBoostGrower.grow = GROW if fault is None else broken(GROW, fault, at)
 
 
 @pytest.mark.parametrize(
@@ -246,3 +246,18 @@ def test_a_broken_worker_ends_the_fit_in_time_and_is_named(client, fault, kind, 
     assert seconds < 60, f"it took {seconds:.0f} s, the time limit of another fit"
     client.wait_for_workers(2, timeout=60)
     model.fit(parts, target, client=client)  # the cluster is usable
+
+
+def test_a_fit_that_lost_a_worker_goes_on_from_its_checkpoint_with_those_that_are_left(client, tmp_path):
+    client.wait_for_workers(2, timeout=60)
+    X, y, _ = numbers(400)
+    parts, target = da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50)
+    model = DaskBoostBPRegressor((3,), early_stopping=False, subsample=0.8, **HOW)
+    worker = min(client.run(os.getpid))
+    client.run(arm, signal.SIGKILL, 40, workers=[worker])  # after the first epoch
+    with pytest.raises(WorkersLostError):
+        model.fit(parts, target, checkpoint=tmp_path / "state", client=client, timeout=20.0)
+    assert (tmp_path / "state").exists()
+    model.fit(parts, target, checkpoint=tmp_path / "state", client=client)
+    one = BoostBPRegressor((3,), early_stopping=False, subsample=0.8, **HOW).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), one.predict(X), rtol=0, atol=1e-9)

@@ -139,6 +139,42 @@ def test_a_worker_that_dies_or_freezes_ends_the_others_within_the_time_limit(bac
     assert seconds < PATIENCE, f"it took {seconds:.0f} s, a time without limit"
 
 
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 1)])
+def test_another_number_of_workers_goes_on_from_a_checkpoint(pool, tmp_path, sizes):
+    X, y, weight = table(300, 0)
+    path = tmp_path / "state"
+    model, more = BoostBPRegressor((4, 3), **HOW), BoostBPRegressor((4, 3), **HOW | {"epochs": 5})
+    fit_together(pool, clone(model), sizes[0], X, y, weight, checkpoint=path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["state", *(f"state.3-{k}" for k in range(sizes[0]))]
+    got = fit_together(pool, clone(more), sizes[1], X, y, weight, checkpoint=path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["state", *(f"state.5-{k}" for k in range(sizes[1]))]
+    one = more.fit(X, y, weight)
+    assert same_trees(got, one)
+    np.testing.assert_allclose(got._raw(X), one._raw(X), rtol=0, atol=1e-9)
+    assert [epoch.epoch for epoch in got.history_] == list(range(6))
+
+
+def test_checkpoints_of_other_rows_or_without_some_are_refused(pool, tmp_path):
+    X, y, weight = table(300, 0)
+    path = tmp_path / "state"
+    model = BoostBPRegressor((3,), early_stopping=False, **HOW)
+    fit_together(pool, clone(model), 2, X, y, weight, checkpoint=path)
+
+    def failure(X, y):
+        [_, second] = submit(pool, clone(model), 2, X, y, weight[: len(y)], checkpoint=path)
+        with pytest.raises(ValueError) as caught:
+            second.result(0)
+        return str(caught.value)
+
+    assert "belongs to another fit: it has 300 rows, these are 299" in failure(X[:299], y[:299])
+    swapped = np.r_[1, 0, 2:300]
+    assert "belongs to another fit: X differs; y differs" in failure(X.iloc[swapped], y[swapped])
+    (tmp_path / "state.3-1").unlink()
+    assert "is not whole" in failure(X, y)
+    (tmp_path / "state.3-1").write_bytes(b"PK")
+    assert "state.3-1" in failure(X, y)
+
+
 def test_workers_of_different_parameters_are_refused(pool):
     X, y, _ = table(300, 0)
     first, second = submit(pool, [BoostBPRegressor((3,), **HOW), BoostBPRegressor((4,), **HOW)], 2, X, y)
@@ -159,9 +195,8 @@ def test_workers_of_different_parameters_are_refused(pool):
         ({"output": {"leaves": "native"}}, {}, r"leaves='native' is not supported .*: use 'refit'"),
         ({"backprop": {"step": Unknown()}}, {}, r"step=.*Unknown.* is not supported .*: use 'normalised' or 'plain'"),
         ({"output": {"extra_trees": True}}, {}, r"extra_trees=True is not supported by backend='xgboost'"),
-        ({}, {"checkpoint": "here"}, r"checkpoint='here' is not supported"),
         ({}, {"keep_state": True}, r"keep_state=True is not supported"),
-        ({}, {"callbacks": [callbacks.checkpoint("here")]}, r"callbacks=.* is not supported"),
+        ({}, {"callbacks": [callbacks.checkpoint("here")]}, r"callbacks=.* is not supported .*: pass checkpoint="),
         ({}, {"groups": np.zeros(9)}, r"groups=.* is not supported .*: pass an eval_set"),
     ],
 )
