@@ -1,6 +1,6 @@
 """LightGBM's network: its workers meet through our group, by functions that it takes in the place of its sockets.
 
-So there are no ports to agree on, and time limits and errors are those of the group. LightGBM's own network would end
+So there are no ports to agree on, and time limits and errors are those of the group. LightGBM's message network would end
 the process where a port is taken, and knows whole minutes only.
 """
 
@@ -77,31 +77,31 @@ class _Exchange:
         return otherwise
 
     def reduce_scatter(
-        self, given: int, size: int, type_size: int, start: Any, length: Any, n: int, out: int, _: int, reduce: Any
+        self, source: int, size: int, type_size: int, start: Any, length: Any, n: int, out: int, _: int, reduce: Any
     ) -> None:
         """What all workers give, reduced: this worker's block of it."""
-        own, rank = _bytes_at(given, size), self.group.rank
-        whole = self._asked(lambda: self._reduced(own, type_size, reduce[0]), own)
+        message, rank = _bytes_at(source, size), self.group.rank
+        whole = self._asked(lambda: self._reduced(message, type_size, reduce[0]), message)
         block = whole[start[rank] : start[rank] + length[rank]]
         _bytes_at(out, len(block))[:] = block
 
-    def _reduced(self, own: NDArray[np.uint8], type_size: int, reduce: Callable[..., None]) -> NDArray[np.uint8]:
+    def _reduced(self, message: NDArray[np.uint8], type_size: int, reduce: Callable[..., None]) -> NDArray[np.uint8]:
         if type_size == _SUMS:
-            [total] = self.group.sum(own.view(np.float64))
-            return np.asarray(total).view(np.uint8)
-        first, *others = (part.copy() for part in self.group.gather(own))
-        for part in others:
-            reduce(part.ctypes.data, first.ctypes.data, type_size, len(part))
-        return first
+            [sums] = self.group.sum(message.view(np.float64))
+            return np.asarray(sums).view(np.uint8)
+        total, *rest = (part.copy() for part in self.group.gather(message))
+        for part in rest:
+            reduce(part.ctypes.data, total.ctypes.data, type_size, len(part))
+        return total
 
-    def allgather(self, given: int, size: int, start: Any, length: Any, n: int, out: int, out_size: int) -> None:
+    def allgather(self, source: int, size: int, start: Any, length: Any, n: int, out: int, out_size: int) -> None:
         """What all workers give, side by side."""
-        own, places = _bytes_at(given, size).copy(), [slice(start[k], start[k] + length[k]) for k in range(n)]
+        message, places = _bytes_at(source, size).copy(), [slice(start[k], start[k] + length[k]) for k in range(n)]
         if self.empty and size == _TOTALS:
-            own[:] = 0  # its sums are 0, and its row is none
+            message[:] = 0  # its sums are 0, and its row is none
         side_by_side = np.zeros(out_size)  # a sum of few bytes is faster than telling them from worker to worker
-        side_by_side[places[self.group.rank]] = own
-        alike = np.resize(own, out_size)
+        side_by_side[places[self.group.rank]] = message
+        alike = np.resize(message, out_size)
         _bytes_at(out, out_size)[:] = self._asked(lambda: self.group.sum(side_by_side)[0].astype(np.uint8), alike)
 
 

@@ -56,8 +56,8 @@ def write(path: str | os.PathLike[str], state: State) -> None:
         arrays |= {f"h{i}": h, f"g{i}": g, f"m{i}": m}
     group = workers()
     if not group.alone:
-        own = _beside(path, state.epoch, group.rank)
-        archive.write(own, kind=ROWS, version=ROWS_VERSION, content={"epoch": state.epoch}, arrays=arrays)
+        beside = _beside(path, state.epoch, group.rank)
+        archive.write(beside, kind=ROWS, version=ROWS_VERSION, content={"epoch": state.epoch}, arrays=arrays)
         arrays, state = {}, replace(state, rows=tuple(group.gather(len(state.h[0]))))  # all have written theirs
         if group.rank:
             return
@@ -130,12 +130,12 @@ def find(path: Path | None, n_rows: int) -> State | None:
     if path is None:
         return None
     remove_partial(path)
-    seen = workers().gather(path.exists())
-    if not any(seen):
+    there = workers().gather(path.exists())
+    if not any(there):
         return None
-    if not all(seen):
+    if not all(there):
         raise ValueError(
-            f"checkpoint={str(path)!r} is not seen by worker {seen.index(False)}, but by worker {seen.index(True)}: "
+            f"checkpoint={str(path)!r} is not seen by worker {there.index(False)}, but by worker {there.index(True)}: "
             "give a path in a folder that all workers share."
         )
     state = read(path)

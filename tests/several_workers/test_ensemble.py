@@ -104,7 +104,9 @@ def test_a_default_model_of_lightgbm_is_the_same_for_any_number_of_workers(pool,
 
 def test_a_network_of_lightgbm_is_that_of_one_machine_where_hessians_are_equal_and_no_threshold_is_drawn(pool):
     X, y, _ = table()
-    model = BoostBPRegressor((3,), early_stopping=False, **DEEP, **NOT_DRAWN)
+    # many categories to send: messages of thousands of bytes are cut in pieces
+    many = {"backend_params": {"max_cat_threshold": 2000}}
+    model = BoostBPRegressor((3,), early_stopping=False, **DEEP, **NOT_DRAWN, **many)
     assert_same(fit_together(pool, clone(model), 2, X, y), model.fit(X, y), X)
 
 

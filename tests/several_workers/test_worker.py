@@ -31,8 +31,8 @@ class Unknown(Normalised):
 
 @pytest.fixture(scope="module")
 def pool():
-    with ProcessPoolExecutor(3, multiprocessing.get_context("spawn")) as pool:
-        yield start(pool, 3)
+    with ProcessPoolExecutor(4, multiprocessing.get_context("spawn")) as pool:
+        yield start(pool, 4)
 
 
 def table(n_rows, seed):
@@ -72,15 +72,15 @@ def same_trees(model, other):
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_any_number_of_workers_ends_with_the_model_of_one_machine(pool, kind, units, changes):
-    X, y, weight = table(900, 0)
+    X, y, weight = table(600, 0)
     X_valid, y_valid, _ = table(200, 1)
     if kind is BoostBPClassifier:
         y, y_valid = (np.array(["low", "mid", "high"])[np.digitize(part, [-1.0, 1.5])] for part in (y, y_valid))
-        y = np.where(np.arange(len(y)) < 300, y, np.where(y == "low", "mid", y))  # the last workers see two classes
+        y = np.where(np.arange(len(y)) < 200, y, np.where(y == "low", "mid", y))  # the last workers see two classes
     model = kind(units, **HOW, **changes)
     one = clone(model).fit(X, y, weight, eval_set=[(X_valid, y_valid)])
     raw = one._raw(X_valid)
-    for size in (1, 2, 3):
+    for size in (1, 2, 3, 4):
         got = fit_together(pool, clone(model), size, X, y, weight, eval_set=[(X_valid, y_valid)])
         assert same_trees(got, one), f"{size} workers have other trees"
         difference = np.abs(got._raw(X_valid) - raw).max()
