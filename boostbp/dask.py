@@ -6,7 +6,7 @@ the rows on the workers that hold them; see ``docs/distributed.md`` for what is 
 >>> from boostbp.dask import DaskBoostBPRegressor                                     # doctest: +SKIP
 >>> client = distributed.Client()                                                     # doctest: +SKIP
 >>> frame = dask.dataframe.read_parquet("rows/")                                      # doctest: +SKIP
->>> model = DaskBoostBPRegressor((16,), deep=True, backend="xgboost")                 # doctest: +SKIP
+>>> model = DaskBoostBPRegressor()                                                    # doctest: +SKIP
 >>> model.fit(frame.drop(columns="y"), frame["y"])                                    # doctest: +SKIP
 >>> model.predict(frame.drop(columns="y")).mean().compute()                           # doctest: +SKIP
 >>> model.to_local().predict(rows_of_this_process)                                    # doctest: +SKIP
@@ -14,6 +14,7 @@ the rows on the workers that hold them; see ``docs/distributed.md`` for what is 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -47,6 +48,7 @@ class _OnDask:
         eval_y: Any = None,
         eval_sample_weight: Any = None,
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         client: Any = None,
         timeout: float = 60.0,
     ) -> Self:
@@ -63,6 +65,10 @@ class _OnDask:
             them: they must fit into its memory.
         callbacks : sequence of callable, optional
             Called on one of the workers.
+        checkpoint : str or path, optional
+            As in the estimator of one machine, in a folder that all workers share. A fit may go on from it on other
+            workers, or another number of them. Rows are then in the order of their partitions, and partitions are moved
+            where those of a worker are no neighbours.
         client : distributed.Client, optional
             By default the one that was made last.
         timeout : float
@@ -84,6 +90,7 @@ class _OnDask:
             "eval_y": eval_y,
             "eval_sample_weight": eval_sample_weight,
             "callbacks": callbacks,
+            "checkpoint": checkpoint,
         }
         given = {name: value for name, value in options.items() if value is not None}
         unfitted = self._local(**self.get_params(deep=False))  # type: ignore[attr-defined]
@@ -147,20 +154,14 @@ def _applied(local: Any, method: str, part: Any, arguments: tuple[Any, ...], lik
 
 
 class DaskBoostBPRegressor(_OnDask, BoostBPRegressor):  # type: ignore[misc]  # its fit takes Dask collections
-    """`BoostBPRegressor` on a Dask cluster, with the same parameters; so far it needs two that are no defaults.
-
-    They are ``deep=True`` and ``backend="xgboost"``; others that are not supported are refused by name.
-    """
+    """`BoostBPRegressor` on a Dask cluster, with the same parameters; those that are not supported are refused."""
 
     _local = BoostBPRegressor
     _score = staticmethod(r2_score)
 
 
 class DaskBoostBPClassifier(_OnDask, BoostBPClassifier):  # type: ignore[misc]  # its fit takes Dask collections
-    """`BoostBPClassifier` on a Dask cluster, with the same parameters; so far it needs two that are no defaults.
-
-    They are ``deep=True`` and ``backend="xgboost"``; others that are not supported are refused by name.
-    """
+    """`BoostBPClassifier` on a Dask cluster, with the same parameters; those that are not supported are refused."""
 
     _local = BoostBPClassifier
     _score = staticmethod(accuracy_score)

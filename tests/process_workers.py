@@ -10,9 +10,13 @@ import zlib
 from concurrent.futures import wait
 
 import numpy as np
+import pytest
+from helpers import few_rounds
 
+from boostbp.backends.lightgbm import LightGBMGrower
 from boostbp.backends.xgboost import XGBoostGrower
 from boostbp.distributed import fit_worker, tracked
+from boostbp.ensemble import constants
 from boostbp.group import Group
 
 PATIENCE = 120.0  # seconds that a slow machine may take to start processes
@@ -32,27 +36,35 @@ def start(pool, size):
     return pool
 
 
-def fit_part(model, X, y, weight, address, rank, most=None, fault=None, **fit):
+def fit_part(model, X, y, weight, address, rank, most=None, many=None, fault=None, **fit):
     """One worker's fit: the model and a digest of its bits."""
-    before, grow = Group.sample.__kwdefaults__["most"], XGBoostGrower.grow
-    if most is not None:
-        Group.sample.__kwdefaults__["most"] = most
-    if fault is not None:
-        XGBoostGrower.grow = broken(grow, fault)
-    try:
+    with few_rounds(), pytest.MonkeyPatch.context() as patch:
+        if most is not None:
+            patch.setitem(Group.sample.__kwdefaults__, "most", most)
+        if many is not None:
+            many_from(patch, many)
+        if fault is not None:
+            for grower in (LightGBMGrower, XGBoostGrower):
+                patch.setattr(grower, "grow", broken(grower.grow, fault))
         model = fit_worker(model, X, y, weight, address=address, rank=rank, **fit)
-    finally:
-        Group.sample.__kwdefaults__["most"], XGBoostGrower.grow = before, grow
     return model, digest(model)
 
 
-def broken(grow, fault):
-    """A `grow` that fails in its fifth round: by an error, or by a signal to its process."""
+def many_from(patch, n_rows):
+    """Let so many rows be many: the model is chosen on some of them, and structures are grown on others."""
+    patch.setattr(constants, "MANY_ROWS", n_rows)
+    patch.setattr(constants, "SAMPLE_ROWS", n_rows // 2)
+    patch.setattr(constants, "LEAST_STRUCTURE_ROWS", n_rows // 2)
+    patch.setattr(constants, "LEAST_STRUCTURE_CLASS", 1)
+
+
+def broken(grow, fault, at=5):
+    """A `grow` that fails in its fifth round, or another: by an error, or by a signal to its process."""
     rounds = []
 
     def fails(self, grad, hess):
         rounds.append(len(rounds))
-        if len(rounds) == 5:
+        if len(rounds) == at:
             if isinstance(fault, signal.Signals):
                 os.kill(os.getpid(), fault)
             else:
@@ -93,40 +105,44 @@ def submit(pool, model, size, X, y, weight=None, *, timeout=PATIENCE, faults=Non
     return futures
 
 
-def answer(queue, everybody, *args, **options):
-    """Put into the queue what a worker raises; the clock runs once everybody is there."""
-    everybody.wait(PATIENCE)
+def answer(queue, addresses, rank, *args, **options):
+    """Put into the queue that this worker is there, and what it raises with the address that it is then given."""
+    queue.put((rank, None))
+    address = addresses.get(timeout=PATIENCE)
     try:
-        fit_part(*args, **options)
+        fit_part(*args, address, rank, **options)
     except Exception as error:
-        queue.put((args[5], f"{type(error).__name__}: {error}"))
+        queue.put((rank, f"{type(error).__name__}: {error}"))
 
 
 def failures(model, X, y, *, timeout, fault):
     """Errors by rank of two workers, of which rank 1 breaks; and seconds until all that can answer have done so."""
     spawn = multiprocessing.get_context("spawn")
-    queue, everybody, weight = spawn.Queue(), spawn.Barrier(3), np.ones(len(y) // 2)
-    with tracked(2, timeout=timeout) as address:
-        workers = [
-            spawn.Process(
-                target=answer,
-                args=(queue, everybody, model, X[rank::2], y[rank::2], weight, address, rank),
-                kwargs={"fault": fault if rank == 1 else None},
-            )
-            for rank in range(2)
-        ]
-        try:
-            for worker in workers:
-                worker.start()
-            everybody.wait(PATIENCE)
+    queue, addresses, weight = spawn.Queue(), spawn.Queue(), np.ones(len(y) // 2)
+    workers = [
+        spawn.Process(
+            target=answer,
+            args=(queue, addresses, rank, model, X[rank::2], y[rank::2], weight),
+            kwargs={"fault": fault if rank == 1 else None},
+        )
+        for rank in range(2)
+    ]
+    try:
+        for worker in workers:
+            worker.start()
+        for _ in workers:  # no clock runs before all are there
+            queue.get(timeout=PATIENCE)
+        with tracked(2, timeout=timeout) as address:
+            for _ in workers:
+                addresses.put(address)
             begun = time.perf_counter()
             errors = dict([queue.get(timeout=PATIENCE)])
             return errors, time.perf_counter() - begun
-        finally:
-            for worker in workers:
-                worker.kill()
-                worker.join()
-                worker.close()
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.join()
+            worker.close()
 
 
 def fit_together(pool, model, size, X, y, weight=None, **fit):

@@ -80,7 +80,7 @@ def calls_of(model):
         calls["inverse_transform"] = lambda X: model.inverse_transform(X[:, : model.transform(rows[0]).shape[1]])
     found = {name: [lambda call=call, part=part: call(part) for part in rows] for name, call in calls.items()}
     for name in ("health", "summary", "output_names", "hidden_names"):
-        found[name] = [lambda name=name: re.sub(r" in .* s\.", "", str(getattr(model, name)()))]
+        found[name] = [lambda name=name: re.sub(r" in .* s\.|It took .*", "", str(getattr(model, name)()))]
     found["layer_names"] = [lambda: model.layer_names(0)]
     found["trees_to_dataframe"] = [lambda: [model.trees_to_dataframe().astype(str).to_numpy()]]
     return found

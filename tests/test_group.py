@@ -9,6 +9,7 @@ from thread_workers import Everywhere, in_group, shares
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends.base import Table
+from boostbp.estimators import held_out
 from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.units import units_of
 from boostbp.group import ALONE, evenly_spaced, joined, workers
@@ -23,6 +24,7 @@ from boostbp.trees.linear import RidgeBase
 from boostbp.trees.standardised import Standardised
 
 SIZES = (1, 2, 3)
+MODEL = BoostBPRegressor(random_state=0)
 EXACT = 1e-12  # of the largest number: sums in another order
 
 
@@ -279,30 +281,48 @@ def test_a_network_is_that_of_all_rows(name):
     assert len({model._raw(X_held).tobytes() for model in got}) == 1, "workers have models of different bits"
 
 
-def test_held_out_rows_do_not_depend_on_the_number_of_workers():
-    X, _ = table(600)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("number", [0, 2])
+@pytest.mark.parametrize("classes", [0, 3])
+def test_held_out_rows_are_those_of_one_machine(size, number, classes):
+    X, weight = table(300)
+    X[100:150] = X[200:250]  # repeated rows stay together
+    weight[:80] = 0.0  # a worker may have no rows of weight
+    y = np.nan_to_num(X[:, :1])
+    labels = np.digitize(y[:, 0], np.quantile(y, np.arange(1, classes) / classes)) if classes else np.zeros(300)
+
+    def split(X, y, weight, labels):
+        strata = labels if classes else None
+        kept, *_, [held] = hold_out(MODEL, Table(X), y, weight, strata, number=number)
+        return kept.X, held.X, held.y, held.weight
+
+    expected = split(X, y, weight, labels)
+    got = in_group(size, split, X, y, weight, labels)
+    np.testing.assert_array_equal(np.concatenate([kept for kept, *_ in got]), expected[0])
+    for parts in got:
+        for ours, theirs in zip(parts[1:], expected[1:], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_held_out_rows_of_many_do_not_depend_on_the_number_of_workers(monkeypatch):
+    monkeypatch.setattr(held_out, "SAMPLE", 100)
+    X, weight = table(600)
     X[100:200] = X[400:500]  # repeated rows stay together
-    y = np.nan_to_num(X[:, 0])
 
-    def losses(X, y):
-        return BoostBPRegressor((3,), **NETWORK).fit(X, y).history_.metrics("held_out")
+    def held(X, weight, number):
+        *_, [held] = hold_out(MODEL, Table(X), weight[:, None], weight, None, number=number)
+        return held.X
 
-    first, *others = [found for size in SIZES for found in in_group(size, losses, X, y)]
-    assert all(np.allclose(other, first, rtol=1e-9) for other in others)
+    def lines(X):
+        return {row.tobytes() for row in X}
 
-
-def test_each_worker_keeps_a_row_to_learn_from():
-    X, _ = table(40)
-
-    def kept(X, seed):
-        model = BoostBPRegressor(validation=0.9, random_state=seed)
-        rows, _, _, [held_out] = hold_out(model, Table(X), np.ones((len(X), 1)), np.ones(len(X)), None)
-        return len(rows.X), len(held_out.X)
-
-    for seed in range(10):
-        numbers = in_group(3, lambda X, seed=seed: kept(X, seed), X)
-        assert min(left for left, _ in numbers) > 0
-        assert {sum(left for left, _ in numbers) + held for _, held in numbers} == {40}
+    first, *others = [part for size in SIZES[1:] for part in in_group(size, lambda *rows: held(*rows, 0), X, weight)]
+    assert 30 < len(first) < 90
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+    rest = X[~np.isin(hashes_of(X, 0), hashes_of(first, 0))]
+    assert len(rest) + len(first) == len(X)
+    assert lines(in_group(2, lambda *rows: held(*rows, 1), X, weight)[0]) != lines(first)
 
 
 def test_the_clock_of_rank_0_ends_the_training_of_all():

@@ -92,7 +92,7 @@ class _Mixture(BaseBoostBP):
             metric=metric,
             outcome=outcome,
         )
-        session.begin(self, session.Training(training, settings), run)
+        session.begin(self, session.Training(training, settings), run, n_rows=len(table.X))
         return self
 
     def _backprop(self) -> BackpropSpec:

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends import _lightgbm_params, _lightgbm_text
+from boostbp.backends._lightgbm_network import exactly_summed, networked
 from boostbp.backends._lightgbm_threads import Turn, hold_threads, was_told, with_threads
 from boostbp.backends.base import FEW_ROWS, TOGETHER, Floats, Gradient, LinearLeaves, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.float32 import gradients
 from boostbp.backends.native_params import blamed
 from boostbp.extras import require
+from boostbp.group import workers
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree, Trees
 
@@ -61,7 +63,8 @@ class Bins:
     def take(self, rows: NDArray[np.intp], n_threads: int) -> Bins:
         """Some of the rows, in the same bins."""
         with with_threads(n_threads):
-            return Bins(self.table.take(rows), self.dataset.subset(rows).construct(), self.usable)
+            some = self.dataset.subset(rows if len(rows) else [0])
+            return Bins(self.table.take(rows), some.construct(), self.usable)
 
     def linear(self, params: dict[str, Any]) -> Any:
         """The Dataset for linear trees, which holds the raw numbers too: made on first use."""
@@ -74,8 +77,18 @@ class Bins:
 
 def _construct(table: Table, params: dict[str, Any]) -> Any:
     X = table.X.entries if isinstance(table.X, Sparse) else table.X
+    how = {"categorical_feature": list(table.categorical), "params": params}
     with with_threads(params["num_threads"]):
-        return _library().Dataset(X, categorical_feature=list(table.categorical), params=params).construct()
+        if workers().alone:
+            return _library().Dataset(X, **how).construct()
+        [sample] = workers().sample(X)  # whose bins are those of all workers; each would have its own
+        bins = _library().Dataset(sample, **how).construct()
+        return _library().Dataset(_one_at_least(X, np.nan), reference=bins, **how).construct()
+
+
+def _one_at_least(rows: NDArray[Any], value: float) -> NDArray[Any]:
+    """Rows, or one in the place of none, which LightGBM does not take: a worker may have none."""
+    return rows if len(rows) else np.full_like(rows, value, shape=(1, *rows.shape[1:]))
 
 
 @dataclass
@@ -170,12 +183,18 @@ class LightGBMGrower:
     def _grow_together(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """One tree for each column, as one round of as many classes: the library is called once for all."""
         columns = grad.shape[1]
-        booster = self._booster(columns)
-        before = booster.current_iteration()
         g, h = _float32(grad.T, hess.T)  # LightGBM holds one class after the other
+        if not workers().alone:
+            [n_rows] = workers().sum(len(grad))
+            g, h = (exactly_summed(part, n_rows) for part in (g, h))
+            if not len(grad):
+                g = h = np.zeros((columns, 1), np.float32)
         if columns == 1:
             g, h = g[0], h[0]
-        booster.update(fobj=lambda prediction, data: (g.T, h.T))
+        with networked(_library(), empty=not len(grad)):
+            booster = self._booster(columns)
+            before = booster.current_iteration()
+            booster.update(fobj=lambda prediction, data: (g.T, h.T))
         if booster.current_iteration() == before:  # no split: LightGBM withdraws the round
             return Trees.stumps(columns)
         return _lightgbm_text.trees(booster.model_to_string(start_iteration=before, num_iteration=1))
@@ -185,8 +204,10 @@ class LightGBMGrower:
         if fresh or self.booster.current_iteration() * columns >= _TREES_PER_BOOSTER:
             # Another seed for each booster, or sampling would repeat itself.
             seed = (self.growth.random_state + 7919 * self._spent) % 2**31
-            classes = {"num_class": columns} if columns > 1 else {}
-            self.booster = _library().Booster(self.params | {"seed": seed} | classes, self.bins.dataset)
+            several: dict[str, Any] = {"num_class": columns} if columns > 1 else {}
+            if workers().size > 1:
+                several |= {"tree_learner": "data", "num_machines": workers().size}
+            self.booster = _library().Booster(self.params | {"seed": seed} | several, self.bins.dataset)
             self._columns = columns
             self._spent += 1
         return self.booster
@@ -248,7 +269,8 @@ class LightGBM:
 
     def bind(self, table: Table, growth: TreeParams) -> LightGBMGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""
-        params = _lightgbm_params.native(_library(), growth, table.X.shape)
+        [n_rows] = workers().sum(len(table.X))
+        params = _lightgbm_params.native(_library(), growth, (int(n_rows), table.X.shape[1]))
         with _blamed(growth):
             return LightGBMGrower(Bins.of(table, params), growth, params)
 

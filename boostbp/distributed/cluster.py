@@ -90,6 +90,8 @@ def fit_cluster(
     tasks = list(parts)
     try:
         placed = _placed(client, parts)
+        if fit.get("checkpoint") is not None:
+            placed = _in_order(placed)
         with distributed.MultiLock(sorted(placed), client=client):  # fits that wait for each other would wait for ever
             first, token = next(iter(placed)), uuid.uuid4().hex
             address = client.submit(_start_tracker, token, len(placed), timeout, **_on(first)).result(timeout)
@@ -154,6 +156,15 @@ def _placed(client: Any, parts: Sequence[Any]) -> dict[str, list[int]]:
     if not placed:
         raise ValueError("X has no rows: give at least one.")
     return dict(placed)
+
+
+def _in_order(placed: Mapping[str, list[int]]) -> dict[str, list[int]]:
+    """As many partitions for each worker, but neighbours: so rows are in one order, wherever they lie."""
+    numbers, ends = (
+        sorted(number for held in placed.values() for number in held),
+        np.cumsum([len(held) for held in placed.values()]),
+    )
+    return {worker: numbers[end - len(placed[worker]) : end] for worker, end in zip(placed, ends, strict=True)}
 
 
 def _start_tracker(token: str, n_workers: int, timeout: float) -> Address:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -21,7 +24,14 @@ from boostbp.versions import versions
 __all__ = ["check_supported", "fit_worker"]
 
 E = TypeVar("E", BoostBPClassifier, BoostBPRegressor)
-PACKAGES = ("boostbp", "numpy", "scipy", "xgboost", "xgboost-cpu")  # whose results must be alike for sums to be
+PACKAGES = (
+    "boostbp",
+    "lightgbm",
+    "numpy",
+    "scipy",
+    "xgboost",
+    "xgboost-cpu",
+)  # whose results must be alike for sums to be
 _OF_MACHINES = frozenset(("n_jobs", "verbose"))  # parameters on which the model does not depend
 
 
@@ -43,7 +53,8 @@ def fit_worker(
     rank : int
         Of this worker: 0, 1, ... to ``address.n_workers - 1``.
     **fit :
-        Other arguments of `fit`. An `eval_set` is the same on all workers. `callbacks` are called on rank 0.
+        Other arguments of `fit`. An `eval_set` is the same on all workers. `callbacks` are called on rank 0. The path
+        `checkpoint` is in a folder that all workers share; another number of workers may go on from it.
 
     Returns
     -------
@@ -56,12 +67,41 @@ def fit_worker(
         If the rows or the parameters cannot be used, or parameters are not supported on several workers.
     WorkersLostError
         If another worker failed, or did not answer for ``address.timeout`` seconds.
+    KeyboardInterrupt
+        On Ctrl-C, without a model: the other workers would wait for who goes on with what there is.
     """
     checks.whole("rank", rank, 0, address.n_workers - 1)
     check_supported(estimator, X, fit)
-    with connected(address, rank) as group, joined(group):
+    with _whole(), connected(address, rank) as group, joined(group):
         _check_alike(group, estimator, fit)
         return estimator.fit(X, y, sample_weight, **fit)
+
+
+class _Interrupted(BaseException):
+    """Ctrl-C, that nobody makes the best of."""
+
+
+@contextmanager
+def _whole() -> Iterator[None]:
+    """Let Ctrl-C end a fit as an error does, where one machine would keep the model so far."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+
+    def ends(number: int, frame: Any) -> None:
+        try:
+            handler(number, frame)
+        except KeyboardInterrupt:
+            raise _Interrupted from None
+
+    signal.signal(signal.SIGINT, ends)
+    try:
+        yield
+    except _Interrupted:
+        raise KeyboardInterrupt from None
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) -> None:
@@ -84,23 +124,25 @@ def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) 
     callbacks = fit.get("callbacks")
     kept = isinstance(callbacks, Sequence) and any(isinstance(callback, Checkpoint) for callback in callbacks)
     refused = {
-        "backend": (estimator.backend != "xgboost", estimator.backend, "use backend='xgboost'"),
-        "deep": (estimator.deep is not True, estimator.deep, "use deep=True, a network alone"),
+        "backend": (
+            estimator.backend not in ("lightgbm", "xgboost"),
+            estimator.backend,
+            "use backend='lightgbm' or 'xgboost'",
+        ),
         "validation": (
             not isinstance(validation, Real) and held_out,
             validation,
             "use a share of the rows, such as 0.1, or pass an eval_set",
         ),
         "leaves": (any(layer.leaves == "native" for layer in settings.layers), "native", "use 'refit'"),
-        "structure_samples": (settings.structure_samples is not None, settings.structure_samples, "leave it out"),
         "step": (
             type(settings.step) not in (STEPS["normalised"], STEPS["plain"]),
             settings.step,
             "use 'normalised' or 'plain': another may ask for what only all rows tell",
         ),
         "X": (issparse(X), "a sparse matrix", "pass an array or a data frame"),
-        "callbacks": (kept, "checkpoint(...)", "leave it out"),
-        **{name: (bool(fit.get(name)), fit.get(name), "leave it out") for name in ("checkpoint", "keep_state")},
+        "callbacks": (kept, "checkpoint(...)", "pass checkpoint= to fit"),
+        "keep_state": (bool(fit.get("keep_state")), fit.get("keep_state"), "leave it out"),
         "groups": (fit.get("groups") is not None, "...", "pass an eval_set of other groups"),
     }
     sentences = [

@@ -13,6 +13,7 @@ from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import shrink_weight, stacked_weights, t_statistic
+from boostbp.group import workers
 from boostbp.network.history import NETWORK, CandidateResult, Choice
 from boostbp.network.network import Network
 
@@ -67,7 +68,8 @@ def average_of(candidates: Sequence[TrainedCandidate], problem: Problem) -> Aver
     problem : Problem
     """
     raws = np.stack([one.held_out for one in candidates])
-    weights, gain, error = _weights(raws, [one.network is not None for one in candidates], problem)
+    deep = [one.network is not None for one in candidates]
+    weights, gain, error = workers().agree(_weights(raws, deep, problem))
     results = [
         CandidateResult(one.name, problem.score(one.held_out), float(weight), one.network)
         for one, weight in zip(candidates, weights, strict=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from boostbp.group import workers
+
 __all__ = ["Budget"]
 
 
@@ -29,14 +31,23 @@ class Budget:
     def over(self, later: float = 0.0) -> bool:
         """Whether time is up, or nothing is wanted any more; what asks loses something if it is.
 
+        The clock is that of rank 0, and all workers of a group ask together.
+
         Parameters
         ----------
         later : float
             What is still to be done at the end, as a multiple of all that was done so far: time is left for it.
         """
-        if self.seconds is None:
-            return self.ended
-        over = (time.perf_counter() - self._begun) * (1.0 + later) >= self.seconds
+        return self._decided(workers().agree(self._is_up(later)) if self.seconds is not None else False)
+
+    def over_here(self, later: float = 0.0) -> bool:
+        """The same by the clock of this process, where the other workers do not ask."""
+        return self._decided(self._is_up(later))
+
+    def _is_up(self, later: float) -> bool:
+        return self.seconds is not None and (time.perf_counter() - self._begun) * (1.0 + later) >= self.seconds
+
+    def _decided(self, over: bool) -> bool:
         if over:  # threads ask, so that nothing is written otherwise
             self.spent = True
         return over or self.ended

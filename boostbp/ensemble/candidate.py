@@ -192,8 +192,8 @@ class LayerTraining:
     def _work(self, grown: float) -> float:
         """Work of a piece of which a share of the structures is grown."""
         problem, settings = self.boosting.boosted.problem, self.boosting.settings
-        n_rows, n_features = problem.table.X.shape
-        return settings.n_estimators * round_work(settings, n_rows, n_features, problem.y.shape[1], grown)
+        n_features, n_outputs = problem.table.X.shape[1], problem.y.shape[1]
+        return settings.n_estimators * round_work(settings, problem.n_rows, n_features, n_outputs, grown)
 
     def advance(self) -> LayerTraining:
         """Boost one piece."""
@@ -262,7 +262,7 @@ class NetworkTraining:
     @property
     def _epoch_work(self) -> float:
         problem = self._problem
-        return epoch_work(problem.settings, len(problem.y), problem.table.X.shape[1], problem.y.shape[1])
+        return epoch_work(problem.settings, problem.n_rows, problem.table.X.shape[1], problem.y.shape[1])
 
     def advance(self, budget: Budget, later: float) -> None:
         """Train until the next look, or until only the time for what is to be done later is left; see `Budget.over`.
@@ -274,10 +274,10 @@ class NetworkTraining:
         KeyboardInterrupt
             If it came in the first epoch.
         """
-        self._over = partial(budget.over, later)
+        self._over = partial(budget.over_here, later)  # of callbacks, which are called on rank 0
         self._training.advance(self._next_epoch)
         self.looks += 1
-        if self.history.stop is Stop.CALLBACK and self._over():
+        if self.history.stop is Stop.CALLBACK and budget.over(later):
             self._training.leave(Stop.TIME)
 
     def leave(self, budget: Budget) -> None:

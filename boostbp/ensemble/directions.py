@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from boostbp import layers
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
-from boostbp.group import evenly_spaced
+from boostbp.group import workers
 from boostbp.layers import BoundInput, Layer, SquaredObjective
 from boostbp.network.network import Network
 from boostbp.trees.sparse import row_blocks
@@ -41,8 +41,9 @@ def directions_layer(problem: Problem, model: Network) -> Layer:
 
 def leading_directions(problem: Problem, model: Network, numeric: NDArray[np.intp]) -> Floats:
     """Return orthonormal directions of the features in standard deviations, (numeric features, directions)."""
-    rows = evenly_spaced(len(problem.table.X), constants.DIRECTIONS_ROWS)
-    X, weight = problem.table.X[rows], problem.weight[rows]
+    group = workers()
+    rows = group.spaced(len(problem.table.X), constants.DIRECTIONS_ROWS)
+    X, weight = group.together(problem.table.X[rows], problem.weight[rows])
     known = X[:, numeric]
     size = np.nan_to_num(np.fmax.reduce(np.abs(known), axis=0, initial=0.0))  # squares of the ends of float64 are none
     known = known / np.where(size > 0, size, 1.0)
@@ -57,5 +58,5 @@ def leading_directions(problem: Problem, model: Network, numeric: NDArray[np.int
     _, vectors = np.linalg.eigh(G)
     leading = vectors[:, ::-1][:, : constants.DIRECTIONS]
     signs = np.sign(leading[np.abs(leading).argmax(0), np.arange(leading.shape[1])])  # eigh may give either one
-    directions: Floats = leading * signs
+    directions: Floats = group.agree(leading * signs)
     return directions

@@ -19,6 +19,7 @@ from boostbp.ensemble.refits import refit_all, refit_single_layer
 from boostbp.ensemble.schedule import FIRST_STAGE, train_all, train_network
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.ensemble.weighted_sum import weighted_sum
+from boostbp.group import workers
 from boostbp.network.history import NETWORK, Epoch, History, Stop
 from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.network.network import Network
@@ -87,10 +88,10 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
     members = [model]
     for number, other in enumerate(others, start=1):
         seconds = time.perf_counter() - begun
-        left = None if problem.settings.max_time is None else problem.settings.max_time - seconds
+        left = None if problem.settings.max_time is None else workers().agree(problem.settings.max_time - seconds)
         if history.interrupt is not None:
             break
-        if left is not None and left < seconds / number:  # what it takes
+        if left is not None and workers().agree(left < seconds / number):  # what it takes
             assert history.choice is not None
             history.choice = replace(history.choice, hurried=True)
             break
@@ -182,7 +183,7 @@ def _history_without_network(model: Network, problem: Problem, scores: dict[str,
     """
     problem = problem.on_some_rows() if problem.has_many_rows else problem
     raw = model.predict(problem.table.X, n_jobs=problem.settings.n_threads)
-    loss = float(problem.weight @ problem.loss.value(raw, problem.y) / problem.weight.sum())
-    epoch = Epoch(0, loss, scores, 0.0, (), (), (), (), ())
+    loss, total = workers().sum(problem.weight @ problem.loss.value(raw, problem.y), problem.weight.sum())
+    epoch = Epoch(0, float(loss / total), scores, 0.0, (), (), (), (), ())
     name = "" if problem.metric is None else problem.metric.name
     return History([epoch], stop=Stop.NO_NETWORK, metric=name)

@@ -102,7 +102,7 @@ def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> KeyboardInte
     average = average_of(distinct(found), problem)
     by_weight = sorted(zip(average.weights, average.parts, strict=True), key=lambda pair: -pair[0])
     below: set[str | None] = set()
-    score, without_gain = problem.score(race.sum()[1]), 0
+    score, without_gain = race.score(), 0
     for _, one in by_weight:
         if race.spent >= race.most or race.budget.over() or without_gain == constants.PATIENCE_ALL_ROWS:
             break
@@ -115,7 +115,7 @@ def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> KeyboardInte
         interrupt = _boost(Candidate(name, kind, partial(_begin_again, name, one)), race)
         if interrupt is not None:
             return interrupt
-        before, score = score, problem.score(race.sum()[1])
+        before, score = score, race.score()
         gains = before - score >= constants.LEAST_PROMISE * problem.scale_of(score)
         without_gain = 0 if gains else without_gain + 1
     return None

@@ -13,6 +13,7 @@ from boostbp.backends.base import Backend, TreeParams
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import OutputLayerPlan
+from boostbp.group import workers
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective
 from boostbp.layers.fixed_structure import FixedStructure
 from boostbp.trees.merging import PlacedForest, merged
@@ -116,10 +117,10 @@ class Boosting:
         problem, first = self.boosted.problem, not self.boosted.pieces
         boosted = self.boosted.advance()
         raw = self.raw + boosted.pieces[-1].predict(self.held_out_input, n_jobs=problem.settings.n_threads)
-        score = problem.score(raw)
+        before, score = workers().agree((problem.score(self.raw) if first else 0.0, problem.score(raw)))
         least_gain = self.least_gain
         if first:  # a share of what it gains, as losses may be known but for a constant
-            least_gain = constants.LEAST_GAIN_OF_FIRST * max(problem.score(self.raw) - score, 0.0)
+            least_gain = constants.LEAST_GAIN_OF_FIRST * max(before - score, 0.0)
         after = replace(self, boosted=boosted, raw=raw, least_gain=least_gain)
         # one easy split may take all but a thousandth of the loss: a share of the rest is a gain, too
         if first or score < self.best_score - min(least_gain, constants.LEAST_GAIN_OF_REST * abs(self.best_score)):

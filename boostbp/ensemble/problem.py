@@ -13,6 +13,7 @@ from boostbp.backends.base import Backend, Table
 from boostbp.ensemble import constants
 from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS, Rung
 from boostbp.ensemble.weights import smooth_labels
+from boostbp.group import workers
 from boostbp.layers.row_sampling import RowSampling, drawn_rows, on_sample
 from boostbp.losses import Loss, traits_of
 from boostbp.metrics import Metric
@@ -165,8 +166,8 @@ class Problem:
         """
         samples = self.settings.structure_samples
         if self.has_many_rows and samples is None and self.settings.layers[-1].leaves == "refit":
-            drawn = max(constants.LEAST_STRUCTURE_ROWS, round(constants.STRUCTURE_SHARE * len(self.y)))
-            enough = self._rarest_class * drawn >= constants.LEAST_STRUCTURE_CLASS * len(self.y)
+            drawn = max(constants.LEAST_STRUCTURE_ROWS, round(constants.STRUCTURE_SHARE * self.n_rows))
+            enough = self._rarest_class * drawn >= constants.LEAST_STRUCTURE_CLASS * self.n_rows
             return RowSampling(self.backend, drawn, anew=True) if enough else self.backend
         return on_sample(self.backend, samples)
 
@@ -176,13 +177,20 @@ class Problem:
         if traits_of(self.loss).task != "classification":
             return np.inf
         y = self.y[self.weight > 0]
-        rows = np.count_nonzero(y, axis=0)
-        return float(min(rows.min(), (len(y) - rows).min()))
+        rows, n_rows = workers().sum(np.count_nonzero(y, axis=0), len(y))
+        return float(min(rows.min(), (n_rows - rows).min()))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows, those of all workers."""
+        [n_rows] = workers().sum(len(self.y))
+        return int(n_rows)
 
     @property
     def has_many_rows(self) -> bool:
         """Whether there are so many rows that the model is chosen on a sample of them."""
-        return bool(np.count_nonzero(self.weight) >= constants.MANY_ROWS)
+        [counted] = workers().sum(np.count_nonzero(self.weight))
+        return bool(counted >= constants.MANY_ROWS)
 
     def row_losses(self, raw: Floats) -> Floats:
         """Loss of each held-out row for a raw output, (held-out rows,)."""
@@ -236,8 +244,9 @@ class Problem:
         return replace(self, table=self.table.take(rows), y=self.y[rows], weight=self.weight[rows])
 
     def on_all_rows(self) -> Problem:
-        """The same with the held-out rows of weight above 0 among the training rows."""
-        counts = self.held_out.weight > 0
+        """The same with the held-out rows of weight above 0 behind the training rows: those of the last worker."""
+        group = workers()
+        counts = (self.held_out.weight > 0) & (group.rank == group.size - 1)
         return replace(
             self,
             table=Table(vstack(self.table.X, self.held_out.X[counts]), self.table.categorical),

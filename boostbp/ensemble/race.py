@@ -16,6 +16,7 @@ from boostbp.ensemble.parallel import run_tasks
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weights import stacked_weights
+from boostbp.group import workers
 from boostbp.network.monitor import Stage
 from boostbp.trees import interrupts
 
@@ -71,7 +72,7 @@ class Race:
     """Layers in training, and what they add up to on the held-out rows.
 
     What is decided depends on held-out losses and on counted work, not on the clock or the number of threads; only the
-    end of the time cuts it short.
+    end of the time cuts it short. Of a group of workers, rank 0 decides: others may round the losses differently.
 
     Attributes
     ----------
@@ -184,9 +185,13 @@ class Race:
         """Weights of all models so far, by name, and the raw output of their sum on the held-out rows."""
         raws = {name: entrant.training.boosting.best_raw for name, entrant in self.entrants.items()}
         raws |= {one.name: one.held_out for one in self.others}
-        weights = stacked_weights(np.stack(list(raws.values())), self.problem)
+        weights = workers().agree(stacked_weights(np.stack(list(raws.values())), self.problem))
         by_name = {name: float(weight) for name, weight in zip(raws, weights, strict=True)}
         return by_name, np.tensordot(weights, np.stack(list(raws.values())), 1)
+
+    def score(self) -> float:
+        """Loss of the sum on the held-out rows."""
+        return workers().agree(self.problem.score(self.sum()[1]))
 
     def refit_share(self) -> float:
         """Work of growing what has weight again, as a multiple of all work so far."""
@@ -200,14 +205,15 @@ class Race:
     def _most_promising(self, weights: dict[str, float], raw: Floats) -> list[str]:
         """Names of the layers whose next pieces lower the loss of the sum most for their work, if by enough."""
         score = self.problem.score(raw)
-        enough = constants.LEAST_PROMISE * self.problem.scale_of(score)
+        least = constants.LEAST_PROMISE * self.problem.scale_of(score)
         promises = {
             name: self._gain(entrant, weights[name], raw, score)
             for name, entrant in self.entrants.items()
             if not entrant.training.finished
         }
-        names = [name for name, gain in promises.items() if gain >= enough]
-        return sorted(names, key=lambda name: -promises[name] / self.entrants[name].training.work)[: constants.WAVE]
+        work = {name: self.entrants[name].training.work for name in promises}
+        enough = [name for name, gain in promises.items() if gain >= least]
+        return workers().agree(sorted(enough, key=lambda name: -promises[name] / work[name])[: constants.WAVE])
 
     def _gain(self, entrant: Entrant, weight: float, raw: Floats, score: float) -> float:
         """By how much the loss of the sum is expected to fall, if a layer goes on, with the best of some weights."""

@@ -13,6 +13,7 @@ from boostbp.ensemble.parallel import n_parallel
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.trained_candidate import TrainedCandidate
+from boostbp.group import workers
 from boostbp.network.history import NETWORK
 
 __all__ = ["FIRST_STAGE", "shared", "train_all", "train_network"]
@@ -153,7 +154,7 @@ def _train_networks(
     """
     begun: list[NetworkTraining] = []
     going: list[NetworkTraining] = []
-    aim = _error(problem, problem.metric_of(race.sum()[1]))
+    aim = workers().agree(_error(problem, problem.metric_of(race.sum()[1])))
 
     def look(training: NetworkTraining, *, required: bool) -> bool:
         """Train until the next look, if there is work left for it; whether it promises enough there."""
@@ -228,7 +229,7 @@ def _error(problem: Problem, value: float) -> float:
 
 def shared(problem: Problem, n_most: int | None = None) -> tuple[Problem, int]:
     """Return the problem on the threads of one candidate, and how many, `n_most` at most, are trained at a time."""
-    n_at_once = n_parallel(len(problem.y), problem.settings.n_threads)
+    n_at_once = n_parallel(len(problem.y), problem.settings.n_threads) if workers().alone else 1
     if n_most is not None:
         n_at_once = min(n_at_once, n_most)
     return problem.with_threads(problem.settings.n_threads // n_at_once), n_at_once

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.group import workers
 from boostbp.layers import Layer, LayerSettings
 from boostbp.network.history import History
 from boostbp.network.network import Network
@@ -61,7 +62,7 @@ def distinct(candidates: Sequence[TrainedCandidate]) -> list[TrainedCandidate]:
 
     A backend may not do what tells two of them apart, and native parameters may undo it.
     """
-    first: dict[tuple[bool, bytes], TrainedCandidate] = {}
-    for one in candidates:
-        first.setdefault((one.network is None, one.held_out.tobytes()), one)
-    return list(first.values())
+    first: dict[tuple[bool, bytes], int] = {}
+    for number, one in enumerate(candidates):
+        first.setdefault((one.network is None, one.held_out.tobytes()), number)
+    return [candidates[number] for number in workers().agree(list(first.values()))]

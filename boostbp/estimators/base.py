@@ -269,7 +269,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             )
 
         problem, *others = map(problem_of, splits)
-        how = ensemble_settings_of(self, run)
+        how = workers().agree(ensemble_settings_of(self, run))  # callbacks may be given on rank 0 alone
 
         def train(*, settings: Settings, **training: Any) -> tuple[Network, History]:
             """Train with settings, callbacks and an earlier state, which may be others each time."""
@@ -280,7 +280,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
         table, _, weight = problem.args
         summarise = partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads)
-        session.begin(self, session.Training(train, settings, summarise=summarise), run)
+        session.begin(self, session.Training(train, settings, summarise=summarise), run, n_rows=len(table.X))
         return self
 
     def __getstate__(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.supervised import Supervised
 from boostbp.floats import usual_in_methods
+from boostbp.group import workers
 from boostbp.inputs import classes_of, read_target, read_weight, warn_of_numbers, weights_of_classes
 from boostbp.layers import LayerSpec
 from boostbp.losses import Loss
@@ -241,7 +242,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         weight = read_weight(sample_weight, len(table.X))
         if self.class_weight is not None:
             weight = weight * weights_of_classes(self.class_weight, labels)
-            if not weight.any():
+            if not workers().max(weight.max(initial=0.0))[0] > 0:
                 raise ValueError(
                     f"class_weight={self.class_weight!r} leaves no row a weight: give a class of y, "
                     f"{np.unique(labels).tolist()}, a weight above 0."

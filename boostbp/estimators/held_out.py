@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from boostbp import checks
 from boostbp.backends.base import Table
 from boostbp.estimators.ensemble_parameters import rung_of
-from boostbp.group import workers
+from boostbp.group import SAMPLE, workers
 from boostbp.inputs import distinct_rows, hashes_of, numbered, read_groups
 from boostbp.network.monitor import EvalSet
 
@@ -125,8 +125,6 @@ def hold_out(
             "validation=0.1, or a splitter that takes groups."
         )
     fewest = FEWEST if stopping == "auto" else 0
-    if not workers().alone:
-        return _of_all_workers(estimator, table, y, weight, strata, fewest)
     if isinstance(validation, float):
         held = _at_random(estimator, table, weight, strata, names, fewest, number)
     elif isinstance(validation, str):
@@ -134,12 +132,14 @@ def hold_out(
     else:
         target = y[:, 0] if y.shape[1] == 1 else y
         train, held = _asked_for(validation, X, target if strata is None else strata, groups, len(y))
-    if not len(held):
+    if not workers().sum(len(held))[0]:
         return table, y, weight, []
     if isinstance(validation, str | float):
         train = np.setdiff1d(np.arange(len(y)), held)
-    _check_sides(validation, train, held, weight, strata)
-    held_out = EvalSet("held_out", table.X[held], y[held], weight[held], from_training=True)
+    if not isinstance(validation, float):
+        _check_sides(validation, train, held, weight, strata)
+    X, target, shares = workers().together(table.X[held], y[held], weight[held])  # each worker holds all of them
+    held_out = EvalSet("held_out", X, target, shares, from_training=True)
     return table.take(train), y[train], weight[train], [held_out]
 
 
@@ -193,11 +193,19 @@ def _at_random(
 ) -> Rows:
     """Rows of groups drawn at random; a group is one of the user's, or a row and what repeats it.
 
-    All counts are of groups and weights, so that a weight of 2 is a row twice.
+    All counts are of groups and weights, so that a weight of 2 is a row twice. Of several workers, each gives what one
+    machine would give of its rows; where these are many, by `_by_hash`.
     """
-    counted = np.flatnonzero(weight > 0)
+    together, counted = workers(), np.flatnonzero(weight > 0)
+    seeds = checks.random_state("random_state", estimator.random_state).randint(2**31 - 1, size=number + 1)
+    seed = together.agree(int(seeds[-1]))
+    first, n_rows = together.place(len(counted))
+    if n_rows > SAMPLE and not together.alone:
+        return _by_hash(estimator, table, counted, strata, n_rows, seed)
+    shares, *labels = together.together(weight[counted], *([] if strata is None else [strata[counted]]))
+    own = slice(first, first + len(counted))
     if groups is not None:
-        group, what, enough = numbered(groups[counted]), "groups", len(counted) >= fewest
+        group, what, enough = numbered(groups[counted]), "groups", n_rows >= fewest
     else:
         group, what = distinct_rows(table if len(counted) == len(weight) else table.take(counted)), "distinct rows"
         enough = group.max() + 1 >= fewest
@@ -206,16 +214,16 @@ def _at_random(
         raise ValueError("groups holds one group only: give at least two, or leave it out.")
     if not enough:
         return counted[:0]
-    n_held = _number_held(estimator, count, "rows" if count == len(counted) else what)
-    size: Floats = np.bincount(group, weight[counted]).astype(np.float64)
-    seed = int(checks.random_state("random_state", estimator.random_state).randint(2**31 - 1, size=number + 1)[-1])
-    if strata is None:
+    n_held = _number_held(estimator, count, "rows" if count == n_rows else what)
+    size: Floats = np.bincount(group, shares).astype(np.float64)
+    if not labels:
         held = np.isin(group, _drawn(np.zeros(count), size, n_held, seed))
-        return counted[held]
-    classes = np.unique(strata[counted], return_inverse=True)[1]
-    held = np.isin(group, _drawn(_rarest(classes, group, weight[counted]), size, n_held, seed))
+        return counted[held[own]]
+    classes = np.unique(labels[0], return_inverse=True)[1]
+    held = np.isin(group, _drawn(_rarest(classes, group, shares), size, n_held, seed))
     lost = np.setdiff1d(classes[held], classes[~held])
-    return counted[held & ~np.isin(group, group[np.isin(classes, lost)])]
+    held &= ~np.isin(group, group[np.isin(classes, lost)])
+    return counted[held[own]]
 
 
 def _drawn(strata: NDArray[Any], size: Floats, n_held: int, seed: int) -> Rows:
@@ -249,34 +257,25 @@ def _rarest(classes: Rows, group: Rows, weight: Floats) -> Rows:
     return order[rank]
 
 
-def _of_all_workers(
-    estimator: Any, table: Table, y: Floats, weight: Floats, strata: Any, fewest: int
-) -> tuple[Table, Floats, Floats, list[EvalSet]]:
-    """Give away rows of all workers, which each of them then holds: those whose hash is small.
+def _by_hash(estimator: Any, table: Table, counted: Rows, strata: Any, n_rows: int, seed: int) -> Rows:
+    """Of very many rows of several workers, those whose hash is small, which only their worker need look at.
 
     Rows that are repeated go together, and which go does not depend on how the workers share out the table.
     """
-    group, counted = workers(), weight > 0
-    n_rows = int(group.sum(float(counted.sum()))[0])
-    if n_rows < fewest:
-        return table, y, weight, []
     n_held = min(_number_held(estimator, n_rows), MOST_HELD_BY_WORKERS)
-    seed = group.agree(int(checks.random_state("random_state", estimator.random_state).randint(2**31 - 1)))
-    held = counted & (hashes_of(table.X, seed) < np.uint64(n_held / n_rows * 2.0**64))
-    if counted.any() and not (counted & ~held).any():
-        held[np.argmax(counted)] = False  # each worker has a row to learn from
+    hashes = hashes_of(table.X if len(counted) == len(table.X) else table.X[counted], seed)
+    held = hashes < np.uint64(n_held / n_rows * 2.0**64)
+    group = workers()
     if strata is not None:  # a class of which no row is left to learn from
-        kept = np.concatenate(group.gather(np.unique(strata[counted & ~held])))
-        held &= np.isin(strata, kept)
+        kept = np.concatenate(group.gather(np.unique(strata[counted[~held]])))
+        held &= np.isin(strata[counted], kept)
     n_given = int(group.sum(float(held.sum()))[0])
     if not 0 < n_given < n_rows:
         raise ValueError(
             f"validation={_said(estimator.validation)} would hold out {n_given} of {n_rows} rows, as most rows are "
             "repeated: pass an eval_set, or early_stopping=False."
         )
-    X, target, shares = group.together(table.X[held], y[held], weight[held])
-    held_out = EvalSet("held_out", X, target, shares, from_training=True)
-    return table.take(~held), y[~held], weight[~held], [held_out]
+    return counted[held]
 
 
 def _asked_for(validation: Any, X: Any, y: Any, groups: Any, n_rows: int) -> tuple[Rows, Rows]:

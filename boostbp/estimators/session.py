@@ -9,6 +9,7 @@ from typing import Any
 
 from boostbp import checks
 from boostbp.atomic_write import check_writable
+from boostbp.group import workers
 from boostbp.inspection import Summary, warn_if_ill
 from boostbp.network import checkpoints
 from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, checkpoint, log_evaluation
@@ -79,8 +80,8 @@ class Run:
         return callbacks
 
 
-def begin(estimator: Any, training: Training, run: Run) -> None:
-    """Train an estimator, from the start or from the checkpoint."""
+def begin(estimator: Any, training: Training, run: Run, *, n_rows: int) -> None:
+    """Train an estimator, from the start or from the checkpoint, on so many rows of this process."""
     checks.one_of("keep_state", run.keep_state, (True, False))
     written = [callback for callback in run.checked_callbacks() if isinstance(callback, Checkpoint)]
     path = written[-1].path if written else None
@@ -89,7 +90,7 @@ def begin(estimator: Any, training: Training, run: Run) -> None:
             f"random_state={estimator.random_state!r} with checkpoint={str(path)!r} would begin another training each "
             "time: give a whole number, such as random_state=0."
         )
-    _train(estimator, training, checkpoints.find(path), run)
+    _train(estimator, training, checkpoints.find(path, n_rows), run)
 
 
 def more(estimator: Any, epochs: int, run: Run) -> None:
@@ -149,7 +150,7 @@ def _train(estimator: Any, training: Training, resume: State | None, run: Run) -
     if estimator.verbose == 1:
         callbacks.append(bar)
     told = {1: bar.stage, 2: StageLog().stage}
-    report = told.get(min(int(estimator.verbose), 2), _nobody)
+    report = told.get(min(int(estimator.verbose), 2), _nobody) if workers().rank == 0 else _nobody
     states: list[State] = []
 
     def keep(progress: Progress) -> None:

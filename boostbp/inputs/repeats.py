@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
+from boostbp.group import workers
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
 __all__ = ["distinct_rows", "hashes_of", "numbered"]
@@ -35,14 +36,18 @@ def distinct_rows(table: Table) -> NDArray[np.intp]:
     Returns
     -------
     (rows,) integer
+        For a group of workers, numbers of the rows of all of them.
     """
-    rows = np.arange(len(table.X))
-    number, first, counts = _distinct(_hashes(table.X))
+    group = workers()
+    [hashes] = group.together(_hashes(table.X))
+    rows = np.arange(len(hashes))
+    number, first, counts = _distinct(hashes)
     if len(first) in (1, len(rows)):
         return rows
     pairs = float(counts @ (counts - 1)) / (len(rows) * (len(rows) - 1))
-    sample = table.take(np.sort(first)[_evenly(len(first), SAMPLE)])
-    return number if pairs > BEYOND_CHANCE * _chance(sample) else rows
+    sampled = np.sort(first)[_evenly(len(first), SAMPLE)] - group.place(len(table.X))[0]
+    [X] = group.together(table.X[sampled[(sampled >= 0) & (sampled < len(table.X))]])
+    return number if pairs > BEYOND_CHANCE * _chance(Table(X, table.categorical)) else rows
 
 
 def numbered(values: NDArray[Any]) -> NDArray[np.intp]:

@@ -96,10 +96,10 @@ def read_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     ------
     ValueError
         If a weight is negative, missing, infinite or text, all are zero, the largest is beyond 1e30 or below
-        1e-30, or there are not `n_rows`.
+        1e-30, or there are not `n_rows`. Of several workers, some may have zeros alone.
     """
     if sample_weight is None:
-        return np.ones(n_rows)
+        sample_weight = 1.0
     if isinstance(sample_weight, str):
         raise ValueError(
             f"sample_weight={sample_weight!r} is text: give a number for each row. Weights of classes are a parameter "
@@ -119,12 +119,13 @@ def read_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
             f"Negative values in sample_weight: {int((weight < 0).sum())} of {n_rows}, the first in row {row} "
             f"({weight[row]}). Weights must be 0 or more."
         )
-    if not weight.any():
+    [largest] = workers().max(weight.max(initial=0.0))
+    if not largest > 0:
         raise ValueError("sample_weight is zero for every row: at least one weight must be non-zero.")
-    if not 1 / HEAVIEST <= weight.max() <= HEAVIEST:
+    if not 1 / HEAVIEST <= largest <= HEAVIEST:
         raise ValueError(
-            f"sample_weight has the largest value {weight.max():.3g}, but trees are grown in float32, which ends at "
-            f"1e-38 and 1e38: divide the weights by {weight.max():.3g}."
+            f"sample_weight has the largest value {largest:.3g}, but trees are grown in float32, which ends at "
+            f"1e-38 and 1e38: divide the weights by {largest:.3g}."
         )
     return weight
 

@@ -26,8 +26,9 @@ __all__ = ["Rounds", "projected"]
 
 Floats = NDArray[np.float64]
 LEAST_SHARE = 1e-6  # of a round: smaller steps than these are none
-# Weight of a row that is not sampled: it moves no split, and a target -grad / hess stays a number.
-UNSAMPLED = 1e-10
+# Weight of a row that is not sampled: a target -grad / hess stays a number, and no sum of float64 with a sampled row in
+# it changes; splits between which only other rows lie are alike then, whatever the order in which rows are added.
+UNSAMPLED = 1e-20
 
 
 @dataclass
@@ -121,7 +122,7 @@ class Rounds:
         n_rows, n_outputs = len(self.bound.Z), self.objective.n_outputs
         able, growth = self.bound.capabilities, self.bound.settings.growth
         if able.draws(growth):
-            n_groups = able.streams(n_rows, n_outputs, growth)
+            n_groups = able.streams(int(workers().sum(n_rows)[0]), n_outputs, growth)
         else:
             n_groups = min(self._threads_of_outputs, -(-n_outputs // (1 if n_rows > FEW_ROWS else TOGETHER)))
         ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
@@ -316,5 +317,5 @@ def projected(grad: Floats, rng: np.random.Generator) -> Floats:
 
 def _by_output(columns: Floats) -> Floats:
     """(rows, outputs) as (outputs, rows) in one piece; a single row if all outputs share one column in memory."""
-    shared = columns.strides[1] == 0
+    shared = columns.strides[1] == 0 and len(columns) > 0  # strides of no rows say nothing
     return np.require(columns[:, :1].T if shared else columns.T, np.float64, ["C", "W"])

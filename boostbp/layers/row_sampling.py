@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, SubsetGrower, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, capabilities_of
+from boostbp.group import workers
 from boostbp.trees.tree import Tree
 
 __all__ = ["RowSampling", "drawn_rows", "on_sample"]
@@ -24,8 +25,10 @@ def on_sample(backend: Backend, samples: int | None) -> Backend:
 
 
 def drawn_rows(n_rows: int, samples: int, seed: int) -> NDArray[np.intp]:
-    """Numbers of the rows of a sample, ascending."""
-    return np.sort(np.random.default_rng(seed).permutation(n_rows)[:samples])
+    """Numbers of the rows of a sample, ascending; of a group of workers, those of one worker in the sample of all."""
+    first, total = workers().place(n_rows)
+    rows = np.sort(np.random.default_rng(seed).permutation(total)[:samples])
+    return rows[slice(*np.searchsorted(rows, (first, first + n_rows)))] - first
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class RowSampling:
 
     def bind(self, table: Table, growth: TreeParams) -> Grower:
         """Draw the rows and bin them, with the seed of `growth`; or bin all rows, if each fit draws its own."""
-        n_rows = len(table.X)
+        _, n_rows = workers().place(len(table.X))
         if n_rows <= self.samples:
             return self.backend.bind(table, growth)
         if self.anew:
@@ -71,7 +74,7 @@ class RowSampling:
             return _DrawingGrower(self, table, growth, cast("SubsetGrower | None", whole))
         smallest = max(1, round(growth.min_samples_leaf * self.samples / n_rows))
         growth = replace(growth, min_samples_leaf=smallest)
-        rows = drawn_rows(n_rows, self.samples, growth.random_state)
+        rows = drawn_rows(len(table.X), self.samples, growth.random_state)
         return _SampledGrower(self.backend.bind(table.take(rows), growth), rows)
 
 

@@ -91,7 +91,7 @@ def check(loss: Loss, baseline: Floats, y: Floats) -> None:
             raise
         raise ValueError(f"loss={loss.name!r} writes into h or y, which are not its own: work on a copy.") from error
     for what, array in returned.items():
-        by_row = array.reshape(len(y), -1)
+        by_row = array.reshape(len(y), -1 if len(y) else 1)  # a worker may have no rows
         wrong, cure = ~np.isfinite(by_row).all(axis=1), "finite there, or let check() refuse it"
         if what.startswith("hessian") and not wrong.any():
             wrong, cure = ~(by_row > 0).all(axis=1), "above 0 there, such as by np.maximum(hessian, 1e-6)"

@@ -32,7 +32,7 @@ import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from boostbp.extras import require
 from boostbp.network import checkpoints
@@ -242,6 +242,7 @@ class Checkpoint:
 
     path: Path
     every: int
+    of_all_workers: ClassVar[bool] = True  # each writes its rows
 
     def __call__(self, progress: Progress) -> None:
         """Write the state, if it is time."""

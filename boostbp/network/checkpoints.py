@@ -1,18 +1,24 @@
-"""Checkpoints: the state of a training in a file, without pickle.
+"""Checkpoints: the state of a training in a file, without pickle; of several workers, with the rows of each beside it.
 
 The file is an `boostbp.archive`, kind "checkpoint", version 1. Its arrays are ``h{i}``, ``g{i}`` and ``m{i}``
 for i = 1 .. L, and those of the network as it stands, ``now.NAME``, of the best epoch,
 ``best.NAME``, and of that with the least training loss, ``lowest_loss.NAME``, each if it is another one than those
 before (see `boostbp.network.stored`).
+
+Several workers write one such file without h, g and m, which says how many rows each of them has, and before it a file
+of these arrays each, kind "rows of a checkpoint", beside it: ``NAME.EPOCH-RANK``. They go when the next state is there.
+So it is whole at any time, and any number of workers can go on from it.
 """
 
 from __future__ import annotations
 
+import glob
 import math
 import operator
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +27,7 @@ import numpy as np
 from boostbp import archive, plain
 from boostbp.archive import Arrays, take
 from boostbp.atomic_write import remove_partial
+from boostbp.group import workers
 from boostbp.network.history import History
 from boostbp.network.network import Network
 from boostbp.network.state import State
@@ -30,6 +37,7 @@ from boostbp.trees import interrupts
 __all__ = ["find", "read", "write"]
 
 KIND, VERSION = "checkpoint", 2
+ROWS, ROWS_VERSION = "rows of a checkpoint", 1
 OLDEST = 2  # version 1 had other arrays of leaves
 
 
@@ -46,6 +54,13 @@ def write(path: str | os.PathLike[str], state: State) -> None:
     arrays: Arrays = {}
     for i, (h, g, m) in enumerate(zip(state.h, state.g, state.m, strict=True), start=1):
         arrays |= {f"h{i}": h, f"g{i}": g, f"m{i}": m}
+    group = workers()
+    if not group.alone:
+        beside = _beside(path, state.epoch, group.rank)
+        archive.write(beside, kind=ROWS, version=ROWS_VERSION, content={"epoch": state.epoch}, arrays=arrays)
+        arrays, state = {}, replace(state, rows=tuple(group.gather(len(state.h[0]))))  # all have written theirs
+        if group.rank:
+            return
     networks: dict[str, Any] = {}
     loss, lowest_loss, quiet_epoch = state.lowest_loss
     written: dict[str, Network] = {}
@@ -69,7 +84,19 @@ def write(path: str | os.PathLike[str], state: State) -> None:
         "history": history_of(state.history),
         "fingerprint": dict(state.fingerprint),
     }
+    if state.rows:
+        content["rows"] = list(state.rows)
     archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays)
+    if state.rows:
+        for other in Path(path).parent.glob(f"{glob.escape(Path(path).name)}.*-*"):
+            epoch, _, rank = other.name.rpartition(".")[2].partition("-")
+            if epoch.isdigit() and rank.isdigit() and int(epoch) != state.epoch:
+                other.unlink(missing_ok=True)
+
+
+def _beside(path: str | os.PathLike[str], epoch: int, rank: int) -> Path:
+    """Where a worker keeps its rows."""
+    return Path(f"{os.fspath(path)}.{epoch}-{rank}")
 
 
 @interrupts.deferred()  # what a handler raises is no fault of the file
@@ -87,17 +114,67 @@ def read(path: str | os.PathLike[str]) -> State:
     return replace(state, origin=f"checkpoint={str(path)!r}")
 
 
-def find(path: Path | None) -> State | None:
-    """The state in a file, if there is one; what a killed process left beside it goes."""
+def find(path: Path | None, n_rows: int) -> State | None:
+    """The state in a file, if there is one; what a killed process left beside it goes.
+
+    Parameters
+    ----------
+    n_rows : int
+        Of this worker: it reads the rows that several others wrote as far as they are its own.
+
+    Raises
+    ------
+    ValueError
+        As `read`, and if not all workers see the file.
+    """
     if path is None:
         return None
     remove_partial(path)
-    return read(path) if path.exists() else None
+    there = workers().gather(path.exists())
+    if not any(there):
+        return None
+    if not all(there):
+        raise ValueError(
+            f"checkpoint={str(path)!r} is not seen by worker {there.index(False)}, but by worker {there.index(True)}: "
+            "give a path in a folder that all workers share."
+        )
+    state = read(path)
+    return _with_rows(state, path, n_rows) if state.rows else state
+
+
+def _with_rows(state: State, path: Path, n_rows: int) -> State:
+    """The state with the rows of this worker, from the files of those that wrote them."""
+    first, total = workers().place(n_rows)
+    if total != sum(state.rows):
+        raise ValueError(
+            f"{state.origin} belongs to another fit: it has {sum(state.rows)} rows, these are {total}. Pass what it "
+            "was fitted to, or start anew without it."
+        )
+    sizes, start = _sizes(state.network), 0
+    parts: list[list[list[Any]]] = []
+    for rank, count in enumerate(state.rows):
+        rows = slice(max(first - start, 0), max(min(first + n_rows - start, count), 0))
+        start += count
+        if rows.start < rows.stop or not (parts or start < total):  # of none, the last: all are of one shape
+            name = _beside(path, state.epoch, rank)
+            if not name.exists():
+                raise ValueError(f"{state.origin} is not whole: {str(name)!r} is missing. Start anew without it.")
+            read_rows = partial(_rows_of, epoch=state.epoch, count=count, sizes=sizes)
+            found = archive.load(name, read_rows, kind=ROWS, version=ROWS_VERSION, oldest=ROWS_VERSION)
+            parts.append([[array[rows] for array in of_letter] for of_letter in found])
+    h, g, m = (tuple(map(np.concatenate, zip(*(part[k] for part in parts), strict=True))) for k in range(3))
+    return replace(state, h=h, g=g, m=m, rows=())
+
+
+def _rows_of(content: Any, arrays: Arrays, *, epoch: int, count: int, sizes: list[int]) -> list[list[Any]]:
+    if content != {"epoch": epoch}:
+        raise ValueError(f"its content is {content!r:.999}")
+    return [[_finite(arrays, f"{name}{i}", count, size) for i, size in enumerate(sizes, start=1)] for name in "hgm"]
 
 
 def _state(content: Any, arrays: Arrays) -> State:
     keys = {"epoch", "now", "best", "lowest_loss", "numbers", "random", "history", "fingerprint"}
-    if not isinstance(content, dict) or set(content) != keys:
+    if not isinstance(content, dict) or set(content) - {"rows"} != keys:
         raise ValueError(f"its content is {content!r:.999}")
     networks = _networks(content, arrays)
     sizes = _sizes(networks["now"])
@@ -105,8 +182,11 @@ def _state(content: Any, arrays: Arrays) -> State:
     history = history_from(content["history"], hidden=hidden)
     if content["epoch"] != len(history) - 1 or history.choice is not None:
         raise ValueError(f"epoch {content['epoch']!r:.99} and a history of {len(history)} epochs")
-    rows = len(arrays["h1"]) if "h1" in arrays else 0
-    h, g, m = ([_finite(arrays, f"{name}{i}", rows, size) for i, size in enumerate(sizes, start=1)] for name in "hgm")
+    counts = content.get("rows", [])
+    if not isinstance(counts, list) or not all(type(count) is int and count >= 0 for count in counts):
+        raise ValueError(f"its rows are {counts!r:.999}")
+    rows, stored = len(arrays["h1"]) if "h1" in arrays else 0, [] if counts else sizes
+    h, g, m = ([_finite(arrays, f"{name}{i}", rows, size) for i, size in enumerate(stored, start=1)] for name in "hgm")
     random = plain.decode(content["random"])
     np.random.default_rng().bit_generator.state = random
     fingerprint = content["fingerprint"]
@@ -129,6 +209,7 @@ def _state(content: Any, arrays: Arrays) -> State:
         elapsed,
         dict(fingerprint),
         since,
+        rows=tuple(counts),
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
+from boostbp.group import workers
 from boostbp.metrics import Metric
 from boostbp.network.monitor import EvalSet
 from boostbp.network.settings import Settings
@@ -23,6 +24,7 @@ __all__ = ["fingerprint", "words_of"]
 _FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "alone"))
 _SEEDS = frozenset(("seed", "random_state"))
 _KNOWN = frozenset(("boostbp", "numpy", "scipy", "sklearn"))  # whose functions their names say enough of
+_BLOCK, _LAST_BITS = 65_536, np.uint64(36)  # rows; of the 52 bits behind the point, 16 count
 DEEPEST = 4  # objects inside objects that are looked into
 
 
@@ -43,9 +45,9 @@ def fingerprint(
     """
     watched = [part for eval_set in eval_sets for part in (eval_set.name, eval_set.X, eval_set.y, eval_set.weight)]
     digests = {
-        "X": _digest(table.X, repr(table.categorical)),
-        "y": _digest(y),
-        "sample_weight": _digest(weight),
+        "X": _digest(_rows(table.X), repr(table.categorical)),
+        "y": _digest(_rows(y, rounded=True)),
+        "sample_weight": _digest(_rows(weight, rounded=True)),
         "eval_set": _digest(*watched),
         "backend": words_of(backend),
         "random_state": _digest(settings.seed),
@@ -64,6 +66,34 @@ def fingerprint(
             if part.name not in _FREE | _SEEDS:
                 digests[part.name] = f"[{', '.join(words_of(getattr(growth, part.name)) for growth in values)}]"
     return digests
+
+
+def _rows(array: Any, *, rounded: bool = False) -> Any:
+    """The rows, or what stands for those of all workers of a group: a sum over rows, so that any number share them.
+
+    Rounded, the last bits do not count: in what sums over rows have scaled, they are others for each number of workers.
+    """
+    group = workers()
+    if group.alone:
+        return array
+    first, total = group.place(len(array))
+    columns = np.ascontiguousarray(array, np.float64).reshape(len(array), array.size // max(len(array), 1))
+    places, found = _mixed(np.arange(columns.shape[1], dtype=np.uint64)), np.zeros((), np.uint64)
+    for start in range(0, len(array), _BLOCK):
+        bits = columns[start : start + _BLOCK].view(np.uint64)
+        if rounded:
+            bits = (bits + (np.uint64(1) << (_LAST_BITS - np.uint64(1)))) >> _LAST_BITS
+        of_rows = _mixed(bits + places).sum(axis=1, dtype=np.uint64)
+        number = np.arange(first + start, first + start + len(bits), dtype=np.uint64)
+        found += _mixed(of_rows + _mixed(number)).sum(dtype=np.uint64)
+    return total, [int(np.sum(group.gather(found), dtype=np.uint64))]
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Numbers that depend on all bits: the last step of splitmix64 (Steele, Lea and Flood 2014)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
 
 
 def _digest(*parts: Any) -> str:

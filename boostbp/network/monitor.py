@@ -204,13 +204,22 @@ class Monitor:
     def _verdict(self, network: Network) -> Stop | None:
         """A reason if training is to stop: that of rank 0, whose clock and callbacks decide for all workers."""
         group = workers()
-        return group.agree(self._verdict_here(network) if group.rank == 0 else None)
-
-    def _verdict_here(self, network: Network) -> Stop | None:
-        settings, history = self.settings, self.history
         greater_is_better = self.metric is not None and self.metric.greater_is_better
-        progress = Progress(history[-1], settings.epochs, history, network, greater_is_better, self.state)
-        answers = [callback(progress) for callback in self.callbacks]
+        progress = Progress(
+            self.history[-1], self.settings.epochs, self.history, network, greater_is_better, self.state
+        )
+        apart: list[Callback] = []
+        together: list[Callback] = []
+        for callback in self.callbacks:
+            (together if getattr(callback, "of_all_workers", False) and not group.alone else apart).append(callback)
+        verdict = group.agree(self._verdict_here(progress, apart) if group.rank == 0 else None)
+        for callback in together:
+            callback(progress)
+        return verdict
+
+    def _verdict_here(self, progress: Progress, callbacks: Sequence[Callback]) -> Stop | None:
+        settings, history = self.settings, self.history
+        answers = [callback(progress) for callback in callbacks]
         if any(isinstance(answer, (bool, np.bool_)) and answer for answer in answers):
             return Stop.CALLBACK
         waited = progress.epoch.epoch - max(history.best_epoch, self.since)

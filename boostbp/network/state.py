@@ -48,6 +48,8 @@ class State:
         Epoch at which more epochs were asked for; patience counts from there.
     origin : str
         Where the state comes from, as the user wrote it, for errors.
+    rows : tuple of int
+        How many rows each of several workers wrote to a file of its own; empty if `h`, `g` and `m` are here.
     """
 
     epoch: int
@@ -66,3 +68,4 @@ class State:
     fingerprint: Mapping[str, str]
     since: int = -1
     origin: str = ""
+    rows: tuple[int, ...] = ()

@@ -39,7 +39,8 @@ class ColumnBins:
         ordered = np.sort(X[:: max(1, n_rows // SAMPLE)], axis=0)  # NaN comes last
         known = len(ordered) - np.isnan(ordered).sum(axis=0)
         at = (np.arange(CUTS)[:, None] * known) // CUTS
-        cuts[:, :CUTS] = np.where(known > 0, np.take_along_axis(ordered, at, axis=0), np.inf).T
+        if len(ordered):
+            cuts[:, :CUTS] = np.where(known > 0, np.take_along_axis(ordered, at, axis=0), np.inf).T
         bins = np.empty((n_features, n_rows), np.uint8)
         lower, upper = np.empty((n_features, 256)), np.empty((n_features, 256))
         kernels.put_in_bins(X, cuts, bins, lower, upper)

@@ -158,7 +158,8 @@ def rows_by_leaf(
         )  # fmt: skip
         return LeafRows(first, start, order, values)
 
-    return threads.parallel_map(group, range(0, len(X), leaf_rows.BLOCK_ROWS), n_threads)
+    # a worker may have no rows, whose sums are those of an empty block
+    return threads.parallel_map(group, range(0, max(len(X), 1), leaf_rows.BLOCK_ROWS), n_threads)
 
 
 def _sparse_rows(

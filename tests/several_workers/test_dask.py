@@ -143,6 +143,17 @@ def test_columns_of_one_folder_of_parquet_files_go_together(client, tmp_path):
     np.testing.assert_allclose(predicted.compute(), one.predict(rows.drop(columns="y")), rtol=0, atol=1e-9)
 
 
+@pytest.mark.full_length
+def test_the_default_model_is_that_of_one_machine(client):
+    X, y, weight = numbers(300)
+    how = HOW | {"deep": "auto", "quality": 1}
+    one = BoostBPRegressor((3,), **how).fit(X, y, weight)
+    model = DaskBoostBPRegressor((3,), **how)
+    model.fit(*(da.from_array(part, chunks=150) for part in (X, y, weight)), client=client)
+    assert model.history_.choice.candidates
+    np.testing.assert_allclose(model.predict(X), one.predict(X), rtol=0, atol=1e-9)
+
+
 def test_held_out_rows_several_outputs_and_the_client_made_last(client):
     X, y, _ = numbers()
     Y = np.column_stack([y, X[:, 3], np.nan_to_num(X[:, 0])])
@@ -186,9 +197,8 @@ def test_what_cannot_be_used_is_refused_by_name(client):
     X, y, _ = numbers(300)
     parts, target = da.from_array(X, chunks=(100, 5)), da.from_array(y, chunks=100)
     model = DaskBoostBPRegressor((3,), **HOW)
-    both = r"backend='lightgbm' is not supported on several workers: .* deep='auto' is not supported on several workers"
-    with pytest.raises(ValueError, match=both):
-        DaskBoostBPRegressor((3,)).fit(parts, target)
+    with pytest.raises(ValueError, match=r"backend='sklearn' is not supported on several workers: "):
+        DaskBoostBPRegressor((3,), backend="sklearn").fit(parts, target)
     with pytest.raises(TypeError, match=r"y is a numpy.ndarray: give Dask arrays or data frames"):
         model.fit(parts, y, client=client)
     with pytest.raises(ValueError, match=r"X has 3 partitions, y has 2 partitions|X has 3, y has 2 partitions"):
@@ -201,9 +211,9 @@ def test_what_cannot_be_used_is_refused_by_name(client):
     assert not hasattr(model, "network_")
 
 
-def arm(fault):
-    """Let a worker break in the fifth round, or be whole again."""
-    XGBoostGrower.grow = GROW if fault is None else broken(GROW, fault)
+def arm(fault, at=5):
+    """Let a worker break in the fifth round, or another, or be whole again."""
+    XGBoostGrower.grow = GROW if fault is None else broken(GROW, fault, at)
 
 
 @pytest.mark.parametrize(
@@ -236,3 +246,18 @@ def test_a_broken_worker_ends_the_fit_in_time_and_is_named(client, fault, kind, 
     assert seconds < 60, f"it took {seconds:.0f} s, the time limit of another fit"
     client.wait_for_workers(2, timeout=60)
     model.fit(parts, target, client=client)  # the cluster is usable
+
+
+def test_a_fit_that_lost_a_worker_goes_on_from_its_checkpoint_with_those_that_are_left(client, tmp_path):
+    client.wait_for_workers(2, timeout=60)
+    X, y, _ = numbers(400)
+    parts, target = da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50)
+    model = DaskBoostBPRegressor((3,), early_stopping=False, subsample=0.8, **HOW)
+    worker = min(client.run(os.getpid))
+    client.run(arm, signal.SIGKILL, 40, workers=[worker])  # after the first epoch
+    with pytest.raises(WorkersLostError):
+        model.fit(parts, target, checkpoint=tmp_path / "state", client=client, timeout=20.0)
+    assert (tmp_path / "state").exists()
+    model.fit(parts, target, checkpoint=tmp_path / "state", client=client)
+    one = BoostBPRegressor((3,), early_stopping=False, subsample=0.8, **HOW).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), one.predict(X), rtol=0, atol=1e-9)

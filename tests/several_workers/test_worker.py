@@ -31,8 +31,8 @@ class Unknown(Normalised):
 
 @pytest.fixture(scope="module")
 def pool():
-    with ProcessPoolExecutor(3, multiprocessing.get_context("spawn")) as pool:
-        yield start(pool, 3)
+    with ProcessPoolExecutor(4, multiprocessing.get_context("spawn")) as pool:
+        yield start(pool, 4)
 
 
 def table(n_rows, seed):
@@ -65,22 +65,22 @@ def same_trees(model, other):
     ("kind", "units", "changes"),
     [
         (BoostBPRegressor, (4,), {}),
-        (BoostBPRegressor, (4, 3), {"subsample": 0.8, "colsample_bytree": 0.5}),
+        (BoostBPRegressor, (4, 3), {"subsample": 0.8, "colsample_bytree": 0.5, "backprop": {"structure_samples": 0.6}}),
         (BoostBPClassifier, (4,), {"class_weight": "balanced"}),
         (BoostBPClassifier, (4, 3), {"n_jobs": 2}),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_any_number_of_workers_ends_with_the_model_of_one_machine(pool, kind, units, changes):
-    X, y, weight = table(900, 0)
+    X, y, weight = table(600, 0)
     X_valid, y_valid, _ = table(200, 1)
     if kind is BoostBPClassifier:
         y, y_valid = (np.array(["low", "mid", "high"])[np.digitize(part, [-1.0, 1.5])] for part in (y, y_valid))
-        y = np.where(np.arange(len(y)) < 300, y, np.where(y == "low", "mid", y))  # the last workers see two classes
+        y = np.where(np.arange(len(y)) < 200, y, np.where(y == "low", "mid", y))  # the last workers see two classes
     model = kind(units, **HOW, **changes)
     one = clone(model).fit(X, y, weight, eval_set=[(X_valid, y_valid)])
     raw = one._raw(X_valid)
-    for size in (1, 2, 3):
+    for size in (1, 2, 3, 4):
         got = fit_together(pool, clone(model), size, X, y, weight, eval_set=[(X_valid, y_valid)])
         assert same_trees(got, one), f"{size} workers have other trees"
         difference = np.abs(got._raw(X_valid) - raw).max()
@@ -118,17 +118,61 @@ def test_an_error_of_one_worker_ends_all(pool):
         first.result(0)
     with pytest.raises(WorkersLostError, match="Worker 1 of 2"):
         second.result(0)
+    first, second = submit(pool, BoostBPRegressor((3,), **HOW), 2, X, y, faults={1: signal.SIGINT})
+    with pytest.raises(KeyboardInterrupt):
+        second.result(0)
+    with pytest.raises(WorkersLostError, match="Worker 0 of 2"):
+        first.result(0)
 
 
-@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_worker_that_dies_or_freezes_ends_the_others_within_the_time_limit(fault):
+@pytest.mark.parametrize(
+    ("backend", "fault"), [("xgboost", signal.SIGKILL), ("lightgbm", signal.SIGKILL), ("lightgbm", signal.SIGSTOP)]
+)
+def test_a_worker_that_dies_or_freezes_ends_the_others_within_the_time_limit(backend, fault):
     X, y, _ = table(300, 0)
     limit = 8.0
-    errors, seconds = failures(BoostBPRegressor((3,), **HOW), X, y, timeout=limit, fault=fault)
+    model = BoostBPRegressor((3,), **HOW | {"backend": backend})
+    errors, seconds = failures(model, X, y, timeout=limit, fault=fault)
     assert list(errors) == [0], "the broken worker has answered"
     assert "Worker 0 of 2 has lost the others: one of them failed (its own error says why)" in errors[0]
     assert f"did not answer for {limit:g} seconds" in errors[0]
     assert seconds < PATIENCE, f"it took {seconds:.0f} s, a time without limit"
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 1)])
+def test_another_number_of_workers_goes_on_from_a_checkpoint(pool, tmp_path, sizes):
+    X, y, weight = table(300, 0)
+    path = tmp_path / "state"
+    model, more = BoostBPRegressor((4, 3), **HOW), BoostBPRegressor((4, 3), **HOW | {"epochs": 5})
+    fit_together(pool, clone(model), sizes[0], X, y, weight, checkpoint=path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["state", *(f"state.3-{k}" for k in range(sizes[0]))]
+    got = fit_together(pool, clone(more), sizes[1], X, y, weight, checkpoint=path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["state", *(f"state.5-{k}" for k in range(sizes[1]))]
+    one = more.fit(X, y, weight)
+    assert same_trees(got, one)
+    np.testing.assert_allclose(got._raw(X), one._raw(X), rtol=0, atol=1e-9)
+    assert [epoch.epoch for epoch in got.history_] == list(range(6))
+
+
+def test_checkpoints_of_other_rows_or_without_some_are_refused(pool, tmp_path):
+    X, y, weight = table(300, 0)
+    path = tmp_path / "state"
+    model = BoostBPRegressor((3,), early_stopping=False, **HOW)
+    fit_together(pool, clone(model), 2, X, y, weight, checkpoint=path)
+
+    def failure(X, y):
+        [_, second] = submit(pool, clone(model), 2, X, y, weight[: len(y)], checkpoint=path)
+        with pytest.raises(ValueError) as caught:
+            second.result(0)
+        return str(caught.value)
+
+    assert "belongs to another fit: it has 300 rows, these are 299" in failure(X[:299], y[:299])
+    swapped = np.r_[1, 0, 2:300]
+    assert "belongs to another fit: X differs; y differs" in failure(X.iloc[swapped], y[swapped])
+    (tmp_path / "state.3-1").unlink()
+    assert "is not whole" in failure(X, y)
+    (tmp_path / "state.3-1").write_bytes(b"PK")
+    assert "state.3-1" in failure(X, y)
 
 
 def test_workers_of_different_parameters_are_refused(pool):
@@ -142,16 +186,17 @@ def test_workers_of_different_parameters_are_refused(pool):
 @pytest.mark.parametrize(
     ("changes", "fit", "message"),
     [
-        ({"backend": "lightgbm"}, {}, r"backend='lightgbm' is not supported on several workers: use backend='xgboost'"),
-        ({"deep": "auto"}, {}, r"deep='auto' is not supported .*: use deep=True"),
+        (
+            {"backend": "sklearn"},
+            {},
+            r"backend='sklearn' is not supported on several workers: use backend='lightgbm' or",
+        ),
         ({"validation": "last"}, {}, r"validation='last' is not supported .*: use a share"),
         ({"output": {"leaves": "native"}}, {}, r"leaves='native' is not supported .*: use 'refit'"),
-        ({"backprop": {"structure_samples": 0.5}}, {}, r"structure_samples=1 is not supported"),
         ({"backprop": {"step": Unknown()}}, {}, r"step=.*Unknown.* is not supported .*: use 'normalised' or 'plain'"),
         ({"output": {"extra_trees": True}}, {}, r"extra_trees=True is not supported by backend='xgboost'"),
-        ({}, {"checkpoint": "here"}, r"checkpoint='here' is not supported"),
         ({}, {"keep_state": True}, r"keep_state=True is not supported"),
-        ({}, {"callbacks": [callbacks.checkpoint("here")]}, r"callbacks=.* is not supported"),
+        ({}, {"callbacks": [callbacks.checkpoint("here")]}, r"callbacks=.* is not supported .*: pass checkpoint="),
         ({}, {"groups": np.zeros(9)}, r"groups=.* is not supported .*: pass an eval_set"),
     ],
 )

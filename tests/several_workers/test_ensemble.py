@@ -1,0 +1,131 @@
+"""The default model over several workers: that of one machine with XGBoost, of any number of workers with LightGBM."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from process_workers import fit_together, many_from, start
+from sklearn.base import clone
+
+from boostbp import BoostBPClassifier, BoostBPRegressor
+from boostbp.backends._lightgbm_network import exactly_summed
+
+pytest.importorskip("xgboost")
+
+HOW = {"backend": "xgboost", "quality": 2, "epochs": 8, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with ProcessPoolExecutor(3, multiprocessing.get_context("spawn")) as pool:
+        yield start(pool, 3)
+
+
+def table(n_rows=300, seed=0):
+    """Numbers with missing values, a column of categories, repeated rows, a target and weights."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 3))
+    city = rng.integers(0, 3, n_rows)
+    y = 2 * np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + np.array([0.0, 1.0, -1.0])[city] + 0.2 * rng.normal(size=n_rows)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    rows = pd.DataFrame(X, columns=list("abc"))
+    rows["city"] = np.array(["Bonn", "Ulm", "Hof"], object)[city]
+    rows["y"] = y
+    rows[-20:] = rows[:20]  # on other workers
+    return rows.drop(columns="y"), rows["y"].to_numpy(), rng.integers(1, 4, n_rows).astype(float)
+
+
+def assert_same(got, one, X):
+    """The trees are the same, but that thresholds on hidden units are rounded in float32, from other last bits."""
+    raw = one._raw(X)
+    difference = np.abs(got._raw(X) - raw).max()
+    assert difference < 1e-9, f"predictions are off by {difference:g} of {raw.std():g}"
+    for ours, theirs in zip(got.network_.layers, one.network_.layers, strict=True):
+        for name, a, b in zip(ours.forest.nodes._fields, ours.forest.nodes, theirs.forest.nodes, strict=True):
+            if name == "threshold":
+                np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+            else:
+                np.testing.assert_array_equal(a, b)
+    if one.history_.choice is not None:
+        names, weights = (
+            [[getattr(each, what) for each in model.history_.choice.candidates] for model in (got, one)]
+            for what in ("name", "weight")
+        )
+        assert names[0] == names[1]
+        np.testing.assert_allclose(*weights, atol=1e-9)
+
+
+def test_a_default_regressor_is_that_of_one_machine(pool):
+    X, y, weight = table()
+    one = BoostBPRegressor((3,), **HOW).fit(X, y, weight)
+    assert one.history_.refitted
+    assert len(one.network_.layers) == 2, "no network, and no direction, has weight"
+    assert_same(fit_together(pool, BoostBPRegressor((3,), **HOW), 2, X, y, weight), one, X)
+
+
+def test_a_default_classifier_is_that_of_one_machine_though_a_worker_has_no_rows_of_weight(pool):
+    X, y, weight = table()
+    y = np.array(["low", "mid", "high"])[np.digitize(y, [-1.0, 1.5])]
+    weight[:100] = 0.0  # of the first of three
+    model = BoostBPClassifier((3, 2), **HOW)
+    assert_same(fit_together(pool, clone(model), 3, X, y, weight), model.fit(X, y, weight), X)
+
+
+def test_the_model_of_many_rows_is_that_of_one_machine(pool, monkeypatch):
+    X, y, weight = table()
+    model = BoostBPRegressor((3,), **HOW)
+    got = fit_together(pool, clone(model), 2, X, y, weight, many=200)
+    many_from(monkeypatch, 200)
+    one = model.fit(X, y, weight)
+    assert any("some rows" in each.name for each in one.history_.choice.candidates)
+    assert_same(got, one, X)
+
+
+DEEP = {"deep": True, "epochs": 3, "n_estimators": 8, "random_state": 0}
+NOT_DRAWN = {"hidden": {"extra_trees": False}, "output": {"extra_trees": False}}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_default_model_of_lightgbm_is_the_same_for_any_number_of_workers(pool, weighted):
+    X, y, weight = table()
+    model = BoostBPRegressor((3,), quality=2, epochs=8, random_state=0)
+    if weighted:  # and so other hessians in every row
+        y, model = np.digitize(y, [-1.0, 1.5]), BoostBPClassifier((4, 3), colsample_bytree=0.5, **DEEP)
+        weight[:100] = 0.0  # of the first of three
+    two, three = (fit_together(pool, clone(model), size, X, y, weight) for size in (2, 3))
+    assert_same(three, two, X)
+    assert two.score(X, y, weight) > 0.8
+
+
+def test_a_network_of_lightgbm_is_that_of_one_machine_where_hessians_are_equal_and_no_threshold_is_drawn(pool):
+    X, y, _ = table()
+    # many categories to send: messages of thousands of bytes are cut in pieces
+    many = {"backend_params": {"max_cat_threshold": 2000}}
+    model = BoostBPRegressor((3,), early_stopping=False, **DEEP, **NOT_DRAWN, **many)
+    assert_same(fit_together(pool, clone(model), 2, X, y), model.fit(X, y), X)
+
+
+def test_lightgbm_is_left_by_itself_after_a_fit(pool):
+    X, y, _ = table()
+    model = BoostBPRegressor((3,), early_stopping=False, **DEEP)
+    fit_together(pool, clone(model), 2, X, y)
+    alone = pool.submit(BoostBPRegressor.fit, clone(model), X, y).result()
+    np.testing.assert_array_equal(alone.predict(X), model.fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("n_rows", [1000, 10**8])
+def test_sums_of_gradients_are_exact_in_any_order(n_rows):
+    values = np.random.default_rng(0).normal(size=(2, 4000)).astype(np.float32) ** 5
+    values[1] *= np.float32(1e-20)
+    near = exactly_summed(values, n_rows)
+    assert near.dtype == np.float32
+    largest = np.abs(values).max(axis=1, keepdims=True)
+    assert (np.abs(near - values) <= largest * n_rows * 2.0**-52).all()
+    for row in near.astype(np.float64):
+        assert len({np.add.accumulate(order)[-1] for order in (row, row[::-1], np.sort(row))}) == 1
+        assert float(row.sum()) == math.fsum(row)
