@@ -22,6 +22,17 @@ from boostbp.group import Group
 PATIENCE = 120.0  # seconds that a slow machine may take to start processes
 
 
+def same_trees(model, other):
+    """Whether trees are the same, but that thresholds on hidden units are rounded in float32, from other last bits."""
+    return all(
+        np.allclose(a, b, rtol=1e-6, atol=1e-9, equal_nan=True)
+        if name == "threshold"
+        else np.array_equal(a, b, equal_nan=True)
+        for ours, theirs in zip(model.network_.layers, other.network_.layers, strict=True)
+        for name, a, b in zip(ours.forest.nodes._fields, ours.forest.nodes, theirs.forest.nodes, strict=True)
+    )
+
+
 def ready(seconds):
     """Import everything, and stay for others to start beside this one."""
     time.sleep(seconds)

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
-from process_workers import broken
+from process_workers import broken, same_trees
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.backends.xgboost import XGBoostGrower
@@ -72,14 +72,6 @@ def frame(n_rows=800, seed=0):
     rows["declared"] = pd.Categorical(np.where(rows["a"] > 0, "plus", np.where(rows["b"] > 1, "rare", "minus")))
     rows["y"] = y + np.array([0.0, 2.0, -1.0, 1.0])[place]
     return rows
-
-
-def same_trees(model, other):
-    return all(
-        np.array_equal(a, b, equal_nan=True)
-        for ours, theirs in zip(model.network_.layers, other.network_.layers, strict=True)
-        for a, b in zip(ours.forest.nodes, theirs.forest.nodes, strict=True)
-    )
 
 
 def test_arrays_give_the_model_of_one_machine_and_stay_where_they_are(client):

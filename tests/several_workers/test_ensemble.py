@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
-from process_workers import fit_together, many_from, start
+from process_workers import fit_together, many_from, same_trees, start
 from sklearn.base import clone
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
@@ -41,16 +41,10 @@ def table(n_rows=300, seed=0):
 
 
 def assert_same(got, one, X):
-    """The trees are the same, but that thresholds on hidden units are rounded in float32, from other last bits."""
     raw = one._raw(X)
     difference = np.abs(got._raw(X) - raw).max()
     assert difference < 1e-9, f"predictions are off by {difference:g} of {raw.std():g}"
-    for ours, theirs in zip(got.network_.layers, one.network_.layers, strict=True):
-        for name, a, b in zip(ours.forest.nodes._fields, ours.forest.nodes, theirs.forest.nodes, strict=True):
-            if name == "threshold":
-                np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
-            else:
-                np.testing.assert_array_equal(a, b)
+    assert same_trees(got, one)
     if one.history_.choice is not None:
         names, weights = (
             [[getattr(each, what) for each in model.history_.choice.candidates] for model in (got, one)]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from process_workers import PATIENCE, failures, fit_together, start, submit
+from process_workers import PATIENCE, failures, fit_together, same_trees, start, submit
 from sklearn.base import clone
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, callbacks
@@ -51,14 +51,6 @@ def table(n_rows, seed):
     frame["city"] = np.array(["Bonn", "Ulm", "Hof", "Kiel", "Aue"], object)[city]
     frame.loc[rng.random(n_rows) < 0.05, "city"] = None
     return frame, y, rng.integers(1, 4, n_rows).astype(float)
-
-
-def same_trees(model, other):
-    return all(
-        np.array_equal(a, b, equal_nan=True)
-        for ours, theirs in zip(model.network_.layers, other.network_.layers, strict=True)
-        for a, b in zip(ours.forest.nodes, theirs.forest.nodes, strict=True)
-    )
 
 
 @pytest.mark.parametrize(
