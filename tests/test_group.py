@@ -9,7 +9,7 @@ from thread_workers import Everywhere, in_group, shares
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends.base import Table
-from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.held_out import Split, hold_out
 from boostbp.estimators.units import units_of
 from boostbp.group import ALONE, evenly_spaced, joined, workers
 from boostbp.inputs import Repair, classes_of, hashes_of, weights_in_rows, weights_of_classes
@@ -296,8 +296,8 @@ def test_each_worker_keeps_a_row_to_learn_from():
 
     def kept(X, seed):
         model = BoostBPRegressor(validation=0.9, random_state=seed)
-        rows, _, _, [held_out] = hold_out(model, Table(X), np.ones((len(X), 1)), np.ones(len(X)), None)
-        return len(rows.X), len(held_out.X)
+        split = hold_out(model, Split(Table(X), np.ones((len(X), 1)), np.ones(len(X))), None)
+        return len(split.table.X), len(split.sets[0].X)
 
     for seed in range(10):
         numbers = in_group(3, lambda X, seed=seed: kept(X, seed), X)

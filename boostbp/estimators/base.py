@@ -33,6 +33,7 @@ from boostbp.network.backprop import EvalSet, Progress
 from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.history import History
 from boostbp.network.network import Network
+from boostbp.network.offsets import of_rows
 from boostbp.network.settings import Settings
 from boostbp.suggestions import suggestion
 from boostbp.trees import threads
@@ -251,6 +252,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
         def problem_of(split: Split) -> partial[Problem]:
             table, y, weight = drop_zero_weight(split.table, split.y, split.weight)
+            offset = of_rows(split.offset, split.weight > 0)
             total, given = workers().sum(weight.sum(), split.weight.sum())
             in_rows = total / given
             sets = [replace(one, weight=one.weight * in_rows) if one.from_training else one for one in split.sets]
@@ -261,6 +263,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 weight,
                 backend=backend,
                 loss=loss,
+                offset=offset,
                 eval_sets=sets,
                 metric=metric,
                 outcome=outcome,

@@ -17,7 +17,7 @@ from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.eval_sets import listed
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
-from boostbp.estimators.supervised import Supervised
+from boostbp.estimators.supervised import Supervised, offset_of
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import classes_of, read_target, read_weight, warn_of_numbers, weights_of_classes
 from boostbp.layers import LayerSpec
@@ -193,12 +193,14 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         y: Any,
         sample_weight: Any = None,
         *,
+        offset: Any = None,
         eval_set: Any = None,
         eval_names: Sequence[str] | None = None,
         groups: Any = None,
         eval_X: Any = None,
         eval_y: Any = None,
         eval_sample_weight: Any = None,
+        eval_offset: Any = None,
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         keep_state: bool = False,
@@ -213,6 +215,10 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         sample_weight : array-like, (rows,), optional
             A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
             than 1 on average are scaled to 1.
+        offset : array-like, (rows,) for two classes, (rows, classes) for more, optional
+            What is known of each row beforehand, and added to its raw output: log-odds. The model learns the rest, and
+            does not hold it: pass it to `predict_proba` and its like, too. LightGBM calls it ``init_score``, XGBoost
+            ``base_margin``.
         eval_set : (X, y), (X, y, sample_weight) or a list of these, optional
             The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
         eval_names : list of str, optional
@@ -222,6 +228,8 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         eval_X, eval_y, eval_sample_weight : optional
             The same as `eval_set`, each an argument of its own as in LightGBM: one table and its target, or tuples of
             them. Scikit-learn can route them, and a pipeline with ``transform_input=["eval_X"]`` transform the tables.
+        eval_offset : array-like or tuple of array-like, optional
+            The `offset` of the evaluation set, or of each; needed where there is an `offset`.
         callbacks : sequence of callable, optional
             Each is called with a `Progress` after each epoch; returning True stops. See `boostbp.callbacks`.
         checkpoint : str or path, optional
@@ -251,17 +259,17 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         warn_of_numbers(self.classes_)
         target = self._one_hot(labels)
         table = self._repaired(table, weight)
-        sets = self._eval_sets(listed(eval_set, eval_X, eval_y, eval_sample_weight), eval_names)
+        parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
+        sets = self._eval_sets(parts, eval_names, offset, target.shape[1])
         loss = losses.load(self.loss, n_outputs=target.shape[1])
         self._check_loss(loss, target.shape[1])
         loss.check(target)
-        given = Split(table, target, weight, sets)
-        if not sets:
-            table, target, weight, sets = hold_out(self, table, target, weight, labels, groups=groups, X=X)
-        others = hold_out_others(self, given, labels, groups=groups, sets=sets, learnt=self._to_target)
+        given = Split(table, target, weight, sets, offset_of(offset, *target.shape))
+        split = given if sets else hold_out(self, given, labels, groups=groups, X=X)
+        others = hold_out_others(self, given, labels, groups=groups, sets=split.sets)
         self._loss: Loss = loss
-        metric = self._metric(loss, sets)
-        return self._train([Split(table, target, weight, sets), *others], loss, metric, loss.link, run)
+        metric = self._metric(loss, split.sets)
+        return self._train([split, *others], loss, metric, loss.link, run)
 
     def _check_loss(self, loss: Loss, n_outputs: int) -> None:
         """Refuse losses whose link gives no probabilities that sum to 1."""
@@ -274,23 +282,30 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         if not traits.takes(n_outputs):
             raise ValueError(f"loss={self.loss!r} is not for {max(n_outputs, 2)} classes: use loss='log_loss'.")
 
-    def decision_function(self, X: Any) -> Floats:
-        """Raw output: log-odds, (rows,), for two classes; (rows, classes) for more."""
-        raw = self._raw(X)
+    def decision_function(self, X: Any, offset: Any = None) -> Floats:
+        """Raw output: log-odds, (rows,), for two classes; (rows, classes) for more. `offset` as in `predict_proba`."""
+        raw = self._raw(X, offset)
         return raw.ravel() if raw.shape[1] == 1 else raw
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Probability of each class, (rows, classes)."""
-        raw = self._raw(X)
+    def predict_proba(self, X: Any, offset: Any = None) -> Floats:
+        """Probability of each class, (rows, classes).
+
+        Parameters
+        ----------
+        X : array-like, (rows, features)
+        offset : array-like, (rows,) for two classes, (rows, classes) for more, optional
+            As in `fit`. Without one it is 0, also of a model that was fitted with one.
+        """
+        raw = self._raw(X, offset)
         link = self._loss.link
         if raw.shape[1] == 1 and self._link_name == "logit":
             return np.column_stack([link(-raw), link(raw)])  # 1 - link(raw) would round small ones away
         p = link(raw)
         return p if p.shape[1] > 1 else np.column_stack([1.0 - p, p])
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class, (rows,)."""
-        raw = self._raw(X)
+    def predict(self, X: Any, offset: Any = None) -> NDArray[Any]:
+        """Most probable class, (rows,). For `offset` see `predict_proba`."""
+        raw = self._raw(X, offset)
         if raw.shape[1] > 1:
             of_classes = raw if self._link_name == "softmax" else self._loss.link(raw)
             return self.classes_[of_classes.argmax(axis=1)]

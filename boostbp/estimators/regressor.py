@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.eval_sets import listed, named_in_errors
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
-from boostbp.estimators.supervised import Supervised
+from boostbp.estimators.supervised import Supervised, offset_of
 from boostbp.estimators.units import units_of
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight
@@ -208,12 +209,14 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         y: Any,
         sample_weight: Any = None,
         *,
+        offset: Any = None,
         eval_set: Any = None,
         eval_names: Sequence[str] | None = None,
         groups: Any = None,
         eval_X: Any = None,
         eval_y: Any = None,
         eval_sample_weight: Any = None,
+        eval_offset: Any = None,
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         keep_state: bool = False,
@@ -230,6 +233,11 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         sample_weight : array-like, (rows,), optional
             A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
             than 1 on average are scaled to 1.
+        offset : array-like, (rows,) or (rows, outputs), optional
+            What is known of each row beforehand, and added to its raw output: the logarithm of its exposure for
+            ``loss="poisson"``, ``"gamma"`` and ``"tweedie"``; an amount in units of `y` for losses of residuals. The
+            model learns the rest, and does not hold it: pass it to `predict`, too. LightGBM calls it ``init_score``,
+            XGBoost ``base_margin``.
         eval_set : (X, y), (X, y, sample_weight) or a list of these, optional
             The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
         eval_names : list of str, optional
@@ -240,6 +248,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         eval_X, eval_y, eval_sample_weight : optional
             The same as `eval_set`, each an argument of its own as in LightGBM: one table and its target, or tuples of
             them. Scikit-learn can route them, and a pipeline with ``transform_input=["eval_X"]`` transform the tables.
+        eval_offset : array-like or tuple of array-like, optional
+            The `offset` of the evaluation set, or of each; needed where there is an `offset`.
         callbacks : sequence of callable, optional
             Each is called with a `Progress` after each epoch; returning True stops. See `boostbp.callbacks`.
         checkpoint : str or path, optional
@@ -266,8 +276,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         target = target.reshape(len(target), -1)
         weight = read_weight(sample_weight, len(table.X))
         table = self._repaired(table, weight)
-        parts = listed(eval_set, eval_X, eval_y, eval_sample_weight)
-        sets = self._eval_sets(parts, eval_names)
+        parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
+        sets = self._eval_sets(parts, eval_names, offset, target.shape[1])
         _check_outputs(sets, target)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
         if losses.traits_of(loss).task == "classification":
@@ -279,23 +289,34 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         for part, one in zip(parts, sets, strict=True):
             with named_in_errors(part.source):
                 loss.check(one.y)
-        given = Split(table, target, weight, sets)
-        if not sets:
-            table, target, weight, sets = hold_out(self, table, target, weight, None, groups=groups, X=X)
-        self._shift, self._scale = units_of(target, weight, loss)
+        given = Split(table, target, weight, sets, offset_of(offset, *target.shape))
+        split = given if sets else hold_out(self, given, None, groups=groups, X=X)
+        self._shift, self._scale = units_of(split.y - split.offset, split.weight, loss)
         self._loss = loss
-        metric = self._metric(loss, sets, self._scale)
-        others = hold_out_others(self, given, None, groups=groups, sets=sets, learnt=self._to_target)
-        split = Split(table, self._to_target(target), weight, sets)
-        return self._train([split, *others], loss, metric, self._outcome, run)
+        metric = self._metric(loss, split.sets, self._scale)
+        others = hold_out_others(self, given, None, groups=groups, sets=split.sets)
+        return self._train([self._learnt(one) for one in (split, *others)], loss, metric, self._outcome, run)
 
-    def predict(self, X: Any) -> Floats:
-        """Predicted target, (rows,) or (rows, outputs)."""
-        prediction = self._outcome(self._raw(X))
+    def predict(self, X: Any, offset: Any = None) -> Floats:
+        """Predicted target, (rows,) or (rows, outputs).
+
+        Parameters
+        ----------
+        X : array-like, (rows, features)
+        offset : array-like, (rows,) or (rows, outputs), optional
+            As in `fit`. Without one it is 0, also of a model that was fitted with one: an exposure of 1.
+        """
+        prediction = self._outcome(self._raw(X, offset))
         return prediction.ravel() if self._one_dimensional else prediction
 
     def _outcome(self, raw: Floats) -> Floats:
         return self._loss.link(raw) * self._scale + self._shift
+
+    def _learnt(self, split: Split) -> Split:
+        """Targets and offsets in the units of training."""
+        sets = [replace(one, offset=one.offset / self._scale) if one.offset.ndim else one for one in split.sets]
+        offset = split.offset / self._scale if split.offset.ndim else split.offset
+        return split._replace(y=self._to_target(split.y), sets=sets, offset=offset)
 
     def _to_target(self, y: Floats) -> Floats:
         return (y - self._shift) / self._scale

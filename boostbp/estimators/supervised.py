@@ -12,10 +12,11 @@ from boostbp.backends.base import Table
 from boostbp.estimators import parameters
 from boostbp.estimators.base import BaseBoostBP, names_of
 from boostbp.estimators.eval_sets import Part, named_in_errors
-from boostbp.inputs import Repair, read_weight
+from boostbp.inputs import Repair, read_offset, read_weight
 from boostbp.network.backprop import EvalSet
+from boostbp.network.offsets import NO_OFFSET
 
-__all__ = ["Supervised"]
+__all__ = ["Supervised", "offset_of"]
 
 Floats = NDArray[np.float64]
 
@@ -35,16 +36,39 @@ class Supervised(BaseBoostBP):
         self._repair = Repair.of(table, weight) if parameters.clips(self) else None
         return table if self._repair is None else self._repair.read(table)
 
-    def _eval_sets(self, parts: Sequence[Part], eval_names: Sequence[str] | None) -> list[EvalSet]:
-        """The user's evaluation sets, read."""
+    def _raw(self, X: Any, offset: Any = None) -> Floats:
+        """Raw output, its offset included, (rows, outputs)."""
+        raw = super()._raw(X)
+        return raw if offset is None else raw + read_offset(offset, *raw.shape) / self._output_scale()
+
+    def _eval_sets(
+        self, parts: Sequence[Part], eval_names: Sequence[str] | None, offset: Any, n_outputs: int
+    ) -> list[EvalSet]:
+        """The user's evaluation sets, read; they have an offset where the training rows have.
+
+        Parameters
+        ----------
+        offset : object
+            That of the training rows, None if there is none.
+        n_outputs : int
+        """
         sets = []
         for name, part in zip(names_of(parts, eval_names), parts, strict=True):
             with named_in_errors(part.source):
                 table = self._read(part.X)
                 y = self._encode(part.y, len(table.X))
                 weight = read_weight(part.weight, len(table.X))
-            sets.append(EvalSet(name, table.X, y, weight))
+                if (part.offset is None) != (offset is None):
+                    given, other = ("eval_offset", "offset") if offset is None else ("offset", "eval_offset")
+                    raise ValueError(f"{given} is given without {other}: give both; zeros where there is none.")
+                known = offset_of(part.offset, len(table.X), n_outputs, "eval_offset")
+            sets.append(EvalSet(name, table.X, y, weight, offset=known))
         return sets
 
     def _encode(self, y: Any, n_rows: int) -> Floats:
         raise NotImplementedError
+
+
+def offset_of(offset: Any, n_rows: int, n_outputs: int, name: str = "offset") -> Floats:
+    """The user's offset, read; `NO_OFFSET` if there is none."""
+    return NO_OFFSET if offset is None else read_offset(offset, n_rows, n_outputs, name)

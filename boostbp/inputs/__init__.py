@@ -10,6 +10,7 @@ from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import (
     drop_zero_weight,
     read_groups,
+    read_offset,
     read_target,
     read_weight,
     refuse_extreme,
@@ -28,6 +29,7 @@ __all__ = [
     "numbered",
     "read_groups",
     "read_input",
+    "read_offset",
     "read_target",
     "read_weight",
     "refuse_extreme",

@@ -22,6 +22,7 @@ from boostbp.inputs.sources import is_frame, matrix_of, open_source
 __all__ = [
     "drop_zero_weight",
     "read_groups",
+    "read_offset",
     "read_target",
     "read_weight",
     "refuse_extreme",
@@ -127,6 +128,36 @@ def read_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
             f"1e-38 and 1e38: divide the weights by {weight.max():.3g}."
         )
     return weight
+
+
+def read_offset(offset: Any, n_rows: int, n_outputs: int, name: str = "offset") -> NDArray[np.float64]:
+    """Read what is added to the raw output of each row.
+
+    Parameters
+    ----------
+    offset : array-like or series, (rows,) or (rows, outputs)
+    n_rows, n_outputs : int
+    name : str
+        What errors call it.
+
+    Returns
+    -------
+    (rows, outputs) float64
+
+    Raises
+    ------
+    ValueError
+        If it is of another shape, or holds text, or what is not finite.
+    """
+    wanted = f"({n_rows},)" if n_outputs == 1 else f"({n_rows}, {n_outputs}), one number for each output"
+    if isinstance(offset, str) or np.ndim(offset) == 0:
+        raise ValueError(f"{name}={offset!r} is not an array: give a number for each row, {wanted}.")
+    values = matrix_of([c.numbers() for c in open_source(offset).columns]) if is_frame(offset) else offset
+    values = _as_floats(_one_or_two_axes(values, name), name)
+    if values.shape not in ((n_rows,), (n_rows, 1), (n_rows, n_outputs)) or values.size != n_rows * n_outputs:
+        raise ValueError(f"{name} has shape {values.shape}: give {wanted}.")
+    _refuse_where(~np.isfinite(values), values, name, "Drop these rows, or give them an offset, such as 0.")
+    return values.reshape(n_rows, n_outputs)
 
 
 def read_groups(groups: Any, n_rows: int) -> NDArray[np.integer]:
