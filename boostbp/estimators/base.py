@@ -22,7 +22,7 @@ from boostbp.estimators import nested_parameters, parameters, session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.ensemble_parameters import check_run, ensemble_settings_of
 from boostbp.estimators.held_out import Split
-from boostbp.estimators.inspected import Inspected
+from boostbp.estimators.other_names import OtherNames
 from boostbp.floats import usual_in_methods
 from boostbp.group import workers
 from boostbp.inputs import drop_zero_weight, read_input
@@ -50,7 +50,7 @@ ONE_SINGLE_LAYER = f"Single layers were not weighed: {WHY}, the model is one wit
 
 
 @usual_in_methods
-class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
     _fewest_hidden = 1

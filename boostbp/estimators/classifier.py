@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import Tags
 
 from boostbp import losses
 from boostbp.estimators import session
@@ -17,7 +16,8 @@ from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.eval_sets import listed
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
-from boostbp.estimators.supervised import Supervised, offset_of
+from boostbp.estimators.predictions import ClassPredictions
+from boostbp.estimators.supervised import offset_of
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import classes_of, read_target, read_weight, warn_of_numbers, weights_of_classes
 from boostbp.layers import LayerSpec
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 @usual_in_methods
-class BoostBPClassifier(ClassifierMixin, Supervised):
+class BoostBPClassifier(ClassifierMixin, ClassPredictions):
     """Multi-layered gradient boosted trees for classification, trained by back-propagation.
 
     Parameters
@@ -126,8 +126,10 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     ----------
     classes_ : (classes,) ndarray
         Those of `y`; a class whose rows all have weight 0 is one, with a probability of a millionth or less.
-    network_, history_, n_iter_, feature_importances_, feature_summary_, n_features_in_, feature_names_in_ :
+    network_, history_, n_iter_, best_iteration_, best_score_, evals_result_, feature_importances_ :
         As in `BoostBPRegressor`.
+    feature_summary_, n_features_in_, feature_names_in_ :
+        As there.
     """
 
     @suggests
@@ -267,7 +269,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         given = Split(table, target, weight, sets, offset_of(offset, *target.shape))
         split = given if sets else hold_out(self, given, labels, groups=groups, X=X)
         others = hold_out_others(self, given, labels, groups=groups, sets=split.sets)
-        self._loss: Loss = loss
+        self._loss = loss
         metric = self._metric(loss, split.sets)
         return self._train([split, *others], loss, metric, loss.link, run)
 
@@ -281,40 +283,6 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
             )
         if not traits.takes(n_outputs):
             raise ValueError(f"loss={self.loss!r} is not for {max(n_outputs, 2)} classes: use loss='log_loss'.")
-
-    def decision_function(self, X: Any, offset: Any = None) -> Floats:
-        """Raw output: log-odds, (rows,), for two classes; (rows, classes) for more. `offset` as in `predict_proba`."""
-        raw = self._raw(X, offset)
-        return raw.ravel() if raw.shape[1] == 1 else raw
-
-    def predict_proba(self, X: Any, offset: Any = None) -> Floats:
-        """Probability of each class, (rows, classes).
-
-        Parameters
-        ----------
-        X : array-like, (rows, features)
-        offset : array-like, (rows,) for two classes, (rows, classes) for more, optional
-            As in `fit`. Without one it is 0, also of a model that was fitted with one.
-        """
-        raw = self._raw(X, offset)
-        link = self._loss.link
-        if raw.shape[1] == 1 and self._link_name == "logit":
-            return np.column_stack([link(-raw), link(raw)])  # 1 - link(raw) would round small ones away
-        p = link(raw)
-        return p if p.shape[1] > 1 else np.column_stack([1.0 - p, p])
-
-    def predict(self, X: Any, offset: Any = None) -> NDArray[Any]:
-        """Most probable class, (rows,). For `offset` see `predict_proba`."""
-        raw = self._raw(X, offset)
-        if raw.shape[1] > 1:
-            of_classes = raw if self._link_name == "softmax" else self._loss.link(raw)
-            return self.classes_[of_classes.argmax(axis=1)]
-        of_second = raw > 0 if self._link_name == "logit" else self._loss.link(raw) > 0.5
-        return self.classes_[of_second[:, 0].astype(int)]
-
-    @property
-    def _link_name(self) -> str | None:
-        return losses.traits_of(self._loss).link_name
 
     def _one_hot(self, labels: NDArray[Any]) -> Floats:
         one_hot = (labels[:, None] == self.classes_).astype(np.float64)
@@ -330,9 +298,3 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
     def _output_names(self) -> list[str]:
         labels = [str(label) for label in self.classes_]
         return labels[1:] if len(labels) == 2 else labels
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        return tags

@@ -17,7 +17,7 @@ from boostbp.estimators.ensemble_parameters import rung_of
 from boostbp.group import workers
 from boostbp.inputs import distinct_rows, hashes_of, numbered, read_groups
 from boostbp.network.monitor import EvalSet
-from boostbp.network.offsets import NO_OFFSET, of_rows
+from boostbp.network.offsets import NO_OFFSET, of_rows, of_scale
 
 __all__ = ["Split", "check_validation", "hold_out", "hold_out_others"]
 
@@ -56,6 +56,11 @@ class Split(NamedTuple):
         )  # fmt: skip
         offset = of_rows(self.offset, train)
         return Split(self.table.take(train), self.y[train], self.weight[train], [held_out], offset)
+
+    def in_units(self, shift: Floats, scale: Floats) -> Split:
+        """Targets to learn, and all offsets, in other units; evaluation sets keep their targets."""
+        sets = [replace(one, offset=of_scale(one.offset, scale)) for one in self.sets]
+        return self._replace(y=(self.y - shift) / scale, sets=sets, offset=of_scale(self.offset, scale))
 
 
 def hold_out_others(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -18,12 +17,12 @@ from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.eval_sets import listed, named_in_errors
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
-from boostbp.estimators.supervised import Supervised, offset_of
+from boostbp.estimators.predictions import NumberPredictions
+from boostbp.estimators.supervised import offset_of
 from boostbp.estimators.units import units_of
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight
 from boostbp.layers import LayerSpec
-from boostbp.network.backprop import EvalSet
 from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.monitor import Progress
 
@@ -33,7 +32,7 @@ Floats = NDArray[np.float64]
 
 
 @usual_in_methods
-class BoostBPRegressor(RegressorMixin, Supervised):
+class BoostBPRegressor(RegressorMixin, NumberPredictions):
     """Multi-layered gradient boosted trees for regression, trained by back-propagation.
 
     Parameters
@@ -131,6 +130,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     history_ : History
     n_iter_ : int
         Epochs that were run.
+    best_iteration_, best_score_, evals_result_ : int, dict, dict
+        What `history_` holds, by the names of LightGBM.
     feature_importances_ : (features,) ndarray
         Mean absolute attributions, as shares.
     feature_summary_ : Summary
@@ -278,7 +279,6 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         table = self._repaired(table, weight)
         parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
         sets = self._eval_sets(parts, eval_names, offset, target.shape[1])
-        _check_outputs(sets, target)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
         if losses.traits_of(loss).task == "classification":
             raise ValueError(
@@ -295,37 +295,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         self._loss = loss
         metric = self._metric(loss, split.sets, self._scale)
         others = hold_out_others(self, given, None, groups=groups, sets=split.sets)
-        return self._train([self._learnt(one) for one in (split, *others)], loss, metric, self._outcome, run)
-
-    def predict(self, X: Any, offset: Any = None) -> Floats:
-        """Predicted target, (rows,) or (rows, outputs).
-
-        Parameters
-        ----------
-        X : array-like, (rows, features)
-        offset : array-like, (rows,) or (rows, outputs), optional
-            As in `fit`. Without one it is 0, also of a model that was fitted with one: an exposure of 1.
-        """
-        prediction = self._outcome(self._raw(X, offset))
-        return prediction.ravel() if self._one_dimensional else prediction
-
-    def _outcome(self, raw: Floats) -> Floats:
-        return self._loss.link(raw) * self._scale + self._shift
-
-    def _learnt(self, split: Split) -> Split:
-        """Targets and offsets in the units of training."""
-        sets = [replace(one, offset=one.offset / self._scale) if one.offset.ndim else one for one in split.sets]
-        offset = split.offset / self._scale if split.offset.ndim else split.offset
-        return split._replace(y=self._to_target(split.y), sets=sets, offset=offset)
-
-    def _to_target(self, y: Floats) -> Floats:
-        return (y - self._shift) / self._scale
-
-    def _output_scale(self) -> Floats:
-        return self._scale
-
-    def _output_offset(self) -> Floats:
-        return self._shift
+        return self._train(
+            [one.in_units(self._shift, self._scale) for one in (split, *others)], loss, metric, self._outcome, run
+        )
 
     def _encode(self, y: Any, n_rows: int) -> Floats:
         target = read_target(y, n_rows)
@@ -333,17 +305,5 @@ class BoostBPRegressor(RegressorMixin, Supervised):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def _check_outputs(sets: Sequence[EvalSet], target: Floats) -> None:
-    """Refuse an evaluation set with other outputs than the target, which numpy would broadcast."""
-    for number, one in enumerate(sets):
-        if one.y.shape[1] != target.shape[1]:
-            raise ValueError(
-                f"eval_set[{number}]: its y has {one.y.shape[1]} outputs, the training target has {target.shape[1]}. "
-                "Give the same outputs, in the same order."
-            )

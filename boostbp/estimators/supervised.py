@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import Tags
 
 from boostbp.backends.base import Table
 from boostbp.estimators import parameters
@@ -36,9 +37,19 @@ class Supervised(BaseBoostBP):
         self._repair = Repair.of(table, weight) if parameters.clips(self) else None
         return table if self._repair is None else self._repair.read(table)
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.input_tags.categorical = True
+        return tags
+
     def _raw(self, X: Any, offset: Any = None) -> Floats:
         """Raw output, its offset included, (rows, outputs)."""
-        raw = super()._raw(X)
+        return self._beside(super()._raw(X), offset)
+
+    def _beside(self, raw: Floats, offset: Any) -> Floats:
+        """A raw output with the user's offset added, (rows, outputs)."""
         return raw if offset is None else raw + read_offset(offset, *raw.shape) / self._output_scale()
 
     def _eval_sets(
@@ -57,6 +68,11 @@ class Supervised(BaseBoostBP):
             with named_in_errors(part.source):
                 table = self._read(part.X)
                 y = self._encode(part.y, len(table.X))
+                if y.shape[1] != n_outputs:  # which numpy would broadcast
+                    raise ValueError(
+                        f"its y has {y.shape[1]} outputs, the training target has {n_outputs}. Give the same outputs, "
+                        "in the same order."
+                    )
                 weight = read_weight(part.weight, len(table.X))
                 if (part.offset is None) != (offset is None):
                     given, other = ("eval_offset", "offset") if offset is None else ("offset", "eval_offset")

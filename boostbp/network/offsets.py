@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from boostbp.group import workers
 from boostbp.losses import Loss, checked
 
-__all__ = ["NO_OFFSET", "best_constant", "of_rows"]
+__all__ = ["NO_OFFSET", "best_constant", "of_rows", "of_scale"]
 
 Floats = NDArray[np.float64]
 NO_OFFSET: Floats = np.zeros(())  # an offset is this, or (rows, outputs)
@@ -18,6 +18,11 @@ MOST_STEPS, LEAST_STEP = 60, 1e-10
 def of_rows(offset: Floats, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Floats:
     """The offset of some rows, by number or by a mask."""
     return offset[rows] if offset.ndim else offset
+
+
+def of_scale(offset: Floats, scale: Floats) -> Floats:
+    """The offset in units of `scale`, (outputs,)."""
+    return offset / scale if offset.ndim else offset
 
 
 def best_constant(loss: Loss, y: Floats, weight: Floats, offset: Floats) -> Floats:
