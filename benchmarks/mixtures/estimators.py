@@ -107,6 +107,7 @@ class _Mixture(BaseBoostBP):
         backprop = self._backprop()
         refused = {name: (getattr(backprop, name), getattr(_BACKPROP, name)) for name in _OF_TREES_ALONE}
         refused |= {"checkpoint": (run.checkpoint, None), "keep_state": (run.keep_state, False)}
+        refused |= {"init_model": (run.earlier, None)}
         for name, (value, default) in refused.items():
             if value != default:
                 raise ValueError(

@@ -18,8 +18,10 @@ from boostbp import backends, cautions, checks, metrics
 from boostbp.backends.base import Table
 from boostbp.ensemble import ensemble
 from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.estimators import nested_parameters, parameters, session
 from boostbp.estimators.atomic import all_or_nothing
+from boostbp.estimators.earlier import check_sum
 from boostbp.estimators.ensemble_parameters import check_run, ensemble_settings_of
 from boostbp.estimators.held_out import Split
 from boostbp.estimators.other_names import OtherNames
@@ -272,11 +274,15 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
         problem, *others = map(problem_of, splits)
         how = ensemble_settings_of(self, run)
+        earlier = run.earlier
+        if earlier is not None:
+            check_sum(earlier.network, settings, networks=how.deep is not False)
 
         def train(*, settings: Settings, **training: Any) -> tuple[Network, History]:
             """Train with settings, callbacks and an earlier state, which may be others each time."""
             more = (other(settings=settings) for other in others)
-            return ensemble.train(problem(settings=settings, **training), how, more)
+            network, history = ensemble.train(problem(settings=settings, **training), how, more)
+            return network if earlier is None else weighted_sum([earlier.network, network], [1.0, 1.0]), history
 
         table, _, weight = problem.args
         summarise = partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads)

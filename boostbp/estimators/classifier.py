@@ -13,11 +13,11 @@ from sklearn.base import ClassifierMixin
 from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
+from boostbp.estimators.earlier import begin_from
 from boostbp.estimators.eval_sets import listed
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.predictions import ClassPredictions
-from boostbp.estimators.supervised import offset_of
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import classes_of, read_target, read_weight, warn_of_numbers, weights_of_classes
 from boostbp.layers import LayerSpec
@@ -196,6 +196,7 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions):
         sample_weight: Any = None,
         *,
         offset: Any = None,
+        init_model: Any = None,
         eval_set: Any = None,
         eval_names: Sequence[str] | None = None,
         groups: Any = None,
@@ -221,6 +222,11 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions):
             What is known of each row beforehand, and added to its raw output: log-odds. The model learns the rest, and
             does not hold it: pass it to `predict_proba` and its like, too. LightGBM calls it ``init_score``, XGBoost
             ``base_margin``.
+        init_model : BoostBPClassifier, optional
+            A fitted or loaded model that training goes on from, on these rows, which may be others than its own. What
+            it predicts is added to the raw output, as an `offset` is; new layers learn the rest, and the model is the
+            sum of both. It stays as it is. Tables and targets are read as it reads them (columns, categories, classes,
+            units), and the loss is the same; other parameters are those of the new layers.
         eval_set : (X, y), (X, y, sample_weight) or a list of these, optional
             The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
         eval_names : list of str, optional
@@ -242,8 +248,9 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions):
         keep_state : bool
             Keep the state of the network's training, which holds the training rows, in memory for `fit_more`.
         """
-        run = session.Run(callbacks, checkpoint, keep_state)
-        table = self._read(X, reset=True)
+        earlier = begin_from(self, init_model)
+        run = session.Run(callbacks, checkpoint, keep_state, earlier)
+        table = self._read(X, reset=earlier is None)
         labels = read_target(y, len(table.X), labels=True)
         weight = read_weight(sample_weight, len(table.X))
         if self.class_weight is not None:
@@ -253,20 +260,29 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions):
                     f"class_weight={self.class_weight!r} leaves no row a weight: give a class of y, "
                     f"{np.unique(labels).tolist()}, a weight above 0."
                 )
-        self.classes_ = classes_of(labels)  # those without weight, too: others count on a column for each
+        if earlier is None:
+            self.classes_ = classes_of(labels)  # those without weight, too: others count on a column for each
+        elif len(unknown := np.setdiff1d(labels, self.classes_)):
+            raise ValueError(
+                f"y has classes that init_model does not know: {unknown.tolist()!r}. Leave those rows out, or train "
+                "anew."
+            )
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has one class only, {self.classes_.tolist()[0]!r}: a classifier needs rows of at least two."
             )
         warn_of_numbers(self.classes_)
         target = self._one_hot(labels)
-        table = self._repaired(table, weight)
+        if earlier is None:
+            table = self._repaired(table, weight)
         parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
-        sets = self._eval_sets(parts, eval_names, offset, target.shape[1])
+        sets = self._eval_sets(parts, eval_names, offset, target.shape[1], earlier)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
         self._check_loss(loss, target.shape[1])
+        if earlier is not None:
+            earlier.check(loss, target.shape[1])
         loss.check(target)
-        given = Split(table, target, weight, sets, offset_of(offset, *target.shape))
+        given = Split(table, target, weight, sets, self._offset(table.X, offset, target.shape[1], earlier))
         split = given if sets else hold_out(self, given, labels, groups=groups, X=X)
         others = hold_out_others(self, given, labels, groups=groups, sets=split.sets)
         self._loss = loss

@@ -14,11 +14,11 @@ from sklearn.utils import Tags
 from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
+from boostbp.estimators.earlier import begin_from
 from boostbp.estimators.eval_sets import listed, named_in_errors
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.predictions import NumberPredictions
-from boostbp.estimators.supervised import offset_of
 from boostbp.estimators.units import units_of
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight
@@ -211,6 +211,7 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions):
         sample_weight: Any = None,
         *,
         offset: Any = None,
+        init_model: Any = None,
         eval_set: Any = None,
         eval_names: Sequence[str] | None = None,
         groups: Any = None,
@@ -239,6 +240,11 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions):
             ``loss="poisson"``, ``"gamma"`` and ``"tweedie"``; an amount in units of `y` for losses of residuals. The
             model learns the rest, and does not hold it: pass it to `predict`, too. LightGBM calls it ``init_score``,
             XGBoost ``base_margin``.
+        init_model : BoostBPRegressor, optional
+            A fitted or loaded model that training goes on from, on these rows, which may be others than its own. What
+            it predicts is added to the raw output, as an `offset` is; new layers learn the rest, and the model is the
+            sum of both. It stays as it is. Tables and targets are read as it reads them (columns, categories, classes,
+            units), and the loss is the same; other parameters are those of the new layers.
         eval_set : (X, y), (X, y, sample_weight) or a list of these, optional
             The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
         eval_names : list of str, optional
@@ -270,28 +276,33 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions):
             first epoch is not over. See `boostbp.callbacks.stop_on_interrupt`. What any other handler of a signal
             raises, between rounds of trees, leaves the estimator as it was, as all exceptions do.
         """
-        run = session.Run(callbacks, checkpoint, keep_state)
-        table = self._read(X, reset=True)
+        earlier = begin_from(self, init_model)
+        run = session.Run(callbacks, checkpoint, keep_state, earlier)
+        table = self._read(X, reset=earlier is None)
         target = read_target(y, len(table.X))
         self._one_dimensional = target.ndim == 1
         target = target.reshape(len(target), -1)
         weight = read_weight(sample_weight, len(table.X))
-        table = self._repaired(table, weight)
+        if earlier is None:
+            table = self._repaired(table, weight)
         parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
-        sets = self._eval_sets(parts, eval_names, offset, target.shape[1])
+        sets = self._eval_sets(parts, eval_names, offset, target.shape[1], earlier)
         loss = losses.load(self.loss, n_outputs=target.shape[1])
         if losses.traits_of(loss).task == "classification":
             raise ValueError(
                 f"loss={self.loss!r} is one of classes, and a regressor predicts numbers: use BoostBPClassifier, or a "
                 "loss of numbers, such as loss='squared_error'."
             )
+        if earlier is not None:
+            earlier.check(loss, target.shape[1])
         loss.check(target)
         for part, one in zip(parts, sets, strict=True):
             with named_in_errors(part.source):
                 loss.check(one.y)
-        given = Split(table, target, weight, sets, offset_of(offset, *target.shape))
+        given = Split(table, target, weight, sets, self._offset(table.X, offset, target.shape[1], earlier))
         split = given if sets else hold_out(self, given, None, groups=groups, X=X)
-        self._shift, self._scale = units_of(split.y - split.offset, split.weight, loss)
+        if earlier is None:
+            self._shift, self._scale = units_of(split.y - split.offset, split.weight, loss)
         self._loss = loss
         metric = self._metric(loss, split.sets, self._scale)
         others = hold_out_others(self, given, None, groups=groups, sets=split.sets)

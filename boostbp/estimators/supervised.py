@@ -12,12 +12,13 @@ from sklearn.utils import Tags
 from boostbp.backends.base import Table
 from boostbp.estimators import parameters
 from boostbp.estimators.base import BaseBoostBP, names_of
+from boostbp.estimators.earlier import Earlier
 from boostbp.estimators.eval_sets import Part, named_in_errors
 from boostbp.inputs import Repair, read_offset, read_weight
 from boostbp.network.backprop import EvalSet
 from boostbp.network.offsets import NO_OFFSET
 
-__all__ = ["Supervised", "offset_of"]
+__all__ = ["Supervised"]
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +54,12 @@ class Supervised(BaseBoostBP):
         return raw if offset is None else raw + read_offset(offset, *raw.shape) / self._output_scale()
 
     def _eval_sets(
-        self, parts: Sequence[Part], eval_names: Sequence[str] | None, offset: Any, n_outputs: int
+        self,
+        parts: Sequence[Part],
+        eval_names: Sequence[str] | None,
+        offset: Any,
+        n_outputs: int,
+        earlier: Earlier | None,
     ) -> list[EvalSet]:
         """The user's evaluation sets, read; they have an offset where the training rows have.
 
@@ -62,6 +68,8 @@ class Supervised(BaseBoostBP):
         offset : object
             That of the training rows, None if there is none.
         n_outputs : int
+        earlier : Earlier or None
+            What is added to their offset.
         """
         sets = []
         for name, part in zip(names_of(parts, eval_names), parts, strict=True):
@@ -77,14 +85,14 @@ class Supervised(BaseBoostBP):
                 if (part.offset is None) != (offset is None):
                     given, other = ("eval_offset", "offset") if offset is None else ("offset", "eval_offset")
                     raise ValueError(f"{given} is given without {other}: give both; zeros where there is none.")
-                known = offset_of(part.offset, len(table.X), n_outputs, "eval_offset")
+                known = self._offset(table.X, part.offset, n_outputs, earlier, "eval_offset")
             sets.append(EvalSet(name, table.X, y, weight, offset=known))
         return sets
 
+    def _offset(self, X: Floats, offset: Any, n_outputs: int, earlier: Earlier | None, name: str = "offset") -> Floats:
+        """The user's offset and what an earlier model predicts, (rows, outputs); `NO_OFFSET` if there is neither."""
+        known = NO_OFFSET if offset is None else read_offset(offset, len(X), n_outputs, name)
+        return known if earlier is None else known + earlier.offset(X, self._n_threads())
+
     def _encode(self, y: Any, n_rows: int) -> Floats:
         raise NotImplementedError
-
-
-def offset_of(offset: Any, n_rows: int, n_outputs: int, name: str = "offset") -> Floats:
-    """The user's offset, read; `NO_OFFSET` if there is none."""
-    return NO_OFFSET if offset is None else read_offset(offset, n_rows, n_outputs, name)
