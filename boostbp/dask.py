@@ -166,10 +166,10 @@ class DaskBoostBPClassifier(_OnDask, BoostBPClassifier):  # type: ignore[misc]  
     _local = BoostBPClassifier
     _score = staticmethod(accuracy_score)
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any) -> Any:  # type: ignore[override]  # it has no offset
         """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
         return self._by_part("predict_proba", X)
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any) -> Any:  # type: ignore[override]
         """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
         return self._by_part("decision_function", X)

@@ -10,7 +10,7 @@ from thread_workers import Everywhere, in_group, shares
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends.base import Table
 from boostbp.estimators import held_out
-from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.held_out import Split, hold_out
 from boostbp.estimators.units import units_of
 from boostbp.group import ALONE, evenly_spaced, joined, workers
 from boostbp.inputs import Repair, classes_of, hashes_of, weights_in_rows, weights_of_classes
@@ -293,7 +293,7 @@ def test_held_out_rows_are_those_of_one_machine(size, number, classes):
 
     def split(X, y, weight, labels):
         strata = labels if classes else None
-        kept, *_, [held] = hold_out(MODEL, Table(X), y, weight, strata, number=number)
+        kept, *_, [held], _ = hold_out(MODEL, Split(Table(X), y, weight), strata, number=number)
         return kept.X, held.X, held.y, held.weight
 
     expected = split(X, y, weight, labels)
@@ -310,7 +310,7 @@ def test_held_out_rows_of_many_do_not_depend_on_the_number_of_workers(monkeypatc
     X[100:200] = X[400:500]  # repeated rows stay together
 
     def held(X, weight, number):
-        *_, [held] = hold_out(MODEL, Table(X), weight[:, None], weight, None, number=number)
+        [held] = hold_out(MODEL, Split(Table(X), weight[:, None], weight), None, number=number).sets
         return held.X
 
     def lines(X):
@@ -323,6 +323,19 @@ def test_held_out_rows_of_many_do_not_depend_on_the_number_of_workers(monkeypatc
     rest = X[~np.isin(hashes_of(X, 0), hashes_of(first, 0))]
     assert len(rest) + len(first) == len(X)
     assert lines(in_group(2, lambda *rows: held(*rows, 1), X, weight)[0]) != lines(first)
+
+
+def test_offsets_go_with_their_rows():
+    X, weight = table(200)
+    offset = np.log(weight)
+    y = np.random.default_rng(1).poisson(weight)
+
+    def losses(X, y, offset):
+        model = BoostBPRegressor((3,), loss="poisson", **NETWORK).fit(X, y, offset=offset)
+        return [model.network_.baseline[0], *model.history_.metrics("held_out")]
+
+    first, *others = [found for size in SIZES for found in in_group(size, losses, X, y, offset)]
+    assert all(np.allclose(other, first, rtol=1e-9) for other in others)
 
 
 def test_the_clock_of_rank_0_ends_the_training_of_all():

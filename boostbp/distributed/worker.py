@@ -140,6 +140,7 @@ def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) 
             settings.step,
             "use 'normalised' or 'plain': another may ask for what only all rows tell",
         ),
+        "init_model": (fit.get("init_model") is not None, "a model", "leave it out"),
         "X": (issparse(X), "a sparse matrix", "pass an array or a data frame"),
         "callbacks": (kept, "checkpoint(...)", "pass checkpoint= to fit"),
         "keep_state": (bool(fit.get("keep_state")), fit.get("keep_state"), "leave it out"),

@@ -99,7 +99,7 @@ def _descended(raws: Floats, problem: Problem) -> Floats:
     left = max(constants.LEAST_STACKING_WAY, constants.STACKING_WAY_OF_ROW * np.count_nonzero(share))
     for _ in range(constants.MOST_STACKING_STEPS if len(raws) > 1 else 0):
         if slopes is None:
-            slope = share[:, None] * checked.gradient(problem.loss, raw, problem.smoothed)
+            slope = share[:, None] * checked.gradient(problem.loss, raw + problem.held_out.offset, problem.smoothed)
             slopes = np.tensordot(raws - raw, slope, 2) / problem.scale_of(score)
         rate = min(rate, left)
         moved = weights * np.exp(np.clip(-rate * slopes, -LONGEST, LONGEST))
