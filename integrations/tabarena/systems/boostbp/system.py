@@ -51,7 +51,7 @@ class BoostBPSystemModel(ExternalSystemModel):
 
         time_on, group_on = validation_metadata.time_on, validation_metadata.group_on
         if time_on is not None:  # the latest rows are held out
-            order = X[time_on].argsort(kind="stable")
+            order = X[time_on].reset_index(drop=True).sort_values(kind="stable", na_position="first").index
             X, y = X.iloc[order], y.iloc[order]
         rows = _with_numbers_for_dates(X)
         grouped = group_on is not None and time_on is None
