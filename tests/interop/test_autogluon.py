@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +19,32 @@ from autogluon.core.utils.exceptions import TimeLimitExceeded  # noqa: E402
 from boostbp.interop.autogluon import BoostBPModel  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what other packages say of each other there is theirs
+# Bytes of a fit above what the process had with the table, and the estimate; the kernel forgets the peak before.
+MEMORY = """
+import json, sys, tempfile
+import numpy as np, pandas as pd
+from boostbp.interop.autogluon import BoostBPModel
+
+def resident(name):
+    with open("/proc/self/status") as file:
+        return 1024 * next(int(line.split()[1]) for line in file if line.startswith(name))
+
+rows, classes, hyperparameters = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
+rng = np.random.default_rng(0)
+X = pd.DataFrame(rng.normal(size=(rows + 500, 20)))
+signal = X[0] + np.sin(2 * X[1]) * X[2] + 0.5 * rng.normal(size=len(X))
+y = pd.qcut(signal, classes, labels=False) if classes else signal
+kind = "multiclass" if classes else "regression"
+BoostBPModel.warmup()
+with tempfile.TemporaryDirectory() as folder:
+    model = BoostBPModel(folder, "model", problem_type=kind, hyperparameters=hyperparameters)
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    before = resident("VmRSS")
+    model.fit(X=X[500:], y=y[500:], X_val=X[:500], y_val=y[:500], num_cpus=1, num_gpus=0)
+    estimate = model.estimate_memory_usage(X=X[500:], y=y[500:])
+print(json.dumps([estimate, resident("VmHWM") - before]))
+"""
 RNG = np.random.default_rng(0)
 QUICK = {"quality": 1, "epochs": 2}
 
@@ -112,6 +142,19 @@ def test_time_limit_leaves_some_of_it_for_what_follows_the_rounds(tmp_path):
     assert own.model.max_time == 5.0
     with pytest.raises(TimeLimitExceeded):
         model_of(tmp_path / "c", "regression", **QUICK).fit(**data, time_limit=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the memory of the process from /proc")
+@pytest.mark.parametrize(
+    ("rows", "classes", "hyperparameters"), [(2000, 0, {}), (1500, 5, {}), (4000, 5, {"deep": True})]
+)
+def test_memory_of_a_fit_is_estimated_within_a_factor_of_two(rows, classes, hyperparameters):
+    arguments = [str(rows), str(classes), json.dumps(hyperparameters)]
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", MEMORY, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    estimate, peak = json.loads(done.stdout.splitlines()[-1])
+    assert peak / 2 < estimate < 2 * peak, f"estimate {estimate / 1e6:.0f} MB, peak {peak / 1e6:.0f} MB"
 
 
 @pytest.mark.parametrize(
