@@ -44,7 +44,7 @@ FLOORS = (
     {"network"},
     {"ensemble", "inspection"},
     {"estimators", "single"},
-    {"distributed", "export", "search", "storage", "torch"},
+    {"distributed", "export", "interop", "mlflow", "search", "storage", "torch"},
     {"dask", "plots"},
     {"report"},
     {"cli"},
@@ -62,17 +62,20 @@ OLD_NAMES = r"Growth|Kept|Replay|Marks|SquaredTo|BoostTo|Option|Head"  # of clas
 PRONOUNS = {"one", "each", "it", "its", "own", "said", "seen", "asked", "ours", "theirs", "mine"}
 LIBRARIES = {"lightgbm", "xgboost"}
 OPTIONAL = {
+    "autogluon",
     "dask",
     "distributed",
     "jinja2",
     "lightgbm",
     "matplotlib",
+    "mlflow",
     "onnx",
     "optuna",
     "pandas",
     "polars",
     "pyarrow",
     "shap",
+    "skops",
     "torch",
     "xgboost",
 }

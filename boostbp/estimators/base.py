@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -56,6 +57,7 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
     _fewest_hidden = 1
+    _packing: ClassVar[tuple[Callable[..., dict[str, Any]], Callable[..., dict[str, Any]]]]  # of `packed_state`
     # who splits by groups means them for our held-out rows, too
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
@@ -292,8 +294,21 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         session.begin(self, session.Training(train, settings, summarise=summarise), run, n_rows=len(table.X))
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         """What pickle keeps: not the state of training, which holds the training rows."""
+        derived = type(self).__getstate__ is not BaseBoostBP.__getstate__
+        state = self.__getstate__() if derived else self._kept()
+        return copyreg.__newobj__, (type(self),), state  # type: ignore[attr-defined]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What skops keeps, which does not ask for the former."""
+        return self._packing[0](self, self._kept())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of either."""
+        super().__setstate__(self._packing[1](type(self), state))
+
+    def _kept(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_training"}
 
 

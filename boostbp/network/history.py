@@ -258,9 +258,10 @@ class History:
             The fields of `Epoch`: a metric as ``valid_0_rmse``, what there is of each hidden layer as ``drift_0``, ...
         """
         pandas = require("pandas", extra="frames", what="history_.to_frame()")
-        return pandas.DataFrame([self._row(epoch) for epoch in self.epochs]).set_index("epoch")
+        return pandas.DataFrame([self.row(epoch) for epoch in self.epochs]).set_index("epoch")
 
-    def _row(self, epoch: Epoch) -> dict[str, Any]:
+    def row(self, epoch: Epoch) -> dict[str, Any]:
+        """Return an epoch as numbers by name: the columns of `to_frame`, and its number as ``epoch``."""
         row: dict[str, Any] = {}
         for part in fields(epoch):
             value = getattr(epoch, part.name)

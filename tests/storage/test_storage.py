@@ -154,6 +154,23 @@ def skopsed(model, folder):
     return skops.loads(data, trusted=skops.get_untrusted_types(data=data))
 
 
+def test_skops_asks_for_trust_in_the_estimator_alone_and_its_numbers_are_checked(fitted):
+    skops = pytest.importorskip("skops.io")
+    model, _ = fitted
+    kind = f"{type(model).__module__}.{type(model).__name__}"
+    data = skops.dumps(model)
+    objects = {type(value) for value in model.get_params(deep=False).values()} - {dict, list, tuple, str, int, float}
+    trusted = skops.get_untrusted_types(data=data)
+    assert [name for name in trusted if name.startswith("boostbp")][:1] == [kind]
+    assert len(trusted) <= 1 + len(objects)
+    state = model.__getstate__()
+    [name] = [name for name, value in state.items() if isinstance(value, bytes)]
+    changed = bytearray(state[name])
+    changed[len(changed) // 2] ^= 1
+    with pytest.raises(ValueError, match="corrupted"):
+        type(model)().__setstate__(state | {name: bytes(changed)})
+
+
 PICKLED = [pickled(protocol) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)]
 
 

@@ -1,0 +1,145 @@
+"""Fits in MLflow: what a run tells is what the fit did, and the model that it holds predicts the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from flat_parameters import parameters
+
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+
+# What other packages say of each other there is theirs.
+pytestmark = pytest.mark.filterwarnings("ignore")
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 3))
+Y = X[:, 0] * X[:, 1]
+TABLE = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=pd.Categorical(RNG.choice(["u", "v"], 120)))
+TABLE.loc[::7, "a"] = np.nan
+TINY = {"n_estimators": 4, "epochs": 3, "deep": True, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def mlflow(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+        mlflow = pytest.importorskip("mlflow", reason="needs mlflow: pip install 'boostbp[mlflow]'")
+        pytest.importorskip("sqlalchemy", reason="MLflow keeps runs in a database by sqlalchemy")
+        folder = tmp_path_factory.mktemp("runs")
+        before = mlflow.get_tracking_uri()
+        mlflow.set_tracking_uri(f"sqlite:///{folder}/runs.db")
+        mlflow.set_experiment(experiment_id=mlflow.create_experiment("boostbp", artifact_location=str(folder)))
+        yield mlflow
+        mlflow.set_tracking_uri(before)
+
+
+@pytest.fixture
+def logging(mlflow):
+    import boostbp.mlflow as logging
+
+    yield logging
+    logging.autolog(disable=True)
+
+
+def runs(mlflow):
+    return mlflow.search_runs(output_format="list")
+
+
+def models_of(mlflow, run):
+    found = mlflow.search_logged_models(output_format="list")
+    return [model for model in found if model.source_run_id == run.info.run_id]
+
+
+def by_step(mlflow, run, name):
+    return [(one.step, one.value) for one in mlflow.MlflowClient().get_metric_history(run.info.run_id, name)]
+
+
+def test_a_run_tells_what_each_epoch_did(mlflow, logging):
+    model = BoostBPRegressor(**parameters(**TINY, max_depth=2)).fit(X[30:], Y[30:], eval_set=[(X[:30], Y[:30])])
+    with mlflow.start_run() as run:
+        logging.log_fit(model, X, log_models=False)
+    run = mlflow.get_run(run.info.run_id)
+    epochs = model.history_.epochs
+    assert len(epochs) == 4
+    assert by_step(mlflow, run, "loss") == [(epoch.epoch, epoch.loss) for epoch in epochs]
+    assert by_step(mlflow, run, "valid_0_rmse") == [(epoch.epoch, epoch.metrics["valid_0"]) for epoch in epochs]
+    assert by_step(mlflow, run, "drift_0") == [(epoch.epoch, epoch.drift[0]) for epoch in epochs]
+    assert run.data.metrics["model/valid_0_rmse"] == model.history_.scores["valid_0"]
+    assert run.data.params == {name: str(value) for name, value in model.get_params(deep=False).items()}
+    assert run.data.tags["estimator_name"] == "BoostBPRegressor"
+    assert models_of(mlflow, run) == []
+
+
+def test_a_run_tells_what_became_of_each_candidate(mlflow, logging):
+    model = BoostBPRegressor(quality=1, random_state=0).fit(X, Y)
+    with mlflow.start_run() as run:
+        logging.log_fit(model, log_models=False)
+    metrics = mlflow.get_run(run.info.run_id).data.metrics
+    candidates = model.history_.choice.candidates
+    assert candidates
+    for candidate in candidates:
+        assert metrics[f"candidates/{candidate.name}/loss"] == candidate.loss
+        assert metrics[f"candidates/{candidate.name}/weight"] == candidate.weight
+
+
+@pytest.mark.parametrize("as_frame", [pd.DataFrame, pl.from_pandas])
+def test_logged_model_takes_tables_by_its_signature_and_predicts_the_same(mlflow, logging, as_frame):
+    labels = np.where(Y > 0, "high", "low")
+    model = BoostBPClassifier(**parameters(**TINY)).fit(as_frame(TABLE), labels)
+    with mlflow.start_run():
+        logged = logging.log_model(model, X=as_frame(TABLE))
+    types = {column.name: str(column.type) for column in logged.signature.inputs}
+    assert types == dict.fromkeys("abc", "DataType.double") | {"kind": "DataType.string"}
+    served = mlflow.pyfunc.load_model(logged.model_uri).predict(TABLE.astype({"kind": str}))
+    np.testing.assert_array_equal(served, model.predict(TABLE))
+    again = mlflow.sklearn.load_model(logged.model_uri)
+    np.testing.assert_array_equal(again.predict_proba(TABLE), model.predict_proba(TABLE))
+
+
+def test_each_fit_is_logged_until_it_is_switched_off_and_gives_the_same_model(mlflow, logging):
+    before = len(runs(mlflow))
+    makers = {BoostBPRegressor: (X, Y), BoostBPClassifier: (X, Y > 0), BoostBPAutoencoder: (X,)}
+    silently = [
+        kind(**parameters(**TINY)).fit(*data) for kind, data in makers.items() if kind is not BoostBPAutoencoder
+    ]
+    logging.autolog()
+    models = [kind(**parameters(**TINY)).fit(*data) for kind, data in makers.items() if kind is not BoostBPAutoencoder]
+    BoostBPAutoencoder(hidden_layer_sizes=(2,), epochs=1, random_state=0).fit(X=X)
+    assert mlflow.active_run() is None
+    logged = runs(mlflow)[: len(runs(mlflow)) - before][::-1]  # the latest come first
+    assert [run.data.tags["estimator_name"] for run in logged] == [
+        "BoostBPRegressor",
+        "BoostBPClassifier",
+        "BoostBPAutoencoder",
+    ]
+    for silent, model, run in zip(silently, models, logged, strict=False):
+        np.testing.assert_array_equal(model.transform(X), silent.transform(X))
+        [kept] = models_of(mlflow, run)
+        np.testing.assert_array_equal(mlflow.sklearn.load_model(kept.model_uri).predict(X), model.predict(X))
+    logging.autolog(disable=True)
+    BoostBPRegressor(**parameters(**TINY)).fit(X, Y)
+    assert len(runs(mlflow)) == before + 3
+
+
+def test_a_fit_goes_on_where_logging_fails_and_raises_where_it_fails(mlflow, logging, monkeypatch):
+    logging.autolog(silent=True)
+
+    def broken(*args, **options):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(logging, "log_model", broken)
+    model = BoostBPRegressor(**parameters(**TINY)).fit(X, Y)
+    assert len(model.history_) == 4
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        BoostBPRegressor(**parameters(**TINY)).fit(X, Y[:-1])
+
+
+def test_fits_in_an_active_run_are_logged_there(mlflow, logging):
+    logging.autolog(log_models=False)
+    before = len(runs(mlflow))
+    with mlflow.start_run() as run:
+        BoostBPRegressor(**parameters(**TINY)).fit(X, Y)
+        assert mlflow.active_run().info.run_id == run.info.run_id
+    assert len(runs(mlflow)) == before + 1
+    assert "loss" in mlflow.get_run(run.info.run_id).data.metrics
