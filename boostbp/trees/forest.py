@@ -22,6 +22,7 @@ __all__ = ["Forest", "TreeBatch", "TreeWithLeaves"]
 
 Floats = NDArray[np.float64]
 ROWS_OF_A_THREAD = 256  # at least: fewer are done sooner than a thread starts
+GAIN_BITS = 24  # those of float32
 CHUNK = 8192  # rows whose leaf numbers are kept at once in a prediction
 
 
@@ -64,6 +65,7 @@ class Forest:
     nodes : kernels.Nodes
     leaves : kernels.Leaves
     gain : (splits,) float64
+        Of `GAIN_BITS` bits: libraries state no more.
     n_base : int
         How many of the trees are the base that rounds stand on; they come first.
     """
@@ -93,7 +95,8 @@ class Forest:
         trees = [part.trees for part in parts]
         split = concat_offsets([part.split for part in trees])
         nodes, leaves = stacked([part.nodes for part in trees]), leaves_stacked([part.leaves for part in parts])
-        gain = concat([part.gain for part in trees], np.float64)
+        mantissa, exponent = np.frexp(concat([part.gain for part in trees], np.float64))
+        gain = np.ldexp(np.rint(mantissa * 2.0**GAIN_BITS), exponent - GAIN_BITS)
         return cls(n_features, n_outputs, basis, clip, split, nodes, leaves, gain, n_base)
 
     @classmethod

@@ -157,14 +157,12 @@ CHANGES = {
     "negative words": lambda a: a["cat_words"].__setitem__(0, -1),
     "tree_split": lambda a: a["tree_split"].__setitem__(1, -1),
     "tree_split falls": lambda a: a["tree_split"].__setitem__(2, a["tree_split"][-1] + 1),
-    "tree_leaf": lambda a: a["tree_leaf"].__setitem__(1, 0),
     "output": lambda a: a["tree_output"].__setitem__((0, 0), 3),
     "outputs": lambda a: a["tree_output"].__setitem__((1, 1), 2**62),
     "no output": lambda a: a["tree_output"].__setitem__((1, 1), 0),
     "degree": lambda a: a["tree_degree"].__setitem__(1, 3),
     "start": lambda a: a["start"].__setitem__(-1, 10_000),
     "column": lambda a: a["column"].__setitem__(0, 5),
-    "weight_start": lambda a: a["weight_start"].__setitem__(1, -1),
 }
 
 
