@@ -442,11 +442,11 @@ def test_corrupted_truncated_later_and_earlier_files_are_refused(stored, tmp_pat
     with pytest.raises(ValueError, match="corrupted"):
         boostbp.load(copy)
     content, arrays = archive.read(stored, kind="model", version=3)
-    archive.write(copy, kind="model", version=3, content=content, arrays=arrays)
-    with pytest.raises(ValueError, match=r"version 3 of the model format .* reads up to version 2: update it"):
+    archive.write(copy, kind="model", version=4, content=content, arrays=arrays)
+    with pytest.raises(ValueError, match=r"version 4 of the model format .* reads up to version 3: update it"):
         boostbp.load(copy)
     archive.write(copy, kind="model", version=1, content=content, arrays=arrays)
-    with pytest.raises(ValueError, match=r"version 1 of the model format .* from version 2 on: fit and save it anew"):
+    with pytest.raises(ValueError, match=r"version 1 of the model format .* from version 3 on: fit and save it anew"):
         boostbp.load(copy)
     copy.write_bytes(pickle.dumps(3))
     with pytest.raises(ValueError, match="not a file of boostbp"):
