@@ -18,11 +18,12 @@ from boostbp.trees.leaves import stacked as leaves_stacked
 from boostbp.trees.sparse import Matrix, Sparse, dense, row_blocks
 from boostbp.trees.tree import Tree, Trees, concat, concat_offsets, stacked
 
-__all__ = ["Forest", "TreeBatch", "TreeWithLeaves"]
+__all__ = ["FEW_ROWS", "Forest", "TreeBatch", "TreeWithLeaves"]
 
 Floats = NDArray[np.float64]
 ROWS_OF_A_THREAD = 256  # at least: fewer are done sooner than a thread starts
 GAIN_BITS = 24  # those of float32
+FEW_ROWS = 8  # whose prediction is sooner done than prepared
 CHUNK = 8192  # rows whose leaf numbers are kept at once in a prediction
 
 
@@ -167,6 +168,12 @@ class Forest:
                 out[rows] = narrow.predict(part)
 
             self._by_blocks(dense_block, X, n_threads)
+            return out
+        if len(X) <= FEW_ROWS:
+            leaf = np.empty((self.n_trees, len(X)), self.leaf_dtype)
+            out[:] = 0.0
+            kernels.route(self.nodes, self.tree_split, X, 0, len(X), leaf)
+            kernels.evaluate(self.leaves, leaf, bases.expand(self.basis, X), self.clip, 0, len(X), out)
             return out
 
         def chunk(first: int) -> None:
