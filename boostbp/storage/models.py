@@ -7,7 +7,7 @@ The file is an `boostbp.archive`, kind "model", version 3. Its content is
   ``{"basis": ...}`` for objects that are known by name, ``{"spec": {...}}`` and ``{"dict": {...}}`` for specs by their
   fields), but for rows or a splitter as `validation`, which belong to a run;
 - ``network``: for each layer ``n_features``, ``n_outputs``, ``basis`` and ``clip``; its arrays are
-  ``layer{i}.NAME`` with the names in `Forest`, `Nodes` and `Leaves`, and ``baseline``;
+  ``layer{i}.NAME`` (see `boostbp.trees.packed`), and ``baseline``;
 - ``schema`` (`Schema.to_dict`), ``feature_names``, ``history``, ``set_output``;
 - of what the estimator needs beside these: ``loss``, ``classes``, ``one_dimensional``, and the arrays
   ``shift``, ``scale`` and, of the training rows, ``summary.NAME`` with the names in `Summary`;
