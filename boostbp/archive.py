@@ -1,20 +1,22 @@
 """Archive: a file of arrays and a JSON header that is checked byte for byte before it is believed.
 
-The file is a zip without compression:
+The file is a zip:
 
 - ``boostbp.json``, the first member: ``{"format": "boostbp", "kind": "model", "version": 1, "boostbp":
-  the version that wrote it, "arrays": the names of the arrays, "content": ...}`` in UTF-8;
-- ``NAME.npy`` for each array, in numpy's own format without objects, little-endian, in C order;
+  the version that wrote it, "arrays": {name: [dtype, shape, planes]}, "content": ...}`` in UTF-8;
+- ``NAME.z`` for each array: its bytes, little-endian, in C order, compressed by zlib. With `planes`, first the first
+  byte of each of its rows, then the second byte of each: signs and exponents of numbers lie side by side, which makes
+  them smaller;
 - as the comment of the zip, the file's last 79 bytes: ``boostbp sha256:`` and the SHA-256, in
   hexadecimal digits, of all bytes before these digits.
 
-So ``numpy.load(path)["NAME"]`` reads an array, any zip program the header, and a change of any byte is
-noticed. First member and comment stay where they are in every version to come. The same content
-gives the same bytes.
+So any zip program reads the header, and a change of any byte is noticed. First member and comment stay where they are
+in every version to come. The same content gives the same bytes, by one release of zlib.
 
 A file may come from a stranger, and its checksum says nothing about who wrote it. Nothing in it is executed; its
-members must fill it without a gap or an overlap, so that it cannot take more memory than it has bytes; and whatever
-its reader stumbles over is a ValueError (see `load`).
+members must fill it without a gap or an overlap, and its arrays hold at most `MOST` times as many bytes as the file,
+which is asked before any is read: a small file takes little memory, whatever it says. Whatever its reader stumbles over
+is a ValueError (see `load`).
 """
 
 from __future__ import annotations
@@ -24,10 +26,11 @@ import io
 import json
 import math
 import os
-import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version as version_of
+from itertools import chain
 from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -45,13 +48,9 @@ _SEAL = b"boostbp sha256:"
 _DIGITS = 64
 _NAME_AT = 30  # where a zip holds the name of its first member
 _DTYPES = frozenset(("<f8", "<i8", "<i4", "<u4", "|u1", "|b1"))
+MOST = 64  # bytes of arrays for a byte of the file; those of models are 2 to 10
+_SAMPLE = 1 << 14  # rows by which it is chosen how an array is compressed
 _LOCAL, _CENTRAL, _END = 30, 46, 22  # bytes of a zip's records before their names and comments
-# The header of an array as numpy writes it; numpy's own reader hands it to Python's parser.
-_NPY = re.compile(
-    rb"\x93NUMPY\x01\x00..\{'descr': '([<|][a-z]\d)', 'fortran_order': False, "
-    rb"'shape': \(((?:\d{1,19}, ?)*(?:\d{1,19})?)\), \} *\n",
-    re.DOTALL,
-)
 
 
 class Archive(NamedTuple):
@@ -62,7 +61,13 @@ class Archive(NamedTuple):
 
 
 def write(
-    path: str | os.PathLike[str], *, kind: str, version: int, content: Any, arrays: Mapping[str, NDArray[Any]]
+    path: str | os.PathLike[str],
+    *,
+    kind: str,
+    version: int,
+    content: Any,
+    arrays: Mapping[str, NDArray[Any]],
+    compress: bool = False,
 ) -> None:
     """Write a file atomically, beside its place and renamed: whoever reads finds the old file or the new one.
 
@@ -76,6 +81,8 @@ def write(
         Nested as JSON may be.
     arrays : mapping of str to array
         float64, int64, int32, uint32, uint8 or bool.
+    compress : bool
+        Whether the file is to be small; a second for some 30 MB.
 
     Raises
     ------
@@ -83,9 +90,9 @@ def write(
         If the file cannot be written; what was there before is untouched. A link is followed, a file that is replaced
         keeps its permissions, and a pipe or device is refused.
     """
-    text = _header(kind, version, content, arrays)
+    members = _members(kind, version, content, arrays, compress)
     with atomic_write(path) as part, open(part, "w+b") as file:
-        _write_zip(file, text, arrays)
+        _write_zip(file, members)
         file.flush()
         os.fsync(file.fileno())  # the name must not reach the disk before the bytes
 
@@ -93,33 +100,61 @@ def write(
 def to_bytes(*, kind: str, version: int, content: Any, arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """The bytes of the file that `write` would write."""
     file = io.BytesIO()
-    _write_zip(file, _header(kind, version, content, arrays), arrays)
+    _write_zip(file, _members(kind, version, content, arrays, compress=False))
     return file.getvalue()
 
 
-def _header(kind: str, version: int, content: Any, arrays: Iterable[str]) -> str:
+def _members(
+    kind: str, version: int, content: Any, arrays: Mapping[str, NDArray[Any]], compress: bool
+) -> Iterable[tuple[str, bytes]]:
+    """Names and bytes of the members; large ones are made when they are written."""
+    little = {name: np.asarray(array, array.dtype.newbyteorder("<"), order="C") for name, array in arrays.items()}
+    for name, array in little.items():
+        if array.dtype.str not in _DTYPES:
+            raise TypeError(f"array {name!r} is {array.dtype}, which the format does not hold")
+    planes = {name: compress and _smaller_in_planes(array) for name, array in little.items()}
     header = {
         "format": "boostbp",
         "kind": kind,
         "version": version,
         "boostbp": version_of("boostbp"),
-        "arrays": list(arrays),
+        "arrays": {name: [array.dtype.str, list(array.shape), planes[name]] for name, array in little.items()},
         "content": content,
     }
-    return json.dumps(header, allow_nan=False, ensure_ascii=False, indent=1)
+    text = json.dumps(header, allow_nan=False, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
+    if not compress:
+        return chain([(_HEADER, text)], ((f"{name}.z", zlib.compress(array.data, 0)) for name, array in little.items()))
+    small = [(f"{name}.z", _deflated(array, planes[name])) for name, array in little.items()]
+    n_bytes = sum(array.nbytes for array in little.values())
+    if n_bytes > MOST * sum(len(data) for _, data in small):  # hardly anything but zeros
+        return _members(kind, version, content, arrays, compress=False)
+    return [(_HEADER, text), *small]
 
 
-def _write_zip(file: IO[bytes], text: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+def _smaller_in_planes(array: NDArray[Any]) -> bool:
+    """Whether the first rows of an array are smaller in planes: numbers that often come again are not."""
+    if array.ndim == 0:
+        return False
+    part = array[:_SAMPLE]
+    return len(_deflated(part, True)) < len(_deflated(part, False))
+
+
+def _deflated(array: NDArray[Any], planes: bool) -> bytes:
+    # Planes of fractions have long runs of one byte, or are noise, in which the search for anything else is in vain.
+    runs = planes and array.dtype.kind == "f"
+    deflate = zlib.compressobj(strategy=zlib.Z_RLE if runs else zlib.Z_DEFAULT_STRATEGY)
+    return deflate.compress((_planes(array) if planes else array).data) + deflate.flush()
+
+
+def _planes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the bytes of each row as a column, (bytes of a row, rows)."""
+    return np.ascontiguousarray(array.reshape(len(array), -1).view(np.uint8).T) if array.size else array.view(np.uint8)
+
+
+def _write_zip(file: IO[bytes], members: Iterable[tuple[str, bytes]]) -> None:
     with zipfile.ZipFile(file, "w") as archive:
-        # a bare ZipInfo has a fixed date
-        archive.writestr(zipfile.ZipInfo(_HEADER), text.encode("utf-8", "surrogatepass"))
-        for name, array in arrays.items():
-            little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-            if little.dtype.str not in _DTYPES:
-                raise TypeError(f"array {name!r} is {array.dtype}, which the format does not hold")
-            buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, little.reshape(array.shape), version=(1, 0), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), buffer.getbuffer())
+        for name, data in members:
+            archive.writestr(zipfile.ZipInfo(name), data)  # a bare ZipInfo has a fixed date
         archive.comment = _SEAL + b"0" * _DIGITS
     _seal(file)
 
@@ -261,10 +296,13 @@ def _open(data: bytes, name: str, kind: str, version: int, oldest: int) -> Archi
                 f"{name!r} has version {header['version']} of the {kind} format and was written by boostbp "
                 f"{header['boostbp']}; this boostbp reads it from version {oldest} on: fit and save it anew."
             )
-        expected = [_HEADER, *(f"{array}.npy" for array in header["arrays"])]
-        if [member.filename for member in members] != expected or len(set(expected)) < len(expected):
+        facts = header["arrays"]
+        if [member.filename for member in members] != [_HEADER, *(f"{name}.z" for name in facts)]:
             raise ValueError("its members are not those that its header names")
-        return Archive(header["content"], {array: _array(archive, array) for array in header["arrays"]})
+        n_bytes = sum(_size(name, *fact) for name, fact in facts.items())
+        if n_bytes > MOST * len(data):
+            raise ValueError(f"it says that its arrays hold {n_bytes} bytes, more than {MOST} times its own")
+        return Archive(header["content"], {name: _array(archive, name, *fact) for name, fact in facts.items()})
 
 
 def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
@@ -272,7 +310,7 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
     at = 0
     for member in members:
         if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & ~0x800:  # the flag of names in UTF-8
-            raise ValueError("a member is compressed or encrypted")
+            raise ValueError("a member is compressed by the zip, or encrypted")
         if member.header_offset != at or member.file_size != member.compress_size:
             raise ValueError("its members overlap, or do not fill it")
         at += _LOCAL + len(_encoded(member.filename)) + member.file_size
@@ -289,17 +327,24 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not a value of JSON")
 
 
-def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """An array of exactly the bytes there are: a header that lies allocates nothing."""
-    data = archive.read(f"{name}.npy")
-    header = _NPY.match(data)
-    if header is None or header.end() != 10 + int.from_bytes(data[8:10], "little"):
-        raise ValueError(f"array {name!r} has no header of numpy's format 1.0 for plain numbers")
-    dtype, begin = np.dtype(header[1].decode()), header.end()
-    shape = tuple(int(size) for size in header[2].split(b",") if size.strip())
-    if dtype.str not in _DTYPES or math.prod(shape) * dtype.itemsize != len(data) - begin:
-        raise ValueError(f"array {name!r} is not consistent: {dtype.str}, {shape}, {len(data) - begin} bytes")
-    if dtype.kind == "b" and np.frombuffer(data, np.uint8, offset=begin).max(initial=0) > 1:
+def _size(name: str, dtype: str, shape: list[int], planes: bool) -> int:
+    """How many bytes an array has by what the header says of it."""
+    counts = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
+    if dtype not in _DTYPES or not counts or type(planes) is not bool or (planes and not shape):
+        raise ValueError(f"array {name!r} is not consistent: {dtype!r:.99}, {shape!r:.99}, {planes!r:.99}")
+    return math.prod(shape) * np.dtype(dtype).itemsize
+
+
+def _array(archive: zipfile.ZipFile, name: str, dtype: str, shape: list[int], planes: bool) -> NDArray[Any]:
+    """An array of exactly the bytes that the header says: a stream that is longer is not read to its end."""
+    size, inflate = _size(name, dtype, shape, planes), zlib.decompressobj()
+    data = np.frombuffer(inflate.decompress(archive.read(f"{name}.z"), size + 1), np.uint8)
+    if len(data) != size or not inflate.eof or inflate.unused_data:
+        raise ValueError(f"array {name!r} is not consistent: {dtype}, {shape}, and not as many bytes")
+    if dtype == "|b1" and data.max(initial=0) > 1:
         raise ValueError(f"array {name!r} is not consistent: a truth value is neither 0 nor 1")
+    if planes and size:
+        data = data.reshape(-1, shape[0]).T
     # a copy: compiled code wants arrays that are aligned and may be written to
-    return np.frombuffer(data, dtype, offset=begin).reshape(shape).astype(dtype.newbyteorder("="))
+    array = np.array(data, order="C").view(dtype).reshape(shape)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)

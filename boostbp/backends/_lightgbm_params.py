@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
+from boostbp import checks
 from boostbp.backends.base import TreeParams
 from boostbp.backends.native_params import AMOUNT, COUNT, NUMBER, PART, SHARE, SWITCH, WHOLE, Check, Natives, words
 
 __all__ = ["native"]
 
+_NUMBER_OF: Check = partial(checks.whole, least=-1, most=checks.LARGEST_INT)  # -1: LightGBM chooses
 # What values may be, by the bounds in LightGBM's documentation.
 _TAKES: dict[str, Check] = {
     "bagging_fraction": SHARE,
@@ -23,6 +25,7 @@ _TAKES: dict[str, Check] = {
     "data_random_seed": WHOLE,
     "data_sample_strategy": words("bagging", "goss"),
     "deterministic": SWITCH,
+    "device_type": words("cpu", "gpu", "cuda"),
     "enable_bundle": SWITCH,
     "extra_seed": WHOLE,
     "feature_fraction": SHARE,
@@ -31,6 +34,9 @@ _TAKES: dict[str, Check] = {
     "feature_pre_filter": SWITCH,
     "force_col_wise": SWITCH,
     "force_row_wise": SWITCH,
+    "gpu_device_id": _NUMBER_OF,
+    "gpu_platform_id": _NUMBER_OF,
+    "gpu_use_dp": SWITCH,
     "histogram_pool_size": NUMBER,
     "is_enable_sparse": SWITCH,
     "lambda_l1": AMOUNT,
@@ -71,7 +77,6 @@ _REASONS = {
     "linear_tree": "set by hand it would fit leaves that boostbp fits itself. Choose the leaves by boostbp's basis.",
     "boosting": "only 'gbdt' grows trees that depend on the gradient alone (dart and rf rescale earlier ones).",
     "tree_learner": "boostbp's rows are in one place. Use 'serial'.",
-    "device_type": "only the CPU is supported. Use 'cpu'.",
     "objective": "the gradients come from boostbp. Choose the loss there.",
     "metric": "boostbp scores its own predictions. Choose the metric there.",
     "num_class": "boostbp grows one tree per output and counts the outputs itself. Leave it out.",
@@ -124,9 +129,9 @@ _NO_EFFECT = {
     "it belongs to monotone_constraints, which is not supported. Leave it out.": (
         "monotone_constraints_method monotone_penalty"
     ),
-    "it belongs to training on several machines or on a GPU, which is not supported. Leave it out.": (
-        "num_machines machines machine_list_filename local_listen_port time_out pre_partition top_k gpu_platform_id "
-        "gpu_device_id gpu_device_id_list gpu_use_dp num_gpu"
+    "it belongs to training on several machines or cards, which is not supported. Leave it out.": (
+        "num_machines machines machine_list_filename local_listen_port time_out pre_partition top_k gpu_device_id_list "
+        "num_gpu"
     ),
     "it belongs to the command line and the model files of LightGBM. Leave it out.": (
         "config task data valid input_model output_model output_result snapshot_freq saved_feature_importance_type "
@@ -169,15 +174,16 @@ def native(library: Any, growth: TreeParams, shape: tuple[int, int]) -> dict[str
     natives = _NATIVES.grouped("interaction_constraints", growth, n_columns)
     native = natives.checked(growth.params, _canonical(library))
     # Left to itself LightGBM times both layouts and takes the faster, so that trees could depend on the clock. By
-    # rows is a little faster with one thread, but every booster then holds a copy of the bins.
-    col_wise = {} if {"force_row_wise", "force_col_wise"} & set(native) else {"force_col_wise": True}
+    # rows is a little faster with one thread, but every booster then holds a copy of the bins. CUDA knows no other.
+    layout = "force_row_wise" if native.get("device_type") == "cuda" else "force_col_wise"
+    wise = {} if {"force_row_wise", "force_col_wise"} & set(native) else {layout: True}
     # Of a draw of categories LightGBM tries one group alone, and none of fewer than 100 rows: columns whose categories
     # have fewer would never be split. A group is a leaf to be, and needs as many rows.
     groups = {"min_data_per_group": growth.min_samples_leaf} if growth.extra_trees else {}
     return {
         "deterministic": True,
         "feature_pre_filter": False,
-        **col_wise,
+        **wise,
         "feature_fraction": growth.colsample_bytree,
         **groups,
         **native,

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from boostbp import checks
+from boostbp.backends._cards import CURE, on_card
 from boostbp.backends.base import TreeParams
 from boostbp.backends.native_params import AMOUNT, COUNT, PART, SHARE, SWITCH, Check, Natives, words
 
-__all__ = ["native"]
+__all__ = ["check_card", "native"]
+
+
+def _card(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"(cuda|gpu)(:\d{1,4})?", value):
+        raise ValueError(
+            f"{name}={checks.shown(value)} is not known: use 'cpu', 'cuda', or 'cuda:1' for the second card."
+        )
+    return value
+
 
 # What values may be, by the bounds in XGBoost's documentation.
 _TAKES: dict[str, Check] = {
@@ -18,6 +30,7 @@ _TAKES: dict[str, Check] = {
     "colsample_bynode": SHARE,
     "colsample_bytree": SHARE,
     "debug_synchronize": SWITCH,
+    "device": _card,
     "grow_policy": words("depthwise", "lossguide"),
     "max_cached_hist_node": COUNT,
     "max_cat_threshold": COUNT,
@@ -52,8 +65,8 @@ _REPLACED_BY = {
 _REASONS = {
     "booster": "only 'gbtree' grows trees that depend on the gradient alone (dart rescales earlier ones, "
     "gblinear grows none). Leave it out.",
-    "tree_method": "the input is binned once, which only 'hist' can use. Leave it out.",
-    "device": "only the CPU is supported. Use 'cpu'.",
+    "tree_method": "the input is binned once, which only 'hist' can use. Leave it out; what grows on a card is "
+    "device='cuda'.",
     "process_type": "trees are grown, not updated. Leave it out.",
     "updater": "it would replace the grower of tree_method='hist'. Leave it out.",
     "refresh_leaf": "it belongs to process_type='update', which is not supported. Leave it out.",
@@ -69,7 +82,7 @@ _REASONS = {
     "eval_metric": "boostbp scores its own predictions. Choose the metric there.",
     "disable_default_eval_metric": "boostbp scores its own predictions. Leave it out.",
     "validate_parameters": "boostbp checks the names itself. Leave it out.",
-    "fail_on_invalid_gpu_id": "only the CPU is supported. Leave it out.",
+    "fail_on_invalid_gpu_id": "a card that is not there is always refused. Leave it out.",
     **dict.fromkeys(
         ("rate_drop", "skip_drop", "one_drop", "sample_type", "normalize_type"),
         "it belongs to booster='dart', which is not supported. Leave it out.",
@@ -128,7 +141,9 @@ def native(library: Any, growth: TreeParams, n_columns: int) -> dict[str, Any]:
         If a native parameter is unknown to XGBoost, would break the method or repeats `TreeParams`.
     """
     natives = _NATIVES.grouped("interaction_constraints", growth, n_columns)
-    native = natives.checked(growth.params, _known(library))
+    native = natives.checked(growth.params, _known(library) | {"device": "device"})
+    if on_card(native):
+        native["fail_on_invalid_gpu_id"] = True
     if "interaction_constraints" in native:  # lists would be lists of names
         native["interaction_constraints"] = json.dumps(native["interaction_constraints"])
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
@@ -146,3 +161,21 @@ def native(library: Any, growth: TreeParams, n_columns: int) -> dict[str, Any]:
         "seed": growth.random_state,
         "seed_per_iteration": True,
     }
+
+
+def check_card(library: Any, growth: TreeParams, params: dict[str, Any]) -> None:
+    """Refuse a card that is not there: XGBoost would warn of it and grow on the CPU.
+
+    Raises
+    ------
+    ValueError
+        With what the user called it.
+    """
+    if not on_card(params):
+        return
+    names = "device", "fail_on_invalid_gpu_id", "tree_method"
+    with library.config_context(verbosity=0):
+        probe = library.Booster({"num_feature": 1} | {name: params[name] for name in names})
+        device = json.loads(probe.save_config())["learner"]["generic_param"]["device"]
+    if device == "cpu":
+        raise ValueError(f"XGBoost finds no card for backend_params={checks.shown(dict(growth.params))}. {CURE}")

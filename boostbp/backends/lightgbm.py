@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp import checks
 from boostbp.backends import _lightgbm_params, _lightgbm_text
+from boostbp.backends._cards import on_card, turn
 from boostbp.backends._lightgbm_network import exactly_summed, networked
 from boostbp.backends._lightgbm_threads import Turn, hold_threads, was_told, with_threads
 from boostbp.backends.base import FEW_ROWS, TOGETHER, Floats, Gradient, LinearLeaves, Table, TreeParams
@@ -125,7 +127,7 @@ class LightGBMGrower:
             )
         if not self._may_split():
             return Trees.stumps(grad.shape[1])
-        with Turn(self.growth.n_threads), _blamed(self.growth):
+        with turn(self.params), Turn(self.growth.n_threads), _blamed(self.growth):
             if not (getattr(self._held, "here", False) and was_told(self.growth.n_threads)):
                 hold_threads(self.growth.n_threads)
                 self._held.here = True
@@ -154,8 +156,14 @@ class LightGBMGrower:
         Raises
         ------
         ValueError
-            If the input exceeds the range of float32, in which LightGBM fits its linear leaves.
+            If the input exceeds the range of float32, in which LightGBM fits its linear leaves, or trees are to grow
+            on a card, where it fits none.
         """
+        if on_card(self.params):
+            raise ValueError(
+                f"leaves='native' is not supported with backend_params={checks.shown(dict(self.growth.params))}: "
+                "LightGBM grows linear trees on the CPU alone. Use leaves='refit', or leave the device out."
+            )
         if learning_rate == 0.0 or not self._may_split():
             return []
         params = self.params | {"linear_tree": True, "linear_lambda": reg_lambda, "learning_rate": learning_rate}
@@ -251,7 +259,8 @@ class LightGBM:
     it is exact where all hessians are equal. Native parameters keep LightGBM's defaults
     (``lambda_l2=0``, ``min_sum_hessian_in_leaf=1e-3``). ``bagging_freq`` counts trees, not rounds.
 
-    Trees do not depend on `TreeParams.n_threads`: histograms are built column by column, in a fixed order.
+    Trees do not depend on `TreeParams.n_threads`: histograms are built column by column, in a fixed order. With the
+    native parameter ``device_type`` they may differ from run to run.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -271,7 +280,7 @@ class LightGBM:
         """Bin the input; see `boostbp.backends.base.Backend`."""
         [n_rows] = workers().sum(len(table.X))
         params = _lightgbm_params.native(_library(), growth, (int(n_rows), table.X.shape[1]))
-        with _blamed(growth):
+        with turn(params), _blamed(growth):
             return LightGBMGrower(Bins.of(table, params), growth, params)
 
 

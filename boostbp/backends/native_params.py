@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from boostbp import checks
+from boostbp.backends._cards import CURE, on_card
 from boostbp.backends.base import TreeParams
 
 __all__ = [
@@ -160,5 +161,5 @@ def blamed(library: str, params: Mapping[str, Any], kind: type[Exception]) -> It
     try:
         yield
     except kind as error:
-        message = str(error).split("\nStack trace")[0].strip()
+        message = str(error).split("\nStack trace")[0].strip() + (f" {CURE}" if on_card(params) else "")
         raise ValueError(f"{library} failed with backend_params={checks.shown(dict(params))}: {message}") from error

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends import _xgboost_params, _xgboost_ubj
+from boostbp.backends._cards import turn
 from boostbp.backends.base import Floats, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.float32 import gradients, representable
@@ -109,7 +110,7 @@ class XGBoostGrower:
         """One round; `weight` is the mean hessian, the unit in which leaves are counted."""
         # The margin keeps rounding of the sums from refusing a leaf of exactly min_samples_leaf rows.
         min_weight = _parsable(self.growth.min_samples_leaf * weight * (1 - 1e-5))
-        with _blamed(self.growth):
+        with turn(self.params), _blamed(self.growth):
             run = self._run(grad.shape[1], vector)
             if min_weight != run.min_weight:
                 run.booster.set_param({"min_child_weight": min_weight})
@@ -218,7 +219,8 @@ class XGBoost:
     hessian of the column: it counts rows exactly where all hessians are equal. Native parameters
     keep XGBoost's defaults (``reg_lambda=1``). Trees grow level by level, and by largest gain where
     `TreeParams.max_leaves` is given or the depth is not limited. The bins of a sparse table are dense, two to three
-    bytes for each cell, as zeros are no missing values.
+    bytes for each cell, as zeros are no missing values. With the native parameter ``device`` trees may differ from run
+    to run.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -235,6 +237,8 @@ class XGBoost:
     def bind(self, table: Table, growth: TreeParams) -> XGBoostGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""
         params = _xgboost_params.native(_library(), growth, table.X.shape[1])
+        with _blamed(growth):
+            _xgboost_params.check_card(_library(), growth, params)
         return XGBoostGrower(table, growth, params, _binned(table, growth))
 
 

@@ -67,6 +67,8 @@ class Repair:
         blocks = row_blocks(0, len(X), SMALLER * len(column))
         suspects = [rows.start + self.normal.suspects(self._units_of(X, rows)) for rows in blocks]
         rows = np.concatenate([np.empty(0, dtype=np.intp), *suspects])
+        if not len(rows):
+            return table
         cells = [self._wrong(table, rows[block]) for block in row_blocks(0, len(rows), len(column))]
         return Table(_replaced(X, cells), table.categorical) if any(len(each.row) for each in cells) else table
 

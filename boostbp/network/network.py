@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Table
 from boostbp.floats import usual_in_methods
 from boostbp.layers import Layer, Trace
-from boostbp.trees.sparse import hstack
+from boostbp.trees.forest import FEW_ROWS
+from boostbp.trees.sparse import Sparse, hstack
 
 __all__ = ["Network"]
 
@@ -48,10 +49,19 @@ class Network:
 
     def predict(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """Raw output h_L, (rows, outputs), without traces."""
+        if len(X) <= FEW_ROWS and not isinstance(X, Sparse):
+            return self._predict_few(X)
         if self.skip and len(self.layers) > 1 and not self._hidden_used():
             unseen = np.zeros((len(X), self.layers[-2].forest.n_outputs))
             return self.layers[-1].predict(hstack(unseen, X), n_jobs=n_jobs) + self.baseline
         return self.representation(X, -1, n_jobs=n_jobs)
+
+    def _predict_few(self, X: Floats) -> Floats:
+        """Raw output of a few rows: as `representation`, without what only pays for many."""
+        h = self.layers[0].forest.predict(X)
+        for layer in self.layers[1:]:
+            h = layer.forest.predict(np.concatenate([h, X], axis=1) if self.skip else h)
+        return h + self.baseline
 
     def _hidden_used(self) -> bool:
         """Whether the output layer reads a hidden unit at all."""

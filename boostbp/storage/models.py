@@ -1,13 +1,13 @@
 """Storage: a fitted estimator in one file of data, without pickle.
 
-The file is an `boostbp.archive`, kind "model", version 2. Its content is
+The file is an `boostbp.archive`, kind "model", version 3. Its content is
 
 - ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
 - ``parameters``: those of the constructor (see `boostbp.plain`; ``{"loss": ...}``, ``{"step": ...}`` and
   ``{"basis": ...}`` for objects that are known by name, ``{"spec": {...}}`` and ``{"dict": {...}}`` for specs by their
   fields), but for rows or a splitter as `validation`, which belong to a run;
 - ``network``: for each layer ``n_features``, ``n_outputs``, ``basis`` and ``clip``; its arrays are
-  ``layer{i}.NAME`` with the names in `Forest`, `Nodes` and `Leaves`, and ``baseline``;
+  ``layer{i}.NAME`` (see `boostbp.trees.packed`), and ``baseline``;
 - ``schema`` (`Schema.to_dict`), ``feature_names``, ``history``, ``set_output``;
 - of what the estimator needs beside these: ``loss``, ``classes``, ``one_dimensional``, and the arrays
   ``shift``, ``scale`` and, of the training rows, ``summary.NAME`` with the names in `Summary`;
@@ -35,8 +35,8 @@ from boostbp.trees import interrupts
 
 __all__ = ["load", "save"]
 
-KIND, VERSION = "model", 2
-OLDEST = 2  # version 1 had other arrays of leaves
+KIND, VERSION = "model", 3
+OLDEST = 3  # versions 1 and 2 had other arrays of leaves
 _CLASSES: dict[str, Any] = {
     estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
 }
@@ -88,7 +88,7 @@ def save(estimator: BaseBoostBP, path: Path) -> None:
     check_parameters(estimator)  # as `load` does, which would refuse a value that was set after the fit
     facts, arrays = fitted_of(estimator)
     content = {"estimator": name, "parameters": parameters_of(estimator), **facts}
-    archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays)
+    archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays, compress=True)
 
 
 @usual_floats()

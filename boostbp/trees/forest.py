@@ -18,10 +18,12 @@ from boostbp.trees.leaves import stacked as leaves_stacked
 from boostbp.trees.sparse import Matrix, Sparse, dense, row_blocks
 from boostbp.trees.tree import Tree, Trees, concat, concat_offsets, stacked
 
-__all__ = ["Forest", "TreeBatch", "TreeWithLeaves"]
+__all__ = ["FEW_ROWS", "Forest", "TreeBatch", "TreeWithLeaves"]
 
 Floats = NDArray[np.float64]
 ROWS_OF_A_THREAD = 256  # at least: fewer are done sooner than a thread starts
+GAIN_BITS = 16  # five digits are enough for what gains are good for, and make small files
+FEW_ROWS = 8  # whose prediction is sooner done than prepared
 CHUNK = 8192  # rows whose leaf numbers are kept at once in a prediction
 
 
@@ -64,6 +66,7 @@ class Forest:
     nodes : kernels.Nodes
     leaves : kernels.Leaves
     gain : (splits,) float64
+        Rounded to `GAIN_BITS` bits.
     n_base : int
         How many of the trees are the base that rounds stand on; they come first.
     """
@@ -93,7 +96,8 @@ class Forest:
         trees = [part.trees for part in parts]
         split = concat_offsets([part.split for part in trees])
         nodes, leaves = stacked([part.nodes for part in trees]), leaves_stacked([part.leaves for part in parts])
-        gain = concat([part.gain for part in trees], np.float64)
+        mantissa, exponent = np.frexp(concat([part.gain for part in trees], np.float64))
+        gain = np.ldexp(np.rint(mantissa * 2.0**GAIN_BITS), exponent - GAIN_BITS)
         return cls(n_features, n_outputs, basis, clip, split, nodes, leaves, gain, n_base)
 
     @classmethod
@@ -164,6 +168,12 @@ class Forest:
                 out[rows] = narrow.predict(part)
 
             self._by_blocks(dense_block, X, n_threads)
+            return out
+        if len(X) <= FEW_ROWS:
+            leaf = np.empty((self.n_trees, len(X)), self.leaf_dtype)
+            out[:] = 0.0
+            kernels.route(self.nodes, self.tree_split, X, 0, len(X), leaf)
+            kernels.evaluate(self.leaves, leaf, bases.expand(self.basis, X), self.clip, 0, len(X), out)
             return out
 
         def chunk(first: int) -> None:

@@ -15,7 +15,8 @@ from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.forest import Forest, TreeBatch
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
-from boostbp.trees.tree import Tree, Trees
+from boostbp.trees.ranges import ranges_of, scaling_from
+from boostbp.trees.tree import Tree, Trees, offsets
 
 __all__ = ["facts_of", "pack", "unpack"]
 
@@ -32,23 +33,23 @@ _NODES = {
     "categories": "u4",
 }
 _LEAVES = {
-    "tree_leaf": "i8",
     "tree_output": "i8",
     "tree_degree": "i8",
-    "start": "i8",
+    "leaf_columns": "i4",
     "column": "i4",
-    "scaling": "f8",
-    "weight_start": "i8",
     "weight": "f8",
 }
-_DTYPES = {"tree_split": "i8", "gain": "f8", **_NODES, **_LEAVES}
-_WIDE = {"tree_output": 2, "scaling": 4}  # columns of those that have any
+_RANGES = {"center": "f8", "ends": "f8", "first_end": "i8", "end": "i4", "odd": "f8"}
+_DTYPES = {"tree_split": "i8", "gain": "f8", **_NODES, **_LEAVES, **_RANGES}
+_WIDE = {"tree_output": 2, "end": 2, "odd": 4}  # columns of those that have any
 _FACTS = {"n_features", "n_outputs", "basis", "functions", "clip", "n_base"}
 
 
 def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Arrays]:
     """What JSON holds of a forest, and its arrays by their names in `Forest`, `Nodes` and `Leaves`.
 
+    What follows from other arrays is left out: ``tree_leaf`` and ``weight_start``. In place of ``start`` there is
+    ``leaf_columns``, (leaves,), and in place of ``scaling`` what `ranges_of` says.
     An output that no tree serves gets a tree of one leaf, 0, so that a reader can tell from the arrays how many
     outputs there are.
 
@@ -75,8 +76,10 @@ def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Ar
         "clip": bool(forest.clip),
         "n_base": forest.n_base,
     }
-    nodes, leaves = forest.nodes._asdict(), forest.leaves._asdict()
-    return facts, {"tree_split": forest.tree_split, "gain": forest.gain, **nodes, **leaves}
+    parts = {"tree_split": forest.tree_split, "gain": forest.gain, **forest.nodes._asdict(), **forest.leaves._asdict()}
+    parts["leaf_columns"] = np.diff(forest.leaves.start).astype(np.int32)
+    parts |= ranges_of(forest.leaves.column, forest.leaves.scaling)
+    return facts, {name: parts[name] for name in _DTYPES}
 
 
 def facts_of(basis: Basis) -> dict[str, Any]:
@@ -122,13 +125,12 @@ def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functi
         for name, dtype in _DTYPES.items()
     }
     nodes = kernels.Nodes(*(parts[name] for name in kernels.Nodes._fields))
-    leaves = kernels.Leaves(*(parts[name] for name in kernels.Leaves._fields))
     tree_split = parts["tree_split"]
     n_features, n_outputs, n_base = facts["n_features"], facts["n_outputs"], facts["n_base"]
-    _check_starts("tree_split", tree_split, len(leaves.tree_degree), len(nodes.feature))
+    _check_starts("tree_split", tree_split, len(parts["tree_degree"]), len(nodes.feature))
     _check_nodes(nodes, tree_split, n_features)
     _require(len(parts["gain"]) == len(nodes.feature), "gain has another length than the splits")
-    _check_leaves(leaves, tree_split, n_features * basis.columns_per_feature, n_outputs)
+    leaves = _leaves(parts, tree_split, n_features * basis.columns_per_feature, n_outputs)
     _require(n_base < len(tree_split), f"n_base is {n_base}")
     return Forest(n_features, n_outputs, basis, facts["clip"], tree_split, nodes, leaves, parts["gain"], n_base)
 
@@ -196,23 +198,25 @@ def _check_children(children: NDArray[np.int64], tree_split: NDArray[Any]) -> No
     _require(np.array_equal(above, tree_split[tree]), "a split is not below the root of its tree")
 
 
-def _check_leaves(leaves: kernels.Leaves, tree_split: NDArray[Any], n_columns: int, n_outputs: int) -> None:
+def _leaves(parts: Arrays, tree_split: NDArray[Any], n_columns: int, n_outputs: int) -> kernels.Leaves:
+    """The leaves of checked trees, checked, with what follows from what the file has of them."""
     size = np.diff(tree_split)
-    expected = np.concatenate([[0], np.cumsum(size + 1)])
-    _require(np.array_equal(leaves.tree_leaf, expected), "tree_leaf does not agree with tree_split")
-    n_trees, n_leaves = len(size), int(expected[-1])
-    _require(len(leaves.tree_output) == n_trees, f"tree_output has the length {len(leaves.tree_output)}")
-    _check_outputs(leaves.tree_output, n_outputs, len(leaves.weight))
-    _require(np.isin(leaves.tree_degree, (1, 2)).all(), "a tree has another degree than 1 and 2")
-    _check_starts("start", leaves.start, n_leaves, len(leaves.column))
-    good = (leaves.column >= 0) & (leaves.column < n_columns)
+    tree_leaf = offsets(size + 1)  # a tree has one leaf more than splits
+    output, degree, leaf_columns, column, weight = (parts[name] for name in _LEAVES)
+    n_trees, n_leaves = len(size), int(tree_leaf[-1])
+    _require(len(output) == n_trees, f"tree_output has the length {len(output)}")
+    _check_outputs(output, n_outputs, len(weight))
+    _require(np.isin(degree, (1, 2)).all(), "a tree has another degree than 1 and 2")
+    start = offsets(leaf_columns)
+    good = len(leaf_columns) == n_leaves and (leaf_columns >= 0).all() and start[-1] == len(column)
+    _require(good, f"leaf_columns does not cut {len(column)} columns into {n_leaves} parts")
+    good = (column >= 0) & (column < n_columns)
     _require(good.all(), "a leaf reads a column that is not there")
-    _require(len(leaves.scaling) == len(leaves.column), f"scaling has the length {len(leaves.scaling)}")
-    served = np.repeat(leaves.tree_output[:, 1], size + 1)
-    weights = (1 + np.repeat(leaves.tree_degree, size + 1) * np.diff(leaves.start)) * served
-    expected = np.concatenate([[0], np.cumsum(weights)])
-    _require(np.array_equal(leaves.weight_start, expected), "weight_start does not agree with the terms of the leaves")
-    _require(len(leaves.weight) == expected[-1], "weight has another length than weight_start says")
+    scaling = scaling_from(column, *(parts[name] for name in _RANGES))
+    terms = 1 + np.repeat(degree, size + 1) * np.diff(start)
+    weight_start = offsets(terms * np.repeat(output[:, 1], size + 1))
+    _require(len(weight) == weight_start[-1], f"weight has the length {len(weight)}, and leaves {weight_start[-1]}")
+    return kernels.Leaves(tree_leaf, output, degree, start, column, scaling, weight_start, weight)
 
 
 def _check_outputs(tree_output: NDArray[Any], n_outputs: int, n_weights: int) -> None:

@@ -10,6 +10,7 @@ import json
 import random
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -33,29 +34,33 @@ class Parts:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
             members = [(one.filename, file.read(one)) for one in file.infolist()]
         self.header = json.loads(members[0][1].decode("utf-8", "surrogatepass"))
-        self.arrays = {name.removesuffix(".npy"): data for name, data in members[1:]}
+        self.arrays = {name.removesuffix(".z"): data for name, data in members[1:]}
+        self.facts = dict(self.header["arrays"])
         self.extra: list[tuple[str, bytes]] = []
         self.lists_names = True
 
     def array(self, name: str) -> np.ndarray:
-        """An array as numpy reads it."""
+        """An array as the format describes it."""
         try:
-            return np.load(io.BytesIO(self.arrays[name]), allow_pickle=False)
-        except Exception as error:  # an earlier damage to its header: numpy raises whatever its parser does
+            dtype, shape, planes = self.facts[name]
+            data = np.frombuffer(zlib.decompress(self.arrays[name]), np.uint8)
+            data = data.reshape(-1, shape[0]).T if planes and data.size else data
+            return np.array(data, order="C").view(dtype).reshape(shape)
+        except Exception as error:  # an earlier damage
             raise ValueError(f"{name} is no array any more") from error
 
     def put(self, name: str, array: np.ndarray) -> None:
         """Write an array in the format's way."""
-        stream = io.BytesIO()
-        np.lib.format.write_array(stream, np.asarray(array), version=(1, 0), allow_pickle=False)
-        self.arrays[name] = stream.getvalue()
+        array = np.ascontiguousarray(array).reshape(np.shape(array))
+        self.facts[name] = [array.dtype.str, list(array.shape), False]
+        self.arrays[name] = zlib.compress(array.tobytes())
 
     def members(self) -> list[tuple[str, bytes]]:
         """Names and bytes, the header first."""
         if self.lists_names and isinstance(self.header, dict):
-            self.header["arrays"] = list(self.arrays)
+            self.header["arrays"] = {name: self.facts.get(name, ["<f8", [1], False]) for name in self.arrays}
         text = json.dumps(self.header).encode("utf-8", "surrogatepass")
-        return [("boostbp.json", text), *((f"{name}.npy", data) for name, data in self.arrays.items()), *self.extra]
+        return [("boostbp.json", text), *((f"{name}.z", data) for name, data in self.arrays.items()), *self.extra]
 
 
 def sealed(data: bytes) -> bytes:
@@ -132,33 +137,30 @@ def _shape(parts: Parts, rng: random.Random) -> bool:
     return True
 
 
-def _npy(parts: Parts, rng: random.Random) -> bool:
-    """What the header of an array says, or its bytes."""
+def _stream(parts: Parts, rng: random.Random) -> bool:
+    """What the header says of an array, or its compressed bytes."""
     name = rng.choice(list(parts.arrays))
+    dtype, shape, planes = parts.facts[name]
     data = parts.arrays[name]
-    end = data.index(b"\n") + 1
-    text = data[10:end]
-    lies = [
-        b"{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846976,), }",
-        b"{'descr': '<f8', 'fortran_order': True, 'shape': (3,), }",
-        b"{'descr': '|O', 'fortran_order': False, 'shape': (3,), }",
-        b"{'descr': '<U999999', 'fortran_order': False, 'shape': (), }",
-        b"{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
-        b"{'descr': '<f8', 'fortran_order': False, 'shape': (0, 99999999999999999999), }",
-        b"(" * 5000,
-        b"{" * 300 + b"\x00",
-        b"[" * 90_00 + b"]" * 90_00,
-        b"1" * 5000,
-        b"'''",
-        text.replace(b"(", b"(2, "),
-        text.replace(b"<", b">"),
-    ]
-    new = rng.choice(lies).ljust(len(text) - 1) + b"\n"
-    if rng.random() < 0.3:
+    way = rng.randrange(4)
+    if way == 0:
+        lies = [
+            ["<f8", [2**60], False], ["<f8", [-1], False], ["<f8", [0, 10**20], False], ["<f8", [10**400], False],
+            ["|O", [3], False], ["<U999999", [], False], ["<f8", [1] * 100, False], ["<f8", 3, False],
+            ["<f8", [2.0], 0], [dtype, [2, *shape], planes], [dtype, shape[::-1], planes],
+            [dtype, shape, not planes], [dtype, shape], [dtype.replace("<", ">"), shape, planes], [[], {}, None],
+            "<f8", None, 7,
+        ]  # fmt: skip
+        parts.facts[name] = rng.choice(lies)
+    elif way == 1:  # a bomb
+        size = rng.choice((1 << 16, 1 << 26))
+        parts.facts[name] = rng.choice(([dtype, shape, planes], ["|u1", [size], False], ["|u1", [10 * size], False]))
+        parts.arrays[name] = zlib.compress(bytes(size), 9)
+    elif way == 2:
+        parts.arrays[name] = rng.choice((b"", data[:-1], data + b"0", data + data, zlib.compress(data), data[2:-4]))
+    else:
         at = rng.randrange(len(data))
         parts.arrays[name] = data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
-    else:
-        parts.arrays[name] = data[:8] + struct.pack("<H", len(new) & 0xFFFF) + new + data[end:]
     return True
 
 
@@ -170,14 +172,16 @@ def _names(parts: Parts, rng: random.Random) -> bool:
     if way == 0:
         del parts.arrays[one]
     elif way == 1:
-        parts.arrays[rng.choice(("x", "layer9.left", "now.baseline", "../up", "", "h7"))] = parts.arrays.pop(one)
+        new = rng.choice(("x", "layer9.left", "now.baseline", "../up", "", "h7"))
+        parts.arrays[new], parts.facts[new] = parts.arrays.pop(one), parts.facts[one]
     elif way == 2:
         parts.arrays[one], parts.arrays[other] = parts.arrays[other], parts.arrays[one]
+        parts.facts[one], parts.facts[other] = parts.facts[other], parts.facts[one]
     elif way == 3:
         parts.put(rng.choice(("x", "layer9.left", "zeros")), np.zeros(rng.choice((0, 3, 100_000))))
     else:
         parts.lists_names = False
-        parts.extra.append((f"{one}.npy", parts.arrays[one]))
+        parts.extra.append((f"{one}.z", parts.arrays[one]))
     return True
 
 
@@ -246,7 +250,7 @@ def _sizes(parts: Parts, rng: random.Random) -> bool:
     return True
 
 
-CHANGES = (_entry, _entry, _entry, _shape, _npy, _names, _header, _header, _header, _header, _sizes)
+CHANGES = (_entry, _entry, _entry, _shape, _stream, _names, _header, _header, _header, _header, _sizes)
 
 
 def _overlapping(parts: Parts, rng: random.Random) -> bytes:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.inputs import read_input, read_target, read_weight
+from boostbp.inputs import read_input, read_target, read_weight, reader
 from boostbp.trees.sparse import dense
 
 
@@ -59,3 +60,60 @@ def test_names_and_counts_are_kept_on_the_estimator():
     assert estimator.n_features_in_ == 3
     assert estimator.schema_.n_features == 3
     assert not hasattr(estimator, "feature_names_in_")
+
+
+NUMBERS = np.array([[0.1, -2.0, np.nan], [3e30, 0.0, -0.0]])
+SMALL = {
+    "float64": NUMBERS,
+    "float32": np.array([[0.1, 2.5, np.nan]], np.float32),
+    "turned": np.asfortranarray(NUMBERS),
+    "big end first": NUMBERS.astype(">f8"),
+    "integers": np.array([[2**63 - 1, -5, 2**53 + 1]]),
+    "truth": np.array([[True, False, True]]),
+    "frame": pd.DataFrame(NUMBERS, columns=list("abc")),
+    "frame of kinds": pd.DataFrame({"a": [2**53 + 1, 2], "b": np.float32([0.1, np.nan]), "c": [0.5, -1.0]}),
+    "frame of columns": pd.DataFrame(np.arange(24.0).reshape(8, 3)[::2], columns=list("abc")),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_tables_of_numbers_are_read_as_large_ones(name, monkeypatch):
+    X = SMALL[name]
+    estimator = ReadingRegressor().fit(X, np.zeros(len(X)))
+    careful = reader._read_any(estimator, X, reset=False, categorical_features="from_dtype")
+    monkeypatch.setattr(reader, "_read_any", None)  # not asked
+    table = read_input(estimator, X, reset=False)
+    assert table.X.tobytes() == careful.X.tobytes()
+    assert (table.X.dtype, table.X.shape, table.categorical) == (np.float64, X.shape, ())
+    assert table.X.flags.c_contiguous
+
+
+FRAME = pd.DataFrame(NUMBERS, columns=list("abc"))
+
+
+@pytest.mark.parametrize(
+    ("fitted", "X", "says"),
+    [
+        (NUMBERS, NUMBERS[:, :2], "X has 2 features, but ReadingRegressor is expecting 3"),
+        (NUMBERS, NUMBERS[0], "Expected 2D array, got 1D array"),
+        (NUMBERS, NUMBERS[:0], "Found array with 0 sample"),
+        (NUMBERS, np.array([[0.0, np.inf, 0.0]]), r"infinity: Column 1, row 0 .* holds inf"),
+        (NUMBERS, np.array([[0.0, "x", 0.0]], object), "holds 'x'"),
+        (NUMBERS, np.array([[1j, 0.0, 0.0]]), "Complex"),
+        (FRAME, FRAME[["a", "c", "b"]], "must be in the same order"),
+        (FRAME, FRAME.rename(columns={"b": "x"}), "seen at fit time"),
+        (FRAME, FRAME.assign(b=-np.inf), r"infinity: Column 'b', row 0"),
+        (FRAME, FRAME.assign(b="x"), "Column 'b' holds 'x'"),
+    ],
+)
+def test_small_tables_that_do_not_fit_are_refused_as_large_ones(fitted, X, says):
+    estimator = ReadingRegressor().fit(fitted, np.zeros(len(fitted)))
+    with pytest.raises(ValueError, match=says):
+        read_input(estimator, X, reset=False)
+
+
+@pytest.mark.parametrize(("fitted", "X"), [(NUMBERS, FRAME), (FRAME, NUMBERS)])
+def test_a_table_with_names_and_one_without_are_told_apart(fitted, X):
+    estimator = ReadingRegressor().fit(fitted, np.zeros(len(fitted)))
+    with pytest.warns(UserWarning, match="feature names"):
+        read_input(estimator, X, reset=False)

@@ -48,6 +48,9 @@ def test_forest_comes_back_to_the_bit(case):
     np.testing.assert_array_equal(again.route(X), leaf)
     assert again.jacobian(X, leaf).tobytes() == forest.jacobian(X, leaf).tobytes()
     np.testing.assert_array_equal(again.gain, forest.gain)
+    for part, other in zip(again.leaves, forest.leaves, strict=True):
+        assert part.dtype == other.dtype
+        assert part.tobytes() == other.tobytes()
 
 
 def test_number_of_trees_of_the_base_comes_back(rich):
@@ -157,14 +160,17 @@ CHANGES = {
     "negative words": lambda a: a["cat_words"].__setitem__(0, -1),
     "tree_split": lambda a: a["tree_split"].__setitem__(1, -1),
     "tree_split falls": lambda a: a["tree_split"].__setitem__(2, a["tree_split"][-1] + 1),
-    "tree_leaf": lambda a: a["tree_leaf"].__setitem__(1, 0),
     "output": lambda a: a["tree_output"].__setitem__((0, 0), 3),
     "outputs": lambda a: a["tree_output"].__setitem__((1, 1), 2**62),
     "no output": lambda a: a["tree_output"].__setitem__((1, 1), 0),
     "degree": lambda a: a["tree_degree"].__setitem__(1, 3),
-    "start": lambda a: a["start"].__setitem__(-1, 10_000),
+    "columns of a leaf": lambda a: a["leaf_columns"].__setitem__(-1, 10_000),
+    "fewer than no columns": lambda a: a["leaf_columns"].__setitem__(slice(2), [-1, a["leaf_columns"][:2].sum() + 1]),
+    "end": lambda a: a["end"].__setitem__((-1, 1), len(a["ends"])),
+    "one end": lambda a: a["end"].__setitem__((np.flatnonzero(a["end"][:, 0] >= 0)[0], 0), -1),
+    "no ends": lambda a: a["end"].__setitem__(np.flatnonzero(a["end"][:, 0] >= 0)[0], -1),
+    "first_end": lambda a: a["first_end"].__setitem__(1, len(a["ends"]) + 1),
     "column": lambda a: a["column"].__setitem__(0, 5),
-    "weight_start": lambda a: a["weight_start"].__setitem__(1, -1),
 }
 
 

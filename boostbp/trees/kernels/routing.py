@@ -32,16 +32,6 @@ def goes_left(nodes, split, x):
     return sends_left(nodes, split, x[nodes.feature[split]])
 
 
-@inner
-def _leaf_of_row(nodes, first, x):
-    node = 0
-    while True:
-        i = first + node
-        node = nodes.left[i] if goes_left(nodes, i, x) else nodes.right[i]
-        if node < 0:
-            return np.int64(~node)
-
-
 # Numbers of a node in a flat tree. They have no sign: such indices need no check whether they count from the end.
 FEATURE, MISSING_LEFT, RIGHT, LEFT, WIDTH = np.uint32(0), np.uint32(1), np.uint32(2), np.uint32(3), np.uint32(4)
 
@@ -119,7 +109,23 @@ def route(nodes, tree_split, X, begin, end, leaf):
             first, last = tree_split[tree], tree_split[tree + 1]
             if last_row - first_row <= FEW or not _is_numeric(nodes, first, last):
                 for row in range(first_row, last_row):
-                    put_leaf(leaf, tree, row, _leaf_of_row(nodes, first, X[row]) if last > first else 0)
+                    # `goes_left`, written out: to hand arrays to a function counts their users, atomically, which lets
+                    # no load of the next tree begin before the last one of this has come.
+                    node = np.int64(0 if last > first else ~0)
+                    while node >= 0:
+                        split = first + node
+                        value = X[row, nodes.feature[split]]
+                        left = False
+                        if value != value:
+                            left = nodes.missing_left[split]
+                        elif nodes.cat_start[split] < 0:
+                            left = value <= nodes.threshold[split]
+                        elif value > -1.0 and value < 32.0 * nodes.cat_words[split]:
+                            code = np.int64(value)
+                            word = nodes.categories[nodes.cat_start[split] + (code >> 5)]
+                            left = (word >> np.uint32(code & 31)) & np.uint32(1) == 1
+                        node = np.int64(nodes.left[split] if left else nodes.right[split])
+                    put_leaf(leaf, tree, row, ~node)
                 continue
             steps = _flatten(nodes, first, last, flat, threshold, todo)
             for top in range(first_row, last_row, TILE):

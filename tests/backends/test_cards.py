@@ -1,0 +1,163 @@
+"""What the libraries are told where trees are to grow on a card; stand-ins grow them on the CPU."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from leaf_oracles import table, target
+
+from boostbp import BoostBPRegressor, fit_layer
+from boostbp.backends import _cards, load
+from boostbp.backends import lightgbm as ours_lightgbm
+from boostbp.backends import xgboost as ours_xgboost
+from boostbp.backends.base import TreeParams
+
+DATA = table(np.random.default_rng(0), 300)
+GRAD = target(np.random.default_rng(1), DATA)
+X = np.random.default_rng(2).normal(size=(200, 3))
+Y = X[:, 0] * X[:, 1]
+MODULES: dict[str, Any] = {"lightgbm": ours_lightgbm, "xgboost": ours_xgboost}
+
+
+class StandIn:
+    """A library that seems to have a card: it notes what it is told, and does the work on the CPU."""
+
+    def __init__(self, library: Any) -> None:
+        self.library = library
+        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.gradients: list[np.ndarray] = []
+        self.at_once = self.most_at_once = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.library, name)
+
+    def on_cpu(self, kind: str, params: dict[str, Any]) -> dict[str, Any]:
+        if set(params) != {"tree_method", "num_feature"}:  # asks for the names of parameters
+            self.told.append((kind, dict(params)))
+        return {name: value for name, value in params.items() if name not in ("device", "device_type")}
+
+    @contextmanager
+    def growing(self, *gradients: np.ndarray) -> Iterator[None]:
+        self.gradients += gradients
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        threading.Event().wait(0.001)  # others may come
+        yield
+        self.at_once -= 1
+
+    def Dataset(self, X: Any, *, params: dict[str, Any], **how: Any) -> Any:
+        return self.library.Dataset(X, params=self.on_cpu("Dataset", params), **how)
+
+    def Booster(self, params: dict[str, Any], *data: Any) -> Any:
+        stand_in = self
+
+        class Booster(self.library.Booster):  # type: ignore[misc, name-defined]
+            def update(self, fobj: Any) -> Any:
+                with stand_in.growing(*fobj(None, None)):
+                    return super().update(fobj=fobj)
+
+            def boost(self, matrix: Any, iteration: int, *, grad: Any, hess: Any) -> None:
+                with stand_in.growing(grad, hess):
+                    super().boost(matrix, iteration, grad=grad, hess=hess)
+
+            def save_config(self) -> str:
+                config = json.loads(super().save_config())
+                config["learner"]["generic_param"]["device"] = params.get("device", "cpu")
+                return json.dumps(config)
+
+        return Booster(self.on_cpu("Booster", params), *data)
+
+
+def stand_in_for(name: str, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    stand_in = StandIn(MODULES[name]._library())
+    monkeypatch.setattr(MODULES[name], "_library", lambda: stand_in)
+    return stand_in
+
+
+@pytest.fixture(params=MODULES)
+def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    return SimpleNamespace(name=request.param, library=stand_in_for(request.param, monkeypatch))
+
+
+def grown(name: str, params: dict[str, Any]) -> Any:
+    grower = load(name).bind(DATA, TreeParams(max_depth=4, min_samples_leaf=5, params=params))
+    return grower.grow(GRAD, np.ones_like(GRAD))
+
+
+def test_the_library_is_told_of_the_card_wherever_it_bins_and_grows(card: Any) -> None:
+    device = {"lightgbm": {"device_type": "cuda"}, "xgboost": {"device": "cuda:1"}}[card.name]
+    trees = grown(card.name, device)
+    told = card.library.told
+    assert {kind for kind, _ in told} == ({"Dataset", "Booster"} if card.name == "lightgbm" else {"Booster"})
+    for _, params in told:
+        assert device.items() <= params.items()
+        if card.name == "lightgbm":
+            assert params["force_row_wise"]
+            assert "force_col_wise" not in params
+        else:
+            assert params["fail_on_invalid_gpu_id"]
+            assert params["tree_method"] == "hist"
+    assert card.library.gradients
+    assert {part.dtype for part in card.library.gradients} == {np.dtype(np.float32)}
+    for tree, other in zip(trees, grown(card.name, {"device": "cpu"}), strict=True):
+        np.testing.assert_array_equal(tree.threshold, other.threshold)
+
+
+def test_opencl_of_lightgbm_bins_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in = stand_in_for("lightgbm", monkeypatch)
+    which = {"gpu_platform_id": 0, "gpu_device_id": -1, "gpu_use_dp": True}
+    grown("lightgbm", {"device": "gpu", **which})
+    for _, params in stand_in.told:
+        assert (which | {"device_type": "gpu", "force_col_wise": True}).items() <= params.items()
+
+
+def test_one_grower_at_a_time_is_on_the_card(card: Any) -> None:
+    H = np.random.default_rng(3).normal(size=(400, 3))
+    layer = {"n_estimators": 5, "backend_params": {"device": "cuda"}}
+    fit_layer(H, np.sin(H @ np.ones((3, 6)) + np.arange(6)), layer, backend=card.name, n_jobs=4)
+    assert len(card.library.gradients) >= 2 * 5
+    assert card.library.most_at_once == 1
+
+
+def test_a_whole_model_trains_with_a_card(card: Any) -> None:
+    how: dict[str, Any] = {"hidden_layer_sizes": (3,), "epochs": 2, "n_estimators": 20, "deep": True, "random_state": 0}
+    model = BoostBPRegressor(**how, backend=card.name, backend_params={"device": "cuda"}).fit(X, Y)
+    assert card.library.told
+    assert all(params.get("device", params.get("device_type")) == "cuda" for _, params in card.library.told)
+    assert model.score(X, Y) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "says"),
+    [
+        ("lightgbm", "cuda", r"LightGBM failed with backend_params={'device': 'cuda'}: .*CUDA"),
+        ("xgboost", "cuda:999", r"XGBoost (finds no card for|failed with) backend_params={'device': 'cuda:999'}"),
+        ("xgboost", "gpu:999", r"XGBoost (finds no card for|failed with) backend_params={'device': 'gpu:999'}"),
+    ],
+)
+def test_a_card_that_is_not_there_is_named_with_the_cure(name: str, device: str, says: str) -> None:
+    with pytest.raises(ValueError, match=f"(?s){says}") as caught:  # where there is a card, it is not the thousandth
+        grown(name, {"device": device})
+    assert str(caught.value).endswith(_cards.CURE)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("xgboost", "cuda:x"), ("xgboost", "sycl"), ("xgboost", 3), ("lightgbm", "tpu")]
+)
+def test_devices_that_the_library_does_not_have_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=r"backend_params\['device'\]=.*'cuda'"):
+        load(name).bind(DATA, TreeParams(params={"device": value}))
+
+
+def test_linear_trees_of_lightgbm_do_not_grow_on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in_for("lightgbm", monkeypatch)
+    layer = {"leaves": "native", "basis": "linear", "backend_params": {"device": "cuda"}}
+    with pytest.raises(ValueError, match=r"leaves='native' .*backend_params=.*cuda.*leaves='refit'"):
+        fit_layer(X, Y, layer)
