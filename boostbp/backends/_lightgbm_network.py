@@ -1,7 +1,7 @@
 """LightGBM's network: its workers meet through our group, by functions that it takes in the place of its sockets.
 
-So there are no ports to agree on, and time limits and errors are those of the group. LightGBM's sockets would
-end the process where a port is taken, and know whole minutes only.
+So there are no ports to agree on, and time limits and errors are those of the group. LightGBM's own network would end
+the process where a port is taken, and knows whole minutes only.
 """
 
 from __future__ import annotations

@@ -146,6 +146,14 @@ def test_the_default_model_is_that_of_one_machine(client):
     np.testing.assert_allclose(model.predict(X), one.predict(X), rtol=0, atol=1e-9)
 
 
+def test_the_default_backend_is_as_good_as_on_one_machine(client):
+    (X, y, _), (X_new, y_new, _) = numbers(600), numbers(600, 1)
+    model = DaskBoostBPRegressor(quality=1, random_state=0)
+    model.fit(da.from_array(X, chunks=(200, 5)), da.from_array(y, chunks=200), client=client)
+    one = BoostBPRegressor(quality=1, random_state=0).fit(X, y)
+    assert model.score(X_new, y_new) == pytest.approx(one.score(X_new, y_new), abs=0.1)
+
+
 def test_held_out_rows_several_outputs_and_the_client_made_last(client):
     X, y, _ = numbers()
     Y = np.column_stack([y, X[:, 3], np.nan_to_num(X[:, 0])])

@@ -118,7 +118,12 @@ def test_an_error_of_one_worker_ends_all(pool):
 
 
 @pytest.mark.parametrize(
-    ("backend", "fault"), [("xgboost", signal.SIGKILL), ("lightgbm", signal.SIGKILL), ("lightgbm", signal.SIGSTOP)]
+    ("backend", "fault"),
+    [
+        ("xgboost", signal.SIGKILL),
+        ("lightgbm", signal.SIGSTOP),
+        pytest.param("lightgbm", signal.SIGKILL, marks=pytest.mark.slow),
+    ],
 )
 def test_a_worker_that_dies_or_freezes_ends_the_others_within_the_time_limit(backend, fault):
     X, y, _ = table(300, 0)
