@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -10,8 +10,9 @@ import numpy as np
 from scipy.sparse import issparse
 
 from boostbp.inputs.sources import is_frame
+from boostbp.network.monitor import EvalSet
 
-__all__ = ["Part", "listed", "named_in_errors", "tables"]
+__all__ = ["Part", "check_outputs", "listed", "named_in_errors", "tables"]
 
 
 class Part(NamedTuple):
@@ -63,6 +64,16 @@ def named_in_errors(source: str) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{source}: {error}") from error
+
+
+def check_outputs(sets: Sequence[EvalSet], n_outputs: int) -> None:
+    """Refuse an evaluation set with other outputs than the target, which numpy would broadcast."""
+    for number, one in enumerate(sets):
+        if one.y.shape[1] != n_outputs:
+            raise ValueError(
+                f"eval_set[{number}]: its y has {one.y.shape[1]} outputs, the training target has {n_outputs}. Give "
+                "the same outputs, in the same order."
+            )
 
 
 def _of_pairs(eval_set: Any) -> list[Part]:

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
-from boostbp.estimators.eval_sets import listed, named_in_errors
+from boostbp.estimators.eval_sets import check_outputs, listed, named_in_errors
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.supervised import Supervised
@@ -22,7 +22,6 @@ from boostbp.estimators.units import units_of
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight
 from boostbp.layers import LayerSpec
-from boostbp.network.backprop import EvalSet
 from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.monitor import Progress
 
@@ -53,6 +52,11 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         names of LightGBM and XGBoost for these; ``Quantile(0.9)``, ``Huber(2.0)`` or ``Tweedie(power=1.7)`` from
         `boostbp.losses`; or an object of your own (`boostbp.losses.Loss`). Predictions of
         ``"poisson"``, ``"gamma"`` and ``"tweedie"`` are above 0: their link is logarithmic.
+    alpha : float, sequence of float or None
+        Level of ``loss="quantile"``; None: 0.5, the median. Several ascending levels, such as ``[0.1, 0.5, 0.9]``, make
+        one model of all: `predict` gives a column for each, which never cross (those of a row are sorted, see
+        `boostbp.losses.Quantiles`), metrics are means over the levels, and `y` has one column. Of other losses a number
+        is not looked at.
     backend : {"lightgbm", "xgboost", "sklearn"} or Backend
         Who grows the trees.
     n_estimators : int or None
@@ -154,6 +158,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         *,
         quality: int = 3,
         loss: Any = "squared_error",
+        alpha: float | Sequence[float] | None = None,
         backend: Any = "lightgbm",
         n_estimators: int | None = None,
         learning_rate: float | None = None,
@@ -179,6 +184,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.quality = quality
         self.loss = loss
+        self.alpha = alpha
         self.backend = backend
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
@@ -262,19 +268,21 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         run = session.Run(callbacks, checkpoint, keep_state)
         table = self._read(X, reset=True)
         target = read_target(y, len(table.X))
-        self._one_dimensional = target.ndim == 1
+        one_dimensional = target.ndim == 1
         target = target.reshape(len(target), -1)
         weight = read_weight(sample_weight, len(table.X))
         table = self._repaired(table, weight)
         parts = listed(eval_set, eval_X, eval_y, eval_sample_weight)
         sets = self._eval_sets(parts, eval_names)
-        _check_outputs(sets, target)
-        loss = losses.load(self.loss, n_outputs=target.shape[1])
+        check_outputs(sets, target.shape[1])
+        loss = losses.load(self.loss, n_outputs=target.shape[1], alpha=self.alpha)
         if losses.traits_of(loss).task == "classification":
             raise ValueError(
                 f"loss={self.loss!r} is one of classes, and a regressor predicts numbers: use BoostBPClassifier, or a "
                 "loss of numbers, such as loss='squared_error'."
             )
+        copies = losses.traits_of(loss).copies
+        self._one_dimensional = one_dimensional and copies is None
         loss.check(target)
         for part, one in zip(parts, sets, strict=True):
             with named_in_errors(part.source):
@@ -282,7 +290,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         given = Split(table, target, weight, sets)
         if not sets:
             table, target, weight, sets = hold_out(self, table, target, weight, None, groups=groups, X=X)
-        self._shift, self._scale = units_of(target, weight, loss)
+        self._shift, self._scale = (np.repeat(unit, copies or 1) for unit in units_of(target, weight, loss))
         self._loss = loss
         metric = self._metric(loss, sets, self._scale)
         others = hold_out_others(self, given, None, groups=groups, sets=sets, learnt=self._to_target)
@@ -290,14 +298,26 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         return self._train([split, *others], loss, metric, self._outcome, run)
 
     def predict(self, X: Any) -> Floats:
-        """Predicted target, (rows,) or (rows, outputs)."""
+        """Predicted target, (rows,) or (rows, outputs); of several quantiles, (rows, levels) in ascending order."""
         prediction = self._outcome(self._raw(X))
         return prediction.ravel() if self._one_dimensional else prediction
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R2 of the prediction; of several quantiles, the mean of its like for pinball losses (`d2_pinball_score`)."""
+        loss = getattr(self, "_loss", None)
+        if not isinstance(loss, losses.Quantiles):
+            return float(super().score(X, y, sample_weight))
+        from sklearn.metrics import d2_pinball_score  # with it, the package takes longer to import
+
+        levels = zip(loss.alpha, self.predict(X).T, strict=True)
+        scores = [d2_pinball_score(y, at, sample_weight=sample_weight, alpha=level) for level, at in levels]
+        return float(np.mean(scores))
 
     def _outcome(self, raw: Floats) -> Floats:
         return self._loss.link(raw) * self._scale + self._shift
 
     def _to_target(self, y: Floats) -> Floats:
+        """As the loss takes it, (rows, outputs): several quantiles have units for each, and copies of one column."""
         return (y - self._shift) / self._scale
 
     def _output_scale(self) -> Floats:
@@ -305,6 +325,11 @@ class BoostBPRegressor(RegressorMixin, Supervised):
 
     def _output_offset(self) -> Floats:
         return self._shift
+
+    def _output_names(self) -> list[str]:
+        if isinstance(self._loss, losses.Quantiles):
+            return [f"q{level:g}" for level in self._loss.alpha]
+        return super()._output_names()
 
     def _encode(self, y: Any, n_rows: int) -> Floats:
         target = read_target(y, n_rows)
@@ -316,13 +341,3 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
-
-
-def _check_outputs(sets: Sequence[EvalSet], target: Floats) -> None:
-    """Refuse an evaluation set with other outputs than the target, which numpy would broadcast."""
-    for number, one in enumerate(sets):
-        if one.y.shape[1] != target.shape[1]:
-            raise ValueError(
-                f"eval_set[{number}]: its y has {one.y.shape[1]} outputs, the training target has {target.shape[1]}. "
-                "Give the same outputs, in the same order."
-            )

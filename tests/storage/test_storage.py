@@ -77,6 +77,7 @@ MODELS = {
     "two outputs": (lambda: regressor(np.c_[Y, -Y], hidden_layer_sizes=[4, 2], n_estimators=(2, 3, 4)), X),
     "column": (lambda: regressor(Y[:, None].repeat(2, 1)), X),
     "poisson": (lambda: regressor(loss="poisson"), X),
+    "quantiles": (lambda: regressor(loss="quantile", alpha=[0.2, 0.45, 0.5, 0.55]), X),
     "gamma": (lambda: regressor(1.0 + Y**2, loss="gamma"), X),
     "tweedie": (lambda: regressor(Y**2, loss=Tweedie(power=1.3)), X),
     "huber": (lambda: regressor(loss=Huber(delta=0.7), basis=Polynomial(1), clip=False), X),
