@@ -14,10 +14,10 @@ from sklearn.utils import Tags
 from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
+from boostbp.estimators.conformal import Sets
 from boostbp.estimators.eval_sets import listed
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
-from boostbp.estimators.supervised import Supervised
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import classes_of, read_target, read_weight, warn_of_numbers, weights_of_classes
 from boostbp.layers import LayerSpec
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 @usual_in_methods
-class BoostBPClassifier(ClassifierMixin, Supervised):
+class BoostBPClassifier(ClassifierMixin, Sets):
     """Multi-layered gradient boosted trees for classification, trained by back-propagation.
 
     Parameters
@@ -152,6 +152,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         deep: Literal["auto"] | bool = "auto",
         early_stopping: Literal["auto"] | bool = "auto",
         validation: Any = 0.1,
+        calibration: float | None = None,
         eval_metric: Any = None,
         max_time: float | None = None,
         categorical_features: Any = "from_dtype",
@@ -178,6 +179,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         self.deep = deep
         self.early_stopping = early_stopping
         self.validation = validation
+        self.calibration = calibration
         self.eval_metric = eval_metric
         self.max_time = max_time
         self.categorical_features = categorical_features
@@ -235,7 +237,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         run = session.Run(callbacks, checkpoint, keep_state)
         table = self._read(X, reset=True)
         labels = read_target(y, len(table.X), labels=True)
-        weight = read_weight(sample_weight, len(table.X))
+        weight, kept_out = self._keep_out(table, read_weight(sample_weight, len(table.X)), labels, groups)
         if self.class_weight is not None:
             weight = weight * weights_of_classes(self.class_weight, labels)
             if not weight.any():
@@ -261,7 +263,9 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         others = hold_out_others(self, given, labels, groups=groups, sets=sets, learnt=self._to_target)
         self._loss: Loss = loss
         metric = self._metric(loss, sets)
-        return self._train([Split(table, target, weight, sets), *others], loss, metric, loss.link, run)
+        self._train([Split(table, target, weight, sets), *others], loss, metric, loss.link, run)
+        self._calibrate_by(kept_out, given.table, given.y)
+        return self
 
     def _check_loss(self, loss: Loss, n_outputs: int) -> None:
         """Refuse losses whose link gives no probabilities that sum to 1."""
@@ -281,7 +285,9 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
 
     def predict_proba(self, X: Any) -> Floats:
         """Probability of each class, (rows, classes)."""
-        raw = self._raw(X)
+        return self._probabilities(self._raw(X))
+
+    def _probabilities(self, raw: Floats) -> Floats:
         link = self._loss.link
         if raw.shape[1] == 1 and self._link_name == "logit":
             return np.column_stack([link(-raw), link(raw)])  # 1 - link(raw) would round small ones away
@@ -309,7 +315,7 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         labels = read_target(y, n_rows, labels=True)
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
-            raise ValueError(f"eval_set has classes that y does not have: {unknown.tolist()!r}. Leave those rows out.")
+            raise ValueError(f"y has classes that it did not have at fit: {unknown.tolist()!r}. Leave those rows out.")
         return self._one_hot(labels)
 
     def _output_names(self) -> list[str]:

@@ -17,7 +17,7 @@ from boostbp.group import workers
 from boostbp.inputs import distinct_rows, hashes_of, numbered, read_groups
 from boostbp.network.monitor import EvalSet
 
-__all__ = ["Split", "check_validation", "hold_out", "hold_out_others"]
+__all__ = ["Split", "at_random", "check_validation", "hold_out", "hold_out_others"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -128,7 +128,7 @@ def hold_out(
     if not workers().alone:
         return _of_all_workers(estimator, table, y, weight, strata, fewest)
     if isinstance(validation, float):
-        held = _at_random(estimator, table, weight, strata, names, fewest, number)
+        held = at_random(estimator, table, weight, strata, names, fewest, number)
     elif isinstance(validation, str):
         held = _last(estimator, np.flatnonzero(weight > 0), fewest)
     else:
@@ -188,12 +188,20 @@ def _last(estimator: Any, counted: Rows, fewest: int) -> Rows:
     return counted[-_number_held(estimator, len(counted)) :] if len(counted) >= fewest else counted[:0]
 
 
-def _at_random(
-    estimator: Any, table: Table, weight: Floats, strata: Any, groups: Any, fewest: int, number: int
+def at_random(
+    estimator: Any,
+    table: Table,
+    weight: Floats,
+    strata: Any,
+    groups: Any,
+    fewest: int,
+    number: int,
+    number_held: Callable[[Any, int, str], int] = _number_held,
 ) -> Rows:
     """Rows of groups drawn at random; a group is one of the user's, or a row and what repeats it.
 
-    All counts are of groups and weights, so that a weight of 2 is a row twice.
+    All counts are of groups and weights, so that a weight of 2 is a row twice. Of fewer than `fewest` rows none are
+    drawn; ``number_held(estimator, count, what)`` says how many of so many groups are.
     """
     counted = np.flatnonzero(weight > 0)
     if groups is not None:
@@ -206,7 +214,7 @@ def _at_random(
         raise ValueError("groups holds one group only: give at least two, or leave it out.")
     if not enough:
         return counted[:0]
-    n_held = _number_held(estimator, count, "rows" if count == len(counted) else what)
+    n_held = number_held(estimator, count, "rows" if count == len(counted) else what)
     size: Floats = np.bincount(group, weight[counted]).astype(np.float64)
     seed = int(checks.random_state("random_state", estimator.random_state).randint(2**31 - 1, size=number + 1)[-1])
     if strata is None:

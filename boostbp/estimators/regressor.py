@@ -14,10 +14,10 @@ from sklearn.utils import Tags
 from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
+from boostbp.estimators.conformal import Intervals
 from boostbp.estimators.eval_sets import check_outputs, listed, named_in_errors
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
-from boostbp.estimators.supervised import Supervised
 from boostbp.estimators.units import units_of
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 @usual_in_methods
-class BoostBPRegressor(RegressorMixin, Supervised):
+class BoostBPRegressor(RegressorMixin, Intervals):
     """Multi-layered gradient boosted trees for regression, trained by back-propagation.
 
     Parameters
@@ -173,6 +173,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         deep: Literal["auto"] | bool = "auto",
         early_stopping: Literal["auto"] | bool = "auto",
         validation: Any = 0.1,
+        calibration: float | None = None,
         eval_metric: Any = None,
         max_time: float | None = None,
         categorical_features: Any = "from_dtype",
@@ -199,6 +200,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         self.deep = deep
         self.early_stopping = early_stopping
         self.validation = validation
+        self.calibration = calibration
         self.eval_metric = eval_metric
         self.max_time = max_time
         self.categorical_features = categorical_features
@@ -270,7 +272,7 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         target = read_target(y, len(table.X))
         one_dimensional = target.ndim == 1
         target = target.reshape(len(target), -1)
-        weight = read_weight(sample_weight, len(table.X))
+        weight, kept_out = self._keep_out(table, read_weight(sample_weight, len(table.X)), None, groups)
         table = self._repaired(table, weight)
         parts = listed(eval_set, eval_X, eval_y, eval_sample_weight)
         sets = self._eval_sets(parts, eval_names)
@@ -295,7 +297,9 @@ class BoostBPRegressor(RegressorMixin, Supervised):
         metric = self._metric(loss, sets, self._scale)
         others = hold_out_others(self, given, None, groups=groups, sets=sets, learnt=self._to_target)
         split = Split(table, self._to_target(target), weight, sets)
-        return self._train([split, *others], loss, metric, self._outcome, run)
+        self._train([split, *others], loss, metric, self._outcome, run)
+        self._calibrate_by(kept_out, given.table, given.y)
+        return self
 
     def predict(self, X: Any) -> Floats:
         """Predicted target, (rows,) or (rows, outputs); of several quantiles, (rows, levels) in ascending order."""
