@@ -155,6 +155,10 @@ class DaskBoostBPRegressor(_OnDask, BoostBPRegressor):  # type: ignore[misc]  # 
     _local = BoostBPRegressor
     _score = staticmethod(r2_score)
 
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:
+        """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
+        return self._by_part("predict_interval", X, coverage)
+
 
 class DaskBoostBPClassifier(_OnDask, BoostBPClassifier):  # type: ignore[misc]  # its fit takes Dask collections
     """`BoostBPClassifier` on a Dask cluster, with the same parameters; so far it needs two that are no defaults.
@@ -164,6 +168,10 @@ class DaskBoostBPClassifier(_OnDask, BoostBPClassifier):  # type: ignore[misc]  
 
     _local = BoostBPClassifier
     _score = staticmethod(accuracy_score)
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> Any:
+        """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
+        return self._by_part("predict_set", X, coverage)
 
     def predict_proba(self, X: Any) -> Any:
         """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
