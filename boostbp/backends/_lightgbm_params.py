@@ -79,7 +79,8 @@ _REASONS = {
 # Parameters that speak of features by number or name. Only a layer by itself sees the features, and what is fitted
 # without LightGBM, in leaves and under the trees, would not know of them. `interaction_constraints` alone holds there.
 _OF_FEATURES = {
-    "monotone_constraints": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out.",
+    "monotone_constraints": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out, or use "
+    "LightGBM's own estimators, which keep to it.",
     "ignore_column": "it names columns of a file. Leave these columns out of the input.",
     **dict.fromkeys(
         ("feature_contri", "cegb_penalty_feature_lazy", "cegb_penalty_feature_coupled"),

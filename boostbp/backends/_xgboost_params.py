@@ -78,7 +78,8 @@ _REASONS = {
 # Parameters that speak of features by number or name. Only a layer by itself sees the features, and what is fitted
 # without XGBoost, in leaves and under the trees, would not know of them. `interaction_constraints` alone holds there.
 _OF_FEATURES = {
-    "monotone_constraints": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out.",
+    "monotone_constraints": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out, or use "
+    "XGBoost's own estimators, which keep to it.",
     "feature_weights": "it says how often to draw features by number, and hidden layers have units in their place. "
     "Leave it out.",
     **dict.fromkeys(
