@@ -170,6 +170,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         self.backend_params = backend_params
 
     @all_or_nothing
+    @suggests
     def fit(
         self,
         X: Any,

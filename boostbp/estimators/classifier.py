@@ -189,6 +189,7 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions):
         self.backend_params = backend_params
 
     @all_or_nothing
+    @suggests
     def fit(
         self,
         X: Any,

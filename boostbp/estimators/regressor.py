@@ -204,6 +204,7 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions):
         self.backend_params = backend_params
 
     @all_or_nothing
+    @suggests
     def fit(
         self,
         X: Any,
