@@ -291,6 +291,19 @@ def test_held_out_rows_do_not_depend_on_the_number_of_workers():
     assert all(np.allclose(other, first, rtol=1e-9) for other in others)
 
 
+def test_offsets_go_with_their_rows():
+    X, weight = table(200)
+    offset = np.log(weight)
+    y = np.random.default_rng(1).poisson(weight)
+
+    def losses(X, y, offset):
+        model = BoostBPRegressor((3,), loss="poisson", **NETWORK).fit(X, y, offset=offset)
+        return [model.network_.baseline[0], *model.history_.metrics("held_out")]
+
+    first, *others = [found for size in SIZES for found in in_group(size, losses, X, y, offset)]
+    assert all(np.allclose(other, first, rtol=1e-9) for other in others)
+
+
 def test_each_worker_keeps_a_row_to_learn_from():
     X, _ = table(40)
 

@@ -140,7 +140,7 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
                 "Use hidden_representation(X, layer) and hidden_names(layer)."
             )
         units = self.hidden_representation(X, layer)
-        if not self.history_.weight():
+        if not (self.history_.weight() or self.network_._hidden_used()):  # an earlier model may use what is there
             cautions.warn(
                 "transform: no network has weight in this model (history_.choice). These are the units of the one that "
                 "was asked for, on which no prediction depends. Use deep=True for a model that is the network.",

@@ -17,7 +17,7 @@ from boostbp.estimators.earlier import begin_from
 from boostbp.estimators.eval_sets import listed
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
-from boostbp.estimators.predictions import ClassPredictions
+from boostbp.estimators.outcomes import ClassPredictions
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import classes_of, read_target, read_weight, warn_of_numbers, weights_of_classes
 from boostbp.layers import LayerSpec

@@ -18,7 +18,7 @@ from boostbp.estimators.earlier import begin_from
 from boostbp.estimators.eval_sets import listed, named_in_errors
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
-from boostbp.estimators.predictions import NumberPredictions
+from boostbp.estimators.outcomes import NumberPredictions
 from boostbp.estimators.units import units_of
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight

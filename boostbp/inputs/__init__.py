@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boostbp.inputs.classes import classes_of, weights_of_classes
+from boostbp.inputs.classes import classes_of, warn_of_numbers, weights_of_classes
 from boostbp.inputs.reader import read_input
 from boostbp.inputs.repair import Repair
 from boostbp.inputs.repeats import distinct_rows, hashes_of, numbered
@@ -15,7 +15,6 @@ from boostbp.inputs.targets import (
     read_weight,
     refuse_extreme,
     refuse_text,
-    warn_of_numbers,
     weights_in_rows,
 )
 

@@ -27,12 +27,10 @@ __all__ = [
     "read_weight",
     "refuse_extreme",
     "refuse_text",
-    "warn_of_numbers",
     "weights_in_rows",
 ]
 
 LARGEST = 1e100  # of targets, and its inverse the least: beyond, float64 does not hold weighted squares
-MOST_CLASSES = 50  # that are numbers, and not 0, 1, 2, ...: more are probably an amount
 HEAVIEST = 1e30  # of weights, and its inverse the least that the largest may be: libraries see them in float32
 
 
@@ -249,22 +247,6 @@ def refuse_text(values: NDArray[Any], name: str) -> None:
         raise ValueError(
             f"{name} holds text, such as {first!r}: numbers belong there. Turn text that spells them into numbers, as "
             "by .astype(float); labels of classes are for a classifier."
-        )
-
-
-def warn_of_numbers(classes: NDArray[Any]) -> None:
-    """Warn of classes, (classes,) in ascending order, that look like an amount: many, and numbers with gaps.
-
-    Warns
-    -----
-    UserWarning
-    """
-    numbers = classes.dtype.kind in "fiu" and len(classes) > MOST_CLASSES
-    if numbers and not (classes[0] in (0, 1) and classes[-1] - classes[0] == len(classes) - 1):
-        cautions.warn(
-            f"y has {len(classes)} classes, which are numbers from {classes[0]} to {classes[-1]}: a classifier does "
-            "not know their order. Use BoostBPRegressor to predict an amount; make the labels text, as by "
-            "y.astype(str), if they are names.",
         )
 
 

@@ -55,7 +55,7 @@ def test_squared_error_with_an_offset_is_the_fit_of_what_is_left(backend, kind):
     model = model_of(kind, backend=backend).fit(X, y, weight, offset=offset)
     plain = model_of(kind, backend=backend).fit(X, y - offset, weight)
     np.testing.assert_allclose(model.predict(X), plain.predict(X), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(model.predict(X, offset), plain.predict(X) + offset, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(model.predict(X, offset=offset), plain.predict(X) + offset, rtol=0, atol=1e-9)
     assert model.history_.scores["held_out"] == pytest.approx(plain.history_.scores["held_out"])
 
 
@@ -97,10 +97,10 @@ def test_log_odds_are_those_of_lightgbm_with_an_initial_score(n_classes):
     raw = model.decision_function(X).reshape(len(X), -1)
     np.testing.assert_allclose(raw, expected, rtol=0, atol=1e-6)
     total = raw + offset
-    np.testing.assert_allclose(model.decision_function(X, offset).reshape(len(X), -1), total)
+    np.testing.assert_allclose(model.decision_function(X, offset=offset).reshape(len(X), -1), total)
     probability = np.hstack([1 - expit(total), expit(total)]) if n_classes == 2 else softmax(total, axis=1)
-    np.testing.assert_allclose(model.predict_proba(X, offset), probability)
-    np.testing.assert_array_equal(model.predict(X, offset), probability.argmax(axis=1))
+    np.testing.assert_allclose(model.predict_proba(X, offset=offset), probability)
+    np.testing.assert_array_equal(model.predict(X, offset=offset), probability.argmax(axis=1))
 
 
 def _lightgbm(X, y, score, native):
@@ -179,7 +179,7 @@ def test_a_file_predicts_with_an_offset(tmp_path):
     model = model_of("network", loss="poisson").fit(X, y, offset=np.log(exposure))
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
-    np.testing.assert_array_equal(again.predict(X, np.log(exposure)), model.predict(X, np.log(exposure)))
+    np.testing.assert_array_equal(again.predict(X, offset=np.log(exposure)), model.predict(X, offset=np.log(exposure)))
 
 
 @pytest.mark.parametrize("n_classes", [0, 2, 3])
@@ -195,7 +195,7 @@ def test_a_graph_has_an_offset_as_a_second_input(n_classes):
     graph = boostbp.to_onnx(model, offset=True).SerializeToString()
     session = runtime.InferenceSession(graph, providers=["CPUExecutionProvider"])
     *_, made = session.run(None, {"X": X, "offset": offset})
-    expected = model.predict_proba(X, offset) if n_classes else model.predict(X, offset)
+    expected = model.predict_proba(X, offset=offset) if n_classes else model.predict(X, offset=offset)
     np.testing.assert_allclose(made, expected, rtol=0, atol=1e-10)
     with pytest.raises(ValueError, match=r"offset=True is not supported for an auto-encoder"):
         boostbp.to_onnx(boostbp.BoostBPAutoencoder((2,), epochs=1, random_state=0).fit(X), offset=True)

@@ -138,14 +138,20 @@ def test_logarithms_of_probabilities_do_not_round(labels):
     np.testing.assert_allclose(model.predict_log_proba(A), np.log(model.predict_proba(A)), rtol=1e-9)
     if len(model.classes_) == 2:
         far = np.full(300, 800.0)
-        np.testing.assert_allclose(model.predict_log_proba(A, far)[:, 0], -model.decision_function(A, far))
+        np.testing.assert_allclose(
+            model.predict_log_proba(A, offset=far)[:, 0], -model.decision_function(A, offset=far)
+        )
         own = BoostBPClassifier((), loss=OwnLogistic(), n_estimators=5, random_state=0).fit(A, labels)
         with np.errstate(divide="ignore"):
-            np.testing.assert_array_equal(own.predict_log_proba(A, far), np.log(own.predict_proba(A, far)))
+            np.testing.assert_array_equal(
+                own.predict_log_proba(A, offset=far), np.log(own.predict_proba(A, offset=far))
+            )
     else:
         far = 800.0 * np.eye(3)[labels]
-        raw = model.decision_function(A, far)
-        np.testing.assert_allclose(model.predict_log_proba(A, far), raw - raw.max(axis=1, keepdims=True), atol=1e-12)
+        raw = model.decision_function(A, offset=far)
+        np.testing.assert_allclose(
+            model.predict_log_proba(A, offset=far), raw - raw.max(axis=1, keepdims=True), atol=1e-12
+        )
 
 
 def test_tags_say_that_columns_may_be_categories():

@@ -1,4 +1,4 @@
-"""Predictions: numbers, or classes and their probabilities, by the link from raw outputs; of the growing model, too."""
+"""Outcomes: numbers, or classes and their probabilities, by the link from raw outputs; of the growing model, too."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NumberPredictions(Supervised):
     _shift: Floats
     _one_dimensional: bool
 
-    def predict(self, X: Any, offset: Any = None) -> Floats:
+    def predict(self, X: Any, *, offset: Any = None) -> Floats:
         """Predicted target, (rows,) or (rows, outputs).
 
         Parameters
@@ -39,7 +39,7 @@ class NumberPredictions(Supervised):
         """
         return self._prediction(self._raw(X, offset))
 
-    def staged_predict(self, X: Any, offset: Any = None) -> Iterator[Floats]:
+    def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[Floats]:
         """Predictions of the growing model: after each round of its output layer, on hidden layers that stay.
 
         Of an average (``deep="auto"``, ``quality``) one tree for each output joins at a time, in the order of
@@ -81,12 +81,12 @@ class ClassPredictions(Supervised):
     _loss: Loss
     classes_: NDArray[Any]
 
-    def decision_function(self, X: Any, offset: Any = None) -> Floats:
+    def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
         """Raw output: log-odds, (rows,), for two classes; (rows, classes) for more. `offset` as in `predict_proba`."""
         raw = self._raw(X, offset)
         return raw.ravel() if raw.shape[1] == 1 else raw
 
-    def predict_proba(self, X: Any, offset: Any = None) -> Floats:
+    def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
         """Probability of each class, (rows, classes).
 
         Parameters
@@ -97,7 +97,7 @@ class ClassPredictions(Supervised):
         """
         return self._probabilities(self._raw(X, offset))
 
-    def predict_log_proba(self, X: Any, offset: Any = None) -> Floats:
+    def predict_log_proba(self, X: Any, *, offset: Any = None) -> Floats:
         """Logarithm of the probability of each class, (rows, classes), where these round to 0 or 1, too.
 
         `offset` as in `predict_proba`.
@@ -110,11 +110,11 @@ class ClassPredictions(Supervised):
         with np.errstate(divide="ignore"):
             return np.log(self._probabilities(raw))
 
-    def staged_predict_proba(self, X: Any, offset: Any = None) -> Iterator[Floats]:
+    def staged_predict_proba(self, X: Any, *, offset: Any = None) -> Iterator[Floats]:
         """Probabilities by the growing model, (rows, classes) each; see `BoostBPRegressor.staged_predict`."""
         return (self._probabilities(self._beside(raw, offset)) for raw in self._staged_raw(X))
 
-    def staged_predict(self, X: Any, offset: Any = None) -> Iterator[NDArray[Any]]:
+    def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[NDArray[Any]]:
         """Most probable classes by the growing model, (rows,) each; see `BoostBPRegressor.staged_predict`."""
         return (self._labels(self._beside(raw, offset)) for raw in self._staged_raw(X))
 
@@ -125,7 +125,7 @@ class ClassPredictions(Supervised):
         p = link(raw)
         return p if p.shape[1] > 1 else np.column_stack([1.0 - p, p])
 
-    def predict(self, X: Any, offset: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
         """Most probable class, (rows,). For `offset` see `predict_proba`."""
         return self._labels(self._raw(X, offset))
 
