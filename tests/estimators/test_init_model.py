@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from flat_parameters import parameters
 from helpers import BACKENDS
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_iris, make_friedman1
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
@@ -92,6 +93,25 @@ def test_single_layers_and_networks_join(old, new):
     assert rmse(more) < rmse(first)
     total = more.attributions(X[:5])
     np.testing.assert_allclose(total.values.sum(axis=2)[:, 0] + total.base_values[:, 0], more.predict(X[:5]))
+
+
+def test_hidden_units_of_the_first_model_stay_and_are_used():
+    first = model_of("network").fit(X[OLD], y[OLD])
+    more = model_of("layers").fit(X[NEW], y[NEW], init_model=first)
+    np.testing.assert_array_equal(more.transform(X), first.transform(X))  # without a warning that they have no weight
+    wider = model_of("network").fit(X[NEW], y[NEW], init_model=first)
+    np.testing.assert_array_equal(wider.transform(X)[:, :3], first.transform(X))
+    assert len(wider.hidden_names()) == 6
+
+
+@pytest.mark.parametrize(("old", "new"), [("single", "network"), ("network", "single")])
+def test_sparse_rows_teach_what_dense_ones_do(old, new):
+    A = np.where(X > 0.5, X, 0.0)
+    sparse = csr_matrix(A)
+    dense = model_of(new).fit(A[NEW], y[NEW], init_model=model_of(old).fit(A[OLD], y[OLD]))
+    first = model_of(old).fit(sparse[OLD], y[OLD])
+    more = model_of(new).fit(sparse[NEW], y[NEW], init_model=first)
+    np.testing.assert_array_equal(more.predict(sparse), dense.predict(A))
 
 
 @pytest.mark.parametrize("kind", ["network", "single"])
