@@ -12,7 +12,8 @@ __all__ = ["NO_OFFSET", "best_constant", "of_rows", "of_scale"]
 
 Floats = NDArray[np.float64]
 NO_OFFSET: Floats = np.zeros(())  # an offset is this, or (rows, outputs)
-MOST_STEPS, LEAST_STEP = 60, 1e-10
+MOST_STEPS, LEAST_STEP = 100, 1e-10
+SHORTER = 0.75  # a step as a share of the one before; those of a hessian that is twice too large are half as long
 
 
 def of_rows(offset: Floats, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Floats:
@@ -29,7 +30,7 @@ def best_constant(loss: Loss, y: Floats, weight: Floats, offset: Floats) -> Floa
     """Return the constant that is best beside an offset, (outputs,): ``argmin_c sum weight loss(c + offset, y)``.
 
     It lies between the best one without an offset minus the largest offset, and minus the least. There it is found by
-    Newton's method, or by bisection where a step would leave the bracket. Of the workers of a group it is that of a
+    Newton's method, or by bisection where a step would leave the bracket or steps hardly become shorter. Of the workers of a group it is that of a
     sample, the same for all.
     """
     if not offset.ndim:
@@ -40,12 +41,14 @@ def best_constant(loss: Loss, y: Floats, weight: Floats, offset: Floats) -> Floa
     constant = checked.baseline(loss, y, weight)
     low, high = constant - offset.max(axis=0), constant - offset.min(axis=0)
     constant = constant - weight @ offset / weight.sum()
+    step = high - low
     for _ in range(MOST_STEPS):
         h = constant + offset
         slope = weight @ checked.gradient(loss, h, y)
         low, high = np.where(slope < 0, constant, low), np.where(slope > 0, constant, high)
         after = constant - slope / (weight @ checked.hessian(loss, h, y))
-        after = np.where((low <= after) & (after <= high), after, (low + high) / 2)
+        newton = (low <= after) & (after <= high) & (np.abs(after - constant) <= SHORTER * step)
+        after = np.where(newton, after, (low + high) / 2)
         step, constant = np.abs(after - constant), after
         if (step <= LEAST_STEP).all():
             break
