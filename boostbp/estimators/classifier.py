@@ -276,17 +276,16 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions):
         target = self._one_hot(labels)
         if earlier is None:
             table = self._repaired(table, weight)
-        parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
-        sets = self._eval_sets(parts, eval_names, offset, target.shape[1], earlier)
-        loss = losses.load(self.loss, n_outputs=target.shape[1])
+        self._loss = loss = losses.load(self.loss, n_outputs=target.shape[1])
         self._check_loss(loss, target.shape[1])
         if earlier is not None:
             earlier.check(loss, target.shape[1])
         loss.check(target)
+        parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
+        sets = self._eval_sets(parts, eval_names, offset, target.shape[1], earlier)
         given = Split(table, target, weight, sets, self._offset(table.X, offset, target.shape[1], earlier))
         split = given if sets else hold_out(self, given, labels, groups=groups, X=X)
         others = hold_out_others(self, given, labels, groups=groups, sets=split.sets)
-        self._loss = loss
         metric = self._metric(loss, split.sets)
         return self._train([split, *others], loss, metric, loss.link, run)
 

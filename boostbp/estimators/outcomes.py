@@ -12,7 +12,6 @@ from scipy.special import log_expit, log_softmax
 from boostbp import losses
 from boostbp.estimators.supervised import Supervised
 from boostbp.floats import usual_in_methods
-from boostbp.losses import Loss
 
 __all__ = ["ClassPredictions", "NumberPredictions"]
 
@@ -23,7 +22,6 @@ Floats = NDArray[np.float64]
 class NumberPredictions(Supervised):
     """Predictions of a regressor."""
 
-    _loss: Loss
     _scale: Floats
     _shift: Floats
     _one_dimensional: bool
@@ -78,7 +76,6 @@ class NumberPredictions(Supervised):
 class ClassPredictions(Supervised):
     """Predictions of a classifier."""
 
-    _loss: Loss
     classes_: NDArray[Any]
 
     def decision_function(self, X: Any, *, offset: Any = None) -> Floats:

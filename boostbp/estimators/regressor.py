@@ -286,9 +286,7 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions):
         weight = read_weight(sample_weight, len(table.X))
         if earlier is None:
             table = self._repaired(table, weight)
-        parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
-        sets = self._eval_sets(parts, eval_names, offset, target.shape[1], earlier)
-        loss = losses.load(self.loss, n_outputs=target.shape[1])
+        self._loss = loss = losses.load(self.loss, n_outputs=target.shape[1])
         if losses.traits_of(loss).task == "classification":
             raise ValueError(
                 f"loss={self.loss!r} is one of classes, and a regressor predicts numbers: use BoostBPClassifier, or a "
@@ -297,6 +295,8 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions):
         if earlier is not None:
             earlier.check(loss, target.shape[1])
         loss.check(target)
+        parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
+        sets = self._eval_sets(parts, eval_names, offset, target.shape[1], earlier)
         for part, one in zip(parts, sets, strict=True):
             with named_in_errors(part.source):
                 loss.check(one.y)
@@ -304,7 +304,6 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions):
         split = given if sets else hold_out(self, given, None, groups=groups, X=X)
         if earlier is None:
             self._shift, self._scale = units_of(split.y - split.offset, split.weight, loss)
-        self._loss = loss
         metric = self._metric(loss, split.sets, self._scale)
         others = hold_out_others(self, given, None, groups=groups, sets=split.sets)
         return self._train(

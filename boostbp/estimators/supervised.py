@@ -15,6 +15,7 @@ from boostbp.estimators.base import BaseBoostBP, names_of
 from boostbp.estimators.earlier import Earlier
 from boostbp.estimators.eval_sets import Part, named_in_errors
 from boostbp.inputs import Repair, read_offset, read_weight
+from boostbp.losses import Loss, traits_of
 from boostbp.network.backprop import EvalSet
 from boostbp.network.offsets import NO_OFFSET
 
@@ -27,6 +28,7 @@ class Supervised(BaseBoostBP):
     """Targets and evaluation sets as the loss takes them."""
 
     _fewest_hidden = 0  # a single layer is a model
+    _loss: Loss
     _repair: Repair | None = None  # of models that had none, and where there is nothing to compare
 
     def _read(self, X: Any, *, reset: bool = False) -> Table:
@@ -51,7 +53,20 @@ class Supervised(BaseBoostBP):
 
     def _beside(self, raw: Floats, offset: Any) -> Floats:
         """A raw output with the user's offset added, (rows, outputs)."""
-        return raw if offset is None else raw + read_offset(offset, *raw.shape) / self._output_scale()
+        return raw if offset is None else raw + self._read_offset(offset, *raw.shape) / self._output_scale()
+
+    def _read_offset(self, offset: Any, n_rows: int, n_outputs: int, name: str = "offset") -> Floats:
+        """The user's offset, (rows, outputs); of a logarithmic link, refused where no exponential is taken."""
+        known = read_offset(offset, n_rows, n_outputs, name)
+        if traits_of(self._loss).link_name == "log":
+            low, high = getattr(self._loss, "lowest", -np.inf), getattr(self._loss, "highest", np.inf)
+            wrong = known[(known < low) | (known > high)]
+            if len(wrong):
+                raise ValueError(
+                    f"{name} holds {wrong[0]:g}, and loss={self._loss.name!r} takes exponentials of raw outputs from "
+                    f"{low:g} to {high:g}: give the logarithm of the exposure."
+                )
+        return known
 
     def _eval_sets(
         self,
@@ -91,7 +106,7 @@ class Supervised(BaseBoostBP):
 
     def _offset(self, X: Floats, offset: Any, n_outputs: int, earlier: Earlier | None, name: str = "offset") -> Floats:
         """The user's offset and what an earlier model predicts, (rows, outputs); `NO_OFFSET` if there is neither."""
-        known = NO_OFFSET if offset is None else read_offset(offset, len(X), n_outputs, name)
+        known = NO_OFFSET if offset is None else self._read_offset(offset, len(X), n_outputs, name)
         return known if earlier is None else known + earlier.offset(X, self._n_threads())
 
     def _encode(self, y: Any, n_rows: int) -> Floats:

@@ -145,7 +145,7 @@ def read_offset(offset: Any, n_rows: int, n_outputs: int, name: str = "offset") 
     Raises
     ------
     ValueError
-        If it is of another shape, or holds text, or what is not finite.
+        If it is of another shape, or holds text, or what is not finite, or beyond 1e100.
     """
     wanted = f"({n_rows},)" if n_outputs == 1 else f"({n_rows}, {n_outputs}), one number for each output"
     if isinstance(offset, str) or np.ndim(offset) == 0:
@@ -155,6 +155,9 @@ def read_offset(offset: Any, n_rows: int, n_outputs: int, name: str = "offset") 
     if values.shape not in ((n_rows,), (n_rows, 1), (n_rows, n_outputs)) or values.size != n_rows * n_outputs:
         raise ValueError(f"{name} has shape {values.shape}: give {wanted}.")
     _refuse_where(~np.isfinite(values), values, name, "Drop these rows, or give them an offset, such as 0.")
+    largest = np.abs(values).max(initial=0.0)
+    if largest > LARGEST:
+        raise ValueError(f"{name} holds numbers of size {largest:.3g}, whose squares float64 does not hold.")
     return values.reshape(n_rows, n_outputs)
 
 

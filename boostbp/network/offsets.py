@@ -30,8 +30,8 @@ def best_constant(loss: Loss, y: Floats, weight: Floats, offset: Floats) -> Floa
     """Return the constant that is best beside an offset, (outputs,): ``argmin_c sum weight loss(c + offset, y)``.
 
     It lies between the best one without an offset minus the largest offset, and minus the least. There it is found by
-    Newton's method, or by bisection where a step would leave the bracket or steps hardly become shorter. Of the workers of a group it is that of a
-    sample, the same for all.
+    Newton's method, or by bisection where a step would leave the bracket, or steps hardly become shorter. Of the
+    workers of a group it is that of a sample, the same for all.
     """
     if not offset.ndim:
         return checked.baseline(loss, *workers().sample(y, weight))

@@ -246,6 +246,22 @@ def test_offsets_that_cannot_be_read_are_refused(offset, message):
         model.predict(X, offset=offset)
 
 
+def test_exposures_in_the_place_of_their_logarithms_are_refused():
+    X, exposure, y = counted(300)
+    days = 365.0 * exposure
+    with pytest.raises(
+        ValueError, match=r"offset holds .*, and loss='poisson' .* to 50: give the logarithm of the exposure"
+    ):
+        model_of("single", loss="poisson").fit(X, y, offset=days)
+    model = model_of("single", loss="gamma").fit(X, y + 1.0, offset=np.log(days))
+    with pytest.raises(ValueError, match=r"offset holds -50, and loss='gamma' .* from -40 to 40"):
+        model.predict(X, offset=np.full(300, -50.0))
+    with pytest.raises(ValueError, match=r"eval_set\[0\]: eval_offset holds"):
+        model.fit(X, y + 1.0, offset=np.log(days), eval_set=(X, y + 1.0), eval_offset=days)
+    with pytest.raises(ValueError, match=r"offset holds numbers of size 1e\+101"):
+        model_of("single").fit(X, y, offset=np.full(300, 1e101))
+
+
 def test_evaluation_sets_without_their_offsets_are_refused():
     X, _, y = counted(300)
     with pytest.raises(ValueError, match=r"eval_set\[0\]: offset is given without eval_offset"):
