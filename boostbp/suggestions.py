@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
-__all__ = ["MEANT", "suggestion"]
+__all__ = ["MEANT", "suggestion", "unsupported"]
 
 # What LightGBM, XGBoost, CatBoost and scikit-learn call it -> what it is called here.
 MEANT: Mapping[str, str] = {
@@ -30,7 +30,7 @@ MEANT: Mapping[str, str] = {
     **dict.fromkeys(("max_iter", "n_epochs"), "epochs"),
     **dict.fromkeys(("hidden_sizes", "layers", "units"), "hidden_layer_sizes"),
     **dict.fromkeys(("categorical_feature", "cat_features", "enable_categorical"), "categorical_features"),
-    **dict.fromkeys(("scale_pos_weight", "is_unbalance", "class_weights"), "class_weight"),
+    **dict.fromkeys(("class_weights",), "class_weight"),
     **dict.fromkeys(("validation_fraction", "test_size"), "validation"),
     **dict.fromkeys(("linear_tree",), "basis"),
     **dict.fromkeys(("booster", "boosting", "boosting_type", "tree_method"), "backend_params"),
@@ -38,8 +38,24 @@ MEANT: Mapping[str, str] = {
     **dict.fromkeys(("lr", "learning_rate_init"), "step_size"),
     **dict.fromkeys(("timeout", "time_limit"), "max_time"),
     **dict.fromkeys(("warm_start",), "keep_state"),
+    **dict.fromkeys(("init_score", "base_margin", "baseline"), "offset"),
+    **dict.fromkeys(("eval_init_score", "base_margin_eval_set"), "eval_offset"),
+    **dict.fromkeys(("sample_weight_eval_set",), "eval_sample_weight"),
+    **dict.fromkeys(("xgb_model",), "init_model"),
 }
+_RANKING = "ranking is not supported, as losses are of single rows: use LGBMRanker of LightGBM or XGBRanker of XGBoost."
+_SURVIVAL = "survival times are not supported: use XGBoost (survival:cox, survival:aft) or scikit-survival."
+_MONOTONE = (
+    "monotone constraints are not supported: regressions in leaves, and hidden layers, would not keep them. Use "
+    "LightGBM, XGBoost or HistGradientBoosting of scikit-learn where a model must be monotone."
+)
 NOT_THERE: Mapping[str, str] = {
+    **dict.fromkeys(("is_unbalance", "auto_class_weights"), "use class_weight='balanced' of BoostBPClassifier."),
+    "scale_pos_weight": "use class_weight={negative: 1, positive: scale_pos_weight} of BoostBPClassifier.",
+    "class_weight": "classes have weights in BoostBPClassifier; rows have them everywhere, sample_weight=... of fit.",
+    "exposure": "give its logarithm as offset=... of fit and predict.",
+    **dict.fromkeys(("monotone_constraints", "monotonic_cst", "monotone_constraints_method"), _MONOTONE),
+    **dict.fromkeys(("group", "qid", "eval_group", "eval_qid", "lambdarank_truncation_level", "label_gain"), _RANKING),
     "reg_alpha": "leaf regressions have no L1 penalty; reg_lambda is their L2 penalty.",
     "lambda_l1": "leaf regressions have no L1 penalty; reg_lambda is their L2 penalty.",
     "min_split_gain": "give it as backend_params={'min_split_gain': ...}.",
@@ -62,6 +78,8 @@ def suggestion(name: str, places: Mapping[str, str] | Iterable[str]) -> str:
     if name in NOT_THERE:
         return NOT_THERE[name]
     meant = MEANT.get(name, name)
+    if meant not in written and meant in NOT_THERE:
+        return NOT_THERE[meant]
     if meant not in written:
         close = difflib.get_close_matches(name, written, 1)
         if not close:
@@ -69,3 +87,23 @@ def suggestion(name: str, places: Mapping[str, str] | Iterable[str]) -> str:
             return f"choose from {', '.join(bare)}."
         meant = close[0]
     return f"did you mean {written[meant]}?"
+
+
+# Objectives and metrics of other libraries, but for those that begin with rank: or survival:.
+_UNSUPPORTED: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            *("lambdarank", "rank_xendcg", "xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg_mart", "yetirank", "pairlogit"),
+            *("ndcg", "map", "mean_average_precision"),
+        ),
+        _RANKING,
+    ),
+    **dict.fromkeys(("cox", "aft", "survivalaft", "cox-nloglik", "aft-nloglik"), _SURVIVAL),
+}
+
+
+def unsupported(name: str) -> str:
+    """Return why an objective or metric of another library is not there, and what to use; "" if nothing is known."""
+    stem = name.partition("@")[0].lower()
+    kinds = {"rank": _RANKING, "survival": _SURVIVAL}
+    return _UNSUPPORTED.get(stem) or (kinds.get(stem.partition(":")[0], "") if ":" in stem else "")

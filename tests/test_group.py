@@ -9,7 +9,7 @@ from thread_workers import Everywhere, in_group, shares
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends.base import Table
-from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.held_out import Split, hold_out
 from boostbp.estimators.units import units_of
 from boostbp.group import ALONE, evenly_spaced, joined, workers
 from boostbp.inputs import Repair, classes_of, hashes_of, weights_in_rows, weights_of_classes
@@ -291,13 +291,26 @@ def test_held_out_rows_do_not_depend_on_the_number_of_workers():
     assert all(np.allclose(other, first, rtol=1e-9) for other in others)
 
 
+def test_offsets_go_with_their_rows():
+    X, weight = table(200)
+    offset = np.log(weight)
+    y = np.random.default_rng(1).poisson(weight)
+
+    def losses(X, y, offset):
+        model = BoostBPRegressor((3,), loss="poisson", **NETWORK).fit(X, y, offset=offset)
+        return [model.network_.baseline[0], *model.history_.metrics("held_out")]
+
+    first, *others = [found for size in SIZES for found in in_group(size, losses, X, y, offset)]
+    assert all(np.allclose(other, first, rtol=1e-9) for other in others)
+
+
 def test_each_worker_keeps_a_row_to_learn_from():
     X, _ = table(40)
 
     def kept(X, seed):
         model = BoostBPRegressor(validation=0.9, random_state=seed)
-        rows, _, _, [held_out] = hold_out(model, Table(X), np.ones((len(X), 1)), np.ones(len(X)), None)
-        return len(rows.X), len(held_out.X)
+        split = hold_out(model, Split(Table(X), np.ones((len(X), 1)), np.ones(len(X))), None)
+        return len(split.table.X), len(split.sets[0].X)
 
     for seed in range(10):
         numbers = in_group(3, lambda X, seed=seed: kept(X, seed), X)

@@ -67,7 +67,9 @@ class _Mixture(BaseBoostBP):
         from benchmarks.mixtures.training import NetworkPlan, train
 
         self._check_network(run)
-        table, y, weight, eval_sets = splits[0]
+        table, y, weight, eval_sets, offset = splits[0]
+        if offset.ndim:
+            raise ValueError(f"offset is not supported by {type(self).__name__}: use BoostBPRegressor or -Classifier.")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         settings = settings_of(self, len(table.X), y.shape[1], seed)
         table, y, weight = drop_zero_weight(table, y, weight)
@@ -105,6 +107,7 @@ class _Mixture(BaseBoostBP):
         backprop = self._backprop()
         refused = {name: (getattr(backprop, name), getattr(_BACKPROP, name)) for name in _OF_TREES_ALONE}
         refused |= {"checkpoint": (run.checkpoint, None), "keep_state": (run.keep_state, False)}
+        refused |= {"init_model": (run.earlier, None)}
         for name, (value, default) in refused.items():
             if value != default:
                 raise ValueError(

@@ -79,8 +79,8 @@ _REASONS = {
 # Parameters that speak of features by number or name. Only a layer by itself sees the features, and what is fitted
 # without LightGBM, in leaves and under the trees, would not know of them. `interaction_constraints` alone holds there.
 _OF_FEATURES = {
-    "monotone_constraints": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out, or use "
-    "LightGBM's own estimators, which keep to it.",
+    "monotone_constraints": "leaves are refitted by boostbp, which would not keep them monotone. Use LightGBM itself "
+    "where a model must be monotone.",
     "ignore_column": "it names columns of a file. Leave these columns out of the input.",
     **dict.fromkeys(
         ("feature_contri", "cegb_penalty_feature_lazy", "cegb_penalty_feature_coupled"),
@@ -105,10 +105,14 @@ _HARMLESS = {
 }
 
 _NO_EFFECT = {
+    "it belongs to an objective of LightGBM, and the gradients come from boostbp. Use class_weight of "
+    "BoostBPClassifier, or sample_weight.": "is_unbalance scale_pos_weight",
+    "it belongs to ranking, which is not supported. Use LGBMRanker of LightGBM.": (
+        "lambdarank_truncation_level lambdarank_norm lambdarank_position_bias_regularization label_gain eval_at"
+    ),
     "it belongs to an objective or metric of LightGBM, and the gradients come from boostbp. Leave it out.": (
-        "is_unbalance scale_pos_weight sigmoid boost_from_average reg_sqrt alpha fair_c poisson_max_delta_step "
-        "tweedie_variance_power lambdarank_truncation_level lambdarank_norm lambdarank_position_bias_regularization "
-        "label_gain eval_at multi_error_top_k auc_mu_weights objective_seed metric_freq is_provide_training_metric "
+        "sigmoid boost_from_average reg_sqrt alpha fair_c poisson_max_delta_step "
+        "tweedie_variance_power multi_error_top_k auc_mu_weights objective_seed metric_freq is_provide_training_metric "
         "first_metric_only"
     ),
     "it belongs to boosting='dart', which is not supported. Leave it out.": (

@@ -64,7 +64,8 @@ _REASONS = {
     "base_score": "predictions start where boostbp starts them. Leave it out.",
     "boost_from_average": "predictions start where boostbp starts them. Leave it out.",
     "objective": "the gradients come from boostbp. Choose the loss there.",
-    "scale_pos_weight": "it belongs to an objective of XGBoost; the gradients come from boostbp. Use sample weights.",
+    "scale_pos_weight": "it belongs to an objective of XGBoost; the gradients come from boostbp. Use class_weight of "
+    "BoostBPClassifier, or sample_weight.",
     "eval_metric": "boostbp scores its own predictions. Choose the metric there.",
     "disable_default_eval_metric": "boostbp scores its own predictions. Leave it out.",
     "validate_parameters": "boostbp checks the names itself. Leave it out.",
@@ -78,8 +79,8 @@ _REASONS = {
 # Parameters that speak of features by number or name. Only a layer by itself sees the features, and what is fitted
 # without XGBoost, in leaves and under the trees, would not know of them. `interaction_constraints` alone holds there.
 _OF_FEATURES = {
-    "monotone_constraints": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out, or use "
-    "XGBoost's own estimators, which keep to it.",
+    "monotone_constraints": "leaves are refitted by boostbp, which would not keep them monotone. Use XGBoost itself "
+    "where a model must be monotone.",
     "feature_weights": "it says how often to draw features by number, and hidden layers have units in their place. "
     "Leave it out.",
     **dict.fromkeys(

@@ -98,6 +98,7 @@ def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) 
             settings.step,
             "use 'normalised' or 'plain': another may ask for what only all rows tell",
         ),
+        "init_model": (fit.get("init_model") is not None, "a model", "leave it out"),
         "X": (issparse(X), "a sparse matrix", "pass an array or a data frame"),
         "callbacks": (kept, "checkpoint(...)", "leave it out"),
         **{name: (bool(fit.get(name)), fit.get(name), "leave it out") for name in ("checkpoint", "keep_state")},

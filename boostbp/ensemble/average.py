@@ -98,7 +98,8 @@ def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floa
     weights = stacked_weights(raws, problem, n_steps=_n_steps(problem))
     raw = np.tensordot(weights, raws, 1)
     gain, error = _gain_of_depth(raws, raw, deep, problem)
-    t = t_statistic(raw, problem.target, problem.baseline, problem.held_out.weight, problem.loss)
+    target = problem.target - problem.held_out.offset
+    t = t_statistic(raw, target, problem.baseline, problem.held_out.weight, problem.loss)
     if t < constants.WEAK_SIGNAL_T:
         weights = shrink_weight(max(t, constants.LEAST_SIGNAL_T), constants.HALF_WEIGHT_T) * weights
     return weights, gain, error

@@ -169,7 +169,7 @@ def _history_without_network(model: Network, problem: Problem, scores: dict[str,
     """
     problem = problem.on_some_rows() if problem.has_many_rows else problem
     raw = model.predict(problem.table.X, n_jobs=problem.settings.n_threads)
-    loss = float(problem.weight @ problem.loss.value(raw, problem.y) / problem.weight.sum())
+    loss = float(problem.weight @ problem.loss.value(raw + problem.offset, problem.y) / problem.weight.sum())
     epoch = Epoch(0, loss, scores, 0.0, (), (), (), (), ())
     name = "" if problem.metric is None else problem.metric.name
     return History([epoch], stop=Stop.NO_NETWORK, metric=name)

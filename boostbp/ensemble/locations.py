@@ -19,6 +19,7 @@ from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.layers import Layer, LayerSettings
 from boostbp.losses import SquaredError
+from boostbp.network.offsets import NO_OFFSET
 
 __all__ = ["located"]
 
@@ -38,10 +39,18 @@ def located(candidate: Candidate) -> Candidate:
 
 
 def _of_mean(problem: Problem) -> Problem:
-    """The problem of one output for the mean of the target, of which the quantiles have copies."""
-    loss, y, target = SquaredError(), problem.y[:, :1], problem.target[:, :1]
-    baseline = loss.baseline(y, problem.weight)
-    return replace(problem, loss=loss, y=y, baseline=baseline, target=target, smoothed=target)
+    """The problem of one output for the mean of the target, of which the quantiles have copies, without offsets."""
+    held_out, loss = problem.held_out, SquaredError()
+    y, target = _mean(problem.y - problem.offset), _mean(problem.target - held_out.offset)
+    alone = replace(held_out, offset=NO_OFFSET)
+    return replace(
+        problem, loss=loss, y=y, offset=NO_OFFSET, baseline=loss.baseline(y, problem.weight), target=target,
+        smoothed=target, eval_sets=(alone, *problem.eval_sets[1:]),
+    )  # fmt: skip
+
+
+def _mean(columns: Floats) -> Floats:
+    return columns.mean(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +114,8 @@ class _Located:
         return replace(self, mean=self.mean.advance())
 
     def _distances(self, mean: Floats) -> Floats:
-        return self.problem.loss.baseline(self.problem.target - mean, self.problem.held_out.weight)
+        left = self.problem.target - mean - self.problem.held_out.offset
+        return self.problem.loss.baseline(left, self.problem.held_out.weight)
 
 
 class _LocatedTraining(LayerTraining):

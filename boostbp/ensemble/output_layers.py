@@ -33,7 +33,7 @@ class Boosted:
     bound : BoundInput
         That table, bound for the next piece.
     fit : (rows, outputs) float64
-        Raw output so far on the training rows, baseline included.
+        Raw output so far on the training rows, baseline and offset included.
     pieces : tuple of Layer
     """
 
@@ -46,7 +46,7 @@ class Boosted:
     def begin(cls, problem: Problem, settings: LayerSettings, *, backend: Backend | None = None) -> Boosted:
         """Bind the input to a backend, that of the problem if left out; a piece has the rounds of `settings`."""
         bound = BoundInput(backend or problem.growing_backend, problem.table, settings, problem.weight)
-        return cls(problem, bound, np.broadcast_to(problem.baseline, problem.y.shape))
+        return cls(problem, bound, problem.start)
 
     def advance(self, *, structures_of: Layer | None = None) -> Boosted:
         """Boost one piece more; with the structures of another layer, if there is one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import History
 from boostbp.network.monitor import Callback, EvalSet, Stage
 from boostbp.network.network import Network
+from boostbp.network.offsets import NO_OFFSET, of_rows
 from boostbp.network.settings import Settings
 from boostbp.network.state import State
 from boostbp.network.trainer import baseline_of
@@ -83,6 +84,8 @@ class Problem:
         Of an earlier training of the network that the user asked for.
     report : callable
         ``report(stage)``, told where the fit stands.
+    offset : (rows, outputs) float64, or `NO_OFFSET`
+        Added to the raw output of each row. What is called raw below is without it.
     """
 
     table: Table
@@ -100,6 +103,7 @@ class Problem:
     callbacks: Sequence[Callback] = ()
     resume: State | None = None
     report: Callable[[Stage], object] = bool
+    offset: Floats = field(default_factory=lambda: NO_OFFSET)
 
     @classmethod
     def of(
@@ -118,6 +122,7 @@ class Problem:
         callbacks: Sequence[Callback] = (),
         resume: State | None = None,
         report: Callable[[Stage], object] = bool,
+        offset: Floats = NO_OFFSET,
     ) -> Problem:
         """Make the problem of a fit.
 
@@ -128,7 +133,7 @@ class Problem:
         outcome : callable, optional
             The loss's link if left out.
         """
-        baseline = baseline_of(loss, y, weight, settings)
+        baseline = baseline_of(loss, y, weight, settings, offset)
         target = smoothed = np.empty((0, y.shape[1]))
         if eval_sets:
             target = to_target(eval_sets[0].y)
@@ -149,12 +154,18 @@ class Problem:
             callbacks,
             resume,
             report=report,
+            offset=offset,
         )
 
     @property
     def held_out(self) -> EvalSet:
         """The rows that weigh the candidates."""
         return self.eval_sets[0]
+
+    @property
+    def start(self) -> Floats:
+        """Raw output with its offset that boosting starts from on the training rows, (rows, outputs)."""
+        return np.broadcast_to(self.baseline + self.offset, self.y.shape)
 
     @property
     def growing_backend(self) -> Backend:
@@ -186,7 +197,7 @@ class Problem:
 
     def row_losses(self, raw: Floats) -> Floats:
         """Loss of each held-out row for a raw output, (held-out rows,)."""
-        return self.loss.value(raw, self.smoothed)
+        return self.loss.value(raw + self.held_out.offset, self.smoothed)
 
     def score(self, raw: Floats) -> float:
         """Weighted mean loss on the held-out rows for a raw output there."""
@@ -212,14 +223,17 @@ class Problem:
     def metric_of(self, raw: Floats) -> float:
         """Metric on the held-out rows of a raw output there."""
         assert self.metric is not None
-        return self.metric(self.outcome(raw), self.held_out.y, self.held_out.weight)
+        return self.metric(self.outcome(raw + self.held_out.offset), self.held_out.y, self.held_out.weight)
 
     def metrics_of(self, network: Network) -> dict[str, float]:
         """Metric of a network on each evaluation set, by name."""
         if self.metric is None:
             return {}
         raws = {one.name: network.predict(one.X, n_jobs=self.settings.n_threads) for one in self.eval_sets}
-        return {one.name: self.metric(self.outcome(raws[one.name]), one.y, one.weight) for one in self.eval_sets}
+        return {
+            one.name: self.metric(self.outcome(raws[one.name] + one.offset), one.y, one.weight)
+            for one in self.eval_sets
+        }
 
     def with_threads(self, n_threads: int) -> Problem:
         """The same on so many threads, the library's own among them."""
@@ -233,16 +247,20 @@ class Problem:
         """The same on a sample of the training rows of weight above 0."""
         counted = np.flatnonzero(self.weight > 0)
         rows = counted[drawn_rows(len(counted), constants.SAMPLE_ROWS, self.settings.seed)]
-        return replace(self, table=self.table.take(rows), y=self.y[rows], weight=self.weight[rows])
+        offset = of_rows(self.offset, rows)
+        return replace(self, table=self.table.take(rows), y=self.y[rows], weight=self.weight[rows], offset=offset)
 
     def on_all_rows(self) -> Problem:
         """The same with the held-out rows of weight above 0 among the training rows."""
-        counts = self.held_out.weight > 0
+        counts, offset = self.held_out.weight > 0, self.offset
+        if offset.ndim:
+            offset = np.concatenate([offset, self.held_out.offset[counts]])
         return replace(
             self,
             table=Table(vstack(self.table.X, self.held_out.X[counts]), self.table.categorical),
             y=np.concatenate([self.y, self.target[counts]]),
             weight=np.concatenate([self.weight, self.held_out.weight[counts]]),
+            offset=offset,
         )
 
 
@@ -255,6 +273,7 @@ def back_propagation(problem: Problem) -> BackPropagation:
         loss=problem.loss,
         settings=problem.settings,
         weight=problem.weight,
+        offset=problem.offset,
         eval_sets=problem.eval_sets,
         metric=problem.metric,
         outcome=problem.outcome,

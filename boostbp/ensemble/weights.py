@@ -97,7 +97,7 @@ def _descended(raws: Floats, problem: Problem, n_steps: int) -> Floats:
     raw = np.tensordot(weights, raws, 1)
     score = problem.score(raw)
     for _ in range(n_steps if len(raws) > 1 else 0):
-        slope = share[:, None] * checked.gradient(problem.loss, raw, problem.smoothed)
+        slope = share[:, None] * checked.gradient(problem.loss, raw + problem.held_out.offset, problem.smoothed)
         gain = np.tensordot(raws - raw, slope, 2) / problem.scale_of(score)
         moved = weights * np.exp(np.clip(-rate * gain, -LONGEST, LONGEST))
         moved /= moved.sum()

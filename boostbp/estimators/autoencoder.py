@@ -170,6 +170,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         self.backend_params = backend_params
 
     @all_or_nothing
+    @suggests
     def fit(
         self,
         X: Any,
@@ -222,13 +223,14 @@ class BoostBPAutoencoder(BaseBoostBP):
         sets = [self._eval_set(name, *part) for name, part in zip(names_of(parts, eval_names), parts, strict=True)]
         target = table.X
         refuse_extreme(target, "X")
+        split = Split(table, target, weight, sets)
         if not sets:
-            table, target, weight, sets = hold_out(self, table, target, weight, None, groups=groups, X=X)
-        self._shift, self._scale = standard_units(target, weight)
+            split = hold_out(self, split, None, groups=groups, X=X)
+        self._shift, self._scale = standard_units(split.y, split.weight)
         loss = SquaredError()
-        metric = self._metric(loss, sets)
-        target = np.ascontiguousarray((target - self._shift) / self._scale)
-        return self._train([Split(table, target, weight, sets)], loss, metric, self._outcome, run)
+        metric = self._metric(loss, split.sets)
+        target = np.ascontiguousarray((split.y - self._shift) / self._scale)
+        return self._train([split._replace(y=target)], loss, metric, self._outcome, run)
 
     def _eval_set(self, name: str, source: str, X: Any) -> EvalSet:
         with named_in_errors(source):

@@ -18,11 +18,13 @@ from boostbp import backends, cautions, checks, metrics
 from boostbp.backends.base import Table
 from boostbp.ensemble import ensemble
 from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.estimators import nested_parameters, parameters, session
 from boostbp.estimators.atomic import all_or_nothing
+from boostbp.estimators.earlier import check_sum
 from boostbp.estimators.ensemble_parameters import check_run, ensemble_settings_of
 from boostbp.estimators.held_out import Split
-from boostbp.estimators.inspected import Inspected
+from boostbp.estimators.other_names import OtherNames
 from boostbp.floats import usual_in_methods
 from boostbp.group import workers
 from boostbp.inputs import drop_zero_weight, read_input
@@ -33,6 +35,7 @@ from boostbp.network.backprop import EvalSet, Progress
 from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.history import History
 from boostbp.network.network import Network
+from boostbp.network.offsets import of_rows
 from boostbp.network.settings import Settings
 from boostbp.suggestions import suggestion
 from boostbp.trees import threads
@@ -49,7 +52,7 @@ ONE_SINGLE_LAYER = f"Single layers were not weighed: {WHY}, the model is one wit
 
 
 @usual_in_methods
-class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
     _fewest_hidden = 1
@@ -137,7 +140,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 "Use hidden_representation(X, layer) and hidden_names(layer)."
             )
         units = self.hidden_representation(X, layer)
-        if not self.history_.weight():
+        if not (self.history_.weight() or self.network_._hidden_used()):  # an earlier model may use what is there
             cautions.warn(
                 "transform: no network has weight in this model (history_.choice). These are the units of the one that "
                 "was asked for, on which no prediction depends. Use deep=True for a model that is the network.",
@@ -251,6 +254,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
         def problem_of(split: Split) -> partial[Problem]:
             table, y, weight = drop_zero_weight(split.table, split.y, split.weight)
+            offset = of_rows(split.offset, split.weight > 0)
             total, given = workers().sum(weight.sum(), split.weight.sum())
             in_rows = total / given
             sets = [replace(one, weight=one.weight * in_rows) if one.from_training else one for one in split.sets]
@@ -261,6 +265,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 weight,
                 backend=backend,
                 loss=loss,
+                offset=offset,
                 eval_sets=sets,
                 metric=metric,
                 outcome=outcome,
@@ -269,11 +274,15 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
         problem, *others = map(problem_of, splits)
         how = ensemble_settings_of(self, run)
+        earlier = run.earlier
+        if earlier is not None:
+            check_sum(earlier.network, settings, networks=how.deep is not False)
 
         def train(*, settings: Settings, **training: Any) -> tuple[Network, History]:
             """Train with settings, callbacks and an earlier state, which may be others each time."""
             more = (other(settings=settings) for other in others)
-            return ensemble.train(problem(settings=settings, **training), how, more)
+            network, history = ensemble.train(problem(settings=settings, **training), how, more)
+            return network if earlier is None else weighted_sum([earlier.network, network], [1.0, 1.0]), history
 
         table, _, weight = problem.args
         summarise = partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads)

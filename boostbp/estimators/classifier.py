@@ -9,15 +9,16 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import Tags
 
 from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.conformal import Sets
+from boostbp.estimators.earlier import begin_from
 from boostbp.estimators.eval_sets import listed
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
+from boostbp.estimators.outcomes import ClassPredictions
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import classes_of, read_target, read_weight, warn_of_numbers, weights_of_classes
 from boostbp.layers import LayerSpec
@@ -31,7 +32,7 @@ Floats = NDArray[np.float64]
 
 
 @usual_in_methods
-class BoostBPClassifier(ClassifierMixin, Sets):
+class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets):
     """Multi-layered gradient boosted trees for classification, trained by back-propagation.
 
     Parameters
@@ -126,8 +127,10 @@ class BoostBPClassifier(ClassifierMixin, Sets):
     ----------
     classes_ : (classes,) ndarray
         Those of `y`; a class whose rows all have weight 0 is one, with a probability of a millionth or less.
-    network_, history_, n_iter_, feature_importances_, feature_summary_, n_features_in_, feature_names_in_ :
+    network_, history_, n_iter_, best_iteration_, best_score_, evals_result_, feature_importances_ :
         As in `BoostBPRegressor`.
+    feature_summary_, n_features_in_, feature_names_in_ :
+        As there.
     """
 
     @suggests
@@ -189,18 +192,22 @@ class BoostBPClassifier(ClassifierMixin, Sets):
         self.backend_params = backend_params
 
     @all_or_nothing
+    @suggests
     def fit(
         self,
         X: Any,
         y: Any,
         sample_weight: Any = None,
         *,
+        offset: Any = None,
+        init_model: Any = None,
         eval_set: Any = None,
         eval_names: Sequence[str] | None = None,
         groups: Any = None,
         eval_X: Any = None,
         eval_y: Any = None,
         eval_sample_weight: Any = None,
+        eval_offset: Any = None,
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         keep_state: bool = False,
@@ -215,6 +222,15 @@ class BoostBPClassifier(ClassifierMixin, Sets):
         sample_weight : array-like, (rows,), optional
             A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
             than 1 on average are scaled to 1.
+        offset : array-like, (rows,) for two classes, (rows, classes) for more, optional
+            What is known of each row beforehand, and added to its raw output: log-odds. The model learns the rest, and
+            does not hold it: pass it to `predict_proba` and its like, too. LightGBM calls it ``init_score``, XGBoost
+            ``base_margin``.
+        init_model : BoostBPClassifier, optional
+            A fitted or loaded model that training goes on from, on these rows, which may be others than its own. What
+            it predicts is added to the raw output, as an `offset` is; new layers learn the rest, and the model is the
+            sum of both. It stays as it is. Tables and targets are read as it reads them (columns, categories, classes,
+            units), and the loss is the same; other parameters are those of the new layers.
         eval_set : (X, y), (X, y, sample_weight) or a list of these, optional
             The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
         eval_names : list of str, optional
@@ -224,6 +240,8 @@ class BoostBPClassifier(ClassifierMixin, Sets):
         eval_X, eval_y, eval_sample_weight : optional
             The same as `eval_set`, each an argument of its own as in LightGBM: one table and its target, or tuples of
             them. Scikit-learn can route them, and a pipeline with ``transform_input=["eval_X"]`` transform the tables.
+        eval_offset : array-like or tuple of array-like, optional
+            The `offset` of the evaluation set, or of each; needed where there is an `offset`.
         callbacks : sequence of callable, optional
             Each is called with a `Progress` after each epoch; returning True stops. See `boostbp.callbacks`.
         checkpoint : str or path, optional
@@ -234,8 +252,9 @@ class BoostBPClassifier(ClassifierMixin, Sets):
         keep_state : bool
             Keep the state of the network's training, which holds the training rows, in memory for `fit_more`.
         """
-        run = session.Run(callbacks, checkpoint, keep_state)
-        table = self._read(X, reset=True)
+        earlier = begin_from(self, init_model)
+        run = session.Run(callbacks, checkpoint, keep_state, earlier)
+        table = self._read(X, reset=earlier is None)
         labels = read_target(y, len(table.X), labels=True)
         weight, kept_out = self._keep_out(table, read_weight(sample_weight, len(table.X)), labels, groups)
         if self.class_weight is not None:
@@ -245,26 +264,34 @@ class BoostBPClassifier(ClassifierMixin, Sets):
                     f"class_weight={self.class_weight!r} leaves no row a weight: give a class of y, "
                     f"{np.unique(labels).tolist()}, a weight above 0."
                 )
-        self.classes_ = classes_of(labels)  # those without weight, too: others count on a column for each
+        if earlier is None:
+            self.classes_ = classes_of(labels)  # those without weight, too: others count on a column for each
+        elif len(unknown := np.setdiff1d(labels, self.classes_)):
+            raise ValueError(
+                f"y has classes that init_model does not know: {unknown.tolist()!r}. Leave those rows out, or train "
+                "anew."
+            )
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has one class only, {self.classes_.tolist()[0]!r}: a classifier needs rows of at least two."
             )
         warn_of_numbers(self.classes_)
         target = self._one_hot(labels)
-        table = self._repaired(table, weight)
-        sets = self._eval_sets(listed(eval_set, eval_X, eval_y, eval_sample_weight), eval_names)
-        loss = losses.load(self.loss, n_outputs=target.shape[1])
+        if earlier is None:
+            table = self._repaired(table, weight)
+        self._loss = loss = losses.load(self.loss, n_outputs=target.shape[1])
         self._check_loss(loss, target.shape[1])
+        if earlier is not None:
+            earlier.check(loss, target.shape[1])
         loss.check(target)
-        given = Split(table, target, weight, sets)
-        if not sets:
-            table, target, weight, sets = hold_out(self, table, target, weight, labels, groups=groups, X=X)
-        others = hold_out_others(self, given, labels, groups=groups, sets=sets, learnt=self._to_target)
-        self._loss: Loss = loss
-        metric = self._metric(loss, sets)
-        self._train([Split(table, target, weight, sets), *others], loss, metric, loss.link, run)
-        self._calibrate_by(kept_out, given.table, given.y)
+        parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
+        sets = self._eval_sets(parts, eval_names, offset, target.shape[1], earlier)
+        given = Split(table, target, weight, sets, self._offset(table.X, offset, target.shape[1], earlier))
+        split = given if sets else hold_out(self, given, labels, groups=groups, X=X)
+        others = hold_out_others(self, given, labels, groups=groups, sets=split.sets)
+        metric = self._metric(loss, split.sets)
+        self._train([split, *others], loss, metric, loss.link, run)
+        self._calibrate_by(kept_out, given, offset)
         return self
 
     def _check_loss(self, loss: Loss, n_outputs: int) -> None:
@@ -277,35 +304,6 @@ class BoostBPClassifier(ClassifierMixin, Sets):
             )
         if not traits.takes(n_outputs):
             raise ValueError(f"loss={self.loss!r} is not for {max(n_outputs, 2)} classes: use loss='log_loss'.")
-
-    def decision_function(self, X: Any) -> Floats:
-        """Raw output: log-odds, (rows,), for two classes; (rows, classes) for more."""
-        raw = self._raw(X)
-        return raw.ravel() if raw.shape[1] == 1 else raw
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Probability of each class, (rows, classes)."""
-        return self._probabilities(self._raw(X))
-
-    def _probabilities(self, raw: Floats) -> Floats:
-        link = self._loss.link
-        if raw.shape[1] == 1 and self._link_name == "logit":
-            return np.column_stack([link(-raw), link(raw)])  # 1 - link(raw) would round small ones away
-        p = link(raw)
-        return p if p.shape[1] > 1 else np.column_stack([1.0 - p, p])
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class, (rows,)."""
-        raw = self._raw(X)
-        if raw.shape[1] > 1:
-            of_classes = raw if self._link_name == "softmax" else self._loss.link(raw)
-            return self.classes_[of_classes.argmax(axis=1)]
-        of_second = raw > 0 if self._link_name == "logit" else self._loss.link(raw) > 0.5
-        return self.classes_[of_second[:, 0].astype(int)]
-
-    @property
-    def _link_name(self) -> str | None:
-        return losses.traits_of(self._loss).link_name
 
     def _one_hot(self, labels: NDArray[Any]) -> Floats:
         one_hot = (labels[:, None] == self.classes_).astype(np.float64)
@@ -321,9 +319,3 @@ class BoostBPClassifier(ClassifierMixin, Sets):
     def _output_names(self) -> list[str]:
         labels = [str(label) for label in self.classes_]
         return labels[1:] if len(labels) == 2 else labels
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        return tags

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp import checks
 from boostbp.backends.base import Table
-from boostbp.estimators.held_out import at_random
+from boostbp.estimators.held_out import Split, at_random
 from boostbp.estimators.supervised import Supervised
 from boostbp.group import workers
 from boostbp.inputs import read_groups, read_weight, weights_in_rows
@@ -92,7 +92,7 @@ class _Conformal(Supervised):
     calibration: Any
     _calibration: Calibration | None = None
 
-    def calibrate(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def calibrate(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> Self:
         """Learn from rows that the model has not seen how far it is to be trusted.
 
         Earlier rows of this kind, also those that ``calibration=...`` kept out, do not count any more.
@@ -104,6 +104,8 @@ class _Conformal(Supervised):
         y : array-like, (rows,) or (rows, outputs)
         sample_weight : array-like, (rows,), optional
             A weight of 2 is the row twice.
+        offset : array-like, optional
+            As in `fit`.
 
         Returns
         -------
@@ -112,10 +114,12 @@ class _Conformal(Supervised):
         check_is_fitted(self)
         table = self._read(X)
         target = self._encode(y, len(table.X))
-        fitted = len(self.network_.baseline) if traits_of(self._loss).copies is None else 1
-        if target.shape[1] != fitted:
-            raise ValueError(f"y has {target.shape[1]} outputs, the model was fitted to {fitted}: give the same.")
-        self._calibration = self._calibrated(table, target, read_weight(sample_weight, len(table.X)))
+        if target.shape[1] != self._n_targets:
+            raise ValueError(
+                f"y has {target.shape[1]} outputs, the model was fitted to {self._n_targets}: give the same."
+            )
+        weight = read_weight(sample_weight, len(table.X))
+        self._calibration = self._calibrated(table, target, weight, offset)
         return self
 
     def _keep_out(self, table: Table, weight: Floats, strata: Any, groups: Any) -> tuple[Floats, KeptOut | None]:
@@ -152,15 +156,17 @@ class _Conformal(Supervised):
         rest[rows] = 0.0
         return rest, KeptOut(rows, weight[rows])
 
-    def _calibrate_by(self, kept_out: KeptOut | None, table: Table, target: Floats) -> None:
-        """Compare the fitted model with the rows that were kept out of its fit."""
+    def _calibrate_by(self, kept_out: KeptOut | None, given: Split, offset: Any) -> None:
+        """Compare the fitted model with the rows that were kept out of its fit; `offset` is the user's."""
         if kept_out is not None:
             rows, weight = kept_out
-            self._calibration = self._calibrated(table.take(rows), target[rows], weight)
+            if offset is not None:
+                offset = self._read_offset(offset, len(given.y), self._n_targets)[rows]
+            self._calibration = self._calibrated(given.table.take(rows), given.y[rows], weight, offset)
 
-    def _calibrated(self, table: Table, target: Floats, weight: Floats) -> Calibration:
+    def _calibrated(self, table: Table, target: Floats, weight: Floats, offset: Any) -> Calibration:
         counted = weight > 0
-        raw = self.network_.predict(table.X, n_jobs=self._n_threads())
+        raw = self._beside(self.network_.predict(table.X, n_jobs=self._n_threads()), offset)
         return Calibration(self._scores(raw, target)[counted], weights_in_rows(weight[counted]))
 
     def _scores(self, raw: Floats, target: Floats) -> Floats:
@@ -182,7 +188,7 @@ class _Conformal(Supervised):
 class Intervals(_Conformal):
     """Intervals of a regressor."""
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+    def predict_interval(self, X: Any, coverage: float = 0.9, *, offset: Any = None) -> Floats:
         """Intervals that hold so large a share of the targets, over rows that are like those of the calibration.
 
         Of a model of several quantiles they reach from the level next to ``(1 - coverage) / 2`` to that next to
@@ -196,6 +202,8 @@ class Intervals(_Conformal):
         X : array-like, (rows, features)
         coverage : float
             Between 0 and 1. The calibration does not depend on it: any number of them may be asked for.
+        offset : array-like, optional
+            As in `predict`.
 
         Returns
         -------
@@ -208,7 +216,7 @@ class Intervals(_Conformal):
             If no rows were kept out of the fit, by ``calibration=...`` or for `calibrate`, or too few for the coverage.
         """
         calibration, share = self._known(coverage)
-        prediction = self._outcome(self._raw(X))
+        prediction = self._outcome(self._raw(X, offset))
         deviation = self._deviation(prediction)
         ends = self._levels(share) or [(output, output) for output in range(prediction.shape[1])]
         intervals = []
@@ -247,7 +255,7 @@ class Intervals(_Conformal):
 class Sets(_Conformal):
     """Sets of classes of a classifier."""
 
-    def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
+    def predict_set(self, X: Any, coverage: float = 0.9, *, offset: Any = None) -> NDArray[np.bool_]:
         """Sets of classes that hold so large a share of the true ones, over rows like those of the calibration.
 
         A class is in the set of a row if its probability is above a threshold, the same for all rows and classes:
@@ -260,6 +268,8 @@ class Sets(_Conformal):
         X : array-like, (rows, features)
         coverage : float
             Between 0 and 1. The calibration does not depend on it: any number of them may be asked for.
+        offset : array-like, optional
+            As in `predict`.
 
         Returns
         -------
@@ -272,7 +282,7 @@ class Sets(_Conformal):
             If no rows were kept out of the fit, by ``calibration=...`` or for `calibrate`, or too few for the coverage.
         """
         calibration, share = self._known(coverage)
-        return 1.0 - self._probabilities(self._raw(X)) <= calibration.bound(calibration.scores[:, 0], share)
+        return 1.0 - self._probabilities(self._raw(X, offset)) <= calibration.bound(calibration.scores[:, 0], share)
 
     def _scores(self, raw: Floats, target: Floats) -> Floats:
         of_classes = target if target.shape[1] > 1 else np.hstack([1.0 - target, target])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -10,9 +10,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from boostbp.inputs.sources import is_frame
-from boostbp.network.monitor import EvalSet
 
-__all__ = ["Part", "check_outputs", "listed", "named_in_errors", "tables"]
+__all__ = ["Part", "listed", "named_in_errors", "tables"]
 
 
 class Part(NamedTuple):
@@ -22,9 +21,12 @@ class Part(NamedTuple):
     X: Any
     y: Any
     weight: Any = None
+    offset: Any = None
 
 
-def listed(eval_set: Any, eval_X: Any = None, eval_y: Any = None, eval_sample_weight: Any = None) -> list[Part]:
+def listed(
+    eval_set: Any, eval_X: Any = None, eval_y: Any = None, eval_sample_weight: Any = None, eval_offset: Any = None
+) -> list[Part]:
     """The evaluation sets of a supervised fit.
 
     Parameters
@@ -32,6 +34,7 @@ def listed(eval_set: Any, eval_X: Any = None, eval_y: Any = None, eval_sample_we
     eval_set : (X, y), (X, y, sample_weight), or several of these in a list or tuple
     eval_X, eval_y, eval_sample_weight : one of each, or a tuple of each
         The same as arguments of their own, which scikit-learn can route and transform.
+    eval_offset : array-like, or one for each set in a list or tuple
 
     Raises
     ------
@@ -42,10 +45,13 @@ def listed(eval_set: Any, eval_X: Any = None, eval_y: Any = None, eval_sample_we
     if eval_set is not None and by_column:
         raise ValueError("eval_set and eval_X, eval_y are both given: give eval_set, or eval_X and eval_y.")
     parts = _of_columns(eval_X, eval_y) if by_column else _of_pairs(eval_set)
-    if eval_sample_weight is None:
-        return parts
-    weights = _each("eval_sample_weight", eval_sample_weight, len(parts))
-    return [_weighted(part, weight) for part, weight in zip(parts, weights, strict=True)]
+    if eval_sample_weight is not None:
+        weights = _each("eval_sample_weight", eval_sample_weight, len(parts))
+        parts = [_weighted(part, weight) for part, weight in zip(parts, weights, strict=True)]
+    if eval_offset is not None:
+        offsets = _each("eval_offset", eval_offset, len(parts))
+        parts = [part._replace(offset=offset) for part, offset in zip(parts, offsets, strict=True)]
+    return parts
 
 
 def tables(argument: str, value: Any) -> list[tuple[str, Any]]:
@@ -64,16 +70,6 @@ def named_in_errors(source: str) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{source}: {error}") from error
-
-
-def check_outputs(sets: Sequence[EvalSet], n_outputs: int) -> None:
-    """Refuse an evaluation set with other outputs than the target, which numpy would broadcast."""
-    for number, one in enumerate(sets):
-        if one.y.shape[1] != n_outputs:
-            raise ValueError(
-                f"eval_set[{number}]: its y has {one.y.shape[1]} outputs, the training target has {n_outputs}. Give "
-                "the same outputs, in the same order."
-            )
 
 
 def _of_pairs(eval_set: Any) -> list[Part]:

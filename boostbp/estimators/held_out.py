@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from boostbp.estimators.ensemble_parameters import rung_of
 from boostbp.group import workers
 from boostbp.inputs import distinct_rows, hashes_of, numbered, read_groups
 from boostbp.network.monitor import EvalSet
+from boostbp.network.offsets import NO_OFFSET, of_rows, of_scale
 
 __all__ = ["Split", "at_random", "check_validation", "hold_out", "hold_out_others"]
 
@@ -31,22 +33,38 @@ SHARE = 0.1  # of the rows, where `validation` does not say how many
 
 
 class Split(NamedTuple):
-    """Rows to learn from, and evaluation sets."""
+    """Rows to learn from, and evaluation sets.
+
+    Attributes
+    ----------
+    table, y, weight, offset : Table, (rows, outputs), (rows,) and (rows, outputs) float64
+        The offset may be `NO_OFFSET`.
+    sets : sequence of EvalSet
+    """
 
     table: Table
     y: Floats
     weight: Floats
-    sets: Sequence[EvalSet]
+    sets: Sequence[EvalSet] = ()
+    offset: Floats = NO_OFFSET
+
+    def given_away(self, train: Any, held: Any) -> Split:
+        """Some rows to learn from, and others as the one evaluation set; by numbers or masks."""
+        held_out = EvalSet(
+            "held_out", self.table.X[held], self.y[held], self.weight[held],
+            from_training=True, offset=of_rows(self.offset, held),
+        )  # fmt: skip
+        offset = of_rows(self.offset, train)
+        return Split(self.table.take(train), self.y[train], self.weight[train], [held_out], offset)
+
+    def in_units(self, shift: Floats, scale: Floats) -> Split:
+        """Targets to learn, and all offsets, in other units; evaluation sets keep their targets."""
+        sets = [replace(one, offset=of_scale(one.offset, scale)) for one in self.sets]
+        return self._replace(y=(self.y - shift) / scale, sets=sets, offset=of_scale(self.offset, scale))
 
 
 def hold_out_others(
-    estimator: Any,
-    given: Split,
-    strata: Any,
-    *,
-    groups: Any = None,
-    sets: Sequence[EvalSet],
-    learnt: Callable[[Floats], Floats],
+    estimator: Any, given: Split, strata: Any, *, groups: Any = None, sets: Sequence[EvalSet]
 ) -> list[Split]:
     """Give other rows away, for the further members of an average, if they are drawn at random.
 
@@ -56,8 +74,6 @@ def hold_out_others(
         All rows.
     sets : sequence of EvalSet
         What `hold_out` gave away of them.
-    learnt : callable
-        Targets as they are learnt.
     """
     drawn = isinstance(estimator.validation, Real) and len(sets) == 1 and sets[0].from_training
     n_others = (
@@ -65,34 +81,18 @@ def hold_out_others(
         if drawn and checks.one_of("deep", estimator.deep, ("auto", True, False)) is not True
         else 0
     )
-    others = []
-    for number in range(1, n_others + 1):
-        table, y, weight, held_out = hold_out(
-            estimator, given.table, given.y, given.weight, strata, groups=groups, number=number
-        )
-        others.append(Split(table, learnt(y), weight, held_out))
-    return others
+    return [hold_out(estimator, given, strata, groups=groups, number=number) for number in range(1, n_others + 1)]
 
 
-def hold_out(
-    estimator: Any,
-    table: Table,
-    y: Floats,
-    weight: Floats,
-    strata: Any,
-    *,
-    groups: Any = None,
-    X: Any = None,
-    number: int = 0,
-) -> tuple[Table, Floats, Floats, list[EvalSet]]:
+def hold_out(estimator: Any, given: Split, strata: Any, *, groups: Any = None, X: Any = None, number: int = 0) -> Split:
     """Give some rows away, if the estimator's `early_stopping` wants it and there are enough.
 
     Parameters
     ----------
     estimator : BaseBoostBP
         Its `validation` says which rows, or how many.
-    table, y, weight : Table, (rows, outputs) and (rows,) float64
-        Rows of weight 0 are none: they are neither counted nor given away at random.
+    given : Split
+        All rows. Those of weight 0 are none: they are neither counted nor given away at random.
     strata : (rows,) array or None
         Classes: each keeps its share, and at least one row to learn from.
     groups : array-like, (rows,), optional
@@ -104,10 +104,8 @@ def hold_out(
 
     Returns
     -------
-    table, y, weight : Table, (rows, outputs) and (rows,) float64
-        The rest.
-    sets : list of EvalSet
-        What was given away; empty if nothing was.
+    Split
+        The rest, and what was given away as its one evaluation set; `given` itself if nothing was.
 
     Raises
     ------
@@ -116,9 +114,10 @@ def hold_out(
     """
     stopping = checks.one_of("early_stopping", estimator.early_stopping, (True, False, "auto"))
     validation = check_validation(estimator.validation)
+    table, y, weight = given.table, given.y, given.weight
     names = None if groups is None else read_groups(groups, len(y))
     if not stopping or checks.whole("epochs", estimator.epochs, 0) == 0:
-        return table, y, weight, []
+        return given
     if names is not None and not isinstance(validation, float) and not _splits(validation):
         raise ValueError(
             f"groups with validation={_said(validation)} is not supported: use a share of the groups, such as "
@@ -126,7 +125,7 @@ def hold_out(
         )
     fewest = FEWEST if stopping == "auto" else 0
     if not workers().alone:
-        return _of_all_workers(estimator, table, y, weight, strata, fewest)
+        return _of_all_workers(estimator, given, strata, fewest)
     if isinstance(validation, float):
         held = at_random(estimator, table, weight, strata, names, fewest, number)
     elif isinstance(validation, str):
@@ -135,12 +134,11 @@ def hold_out(
         target = y[:, 0] if y.shape[1] == 1 else y
         train, held = _asked_for(validation, X, target if strata is None else strata, groups, len(y))
     if not len(held):
-        return table, y, weight, []
+        return given
     if isinstance(validation, str | float):
         train = np.setdiff1d(np.arange(len(y)), held)
     _check_sides(validation, train, held, weight, strata)
-    held_out = EvalSet("held_out", table.X[held], y[held], weight[held], from_training=True)
-    return table.take(train), y[train], weight[train], [held_out]
+    return given.given_away(train, held)
 
 
 def check_validation(validation: Any) -> Any:
@@ -257,17 +255,16 @@ def _rarest(classes: Rows, group: Rows, weight: Floats) -> Rows:
     return order[rank]
 
 
-def _of_all_workers(
-    estimator: Any, table: Table, y: Floats, weight: Floats, strata: Any, fewest: int
-) -> tuple[Table, Floats, Floats, list[EvalSet]]:
+def _of_all_workers(estimator: Any, given: Split, strata: Any, fewest: int) -> Split:
     """Give away rows of all workers, which each of them then holds: those whose hash is small.
 
     Rows that are repeated go together, and which go does not depend on how the workers share out the table.
     """
+    table, weight = given.table, given.weight
     group, counted = workers(), weight > 0
     n_rows = int(group.sum(float(counted.sum()))[0])
     if n_rows < fewest:
-        return table, y, weight, []
+        return given
     n_held = min(_number_held(estimator, n_rows), MOST_HELD_BY_WORKERS)
     seed = group.agree(int(checks.random_state("random_state", estimator.random_state).randint(2**31 - 1)))
     held = counted & (hashes_of(table.X, seed) < np.uint64(n_held / n_rows * 2.0**64))
@@ -282,9 +279,11 @@ def _of_all_workers(
             f"validation={_said(estimator.validation)} would hold out {n_given} of {n_rows} rows, as most rows are "
             "repeated: pass an eval_set, or early_stopping=False."
         )
-    X, target, shares = group.together(table.X[held], y[held], weight[held])
-    held_out = EvalSet("held_out", X, target, shares, from_training=True)
-    return table.take(~held), y[~held], weight[~held], [held_out]
+    split = given.given_away(~held, held)
+    [own] = split.sets
+    X, y, weight = group.together(own.X, own.y, own.weight)
+    offset = group.together(own.offset)[0] if own.offset.ndim else own.offset
+    return split._replace(sets=[replace(own, X=X, y=y, weight=weight, offset=offset)])
 
 
 def _asked_for(validation: Any, X: Any, y: Any, groups: Any, n_rows: int) -> tuple[Rows, Rows]:

@@ -16,6 +16,7 @@ __all__ = ["FIELD_PLACES", "OF_ANY_LAYER", "OF_OUTPUT", "SPECS", "changed", "nes
 
 P = ParamSpec("P")
 E = TypeVar("E")
+R = TypeVar("R")
 
 # Parameters that are specs: their fields are parameters too, by names such as hidden__max_depth.
 SPECS: Mapping[str, type[Any]] = {"hidden": LayerSpec, "output": LayerSpec, "backprop": BackpropSpec}
@@ -26,7 +27,8 @@ FIELD_PLACES: Mapping[str, tuple[str, ...]] = {
     **{f.name: ("hidden", "output") for f in fields(LayerSpec) if f.name not in OF_ANY_LAYER + OF_OUTPUT},
     **{f.name: ("backprop",) for f in fields(BackpropSpec)},
 }
-OF_FIT = ("callbacks", "checkpoint", "keep_state", "eval_set", "sample_weight", "groups")
+# Arguments of `fit` that may be taken for parameters.
+OF_FIT = ("callbacks", "checkpoint", "keep_state", "eval_set", "sample_weight", "groups", "offset", "init_model")
 
 
 def nested(estimator: Any) -> dict[str, Any]:
@@ -59,27 +61,39 @@ def changed(name: str, value: Any, changes: Mapping[str, Any]) -> Any:
 
 def places_of(kind: type) -> dict[str, str]:
     """Return how to write each parameter of an estimator: its own, those of its specs, and those of `fit`."""
+    of_fit = inspect.signature(kind.fit).parameters  # type: ignore[attr-defined]
+    return {name: f"{name}=... of fit" for name in OF_FIT if name in of_fit} | _constructor_places(kind)
+
+
+def _constructor_places(kind: type) -> dict[str, str]:
+    """Return how to write each parameter of a constructor: its own, and those of its specs."""
     written = {name: repr(name) for name in inspect.signature(kind).parameters}
     layer_fields = {f.name: f"output={{{f.name!r}: ...}}, and hidden=... for hidden layers" for f in fields(LayerSpec)}
     backprop_fields = {f.name: f"backprop={{{f.name!r}: ...}}" for f in fields(BackpropSpec)}
-    return {name: f"{name}=... of fit" for name in OF_FIT} | layer_fields | backprop_fields | written
+    return layer_fields | backprop_fields | written
 
 
-def suggests(init: Callable[Concatenate[E, P], None]) -> Callable[Concatenate[E, P], None]:
-    """Make a constructor say what was meant by a parameter that it does not have.
+def suggests(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P], R]:
+    """Make a constructor, or `fit`, say what was meant by a parameter that it does not have.
 
     Raises
     ------
     TypeError
         As Python does, with the parameter that was meant.
     """
+    code = method.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
-    @wraps(init)
-    def checked(self: E, *args: P.args, **parameters: P.kwargs) -> None:
+    @wraps(method)
+    def checked(self: E, *args: P.args, **parameters: P.kwargs) -> R:
         for name in parameters:
-            if name not in init.__code__.co_varnames[: init.__code__.co_argcount + init.__code__.co_kwonlyargcount]:
+            if name not in known:
                 kind = type(self)
-                raise TypeError(f"{kind.__name__} has no parameter {name!r}: {suggestion(name, places_of(kind))}")
-        init(self, *args, **parameters)
+                if method.__name__ == "__init__":
+                    raise TypeError(f"{kind.__name__} has no parameter {name!r}: {suggestion(name, places_of(kind))}")
+                places = {other: f"{how} of the constructor" for other, how in _constructor_places(kind).items()}
+                cure = suggestion(name, places | {other: repr(other) for other in known[1:]})
+                raise TypeError(f"{method.__name__} of {kind.__name__} has no argument {name!r}: {cure}")
+        return method(self, *args, **parameters)
 
     return checked

@@ -15,9 +15,11 @@ from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.conformal import Intervals
-from boostbp.estimators.eval_sets import check_outputs, listed, named_in_errors
+from boostbp.estimators.earlier import begin_from
+from boostbp.estimators.eval_sets import listed, named_in_errors
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
+from boostbp.estimators.outcomes import NumberPredictions
 from boostbp.estimators.units import units_of
 from boostbp.floats import usual_in_methods
 from boostbp.inputs import read_target, read_weight
@@ -31,7 +33,7 @@ Floats = NDArray[np.float64]
 
 
 @usual_in_methods
-class BoostBPRegressor(RegressorMixin, Intervals):
+class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
     """Multi-layered gradient boosted trees for regression, trained by back-propagation.
 
     Parameters
@@ -134,6 +136,8 @@ class BoostBPRegressor(RegressorMixin, Intervals):
     history_ : History
     n_iter_ : int
         Epochs that were run.
+    best_iteration_, best_score_, evals_result_ : int, dict, dict
+        What `history_` holds, by the names of LightGBM.
     feature_importances_ : (features,) ndarray
         Mean absolute attributions, as shares.
     feature_summary_ : Summary
@@ -210,18 +214,22 @@ class BoostBPRegressor(RegressorMixin, Intervals):
         self.backend_params = backend_params
 
     @all_or_nothing
+    @suggests
     def fit(
         self,
         X: Any,
         y: Any,
         sample_weight: Any = None,
         *,
+        offset: Any = None,
+        init_model: Any = None,
         eval_set: Any = None,
         eval_names: Sequence[str] | None = None,
         groups: Any = None,
         eval_X: Any = None,
         eval_y: Any = None,
         eval_sample_weight: Any = None,
+        eval_offset: Any = None,
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         keep_state: bool = False,
@@ -238,6 +246,16 @@ class BoostBPRegressor(RegressorMixin, Intervals):
         sample_weight : array-like, (rows,), optional
             A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
             than 1 on average are scaled to 1.
+        offset : array-like, (rows,) or (rows, outputs), optional
+            What is known of each row beforehand, and added to its raw output: the logarithm of its exposure for
+            ``loss="poisson"``, ``"gamma"`` and ``"tweedie"``; an amount in units of `y` for losses of residuals. The
+            model learns the rest, and does not hold it: pass it to `predict`, too. LightGBM calls it ``init_score``,
+            XGBoost ``base_margin``.
+        init_model : BoostBPRegressor, optional
+            A fitted or loaded model that training goes on from, on these rows, which may be others than its own. What
+            it predicts is added to the raw output, as an `offset` is; new layers learn the rest, and the model is the
+            sum of both. It stays as it is. Tables and targets are read as it reads them (columns, categories, classes,
+            units), and the loss is the same; other parameters are those of the new layers.
         eval_set : (X, y), (X, y, sample_weight) or a list of these, optional
             The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
         eval_names : list of str, optional
@@ -248,6 +266,8 @@ class BoostBPRegressor(RegressorMixin, Intervals):
         eval_X, eval_y, eval_sample_weight : optional
             The same as `eval_set`, each an argument of its own as in LightGBM: one table and its target, or tuples of
             them. Scikit-learn can route them, and a pipeline with ``transform_input=["eval_X"]`` transform the tables.
+        eval_offset : array-like or tuple of array-like, optional
+            The `offset` of the evaluation set, or of each; needed where there is an `offset`.
         callbacks : sequence of callable, optional
             Each is called with a `Progress` after each epoch; returning True stops. See `boostbp.callbacks`.
         checkpoint : str or path, optional
@@ -267,17 +287,16 @@ class BoostBPRegressor(RegressorMixin, Intervals):
             first epoch is not over. See `boostbp.callbacks.stop_on_interrupt`. What any other handler of a signal
             raises, between rounds of trees, leaves the estimator as it was, as all exceptions do.
         """
-        run = session.Run(callbacks, checkpoint, keep_state)
-        table = self._read(X, reset=True)
+        earlier = begin_from(self, init_model)
+        run = session.Run(callbacks, checkpoint, keep_state, earlier)
+        table = self._read(X, reset=earlier is None)
         target = read_target(y, len(table.X))
         one_dimensional = target.ndim == 1
         target = target.reshape(len(target), -1)
         weight, kept_out = self._keep_out(table, read_weight(sample_weight, len(table.X)), None, groups)
-        table = self._repaired(table, weight)
-        parts = listed(eval_set, eval_X, eval_y, eval_sample_weight)
-        sets = self._eval_sets(parts, eval_names)
-        check_outputs(sets, target.shape[1])
-        loss = losses.load(self.loss, n_outputs=target.shape[1], alpha=self.alpha)
+        if earlier is None:
+            table = self._repaired(table, weight)
+        self._loss = loss = losses.load(self.loss, n_outputs=target.shape[1], alpha=self.alpha)
         if losses.traits_of(loss).task == "classification":
             raise ValueError(
                 f"loss={self.loss!r} is one of classes, and a regressor predicts numbers: use BoostBPClassifier, or a "
@@ -285,26 +304,25 @@ class BoostBPRegressor(RegressorMixin, Intervals):
             )
         copies = losses.traits_of(loss).copies
         self._one_dimensional = one_dimensional and copies is None
+        if earlier is not None:
+            earlier.check(loss, copies or target.shape[1])
         loss.check(target)
+        parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
+        sets = self._eval_sets(parts, eval_names, offset, target.shape[1], earlier)
         for part, one in zip(parts, sets, strict=True):
             with named_in_errors(part.source):
                 loss.check(one.y)
-        given = Split(table, target, weight, sets)
-        if not sets:
-            table, target, weight, sets = hold_out(self, table, target, weight, None, groups=groups, X=X)
-        self._shift, self._scale = (np.repeat(unit, copies or 1) for unit in units_of(target, weight, loss))
-        self._loss = loss
-        metric = self._metric(loss, sets, self._scale)
-        others = hold_out_others(self, given, None, groups=groups, sets=sets, learnt=self._to_target)
-        split = Split(table, self._to_target(target), weight, sets)
-        self._train([split, *others], loss, metric, self._outcome, run)
-        self._calibrate_by(kept_out, given.table, given.y)
+        given = Split(table, target, weight, sets, self._offset(table.X, offset, target.shape[1], earlier))
+        split = given if sets else hold_out(self, given, None, groups=groups, X=X)
+        if earlier is None:
+            units = units_of(split.y - split.offset, split.weight, loss)
+            self._shift, self._scale = (np.repeat(unit, copies or 1) for unit in units)
+        metric = self._metric(loss, split.sets, self._scale)
+        others = hold_out_others(self, given, None, groups=groups, sets=split.sets)
+        splits = [one.in_units(self._shift, self._scale) for one in (split, *others)]
+        self._train(splits, loss, metric, self._outcome, run)
+        self._calibrate_by(kept_out, given, offset)
         return self
-
-    def predict(self, X: Any) -> Floats:
-        """Predicted target, (rows,) or (rows, outputs); of several quantiles, (rows, levels) in ascending order."""
-        prediction = self._outcome(self._raw(X))
-        return prediction.ravel() if self._one_dimensional else prediction
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R2 of the prediction; of several quantiles, the mean of its like for pinball losses (`d2_pinball_score`)."""
@@ -317,19 +335,6 @@ class BoostBPRegressor(RegressorMixin, Intervals):
         scores = [d2_pinball_score(y, at, sample_weight=sample_weight, alpha=level) for level, at in levels]
         return float(np.mean(scores))
 
-    def _outcome(self, raw: Floats) -> Floats:
-        return self._loss.link(raw) * self._scale + self._shift
-
-    def _to_target(self, y: Floats) -> Floats:
-        """As the loss takes it, (rows, outputs): several quantiles have units for each, and copies of one column."""
-        return (y - self._shift) / self._scale
-
-    def _output_scale(self) -> Floats:
-        return self._scale
-
-    def _output_offset(self) -> Floats:
-        return self._shift
-
     def _output_names(self) -> list[str]:
         if isinstance(self._loss, losses.Quantiles):
             return [f"q{level:g}" for level in self._loss.alpha]
@@ -341,7 +346,5 @@ class BoostBPRegressor(RegressorMixin, Intervals):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags

@@ -9,6 +9,7 @@ from typing import Any
 
 from boostbp import checks
 from boostbp.atomic_write import check_writable
+from boostbp.estimators.earlier import Earlier
 from boostbp.inspection import Summary, warn_if_ill
 from boostbp.network import checkpoints
 from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, checkpoint, log_evaluation
@@ -56,11 +57,14 @@ class Run:
     checkpoint : str, path or None
     keep_state : bool
         Whether the estimator keeps the state of training, for `fit_more`.
+    earlier : Earlier or None
+        The model whose network the trained one is added to.
     """
 
     callbacks: Any = None
     checkpoint: Any = None
     keep_state: Any = False
+    earlier: Earlier | None = None
 
     def checked_callbacks(self) -> list[Callback]:
         """Return the user's callbacks; the checkpoint comes last, after the epoch's other work."""

@@ -18,7 +18,7 @@ from boostbp.versions import __version__
 __all__ = ["model_of", "to_onnx"]
 
 
-def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64") -> Any:
+def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64", offset: bool = False) -> Any:
     """Write a fitted estimator as an ONNX model, which any ONNX runtime serves without Python and this package.
 
     Everything that `predict` does with an array is in the graph: what is read in place of mistyped cells, all layers,
@@ -32,6 +32,9 @@ def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64") -> 
         Of the input and of all numbers. ``"float32"`` makes the file smaller, and loses digits: predictions are off by
         some 1e-6 of the target's standard deviation, and a hidden unit that is rounded across a threshold sends its
         row elsewhere.
+    offset : bool
+        Whether the graph has a second input, ``offset``, (rows, outputs), that is added to raw outputs, as `predict`
+        of a regressor or classifier has. Without it, the offset is 0.
 
     Returns
     -------
@@ -46,7 +49,8 @@ def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64") -> 
     Raises
     ------
     ValueError
-        If the model has parts that are code of the user's own: functions as a basis, a loss with a link of its own.
+        If the model has parts that are code of the user's own: functions as a basis, a loss with a link of its own; if
+        an auto-encoder, which has no offset, is to have one.
     TypeError
         If `model` is no estimator of this package, or one of a derived class.
     ImportError
@@ -64,10 +68,13 @@ def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64") -> 
     >>> session = onnxruntime.InferenceSession(graph.SerializeToString())  # doctest: +SKIP
     >>> label, probabilities = session.run(None, {"X": X})  # doctest: +SKIP
     """
-    return model_of(described(model), dtype=dtype)
+    description = described(model)
+    if checks.one_of("offset", offset, (True, False)) and not hasattr(model, "_loss"):
+        raise ValueError("offset=True is not supported for an auto-encoder, whose predictions have none: leave it out.")
+    return model_of(description, dtype=dtype, offset=offset)
 
 
-def model_of(model: Description, *, dtype: str) -> Any:
+def model_of(model: Description, *, dtype: str, offset: bool = False) -> Any:
     """Write a described model as an ONNX model; see `to_onnx`."""
     checks.one_of("dtype", dtype, ("float64", "float32"))
     _check_numbers(model, dtype)
@@ -84,8 +91,11 @@ def model_of(model: Description, *, dtype: str) -> Any:
         return raw_output(inner, model, X)
 
     raw = in_blocks(graph, model, "X", body)
-    rows = onnx.helper.make_tensor_value_info("X", graph.real, ["rows", model.n_features])
-    proto = graph.proto([rows], _outputs(graph, model, raw), constants=True)
+    inputs = [graph.typed("X", shape=["rows", model.n_features])]
+    if offset:
+        inputs.append(graph.typed("offset", shape=["rows", model.n_outputs]))
+        raw = graph.op("Add", raw, graph.op("Div", "offset", model.scale))
+    proto = graph.proto(inputs, _outputs(graph, model, raw), constants=True)
     made = onnx.helper.make_model(
         proto,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boostbp.inputs.classes import classes_of, weights_of_classes
+from boostbp.inputs.classes import classes_of, warn_of_numbers, weights_of_classes
 from boostbp.inputs.reader import read_input
 from boostbp.inputs.repair import Repair
 from boostbp.inputs.repeats import distinct_rows, hashes_of, numbered
@@ -10,11 +10,11 @@ from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import (
     drop_zero_weight,
     read_groups,
+    read_offset,
     read_target,
     read_weight,
     refuse_extreme,
     refuse_text,
-    warn_of_numbers,
     weights_in_rows,
 )
 
@@ -28,6 +28,7 @@ __all__ = [
     "numbered",
     "read_groups",
     "read_input",
+    "read_offset",
     "read_target",
     "read_weight",
     "refuse_extreme",

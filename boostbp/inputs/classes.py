@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
+from boostbp import cautions
 from boostbp.group import workers
 
-__all__ = ["classes_of", "weights_of_classes"]
+__all__ = ["classes_of", "warn_of_numbers", "weights_of_classes"]
+
+MOST_CLASSES = 50  # that are numbers, and not 0, 1, 2, ...: more are probably an amount
 
 
 def classes_of(labels: NDArray[Any]) -> NDArray[Any]:
@@ -51,3 +54,19 @@ def _balanced(labels: NDArray[Any]) -> dict[Any, float]:
     for classes, numbers in workers().gather(np.unique(labels, return_counts=True)):
         counts.update(dict(zip(classes.tolist(), numbers.tolist(), strict=True)))
     return {label: counts.total() / (len(counts) * count) for label, count in counts.items()}
+
+
+def warn_of_numbers(classes: NDArray[Any]) -> None:
+    """Warn of classes, (classes,) in ascending order, that look like an amount: many, and numbers with gaps.
+
+    Warns
+    -----
+    UserWarning
+    """
+    numbers = classes.dtype.kind in "fiu" and len(classes) > MOST_CLASSES
+    if numbers and not (classes[0] in (0, 1) and classes[-1] - classes[0] == len(classes) - 1):
+        cautions.warn(
+            f"y has {len(classes)} classes, which are numbers from {classes[0]} to {classes[-1]}: a classifier does "
+            "not know their order. Use BoostBPRegressor to predict an amount; make the labels text, as by "
+            "y.astype(str), if they are names.",
+        )

@@ -22,16 +22,15 @@ from boostbp.inputs.sources import is_frame, matrix_of, open_source
 __all__ = [
     "drop_zero_weight",
     "read_groups",
+    "read_offset",
     "read_target",
     "read_weight",
     "refuse_extreme",
     "refuse_text",
-    "warn_of_numbers",
     "weights_in_rows",
 ]
 
 LARGEST = 1e100  # of targets, and its inverse the least: beyond, float64 does not hold weighted squares
-MOST_CLASSES = 50  # that are numbers, and not 0, 1, 2, ...: more are probably an amount
 HEAVIEST = 1e30  # of weights, and its inverse the least that the largest may be: libraries see them in float32
 
 
@@ -129,6 +128,39 @@ def read_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     return weight
 
 
+def read_offset(offset: Any, n_rows: int, n_outputs: int, name: str = "offset") -> NDArray[np.float64]:
+    """Read what is added to the raw output of each row.
+
+    Parameters
+    ----------
+    offset : array-like or series, (rows,) or (rows, outputs)
+    n_rows, n_outputs : int
+    name : str
+        What errors call it.
+
+    Returns
+    -------
+    (rows, outputs) float64
+
+    Raises
+    ------
+    ValueError
+        If it is of another shape, or holds text, or what is not finite, or beyond 1e100.
+    """
+    wanted = f"({n_rows},)" if n_outputs == 1 else f"({n_rows}, {n_outputs}), one number for each output"
+    if isinstance(offset, str) or np.ndim(offset) == 0:
+        raise ValueError(f"{name}={offset!r} is not an array: give a number for each row, {wanted}.")
+    values = matrix_of([c.numbers() for c in open_source(offset).columns]) if is_frame(offset) else offset
+    values = _as_floats(_one_or_two_axes(values, name), name)
+    if values.shape not in ((n_rows,), (n_rows, 1), (n_rows, n_outputs)) or values.size != n_rows * n_outputs:
+        raise ValueError(f"{name} has shape {values.shape}: give {wanted}.")
+    _refuse_where(~np.isfinite(values), values, name, "Drop these rows, or give them an offset, such as 0.")
+    largest = np.abs(values).max(initial=0.0)
+    if largest > LARGEST:
+        raise ValueError(f"{name} holds numbers of size {largest:.3g}, whose squares float64 does not hold.")
+    return values.reshape(n_rows, n_outputs)
+
+
 def read_groups(groups: Any, n_rows: int) -> NDArray[np.integer]:
     """Read the groups that rows belong to.
 
@@ -218,22 +250,6 @@ def refuse_text(values: NDArray[Any], name: str) -> None:
         raise ValueError(
             f"{name} holds text, such as {first!r}: numbers belong there. Turn text that spells them into numbers, as "
             "by .astype(float); labels of classes are for a classifier."
-        )
-
-
-def warn_of_numbers(classes: NDArray[Any]) -> None:
-    """Warn of classes, (classes,) in ascending order, that look like an amount: many, and numbers with gaps.
-
-    Warns
-    -----
-    UserWarning
-    """
-    numbers = classes.dtype.kind in "fiu" and len(classes) > MOST_CLASSES
-    if numbers and not (classes[0] in (0, 1) and classes[-1] - classes[0] == len(classes) - 1):
-        cautions.warn(
-            f"y has {len(classes)} classes, which are numbers from {classes[0]} to {classes[-1]}: a classifier does "
-            "not know their order. Use BoostBPRegressor to predict an amount; make the labels text, as by "
-            "y.astype(str), if they are names.",
         )
 
 

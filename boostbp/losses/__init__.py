@@ -14,6 +14,7 @@ from boostbp.losses.base import Loss, Task, Traits, traits_of
 from boostbp.losses.likelihoods import Logistic, Poisson, Softmax
 from boostbp.losses.log_link import Gamma, Tweedie
 from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, Quantiles, SquaredError
+from boostbp.suggestions import unsupported
 
 __all__ = [
     "LOSSES",
@@ -105,6 +106,8 @@ def _at_levels(loss: Any, alpha: Any) -> Any:
 def _by_name(name: str, n_outputs: int) -> Loss:
     named = [loss for known, loss in LOSSES.items() if name == known or name in traits_of(loss).aliases]
     if not named:
+        if reason := unsupported(name):
+            raise ValueError(f"loss={name!r}: {reason}")
         names = dict.fromkeys(alias for known, loss in LOSSES.items() for alias in (known, *traits_of(loss).aliases))
         raise ValueError(f"loss={name!r} is unknown: use one of {', '.join(names)}, or an own object.")
     for loss in named:

@@ -99,7 +99,7 @@ def check(loss: Loss, baseline: Floats, y: Floats) -> None:
             row = int(np.argmax(wrong))
             raise ValueError(
                 f"loss={loss.name!r}: its {what} is {array[row]} in row {row}, where y is {y[row]} and the raw output "
-                f"is that which training begins from, {baseline}: let it be {cure}."
+                f"is that which training begins from, {h[row]}: let it be {cure}."
             )
 
 

@@ -24,6 +24,7 @@ from boostbp import cautions
 from boostbp.losses import LOSSES, Loss, traits_of
 from boostbp.metrics import class_scores, scores
 from boostbp.metrics.custom_metrics import adapt, is_maximised, name_of
+from boostbp.suggestions import unsupported
 
 __all__ = ["Metric", "default_metric", "load"]
 
@@ -219,6 +220,8 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
         return Metric(name, *_REGRESSION[name])
     stem, at, parameter = name.partition("@")
     if stem not in (_AT if at else _CLASSES):
+        if reason := unsupported(name):
+            raise ValueError(f"eval_metric={name!r}: {reason}")
         names = ", ".join(
             [
                 *_REGRESSION,

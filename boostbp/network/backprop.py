@@ -17,6 +17,7 @@ from boostbp.network.fingerprint import fingerprint
 from boostbp.network.history import History, Stop
 from boostbp.network.monitor import Callback, EvalSet, Monitor, Progress
 from boostbp.network.network import Network
+from boostbp.network.offsets import NO_OFFSET
 from boostbp.network.resume import capture, restore
 from boostbp.network.settings import Settings
 from boostbp.network.state import State
@@ -36,6 +37,7 @@ def train(
     loss: Loss,
     settings: Settings,
     weight: Floats,
+    offset: Floats = NO_OFFSET,
     eval_sets: Sequence[EvalSet] = (),
     metric: Metric | None = None,
     outcome: Callable[[Floats], Floats] | None = None,
@@ -51,6 +53,8 @@ def train(
     y : (rows, outputs) float64
         Targets in the loss's shape.
     weight : (rows,) float64
+    offset : (rows, outputs) float64, or `NO_OFFSET`
+        Added to the raw output of each row.
     eval_sets : sequence of EvalSet
         The first one chooses the best epoch, by `metric`.
     outcome : callable, optional
@@ -73,6 +77,7 @@ def train(
         loss=loss,
         settings=settings,
         weight=weight,
+        offset=offset,
         eval_sets=eval_sets,
         metric=metric,
         outcome=outcome,
@@ -103,6 +108,7 @@ class BackPropagation:
         loss: Loss,
         settings: Settings,
         weight: Floats,
+        offset: Floats = NO_OFFSET,
         eval_sets: Sequence[EvalSet] = (),
         metric: Metric | None = None,
         outcome: Callable[[Floats], Floats] | None = None,
@@ -112,11 +118,20 @@ class BackPropagation:
         self.settings = settings
         self.history = History(metric=metric.name if metric and eval_sets else "")
         self.finished = False
-        self._trainer = Trainer(table, y, backend, loss, settings, weight)
+        self._trainer = Trainer(table, y, backend, loss, settings, weight, offset)
         self._monitor = Monitor(self.history, eval_sets, metric, outcome or loss.link, callbacks, settings)
         self._fingerprint = cache(
             partial(
-                fingerprint, table, y, weight, eval_sets, settings=settings, backend=backend, loss=loss, metric=metric
+                fingerprint,
+                table,
+                y,
+                weight,
+                eval_sets,
+                settings=settings,
+                backend=backend,
+                loss=loss,
+                metric=metric,
+                offset=offset,
             )
         )
         self._monitor.state = lambda: capture(self._trainer, self._monitor, self._fingerprint())

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Table
 from boostbp.metrics import Metric
 from boostbp.network.monitor import EvalSet
+from boostbp.network.offsets import NO_OFFSET
 from boostbp.network.settings import Settings
 from boostbp.trees.sparse import Sparse
 
@@ -36,12 +37,14 @@ def fingerprint(
     backend: Any,
     loss: Any,
     metric: Metric | None,
+    offset: NDArray[np.float64] = NO_OFFSET,
 ) -> Mapping[str, str]:
     """Name -> the value in words, or ``sha256:`` and a digest of the bytes.
 
     The same in every process; the parameters that only say when training ends are left out.
     """
     watched = [part for eval_set in eval_sets for part in (eval_set.name, eval_set.X, eval_set.y, eval_set.weight)]
+    watched += [eval_set.offset for eval_set in eval_sets if eval_set.offset.ndim]
     digests = {
         "X": _digest(table.X, repr(table.categorical)),
         "y": _digest(y),
@@ -52,6 +55,8 @@ def fingerprint(
         "loss": words_of(loss),
         "eval_metric": "None" if metric is None else f"{metric.name} {words_of(metric.function)}",
     }
+    if offset.ndim:
+        digests["offset"] = _digest(offset)
     for field in fields(settings):
         if field.name not in {"layers", *_SEEDS, *_FREE}:
             digests[field.name] = words_of(getattr(settings, field.name))

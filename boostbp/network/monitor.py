@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from boostbp.layers import Layer, rounds
 from boostbp.metrics import Metric
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.network import Network
+from boostbp.network.offsets import NO_OFFSET, of_rows
 from boostbp.network.settings import Settings
 from boostbp.network.state import LowestLoss, State
 
@@ -27,6 +28,7 @@ class EvalSet:
     """Rows that are watched but not learned from: `y` as `Metric` wants it, (rows, outputs).
 
     `from_training` says that they are training rows held out by us, which the model may learn from once it is chosen.
+    `offset`, (rows, outputs) or `NO_OFFSET`, is added to raw outputs.
     """
 
     name: str
@@ -34,11 +36,13 @@ class EvalSet:
     y: Floats
     weight: Floats
     from_training: bool = False
+    offset: Floats = field(default_factory=lambda: NO_OFFSET)
 
     def some(self, most: int) -> EvalSet:
         """At most so many of the rows, evenly spaced."""
         rows = evenly_spaced(len(self.X), most)
-        return replace(self, X=self.X[rows], y=self.y[rows], weight=self.weight[rows])
+        offset = of_rows(self.offset, rows)
+        return replace(self, X=self.X[rows], y=self.y[rows], weight=self.weight[rows], offset=offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +144,10 @@ class Monitor:
         layer = self.settings.layers[-1]
         forest = network.layers[-1].forest
         h = network.output_input(part.X, n_jobs=n_threads)
-        numbers = rounds.stages(layer.n_estimators)
+        numbers, start = rounds.stages(layer.n_estimators), network.baseline + part.offset
         sign = 1.0 if self.metric.greater_is_better else -1.0
         scores = {
-            number: sign * self.metric(self.outcome(raw + network.baseline), part.y, part.weight)
+            number: sign * self.metric(self.outcome(raw + start), part.y, part.weight)
             for number, raw in rounds.staged(forest, h, numbers, n_threads=n_threads)
         }
         best = workers().agree(max(numbers, key=lambda number: scores[number]))
@@ -154,7 +158,7 @@ class Monitor:
     def _score(self, network: Network, part: EvalSet) -> float:
         assert self.metric is not None
         raw = network.predict(part.X, n_jobs=self.settings.n_threads)
-        return self.metric(self.outcome(raw), part.y, part.weight)
+        return self.metric(self.outcome(raw + part.offset), part.y, part.weight)
 
     def _keep(self, network: Network, epoch: Epoch) -> None:
         if self.metric is None or not epoch.metrics:

@@ -19,6 +19,7 @@ from boostbp.network.history import Epoch
 from boostbp.network.linear_probe import MOST_ROWS, linear_probe_r2
 from boostbp.network.monitor import EvalSet
 from boostbp.network.network import Network, layer_input
+from boostbp.network.offsets import NO_OFFSET, best_constant
 from boostbp.network.settings import Settings
 from boostbp.network.starts import start_of
 from boostbp.network.steps import moved, pace_after, std
@@ -39,9 +40,16 @@ class Trainer:
     """The moving parts of Algorithm 1: T_i, h_i, traces, momenta."""
 
     def __init__(
-        self, table: Table, y: Floats, backend: Backend, loss: Loss, settings: Settings, weight: Floats
+        self,
+        table: Table,
+        y: Floats,
+        backend: Backend,
+        loss: Loss,
+        settings: Settings,
+        weight: Floats,
+        offset: Floats = NO_OFFSET,
     ) -> None:
-        self.y, self.loss, self.settings, self.weight = y, loss, settings, weight
+        self.y, self.loss, self.settings, self.weight, self.offset = y, loss, settings, weight, offset
         self.backend = on_sample(backend, settings.structure_samples)
         self.rng = np.random.default_rng(settings.seed)
         self.L = len(settings.layers)
@@ -52,8 +60,8 @@ class Trainer:
             )
         self.table = table
         self.input: BoundInput | None = None  # h_0 never changes: binned once
-        self.baseline = baseline_of(loss, y, weight, settings)
-        checked.check(loss, self.baseline, y)
+        self.baseline = baseline_of(loss, y, weight, settings, offset)
+        checked.check(loss, self.baseline + offset, y)
         self.total = workers().sum(weight.sum())[0]
         self.constant = self._loss(np.broadcast_to(self.baseline, y.shape))
         self.epoch = -1  # 0 is the stack before any back-propagation
@@ -92,7 +100,7 @@ class Trainer:
             self._append(i, target)
         baseline = np.broadcast_to(self.baseline, self.y.shape)
         step = self.settings.step
-        self._append(self.L - 1, baseline - step.alpha * checked.gradient(self.loss, baseline, self.y))
+        self._append(self.L - 1, baseline - step.alpha * self._loss_gradient(baseline))
         self.m = [np.empty((0, 0)), *map(np.zeros_like, self.h[1:])]  # h_0 does not move
         self.drift = (0.0,) * (self.L - 1)
         self._backward()
@@ -125,9 +133,13 @@ class Trainer:
         self.losses.append(self._loss(self.h[-1]))
 
     def _loss(self, output: Floats) -> float:
-        """Weighted mean training loss."""
-        [loss] = workers().sum(self.weight @ checked.value(self.loss, output, self.y))
+        """Weighted mean training loss of a raw output, (rows, outputs)."""
+        [loss] = workers().sum(self.weight @ checked.value(self.loss, output + self.offset, self.y))
         return float(loss / self.total)
+
+    def _loss_gradient(self, output: Floats) -> Floats:
+        """Gradient of the loss of each row, without weights, (rows, outputs)."""
+        return checked.gradient(self.loss, output + self.offset, self.y)
 
     def record(self, held_out: EvalSet | None = None) -> Epoch:
         """Numbers of the epoch; metrics and seconds are the watcher's."""
@@ -182,7 +194,7 @@ class Trainer:
 
     def _backward(self) -> None:
         """g_L = dL/dh_L, then g_{i-1} = (dh_i/dh_{i-1})' g_i down to the first hidden layer."""
-        g = checked.gradient(self.loss, self.h[self.L], self.y)
+        g = self._loss_gradient(self.h[self.L])
         self.g = [g]
         for i in range(self.L, 1, -1):
             g = self.T[i - 1].trace.vjp(g)[:, : self.h[i - 1].shape[1]]  # h_0, seen beside it, does not move
@@ -222,7 +234,7 @@ class Trainer:
         last = i == self.L - 1
         objective: Objective
         if last and settings.output_target == "loss":
-            objective = LossObjective(self.loss, self.y, self.weight, self.baseline)
+            objective = LossObjective(self.loss, self.y, self.weight, self.baseline + self.offset)
         else:
             objective = SquaredObjective(target - self.baseline if last else target, self.weight)
         seed = int(self.rng.integers(2**30))
@@ -258,14 +270,11 @@ class Trainer:
         return Table(h, tuple(units + j for j in self.table.categorical) if self.settings.skip else ())
 
 
-def baseline_of(loss: Loss, y: Floats, weight: Floats, settings: Settings) -> Floats:
-    """Raw output that training starts from: 0 in Algorithm 1, the best constant where the output is boosted.
-
-    Of the workers of a group it is the best one for a sample: that of any loss, perhaps the user's, the same for all.
-    """
+def baseline_of(loss: Loss, y: Floats, weight: Floats, settings: Settings, offset: Floats = NO_OFFSET) -> Floats:
+    """Raw output that training starts from: 0 in Algorithm 1, the best constant where the output is boosted."""
     if settings.output_target != "loss":
         return np.zeros(y.shape[1])
-    return checked.baseline(loss, *workers().sample(y, weight))
+    return best_constant(loss, y, weight, offset)
 
 
 def _r2(target: Floats, fit: Floats, weight: Floats) -> float:

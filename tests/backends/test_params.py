@@ -87,7 +87,7 @@ BREAKS_XGBOOST = {
     "base_score": (0.5, "predictions start where boostbp starts them"),
     "boost_from_average": (True, "predictions start where boostbp starts them"),
     "objective": ("binary:logistic", "gradients come from boostbp"),
-    "scale_pos_weight": (2.0, "Use sample weights"),
+    "scale_pos_weight": (2.0, "Use class_weight of BoostBPClassifier"),
     "eval_metric": ("auc", "Choose the metric there"),
     "disable_default_eval_metric": (True, "boostbp scores its own predictions"),
     "monotone_constraints": ("(1,0,0,0)", "would not keep them monotone"),

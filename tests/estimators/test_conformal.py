@@ -304,3 +304,27 @@ def test_classes_that_the_model_does_not_know_are_refused():
     X, y = mixed_classes(200)
     with pytest.raises(ValueError, match=r"y has classes that it did not have at fit: \['d'\]"):
         classifier().fit(X, y).calibrate(X, np.where(y == "a", "d", y))
+
+
+@pytest.mark.parametrize(("make", "data"), [(regressor, noisy), (quantiles, noisy), (classifier, mixed_classes)])
+def test_offsets_of_rows_that_are_kept_out_count(make, data):
+    X, y = data(300)
+    offset = np.random.default_rng(1).normal(size=(300, 3) if make is classifier else 300)
+    model = make(calibration=0.3).fit(X, y, offset=offset)
+    rows = model._keep_out(model._read(X), np.ones(300), y if make is classifier else None, None)[1].rows
+    scores = model._calibration.scores
+    model.calibrate(X[rows], y[rows], offset=offset[rows])
+    np.testing.assert_allclose(model._calibration.scores, scores, rtol=0, atol=1e-12)
+    method = "predict_set" if make is classifier else "predict_interval"
+    assert (getattr(model, method)(X, 0.8, offset=offset) != getattr(model, method)(X, 0.8)).any()
+
+
+def test_several_quantiles_go_on_from_a_model_and_take_one_offset():
+    X, y = noisy(300)
+    first = quantiles().fit(X, y)
+    model = quantiles(deep="auto").fit(X, y, init_model=first)
+    assert model.predict(X).shape == (300, 3)
+    moved = quantiles(deep="auto").fit(X, y + X[:, 0], offset=X[:, 0])
+    assert moved.predict(X, offset=X[:, 0]).shape == (300, 3)
+    plain = quantiles(deep="auto").fit(X, y).predict(X) + X[:, [0]]
+    assert np.corrcoef(moved.predict(X, offset=X[:, 0])[:, 1], plain[:, 1])[0, 1] > 0.95

@@ -25,7 +25,7 @@ from sklearn.model_selection import (
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.backends.base import Table
-from boostbp.estimators.held_out import hold_out
+from boostbp.estimators.held_out import Split, hold_out
 from boostbp.trees.sparse import Sparse
 
 SMALL = {"hidden_layer_sizes": (2,), "n_estimators": 3, "epochs": 1, "deep": True, "random_state": 0}
@@ -39,7 +39,7 @@ def held_rows(X, *, weight=None, strata=None, groups=None, seed=0, **changes):
     table = X if isinstance(X, Table) else Table(np.ascontiguousarray(X, np.float64))
     rows = np.arange(len(table.X), dtype=np.float64)
     weight = np.ones(len(rows)) if weight is None else np.asarray(weight, np.float64)
-    _, y, left, sets = hold_out(asked, table, rows[:, None], weight, strata, groups=groups, X=X)
+    _, y, left, sets, _ = hold_out(asked, Split(table, rows[:, None], weight), strata, groups=groups, X=X)
     held = sets[0].y[:, 0] if sets else rows[:0]
     if isinstance(asked.validation, str | float):
         assert sorted([*y[:, 0], *held]) == rows.tolist()

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
+from boostbp.ensemble.weighted_sum import weighted_sum
 from tests.inspection.models import CASES, FLOWERS, fitted, regressor
 from tests.studies import weighed_at
 
@@ -32,10 +33,11 @@ def test_all_layers_are_those_that_a_forward_pass_goes_through(kind, backend):
 def test_units_of_a_network_without_weight_are_given_with_a_warning():
     model, frame = fitted("regressor", "lightgbm")
     assert model.history_.weight() == 1.0  # and no warning
-    units = model.transform(frame)
+    units, single = model.transform(frame), fitted("no hidden layer", "lightgbm")[0].network_
     for weight in (0.0, 0.25):
         average = copy.copy(model)
         average.history_ = weighed_at(model.history_, weight)
+        average.network_ = weighted_sum([model.network_, single], [weight, 1.0 - weight])
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             np.testing.assert_array_equal(average.transform(frame), units)

@@ -1,0 +1,139 @@
+"""Outcomes: numbers, or classes and their probabilities, by the link from raw outputs; of the growing model, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit, log_softmax
+
+from boostbp import losses
+from boostbp.estimators.supervised import Supervised
+from boostbp.floats import usual_in_methods
+
+__all__ = ["ClassPredictions", "NumberPredictions"]
+
+Floats = NDArray[np.float64]
+
+
+@usual_in_methods
+class NumberPredictions(Supervised):
+    """Predictions of a regressor."""
+
+    _scale: Floats
+    _shift: Floats
+    _one_dimensional: bool
+
+    def predict(self, X: Any, *, offset: Any = None) -> Floats:
+        """Predicted target, (rows,) or (rows, outputs); of several quantiles, (rows, levels) in ascending order.
+
+        Parameters
+        ----------
+        X : array-like, (rows, features)
+        offset : array-like, (rows,) or (rows, outputs), optional
+            As in `fit`. Without one it is 0, also of a model that was fitted with one: an exposure of 1.
+        """
+        return self._prediction(self._raw(X, offset))
+
+    def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[Floats]:
+        """Predictions of the growing model: after each round of its output layer, on hidden layers that stay.
+
+        Of an average (``deep="auto"``, ``quality``) one tree for each output joins at a time, in the order of
+        `trees_to_dataframe`: those of one model after those of another.
+
+        Parameters
+        ----------
+        X, offset :
+            As in `predict`.
+
+        Yields
+        ------
+        (rows,) or (rows, outputs) float64
+            The last one is that of `predict`, up to rounding.
+        """
+        return (self._prediction(self._beside(raw, offset)) for raw in self._staged_raw(X))
+
+    def _prediction(self, raw: Floats) -> Floats:
+        prediction = self._outcome(raw)
+        return prediction.ravel() if self._one_dimensional else prediction
+
+    def _outcome(self, raw: Floats) -> Floats:
+        return self._loss.link(raw) * self._scale + self._shift
+
+    def _to_target(self, y: Floats) -> Floats:
+        """As the loss takes it, (rows, outputs): several quantiles have units for each, and copies of one column."""
+        return (y - self._shift) / self._scale
+
+    def _output_scale(self) -> Floats:
+        return self._scale
+
+    def _output_offset(self) -> Floats:
+        return self._shift
+
+
+@usual_in_methods
+class ClassPredictions(Supervised):
+    """Predictions of a classifier."""
+
+    classes_: NDArray[Any]
+
+    def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
+        """Raw output: log-odds, (rows,), for two classes; (rows, classes) for more. `offset` as in `predict_proba`."""
+        raw = self._raw(X, offset)
+        return raw.ravel() if raw.shape[1] == 1 else raw
+
+    def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
+        """Probability of each class, (rows, classes).
+
+        Parameters
+        ----------
+        X : array-like, (rows, features)
+        offset : array-like, (rows,) for two classes, (rows, classes) for more, optional
+            As in `fit`. Without one it is 0, also of a model that was fitted with one.
+        """
+        return self._probabilities(self._raw(X, offset))
+
+    def predict_log_proba(self, X: Any, *, offset: Any = None) -> Floats:
+        """Logarithm of the probability of each class, (rows, classes), where these round to 0 or 1, too.
+
+        `offset` as in `predict_proba`.
+        """
+        raw = self._raw(X, offset)
+        if self._link_name == "logit" and raw.shape[1] == 1:
+            return log_expit(np.hstack([-raw, raw]))
+        if self._link_name == "softmax":
+            return log_softmax(raw, axis=1)
+        with np.errstate(divide="ignore"):
+            return np.log(self._probabilities(raw))
+
+    def staged_predict_proba(self, X: Any, *, offset: Any = None) -> Iterator[Floats]:
+        """Probabilities by the growing model, (rows, classes) each; see `BoostBPRegressor.staged_predict`."""
+        return (self._probabilities(self._beside(raw, offset)) for raw in self._staged_raw(X))
+
+    def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[NDArray[Any]]:
+        """Most probable classes by the growing model, (rows,) each; see `BoostBPRegressor.staged_predict`."""
+        return (self._labels(self._beside(raw, offset)) for raw in self._staged_raw(X))
+
+    def _probabilities(self, raw: Floats) -> Floats:
+        link = self._loss.link
+        if raw.shape[1] == 1 and self._link_name == "logit":
+            return np.column_stack([link(-raw), link(raw)])  # 1 - link(raw) would round small ones away
+        p = link(raw)
+        return p if p.shape[1] > 1 else np.column_stack([1.0 - p, p])
+
+    def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
+        """Most probable class, (rows,). For `offset` see `predict_proba`."""
+        return self._labels(self._raw(X, offset))
+
+    def _labels(self, raw: Floats) -> NDArray[Any]:
+        if raw.shape[1] > 1:
+            of_classes = raw if self._link_name == "softmax" else self._loss.link(raw)
+            return self.classes_[of_classes.argmax(axis=1)]
+        of_second = raw > 0 if self._link_name == "logit" else self._loss.link(raw) > 0.5
+        return self.classes_[of_second[:, 0].astype(int)]
+
+    @property
+    def _link_name(self) -> str | None:
+        return losses.traits_of(self._loss).link_name

@@ -1,0 +1,55 @@
+"""Offset: what is added to the raw output of each row, in training and in prediction, and is no part of the model."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.group import workers
+from boostbp.losses import Loss, checked
+
+__all__ = ["NO_OFFSET", "best_constant", "of_rows", "of_scale"]
+
+Floats = NDArray[np.float64]
+NO_OFFSET: Floats = np.zeros(())  # an offset is this, or (rows, outputs)
+MOST_STEPS, LEAST_STEP = 100, 1e-10
+SHORTER = 0.75  # a step as a share of the one before; those of a hessian that is twice too large are half as long
+
+
+def of_rows(offset: Floats, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Floats:
+    """The offset of some rows, by number or by a mask."""
+    return offset[rows] if offset.ndim else offset
+
+
+def of_scale(offset: Floats, scale: Floats) -> Floats:
+    """The offset in units of `scale`, (outputs,)."""
+    return offset / scale if offset.ndim else offset
+
+
+def best_constant(loss: Loss, y: Floats, weight: Floats, offset: Floats) -> Floats:
+    """Return the constant that is best beside an offset, (outputs,): ``argmin_c sum weight loss(c + offset, y)``.
+
+    It lies between the best one without an offset minus the largest offset, and minus the least. There it is found by
+    Newton's method, or by bisection where a step would leave the bracket, or steps hardly become shorter. Of the
+    workers of a group it is that of a sample, the same for all.
+    """
+    if not offset.ndim:
+        return checked.baseline(loss, *workers().sample(y, weight))
+    y, weight, offset = workers().sample(y, weight, offset)
+    if loss.scale_free:  # a fit that shifts with the target
+        return checked.baseline(loss, y - offset, weight)
+    constant = checked.baseline(loss, y, weight)
+    low, high = constant - offset.max(axis=0), constant - offset.min(axis=0)
+    constant = constant - weight @ offset / weight.sum()
+    step = high - low
+    for _ in range(MOST_STEPS):
+        h = constant + offset
+        slope = weight @ checked.gradient(loss, h, y)
+        low, high = np.where(slope < 0, constant, low), np.where(slope > 0, constant, high)
+        after = constant - slope / (weight @ checked.hessian(loss, h, y))
+        newton = (low <= after) & (after <= high) & (np.abs(after - constant) <= SHORTER * step)
+        after = np.where(newton, after, (low + high) / 2)
+        step, constant = np.abs(after - constant), after
+        if (step <= LEAST_STEP).all():
+            break
+    return constant

@@ -1,0 +1,96 @@
+"""Words of other libraries are answered by what to use, wherever they are written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp.suggestions import MEANT, NOT_THERE, suggestion
+
+X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "cure"),
+    [
+        (BoostBPClassifier, "is_unbalance", r"use class_weight='balanced' of BoostBPClassifier"),
+        (BoostBPRegressor, "is_unbalance", r"use class_weight='balanced' of BoostBPClassifier"),
+        (BoostBPClassifier, "scale_pos_weight", r"class_weight=\{negative: 1, positive: scale_pos_weight\}"),
+        (BoostBPClassifier, "class_weights", "did you mean 'class_weight'?"),
+        (BoostBPRegressor, "class_weights", "classes have weights in BoostBPClassifier; .* sample_weight=... of fit"),
+        (BoostBPRegressor, "class_weight", "classes have weights in BoostBPClassifier"),
+        (BoostBPRegressor, "monotone_constraints", r"not supported: .* HistGradientBoosting"),
+        (BoostBPRegressor, "monotonic_cst", r"monotone constraints are not supported"),
+        (BoostBPRegressor, "init_score", "did you mean offset=... of fit?"),
+        (BoostBPRegressor, "base_margin", "did you mean offset=... of fit?"),
+        (BoostBPRegressor, "init_model", "did you mean init_model=... of fit?"),
+        (BoostBPRegressor, "xgb_model", "did you mean init_model=... of fit?"),
+        (BoostBPRegressor, "exposure", "give its logarithm as offset=... of fit and predict"),
+        (BoostBPRegressor, "group", r"ranking is not supported, .* LGBMRanker"),
+        (BoostBPRegressor, "early_stopping_rounds", r"did you mean backprop=\{'n_iter_no_change': ...\}"),
+    ],
+)
+def test_parameters_of_other_libraries_are_answered(kind, name, cure):
+    with pytest.raises(TypeError, match=rf"{kind.__name__} has no parameter '{name}': .*{cure.rstrip('?')}"):
+        kind(**{name: 1})
+    with pytest.raises(ValueError, match=rf"{kind.__name__} has no parameter '{name}': .*{cure.rstrip('?')}"):
+        kind().set_params(**{name: 1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "cure"),
+    [
+        (BoostBPRegressor, "init_score", "did you mean 'offset'"),
+        (BoostBPRegressor, "eval_init_score", "did you mean 'eval_offset'"),
+        (BoostBPClassifier, "base_margin", "did you mean 'offset'"),
+        (BoostBPClassifier, "xgb_model", "did you mean 'init_model'"),
+        (BoostBPRegressor, "sample_weights", "did you mean 'sample_weight'"),
+        (BoostBPRegressor, "eval_metric", "did you mean 'eval_metric' of the constructor"),
+        (BoostBPRegressor, "categorical_feature", "did you mean 'categorical_features' of the constructor"),
+        (BoostBPRegressor, "early_stopping_rounds", r"did you mean backprop=\{.*\} of the constructor"),
+        (BoostBPRegressor, "exposure", "give its logarithm as offset"),
+        (BoostBPRegressor, "qid", "ranking is not supported"),
+        (BoostBPAutoencoder, "offsets", "choose from 'X'|choose from X"),
+    ],
+)
+def test_arguments_of_other_libraries_are_answered(kind, name, cure):
+    with pytest.raises(TypeError, match=rf"fit of {kind.__name__} has no argument '{name}': .*({cure})"):
+        kind().fit(X, y, **{name: y})
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("lambdarank", "use LGBMRanker of LightGBM"),
+        ("rank:ndcg", "XGBRanker of XGBoost"),
+        ("survival:cox", "scikit-survival"),
+        ("aft", "survival times are not supported"),
+    ],
+)
+def test_losses_of_ranking_and_survival_are_answered(name, cure):
+    with pytest.raises(ValueError, match=rf"loss='{name}': .*{cure}"):
+        BoostBPRegressor(loss=name).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"), [("ndcg@5", "LGBMRanker"), ("map", "LGBMRanker"), ("cox-nloglik", "scikit-survival")]
+)
+def test_metrics_of_ranking_and_survival_are_answered(name, cure):
+    with pytest.raises(ValueError, match=rf"eval_metric='{name}': .*{cure}"):
+        BoostBPRegressor(eval_metric=name).fit(X, y)
+
+
+@pytest.mark.parametrize("name", ["is_unbalance", "scale_pos_weight", "monotone_constraints", "lambdarank_norm"])
+def test_native_parameters_are_answered(name):
+    cures = {"monotone_constraints": "Use LightGBM itself", "lambdarank_norm": "Use LGBMRanker"}
+    cure = cures.get(name, "Use class_weight of BoostBPClassifier, or sample_weight")
+    with pytest.raises(ValueError, match=rf"backend_params\['{name}'\]=.* is not supported: .*{cure}"):
+        BoostBPClassifier((), backend_params={name: [1, 0] if name == "monotone_constraints" else 1}).fit(X, y)
+
+
+def test_every_answer_is_a_clause_that_ends():
+    assert not MEANT.keys() & NOT_THERE.keys()
+    places = ["offset", "sample_weight"]
+    for name in (*MEANT, *NOT_THERE, "nothing like it"):
+        assert suggestion(name, places)[-1] in ".?"
