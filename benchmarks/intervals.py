@@ -34,6 +34,7 @@ CLASSES = ("breast_cancer", "yeast", "adult", "drug", "digits")
 COVERAGES = (0.8, 0.9)
 LEVELS = (0.05, 0.1, 0.9, 0.95)  # of the two coverages, from outside in
 TEST, CALIBRATION, MOST_TEST = 0.3, 0.25, 10_000
+OTHER = 1_000_003  # to the seed of the second cut: permutations of one seed are alike
 
 
 class Parts(NamedTuple):
@@ -84,7 +85,7 @@ def parts_of(table: Table, task: str, seed: int, rows: int) -> Parts:
     strata = table.y if task == "classification" else None
     rest, test = _cut(np.arange(len(table.y)), TEST, seed, strata)
     rest, test = rest[:rows], test[:MOST_TEST]
-    learn, calibration = _cut(rest, CALIBRATION, seed, strata)
+    learn, calibration = _cut(rest, CALIBRATION, seed + OTHER, strata)
     return Parts(*(part for rows in (learn, calibration, test) for part in (_take(table.X, rows), table.y[rows])))
 
 
