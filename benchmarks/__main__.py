@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cheaper, distributed, modes, overhead, prediction, reference, scaling, shares, startup
+from benchmarks import cheaper, distributed, intervals, modes, overhead, prediction, reference, scaling, shares, startup
 from benchmarks.cases import CASES
 from boostbp.atomic_write import atomic_write
 from boostbp.backends import available
@@ -21,7 +21,7 @@ from boostbp.versions import versions
 
 SUITES = (
     "overhead", "native", "prediction", "vjp", "threads", "growth", "memory", "profile", "startup",
-    "kept", "shared", "sampled", "reference", "modes", "distributed",
+    "kept", "shared", "sampled", "reference", "modes", "distributed", "intervals",
 )  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--cores", type=int, default=None, help="cores for overhead; all if not given")
     parser.add_argument("--repeats", type=int, default=None)
     parser.add_argument("--json", type=Path, default=None, help="file to write, and to go on from")
-    parser.add_argument("--data-dir", type=Path, default=None, help="files of adult and california, for modes")
+    parser.add_argument("--data-dir", type=Path, default=None, help="files of tables, for modes and intervals")
     options = parser.parse_args(argv)
     if unknown := set(options.suites) - set(SUITES):
         parser.error(f"unknown suite {sorted(unknown)}: choose from {', '.join(SUITES)}")
@@ -100,6 +100,12 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, Callable[[], dict
             size = 3000 if options.quick else 300_000
             for workers in distributed.WORKERS if "xgboost" in names else ():
                 jobs.append((suite, f"{workers} workers", partial(distributed.distributed, workers, size)))
+        elif suite == "intervals":
+            how = {"rows": 600 if options.quick else 3000, "splits": options.repeats or (1 if options.quick else 5)}
+            for table in intervals.tables(options.data_dir):
+                for model in intervals.models_of(table):
+                    work = partial(intervals.intervals, table, model, options.data_dir, **how)
+                    jobs.append((suite, f"{table}: {model}", work))
         elif suite == "modes":
             size, epochs = (3000, 3) if options.quick else (10_000, 60)
             for task in modes.tasks(options.data_dir):

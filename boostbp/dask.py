@@ -159,12 +159,20 @@ class DaskBoostBPRegressor(_OnDask, BoostBPRegressor):  # type: ignore[misc]  # 
     _local = BoostBPRegressor
     _score = staticmethod(r2_score)
 
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:  # type: ignore[override]  # it has no offset
+        """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
+        return self._by_part("predict_interval", X, coverage)
+
 
 class DaskBoostBPClassifier(_OnDask, BoostBPClassifier):  # type: ignore[misc]  # its fit takes Dask collections
     """`BoostBPClassifier` on a Dask cluster, with the same parameters; those that are not supported are refused."""
 
     _local = BoostBPClassifier
     _score = staticmethod(accuracy_score)
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> Any:  # type: ignore[override]  # it has no offset
+        """As the local estimator does; of a Dask collection a lazy dask.array.Array."""
+        return self._by_part("predict_set", X, coverage)
 
     def predict_proba(self, X: Any) -> Any:  # type: ignore[override]  # it has no offset
         """As the local estimator does; of a Dask collection a lazy dask.array.Array."""

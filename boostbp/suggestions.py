@@ -21,6 +21,7 @@ MEANT: Mapping[str, str] = {
     **dict.fromkeys(("max_bin", "border_count"), "max_bins"),
     **dict.fromkeys(("depth",), "max_depth"),
     **dict.fromkeys(("objective", "loss_function", "criterion", "application"), "loss"),
+    **dict.fromkeys(("quantile", "quantile_alpha"), "alpha"),
     **dict.fromkeys(("metric", "scoring"), "eval_metric"),
     **dict.fromkeys(("early_stopping_rounds", "early_stopping_round", "patience"), "n_iter_no_change"),
     **dict.fromkeys(("num_threads", "nthread", "thread_count"), "n_jobs"),

@@ -54,7 +54,8 @@ _REPLACED_BY = {
 }
 _REASONS = {
     "criterion": "a tree fits -grad / hess by weighted squared error. Leave it out.",
-    "monotonic_cst": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out.",
+    "monotonic_cst": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out, or use "
+    "HistGradientBoostingRegressor, which keeps to it.",
 }
 _SQUARED_ERROR = ("squared_error", "friedman_mse")  # one criterion under two names; the second is deprecated
 _NATIVES = Natives(

@@ -14,6 +14,7 @@ from boostbp.backends.capabilities import capabilities_of
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
 from boostbp.layers import LayerSettings
+from boostbp.losses import traits_of
 from boostbp.network.settings import Settings
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.ridge import Ridge
@@ -28,6 +29,7 @@ __all__ = [
     "fits_leaves",
     "grown",
     "has_base",
+    "has_copies",
     "has_directions",
     "has_hidden_trees",
     "has_numeric_columns",
@@ -65,6 +67,11 @@ def fits_leaves(problem: Problem) -> bool:
 def trees_may_be_deeper(problem: Problem) -> bool:
     """Whether the depth of the output layer's trees has a limit."""
     return problem.settings.layers[-1].growth.max_depth > 0
+
+
+def has_copies(problem: Problem) -> bool:
+    """Whether outputs are several quantiles of one target."""
+    return traits_of(problem.loss).copies is not None
 
 
 def has_base(problem: Problem) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from boostbp.ensemble import candidate_settings as how
 from boostbp.ensemble.candidate import Candidate, Kind, directions_of, network, output_layer_on, single_layer
+from boostbp.ensemble.locations import located
 from boostbp.ensemble.problem import EnsembleSettings, Problem
 from boostbp.network.history import NETWORK
 
@@ -17,6 +18,13 @@ CANDIDATES: list[Candidate] = [
     # Layers on the features, in the order in which they are tried. The first two are what do best for their seconds,
     # alone and together; their work is the measure of all.
     single_layer("single layer", how.layer_as_asked, least_quality=1),
+    located(single_layer("mean", how.layer_as_asked, when=(how.has_copies,))),
+    located(single_layer("mean, constant leaves", how.constant_leaves, when=(how.has_copies, how.fits_leaves))),
+    located(
+        directions_of(
+            "mean", how.layer_as_asked, name="directions of the mean", when=(how.has_copies, how.has_directions)
+        )
+    ),
     single_layer("single layer, constant leaves", how.constant_leaves, when=(how.fits_leaves,)),
     single_layer("single layer, sampled", how.sampled, when=(how.fits_leaves,)),
     directions_of(

@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
+from boostbp.estimators.conformal import Sets
 from boostbp.estimators.earlier import begin_from
 from boostbp.estimators.eval_sets import listed
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
@@ -32,7 +33,7 @@ Floats = NDArray[np.float64]
 
 
 @usual_in_methods
-class BoostBPClassifier(ClassifierMixin, ClassPredictions):
+class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets):
     """Multi-layered gradient boosted trees for classification, trained by back-propagation.
 
     Parameters
@@ -158,6 +159,7 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions):
         deep: Literal["auto"] | bool = "auto",
         early_stopping: Literal["auto"] | bool = "auto",
         validation: Any = 0.1,
+        calibration: float | None = None,
         eval_metric: Any = None,
         max_time: float | None = None,
         categorical_features: Any = "from_dtype",
@@ -184,6 +186,7 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions):
         self.deep = deep
         self.early_stopping = early_stopping
         self.validation = validation
+        self.calibration = calibration
         self.eval_metric = eval_metric
         self.max_time = max_time
         self.categorical_features = categorical_features
@@ -257,7 +260,7 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions):
         run = session.Run(callbacks, checkpoint, keep_state, earlier)
         table = self._read(X, reset=earlier is None)
         labels = read_target(y, len(table.X), labels=True)
-        weight = read_weight(sample_weight, len(table.X))
+        weight, kept_out = self._keep_out(table, read_weight(sample_weight, len(table.X)), labels, groups)
         if self.class_weight is not None:
             weight = weight * weights_of_classes(self.class_weight, labels)
             if not workers().max(weight.max(initial=0.0))[0] > 0:
@@ -291,7 +294,9 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions):
         split = given if sets else hold_out(self, given, labels, groups=groups, X=X)
         others = hold_out_others(self, given, labels, groups=groups, sets=split.sets)
         metric = self._metric(loss, split.sets)
-        return self._train([split, *others], loss, metric, loss.link, run)
+        self._train([split, *others], loss, metric, loss.link, run)
+        self._calibrate_by(kept_out, given, offset)
+        return self
 
     def _check_loss(self, loss: Loss, n_outputs: int) -> None:
         """Refuse losses whose link gives no probabilities that sum to 1."""
@@ -312,7 +317,7 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions):
         labels = read_target(y, n_rows, labels=True)
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
-            raise ValueError(f"eval_set has classes that y does not have: {unknown.tolist()!r}. Leave those rows out.")
+            raise ValueError(f"y has classes that it did not have at fit: {unknown.tolist()!r}. Leave those rows out.")
         return self._one_hot(labels)
 
     def _output_names(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -19,7 +19,7 @@ from boostbp.inputs import distinct_rows, hashes_of, numbered, read_groups
 from boostbp.network.monitor import EvalSet
 from boostbp.network.offsets import NO_OFFSET, of_rows, of_scale
 
-__all__ = ["Split", "check_validation", "hold_out", "hold_out_others"]
+__all__ = ["Split", "at_random", "check_validation", "hold_out", "hold_out_others"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -125,7 +125,7 @@ def hold_out(estimator: Any, given: Split, strata: Any, *, groups: Any = None, X
         )
     fewest = FEWEST if stopping == "auto" else 0
     if isinstance(validation, float):
-        held = _at_random(estimator, table, weight, strata, names, fewest, number)
+        held = at_random(estimator, table, weight, strata, names, fewest, number)
     elif isinstance(validation, str):
         held = _last(estimator, np.flatnonzero(weight > 0), fewest)
     else:
@@ -193,13 +193,21 @@ def _last(estimator: Any, counted: Rows, fewest: int) -> Rows:
     return counted[-_number_held(estimator, len(counted)) :] if len(counted) >= fewest else counted[:0]
 
 
-def _at_random(
-    estimator: Any, table: Table, weight: Floats, strata: Any, groups: Any, fewest: int, number: int
+def at_random(
+    estimator: Any,
+    table: Table,
+    weight: Floats,
+    strata: Any,
+    groups: Any,
+    fewest: int,
+    number: int,
+    number_held: Callable[[Any, int, str], int] = _number_held,
 ) -> Rows:
     """Rows of groups drawn at random; a group is one of the user's, or a row and what repeats it.
 
-    All counts are of groups and weights, so that a weight of 2 is a row twice. Of several workers, each gives what one
-    machine would give of its rows; where these are many, by `_by_hash`.
+    All counts are of groups and weights, so that a weight of 2 is a row twice. Of fewer than `fewest` rows none are
+    drawn; ``number_held(estimator, count, what)`` says how many of so many groups are. Of several workers, each gives
+    what one machine would give of its rows; where these are many, by `_by_hash`.
     """
     together, counted = workers(), np.flatnonzero(weight > 0)
     seeds = checks.random_state("random_state", estimator.random_state).randint(2**31 - 1, size=number + 1)
@@ -219,7 +227,7 @@ def _at_random(
         raise ValueError("groups holds one group only: give at least two, or leave it out.")
     if not enough:
         return counted[:0]
-    n_held = _number_held(estimator, count, "rows" if count == n_rows else what)
+    n_held = number_held(estimator, count, "rows" if count == n_rows else what)
     size: Floats = np.bincount(group, shares).astype(np.float64)
     if not labels:
         held = np.isin(group, _drawn(np.zeros(count), size, n_held, seed))

@@ -27,7 +27,7 @@ class NumberPredictions(Supervised):
     _one_dimensional: bool
 
     def predict(self, X: Any, *, offset: Any = None) -> Floats:
-        """Predicted target, (rows,) or (rows, outputs).
+        """Predicted target, (rows,) or (rows, outputs); of several quantiles, (rows, levels) in ascending order.
 
         Parameters
         ----------
@@ -63,6 +63,7 @@ class NumberPredictions(Supervised):
         return self._loss.link(raw) * self._scale + self._shift
 
     def _to_target(self, y: Floats) -> Floats:
+        """As the loss takes it, (rows, outputs): several quantiles have units for each, and copies of one column."""
         return (y - self._shift) / self._scale
 
     def _output_scale(self) -> Floats:

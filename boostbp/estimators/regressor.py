@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
+from boostbp.estimators.conformal import Intervals
 from boostbp.estimators.earlier import begin_from
 from boostbp.estimators.eval_sets import listed, named_in_errors
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
@@ -32,7 +33,7 @@ Floats = NDArray[np.float64]
 
 
 @usual_in_methods
-class BoostBPRegressor(RegressorMixin, NumberPredictions):
+class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
     """Multi-layered gradient boosted trees for regression, trained by back-propagation.
 
     Parameters
@@ -54,6 +55,11 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions):
         names of LightGBM and XGBoost for these; ``Quantile(0.9)``, ``Huber(2.0)`` or ``Tweedie(power=1.7)`` from
         `boostbp.losses`; or an object of your own (`boostbp.losses.Loss`). Predictions of
         ``"poisson"``, ``"gamma"`` and ``"tweedie"`` are above 0: their link is logarithmic.
+    alpha : float, sequence of float or None
+        Level of ``loss="quantile"``; None: 0.5, the median. Several ascending levels, such as ``[0.1, 0.5, 0.9]``, make
+        one model of all: `predict` gives a column for each, which never cross (those of a row are sorted, see
+        `boostbp.losses.Quantiles`), metrics are means over the levels, and `y` has one column. Of other losses a number
+        is not looked at.
     backend : {"lightgbm", "xgboost", "sklearn"} or Backend
         Who grows the trees.
     n_estimators : int or None
@@ -159,6 +165,7 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions):
         *,
         quality: int = 3,
         loss: Any = "squared_error",
+        alpha: float | Sequence[float] | None = None,
         backend: Any = "lightgbm",
         n_estimators: int | None = None,
         learning_rate: float | None = None,
@@ -173,6 +180,7 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions):
         deep: Literal["auto"] | bool = "auto",
         early_stopping: Literal["auto"] | bool = "auto",
         validation: Any = 0.1,
+        calibration: float | None = None,
         eval_metric: Any = None,
         max_time: float | None = None,
         categorical_features: Any = "from_dtype",
@@ -184,6 +192,7 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.quality = quality
         self.loss = loss
+        self.alpha = alpha
         self.backend = backend
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
@@ -198,6 +207,7 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions):
         self.deep = deep
         self.early_stopping = early_stopping
         self.validation = validation
+        self.calibration = calibration
         self.eval_metric = eval_metric
         self.max_time = max_time
         self.categorical_features = categorical_features
@@ -284,19 +294,21 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions):
         run = session.Run(callbacks, checkpoint, keep_state, earlier)
         table = self._read(X, reset=earlier is None)
         target = read_target(y, len(table.X))
-        self._one_dimensional = target.ndim == 1
+        one_dimensional = target.ndim == 1
         target = target.reshape(len(target), -1)
-        weight = read_weight(sample_weight, len(table.X))
+        weight, kept_out = self._keep_out(table, read_weight(sample_weight, len(table.X)), None, groups)
         if earlier is None:
             table = self._repaired(table, weight)
-        self._loss = loss = losses.load(self.loss, n_outputs=target.shape[1])
+        self._loss = loss = losses.load(self.loss, n_outputs=target.shape[1], alpha=self.alpha)
         if losses.traits_of(loss).task == "classification":
             raise ValueError(
                 f"loss={self.loss!r} is one of classes, and a regressor predicts numbers: use BoostBPClassifier, or a "
                 "loss of numbers, such as loss='squared_error'."
             )
+        copies = losses.traits_of(loss).copies
+        self._one_dimensional = one_dimensional and copies is None
         if earlier is not None:
-            earlier.check(loss, target.shape[1])
+            earlier.check(loss, copies or target.shape[1])
         loss.check(target)
         parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
         sets = self._eval_sets(parts, eval_names, offset, target.shape[1], earlier)
@@ -306,12 +318,30 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions):
         given = Split(table, target, weight, sets, self._offset(table.X, offset, target.shape[1], earlier))
         split = given if sets else hold_out(self, given, None, groups=groups, X=X)
         if earlier is None:
-            self._shift, self._scale = units_of(split.y - split.offset, split.weight, loss)
+            units = units_of(split.y - split.offset, split.weight, loss)
+            self._shift, self._scale = (np.repeat(unit, copies or 1) for unit in units)
         metric = self._metric(loss, split.sets, self._scale)
         others = hold_out_others(self, given, None, groups=groups, sets=split.sets)
-        return self._train(
-            [one.in_units(self._shift, self._scale) for one in (split, *others)], loss, metric, self._outcome, run
-        )
+        splits = [one.in_units(self._shift, self._scale) for one in (split, *others)]
+        self._train(splits, loss, metric, self._outcome, run)
+        self._calibrate_by(kept_out, given, offset)
+        return self
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R2 of the prediction; of several quantiles, the mean of its like for pinball losses (`d2_pinball_score`)."""
+        loss = getattr(self, "_loss", None)
+        if not isinstance(loss, losses.Quantiles):
+            return float(super().score(X, y, sample_weight))
+        from sklearn.metrics import d2_pinball_score  # with it, the package takes longer to import
+
+        levels = zip(loss.alpha, self.predict(X).T, strict=True)
+        scores = [d2_pinball_score(y, at, sample_weight=sample_weight, alpha=level) for level, at in levels]
+        return float(np.mean(scores))
+
+    def _output_names(self) -> list[str]:
+        if isinstance(self._loss, losses.Quantiles):
+            return [f"q{level:g}" for level in self._loss.alpha]
+        return super()._output_names()
 
     def _encode(self, y: Any, n_rows: int) -> Floats:
         target = read_target(y, n_rows)

@@ -168,6 +168,7 @@ def _train(estimator: Any, training: Training, resume: State | None, run: Run) -
         )
     finally:
         bar.close()
+    vars(estimator).pop("_calibration", None)  # of another network
     estimator.n_iter_ = len(estimator.history_) - 1
     if training.summarise is not None:
         try:

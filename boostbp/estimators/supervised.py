@@ -53,7 +53,14 @@ class Supervised(BaseBoostBP):
 
     def _beside(self, raw: Floats, offset: Any) -> Floats:
         """A raw output with the user's offset added, (rows, outputs)."""
-        return raw if offset is None else raw + self._read_offset(offset, *raw.shape) / self._output_scale()
+        if offset is None:
+            return raw
+        return raw + self._read_offset(offset, len(raw), self._n_targets) / self._output_scale()
+
+    @property
+    def _n_targets(self) -> int:
+        """Columns of the target: outputs, but for several quantiles of one."""
+        return len(self.network_.baseline) if traits_of(self._loss).copies is None else 1
 
     def _read_offset(self, offset: Any, n_rows: int, n_outputs: int, name: str = "offset") -> Floats:
         """The user's offset, (rows, outputs); of a logarithmic link, refused where no exponential is taken."""

@@ -85,6 +85,7 @@ def _parts(model: Description) -> Iterator[str]:
         "WIDTH": max(wide),
         "FAR": repr(FAR),
         "LINK(h)": _link(model),
+        "SORTED": int(model.link.name == "sorted"),
     }
     if model.labels is not None:
         numbers["CLASSES"] = len(model.labels)

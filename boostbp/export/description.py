@@ -29,8 +29,8 @@ class Link:
 
     Attributes
     ----------
-    name : {"identity", "log", "logit", "softmax"}
-        What it undoes.
+    name : {"identity", "log", "logit", "softmax", "sorted"}
+        What it undoes; "sorted": it sorts the outputs of a row.
     lowest, highest : float
         Between which raw outputs are clipped before exponentials are taken.
     """
@@ -159,8 +159,8 @@ def _link_of(loss: Loss, n_outputs: int) -> Link:
         made = np.asarray(loss.link(raw), np.float64)
     if made.shape != raw.shape or not np.allclose(made, _linked(link, raw), rtol=1e-12, atol=0):
         raise ValueError(
-            f"loss={loss.name!r} cannot be exported: its link is code of its own, not the identity, or the inverse of "
-            "the logarithm, logit or softmax that its link_name says. Export a model with another loss."
+            f"loss={loss.name!r} cannot be exported: its link is code of its own, not the identity, a sort, or the "
+            "inverse of the logarithm, logit or softmax that its link_name says. Export a model with another loss."
         )
     return link
 
@@ -168,6 +168,8 @@ def _link_of(loss: Loss, n_outputs: int) -> Link:
 def _linked(link: Link, raw: Floats) -> Floats:
     if link.name == "log":
         return np.exp(np.clip(raw, link.lowest, link.highest))
+    if link.name == "sorted":
+        return np.sort(raw, axis=1)
     if link.name == "logit":
         return 1.0 / (1.0 + np.exp(-raw))
     if link.name == "softmax":

@@ -127,6 +127,8 @@ def _outputs(graph: Graph, model: Description, raw: str) -> list[Any]:
         return _of_classes(graph, model, raw)
     if model.link.name == "log":
         raw = graph.op("Exp", _within(graph, model, raw))
+    elif model.link.name == "sorted":
+        raw = graph.op("TopK", raw, int64(model.n_outputs), axis=1, largest=0, outputs=[graph.name(), graph.name()])
     elif model.link.name != "identity":
         raw = graph.op("Softmax", raw, axis=1) if model.link.name == "softmax" else graph.op("Sigmoid", raw)
     plain = (model.scale == 1).all() and (model.shift == 0).all()

@@ -6,12 +6,14 @@ only list of losses that there is; ``docs/extending.md`` writes one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from numbers import Real
 from typing import Any
 
 from boostbp.losses.base import Loss, Task, Traits, traits_of
 from boostbp.losses.likelihoods import Logistic, Poisson, Softmax
 from boostbp.losses.log_link import Gamma, Tweedie
-from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, SquaredError
+from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, Quantiles, SquaredError
 from boostbp.suggestions import unsupported
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "Loss",
     "Poisson",
     "Quantile",
+    "Quantiles",
     "Softmax",
     "SquaredError",
     "Task",
@@ -35,13 +38,13 @@ __all__ = [
 # By their own names; each is made without arguments, or by the parameters that a file of a model holds.
 LOSSES: dict[str, type[Any]] = {
     loss.name: loss
-    for loss in (SquaredError, AbsoluteError, Huber, Quantile, Poisson, Gamma, Tweedie, Logistic, Softmax)
+    for loss in (SquaredError, AbsoluteError, Huber, Quantile, Quantiles, Poisson, Gamma, Tweedie, Logistic, Softmax)
 }
 _TASKS = (None, "regression", "classification")  # None: it does not say
 _MEMBERS = ("name", "scale_free", "value", "gradient", "hessian", "link", "baseline", "check")
 
 
-def load(loss: str | Loss, *, n_outputs: int) -> Loss:
+def load(loss: str | Loss, *, n_outputs: int, alpha: Any = None) -> Loss:
     """Loss by name, or the user's own object if it has all that a `Loss` needs.
 
     Parameters
@@ -51,14 +54,19 @@ def load(loss: str | Loss, *, n_outputs: int) -> Loss:
         and `Softmax` for several.
     n_outputs : int
         Columns of the target.
+    alpha : float, sequence of float or None
+        Level of ``"quantile"``, or ascending levels, each with an output. Another loss does not look at a number, as in
+        scikit-learn and LightGBM, and refuses several.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or is that of a loss for another number of outputs; if the object is for no known task.
+        If the name is unknown, or is that of a loss for another number of outputs; if the object is for no known task;
+        if `alpha` is no level, or there are several for another loss.
     TypeError
         If the object lacks a member of `Loss`.
     """
+    loss = loss if alpha is None else _at_levels(loss, alpha)
     if isinstance(loss, str):
         return _by_name(loss, n_outputs)
     if isinstance(loss, type):
@@ -71,9 +79,27 @@ def load(loss: str | Loss, *, n_outputs: int) -> Loss:
     missing = [member for member in _MEMBERS if not hasattr(loss, member)]
     if missing:
         raise TypeError(f"loss={loss!r} lacks {', '.join(missing)}: add them (see boostbp.losses.Loss).")
-    task = traits_of(loss).task
-    if task not in _TASKS:
-        raise ValueError(f"loss={loss!r} has task={task!r}: let it be 'regression' or 'classification'.")
+    traits = traits_of(loss)
+    if traits.task not in _TASKS:
+        raise ValueError(f"loss={loss!r} has task={traits.task!r}: let it be 'regression' or 'classification'.")
+    if traits.copies is not None and not traits.takes(n_outputs):
+        raise ValueError(f"loss={loss!r} takes one target, y has {n_outputs}: train a model for each column of y.")
+    return loss
+
+
+def _at_levels(loss: Any, alpha: Any) -> Any:
+    """Return the quantile loss at a level, or at several; another loss as it is."""
+    several = isinstance(alpha, Iterable) and not isinstance(alpha, str)
+    levels = tuple(alpha) if several else (alpha,)
+    if not all(isinstance(level, Real) and not isinstance(level, bool) for level in levels):
+        raise ValueError(f"alpha={alpha!r} is no level: give a number between 0 and 1, or several, ascending.")
+    if isinstance(loss, str) and loss in (Quantile.name, *Quantile.aliases):
+        return Quantiles(levels) if several else Quantile(float(alpha))
+    if several:
+        raise ValueError(
+            f"alpha={alpha!r} holds levels of loss='quantile', and loss={loss!r} has none: leave alpha out, or use "
+            "loss='quantile'."
+        )
     return loss
 
 

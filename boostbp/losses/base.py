@@ -32,7 +32,7 @@ __all__ = ["LEAST_HESSIAN", "LinkName", "Loss", "Task", "Traits", "refuse", "tra
 
 Floats = NDArray[np.float64]
 Task = Literal["classification", "regression"]
-LinkName = Literal["identity", "log", "logit", "softmax"]
+LinkName = Literal["identity", "log", "logit", "softmax", "sorted"]
 LEAST_HESSIAN = 1e-6
 
 
@@ -44,7 +44,8 @@ class Loss(Protocol):
 
     Value and derivatives are apart, because an evaluation needs no derivative. Each round of a curved loss needs
     all: where there is a method ``derivatives(h, y) -> (value, gradient, hessian)``, it is asked for them at once.
-    A method ``inverse_link(prediction) -> h`` lets the mean of a loss be the metric of predictions.
+    A method ``inverse_link(prediction) -> h`` lets the mean of a loss be the metric of predictions. Where intervals are
+    made of residuals, these are divided by what a method ``deviation(prediction)`` returns, (rows, outputs).
 
     Shapes are those above, also of a single output: LightGBM and XGBoost take a gradient of (rows,), which is
     ``gradient[:, None]`` here. Other shapes are refused, and so is a loss that writes into `h` or `y`.
@@ -107,11 +108,15 @@ class Traits:
     aliases : tuple of str
         What else it is called, by LightGBM, XGBoost or scikit-learn. Two losses may share an alias if no number of
         outputs suits both.
-    link_name : {"identity", "log", "logit", "softmax", None}
-        What `link` undoes. The labels of a classifier are read from the raw output itself if it is log-odds, by a logit
-        or softmax link, and the probability of the other one of two classes is ``link(-h)``: nothing is rounded away.
+    link_name : {"identity", "log", "logit", "softmax", "sorted", None}
+        What `link` undoes; "sorted": nothing, it sorts the outputs of a row. The labels of a classifier are read from
+        the raw output itself if it is log-odds, by a logit or softmax link, and the probability of the other one of
+        two classes is ``link(-h)``: nothing is rounded away.
     min_outputs, max_outputs : int, int or None
         Columns of the targets that it takes; None: any number.
+    copies : int or None
+        Outputs that learn the one column of a target, of which ``y`` then has copies side by side; None: outputs are
+        the columns of the target.
     default_metric : str or None
         Name of the metric of evaluation sets where ``eval_metric`` is None. None: the log-loss of a classifier, and
         the mean of the loss itself of a regressor. That needs predictions to tell the raw output: by the identity, if
@@ -140,6 +145,7 @@ class Traits:
     link_name: LinkName | None = None
     min_outputs: int = 1
     max_outputs: int | None = None
+    copies: int | None = None
     default_metric: str | None = None
     homogeneous: bool = False
     separable: bool = False

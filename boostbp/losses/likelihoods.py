@@ -60,6 +60,10 @@ class Poisson(LogLink):
         """Predicted mean, enlarged by `max_delta_step`."""
         return np.maximum(self.link(h) * np.exp(self.max_delta_step), LEAST_HESSIAN)
 
+    def deviation(self, prediction: Floats) -> Floats:
+        """Standard deviation of the target: the root of the prediction."""
+        return np.sqrt(prediction)
+
     def check(self, y: Floats) -> None:
         """Refuse negative targets, and those that ``exp(50)`` does not reach."""
         refuse(y, ~(y >= 0), "loss='poisson' takes counts >= 0. Drop these rows, or use loss='squared_error'.")

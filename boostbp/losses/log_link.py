@@ -82,6 +82,10 @@ class Gamma(LogLink):
         """Target by predicted mean."""
         return np.maximum(self._ratio(h, y), LEAST_HESSIAN)
 
+    def deviation(self, prediction: Floats) -> Floats:
+        """Standard deviation of the target, but for a constant: the prediction."""
+        return prediction
+
     def check(self, y: Floats) -> None:
         """Refuse targets that are not positive, and those that predictions do not reach."""
         refuse(
@@ -136,6 +140,10 @@ class Tweedie(LogLink):
         """``(2 - power) p^(2 - power) + (power - 1) y p^(1 - power)``."""
         mean, target = self._parts(self._within(h), y)
         return np.maximum((2.0 - self.power) * mean + (self.power - 1.0) * target, LEAST_HESSIAN)
+
+    def deviation(self, prediction: Floats) -> Floats:
+        """Standard deviation of the target, but for a constant: ``prediction^(power / 2)``."""
+        return prediction ** (self.power / 2.0)
 
     def check(self, y: Floats) -> None:
         """Refuse negative targets, and those that predictions do not reach."""

@@ -1,8 +1,9 @@
-"""Losses of a residual ``h - y``: squared, absolute, Huber, quantile. Conventions: `losses`."""
+"""Losses of a residual ``h - y``: squared, absolute, Huber, quantile, several quantiles. Conventions: `losses`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from boostbp.losses import location
 from boostbp.losses.base import LinkName, Task, refuse
 
-__all__ = ["AbsoluteError", "Huber", "Quantile", "SquaredError"]
+__all__ = ["AbsoluteError", "Huber", "Quantile", "Quantiles", "SquaredError"]
 
 Floats = NDArray[np.float64]
 
@@ -142,13 +143,63 @@ class Quantile(_Regression):
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Pinball loss."""
-        short = y - h
-        return np.maximum(self.alpha * short, (self.alpha - 1) * short).sum(axis=1)
+        short, level = y - h, np.asarray(self.alpha)
+        return np.maximum(level * short, (level - 1) * short).sum(axis=1)
 
     def gradient(self, h: Floats, y: Floats) -> Floats:
         """``-alpha`` below the target, ``1 - alpha`` above, 0 on it."""
-        return np.select([h < y, h > y], [-self.alpha, 1 - self.alpha], 0.0)
+        level = np.asarray(self.alpha)
+        return np.select([h < y, h > y], [-level, 1 - level], 0.0)
 
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Weighted quantile."""
         return location.quantile(y, weight, self.alpha)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles(Quantile):
+    """Sum of the losses of `Quantile` at several levels, with an output for each; baseline: weighted quantiles.
+
+    The columns of ``y`` are copies of one target: see `Traits.copies`. Raw outputs may cross; `link` sorts those of a
+    row, by which no quantile is estimated worse [1]_.
+
+    Attributes
+    ----------
+    alpha : tuple of float
+        Ascending levels between 0 and 1.
+
+    References
+    ----------
+    .. [1] Chernozhukov, Fernández-Val, Galichon: Quantile and probability curves without crossing. Econometrica 78
+       (2010).
+    """
+
+    alpha: tuple[float, ...] = (0.1, 0.5, 0.9)  # type: ignore[assignment]
+    name: ClassVar[str] = "quantiles"
+    aliases: ClassVar[tuple[str, ...]] = ()
+    link_name: ClassVar[LinkName] = "sorted"
+    max_outputs: ClassVar[int] = 1
+    separable: ClassVar[bool] = False  # it could not tell which levels some of the outputs are
+
+    def __post_init__(self) -> None:
+        """Refuse levels outside (0, 1), and those that do not ascend; keep them as a tuple."""
+        levels = tuple(map(float, self.alpha))
+        if not levels or not all(0 < level < 1 for level in levels) or any(a >= b for a, b in pairwise(levels)):
+            raise ValueError(
+                f"alpha={self.alpha!r} does not hold ascending levels between 0 and 1, the order that the columns of "
+                "predictions have: use e.g. alpha=[0.1, 0.5, 0.9]."
+            )
+        object.__setattr__(self, "alpha", levels)
+
+    @property
+    def copies(self) -> int:
+        """Number of levels."""
+        return len(self.alpha)
+
+    def link(self, h: Floats) -> Floats:
+        """Raw outputs of each row in ascending order."""
+        return np.sort(h, axis=1)
+
+    def baseline(self, y: Floats, weight: Floats) -> Floats:
+        """Weighted quantiles."""
+        return np.array([location.quantile(y[:, [k]], weight, level)[0] for k, level in enumerate(self.alpha)])

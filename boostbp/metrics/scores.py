@@ -32,6 +32,7 @@ def by_sklearn(function: str, prediction: Floats, y: Floats, weight: Floats) -> 
     """Call a regression metric of scikit-learn by its name."""
     from sklearn import metrics
 
+    y = np.broadcast_to(y, prediction.shape)
     return float(getattr(metrics, function)(y, prediction, sample_weight=weight))
 
 
@@ -70,7 +71,7 @@ def rmsle(prediction: Floats, y: Floats, weight: Floats) -> float:
 
 
 def mean_value(loss: Loss, scale: Floats | float, prediction: Floats, y: Floats, weight: Floats) -> float:
-    """Mean of a loss over rows and outputs, of predictions and targets divided by `scale`, (outputs,).
+    """Mean of a loss over rows and predictions, which are divided by `scale`, (outputs,), as targets are.
 
     Predictions are the raw output of a loss without `inverse_link`.
     """
@@ -78,7 +79,7 @@ def mean_value(loss: Loss, scale: Floats | float, prediction: Floats, y: Floats,
     inverse_link = getattr(loss, "inverse_link", None)
     if inverse_link is not None:
         h = inverse_link(h)
-    return float(np.average(loss.value(h, y / scale), weights=weight) / y.shape[1])
+    return float(np.average(loss.value(h, y / scale), weights=weight) / prediction.shape[1])
 
 
 def fair(prediction: Floats, y: Floats, weight: Floats) -> float:

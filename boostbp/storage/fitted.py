@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from boostbp.archive import Arrays, take
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier
+from boostbp.estimators.conformal import Calibration
 from boostbp.inputs.schema import Schema
 from boostbp.inspection import Summary
+from boostbp.losses import traits_of
 from boostbp.network.stored import history_from, history_of, loss_from, loss_of, network_from, network_of
 from boostbp.storage.repairs import repair_from, repair_of
 
@@ -30,6 +32,7 @@ _LABEL_DTYPES = (
 )
 _LABEL_DTYPES += ("<f2", "<f4", "<f8")
 _SCALED = {"shift": "_shift", "scale": "_scale"}
+_CALIBRATION = {field.name: f"calibration.{field.name}" for field in fields(Calibration)}
 
 
 def fitted_of(estimator: Any) -> tuple[dict[str, Any], Arrays]:
@@ -57,6 +60,8 @@ def fitted_of(estimator: Any) -> tuple[dict[str, Any], Arrays]:
         arrays |= {name: getattr(estimator, attribute) for name, attribute in _SCALED.items()}
     if not isinstance(estimator, BoostBPAutoencoder):
         arrays |= repair_of(estimator._repair)
+        if estimator._calibration is not None:
+            arrays |= {name: getattr(estimator._calibration, field) for field, name in _CALIBRATION.items()}
         try:
             state["loss"] = loss_of(estimator._loss)
         except TypeError as error:
@@ -109,12 +114,23 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
         _require(n_outputs == schema.n_features, f"{n_outputs} outputs for {schema.n_features} features")
         return attributes
     attributes["_repair"] = repair_from(arrays, schema)
-    attributes["_loss"] = loss_from(state["loss"])
+    if _CALIBRATION["scores"] in arrays:
+        attributes["_calibration"] = _calibration_from(arrays, 1 if issubclass(kind, BoostBPClassifier) else n_outputs)
+    attributes["_loss"] = loss = loss_from(state["loss"])
+    _require(traits_of(loss).copies in (None, n_outputs), f"{loss!r} and {n_outputs} outputs")
     if not issubclass(kind, BoostBPClassifier):
         _require(type(state["one_dimensional"]) is bool, "one_dimensional is no truth value")
         _require(n_outputs == 1 or not state["one_dimensional"], f"{n_outputs} outputs in one dimension")
         attributes["_one_dimensional"] = state["one_dimensional"]
     return attributes
+
+
+def _calibration_from(arrays: Arrays, n_columns: int) -> Calibration:
+    scores = take(arrays, _CALIBRATION["scores"], float, (None, n_columns))
+    weight = take(arrays, _CALIBRATION["weight"], float, (len(scores),))
+    _require(len(scores) > 0 and bool(np.isfinite(scores).all()), "its calibration has no scores")
+    _require(bool(np.isfinite(weight).all() and (weight > 0).all()), "its calibration has no weights")
+    return Calibration(scores, weight)
 
 
 def _of_kind(kind: type) -> set[str]:

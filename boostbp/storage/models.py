@@ -11,6 +11,7 @@ The file is an `boostbp.archive`, kind "model", version 3. Its content is
 - ``schema`` (`Schema.to_dict`), ``feature_names``, ``history``, ``set_output``;
 - of what the estimator needs beside these: ``loss``, ``classes``, ``one_dimensional``, and the arrays
   ``shift``, ``scale`` and, of the training rows, ``summary.NAME`` with the names in `Summary`;
+- of a model that was calibrated, the arrays ``calibration.scores`` and ``calibration.weight``;
 - where mistyped cells are read otherwise, the arrays ``repair.NAME`` with the names in `Units` and `Normal` of
   `boostbp.inputs`.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
 
 from benchmarks import __main__ as suites
-from benchmarks import cases, distributed, many_rows, modes, overhead, scaling, shares
+from benchmarks import cases, distributed, intervals, many_rows, modes, overhead, scaling, shares
 from benchmarks.cases import Case
 from boostbp.backends import available
 
@@ -112,3 +113,38 @@ def test_workers_are_measured_against_one_process():
     assert found["messages"]["sum"] > 0
     assert found["megabytes"]["gather"] > 0
     assert found["seconds"] > 0
+
+
+@pytest.mark.parametrize("model", ["boostbp, quality 1", "boostbp, residuals", "LightGBM"])
+def test_intervals_are_measured_beside_quantiles(model):
+    if model == "LightGBM":
+        pytest.importorskip("lightgbm")
+    found = intervals.intervals("diabetes", model, None, rows=300, splits=2)
+    assert {f"{what} {coverage}" for what in ("coverage", "width") for coverage in (0.8, 0.9)} <= set(found)
+    assert ("pinball" in found) == (model != "boostbp, residuals")
+    assert found["width 0.8"] < found["width 0.9"]
+    # 75 rows of calibration: Beta(k, n + 1 - k) has a deviation of .035
+    assert 0.75 < found["coverage 0.9"] <= 1.0
+
+
+def test_quantiles_of_another_library_are_corrected_as_ours_are():
+    X, y = np.random.default_rng(0).normal(size=(400, 2)), np.arange(400.0)
+    model = intervals.BoostBPRegressor((), loss="quantile", alpha=intervals.LEVELS, n_estimators=5, random_state=0)
+    model.fit(X[:200], y[:200]).calibrate(X[200:], y[200:])
+    parts = intervals.Parts(X[:200], y[:200], X[200:], y[200:], X, y)
+    corrected = intervals._corrected(model.predict(X[200:]), model.predict(X), parts)
+    for coverage, expected in corrected.intervals.items():
+        np.testing.assert_allclose(model.predict_interval(X, coverage), expected, rtol=1e-12)
+
+
+def test_sets_of_classes_are_measured():
+    pytest.importorskip("lightgbm")
+    found = intervals.intervals("iris", "LightGBM", None, rows=100, splits=1)
+    assert found["accuracy"] > 0.8
+    assert 0 < found["size 0.8"] <= found["size 0.9"] <= 3
+
+
+def test_a_model_whose_package_is_missing_is_left_out(monkeypatch):
+    monkeypatch.setitem(sys.modules, "chimeraboost", None)
+    found = intervals.intervals("diabetes", "ChimeraBoost", None, rows=100, splits=1)
+    assert found == {"left out": "it needs the package chimeraboost"}

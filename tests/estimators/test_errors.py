@@ -141,7 +141,7 @@ def test_eval_metric_and_eval_set():
         BoostBPRegressor(epochs=1, eval_metric="gini").fit(X, Y, eval_set=[(X, Y)])
     with pytest.raises(ValueError, match=r"eval_set\[0\]"):
         BoostBPRegressor(epochs=1).fit(X, Y, eval_set=[X])
-    with pytest.raises(ValueError, match=r"eval_set has classes that y does not have: \[2\]"):
+    with pytest.raises(ValueError, match=r"eval_set\[0\]: y has classes that it did not have at fit: \[2\]"):
         BoostBPClassifier(epochs=1).fit(X, Y > 0, eval_set=[(X, np.where(Y > 0, 1, 2))])
 
 

@@ -154,7 +154,14 @@ MODELS = {
         frame,
         lambda: np.c_[numbers()[1], -numbers()[1]],
     ),
-    "classes": _model(lambda: BoostBPClassifier(**parameters(**TINY)).set_output(transform="pandas"), frame, labels),
+    "classes": _model(
+        lambda: BoostBPClassifier(**parameters(**TINY, calibration=0.3)).set_output(transform="pandas"), frame, labels
+    ),
+    "quantiles": _model(
+        lambda: BoostBPRegressor(**parameters(**TINY, loss="quantile", alpha=[0.2, 0.8], calibration=0.3)),
+        lambda: numbers()[0],
+        lambda: numbers()[1],
+    ),
     "additive": _model(
         lambda: BoostBPRegressor(**parameters(**TINY, base="additive", loss="huber")),
         lambda: numbers()[0],

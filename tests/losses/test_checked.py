@@ -202,7 +202,8 @@ def test_what_has_the_shape_may_be_no_float64():
 @pytest.mark.parametrize("loss", [loss() for loss in losses.LOSSES.values()], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("n_rows", [1, 2, 60])
 def test_built_in_losses_are_as_promised(loss, n_rows):
-    y, weight = np.abs(Y[:n_rows, : losses.traits_of(loss).max_outputs]), np.ones(n_rows)
+    traits = losses.traits_of(loss)
+    y, weight = np.abs(Y[:n_rows, : traits.max_outputs]).repeat(traits.copies or 1, axis=1), np.ones(n_rows)
     if kind_of_target(loss) == "classes":
         y = (y == y.max(axis=1)[:, None]).astype(float) if y.shape[1] > 1 else (y > 0.3).astype(float)
     for start in (checked.baseline(loss, y, weight), np.zeros(y.shape[1])):

@@ -23,13 +23,14 @@ from boostbp.losses import (
     Logistic,
     Poisson,
     Quantile,
+    Quantiles,
     Softmax,
     SquaredError,
     load,
     traits_of,
 )
 
-RESIDUALS = [SquaredError(), AbsoluteError(), Huber(delta=0.7), Quantile(alpha=0.3)]
+RESIDUALS = [SquaredError(), AbsoluteError(), Huber(delta=0.7), Quantile(alpha=0.3), Quantiles(alpha=(0.1, 0.6))]
 # A new loss is tested by what it says about itself, and so is a known one with other parameters.
 ALL = [*RESIDUALS, *(loss() for name, loss in LOSSES.items() if name not in {one.name for one in RESIDUALS})]
 SIZES = [1e3, 1e6, 1e100]
@@ -42,11 +43,17 @@ def floats(low: float, high: float, rows: int, outputs: int) -> st.SearchStrateg
     return arrays(np.float64, (rows, outputs), elements=st.floats(low, high))
 
 
+def columns_of(loss: object) -> int | None:
+    """Columns of `h` and `y`; None: two or more."""
+    traits = traits_of(loss)
+    return traits.copies or (1 if traits.max_outputs == 1 else None)
+
+
 @st.composite
 def raw_and_target(draw: st.DrawFn, loss: object, size: float = 6.0) -> tuple[np.ndarray, np.ndarray]:
     """`h` within `size` and a target that the loss takes, both (rows, outputs)."""
     rows = draw(st.integers(1, 6))
-    outputs = 1 if traits_of(loss).max_outputs == 1 else draw(st.integers(2, 4))
+    outputs = columns_of(loss) or draw(st.integers(2, 4))
     h, kind = draw(floats(-size, size, rows, outputs)), kind_of_target(loss)
     if kind == "classes" and outputs > 1:
         return h, np.eye(outputs)[draw(arrays(np.int64, rows, elements=st.integers(0, outputs - 1)))]
@@ -93,7 +100,7 @@ def test_hessian_is_diagonal_of_second_derivative(loss, data):
     np.testing.assert_allclose(loss.hessian(h, y), np.maximum(factor * numeric, floor), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("loss", [AbsoluteError(), Huber(), Quantile()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("loss", [AbsoluteError(), Huber(), Quantile(), Quantiles()], ids=lambda loss: loss.name)
 @given(data=st.data())
 def test_losses_without_curvature_have_hessian_one(loss, data):
     h, y = data.draw(raw_and_target(loss))
@@ -219,6 +226,27 @@ def test_huber_is_squared_near_and_linear_far(delta):
     np.testing.assert_allclose(Huber(delta=delta).value(residual, np.zeros((5, 1))), expected, rtol=1e-12)
 
 
+@given(data=st.data())
+def test_several_quantiles_are_the_sum_of_single_ones(data):
+    loss = Quantiles(alpha=(0.1, 0.5, 0.8))
+    h, y = data.draw(raw_and_target(loss))
+    alone = [Quantile(level) for level in loss.alpha]
+    parts = list(zip(alone, h.T[:, :, None], y.T[:, :, None], strict=True))
+    np.testing.assert_allclose(loss.value(h, y), sum(one.value(a, b) for one, a, b in parts), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(loss.gradient(h, y), np.hstack([one.gradient(a, b) for one, a, b in parts]))
+    weight = np.arange(1.0, len(y) + 1)
+    baselines = [one.baseline(b, weight)[0] for one, _, b in parts]
+    np.testing.assert_array_equal(loss.baseline(y, weight), baselines)
+
+
+@given(data=st.data())
+def test_quantiles_that_are_sorted_have_no_larger_pinball_loss(data):
+    loss = Quantiles(alpha=(0.1, 0.5, 0.8))
+    h, _ = data.draw(raw_and_target(loss))
+    y = np.repeat(data.draw(floats(-6, 6, len(h), 1)), 3, axis=1)
+    assert (loss.value(loss.link(h), y) <= loss.value(h, y) + 1e-12).all()
+
+
 # ---------------------------------------------------------------------------- baseline
 
 
@@ -278,7 +306,7 @@ def test_baseline_does_not_see_rows_of_weight_zero(loss, data):
 @every_loss
 @pytest.mark.parametrize("size", [1e-300, 4e307])
 def test_baseline_depends_on_ratios_of_weights_only(loss, size):
-    y = np.eye(3)[[0, 0, 1, 2, 2]][:, : traits_of(loss).max_outputs]
+    y = np.eye(3)[[0, 0, 1, 2, 2]][:, : columns_of(loss)]
     if kind_of_target(loss) == "positive":
         y += 1
     weight = np.array([1.0, 2.0, 4.0, 1.0, 1.0])
@@ -328,7 +356,7 @@ def test_huber_baseline_of_far_targets_is_within_delta_of_the_median():
         (Logistic(), np.ones((5, 1))),
         (Softmax(), np.eye(3)[[1, 1, 1, 1, 1]]),
         *((loss, np.full((5, 2), 1e300)) for loss in RESIDUALS),
-        *((loss, np.full((1, 1), -3.0)) for loss in RESIDUALS),
+        *((loss, np.full((1, columns_of(loss) or 1), -3.0)) for loss in RESIDUALS),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
@@ -382,6 +410,10 @@ def test_check_names_the_wrong_value_and_the_cure(loss, y, message):
         (lambda: Huber(delta=np.nan), "delta=nan"),
         (lambda: Quantile(alpha=1.0), "alpha=1.0"),
         (lambda: Quantile(alpha=-0.1), "alpha=-0.1"),
+        (lambda: Quantiles(alpha=(0.5, 0.1)), r"alpha=\(0.5, 0.1\) does not hold ascending levels"),
+        (lambda: Quantiles(alpha=(0.5, 0.5)), r"alpha=\(0.5, 0.5\)"),
+        (lambda: Quantiles(alpha=(0.0, 0.5)), r"alpha=\(0.0, 0.5\)"),
+        (lambda: Quantiles(alpha=()), r"alpha=\(\)"),
         (lambda: Poisson(max_delta_step=-1.0), "max_delta_step=-1.0"),
     ],
 )

@@ -54,6 +54,7 @@ def test_a_loss_says_what_it_is_for_and_undoes_its_link(loss):
     h = np.array([[-1.0, 0.5], [2.0, 0.0]])[:, : traits.max_outputs]
     undone = {
         "identity": lambda p: p,
+        "sorted": lambda p: p,
         "log": np.log,
         "logit": lambda p: np.log(p) - np.log1p(-p),
         "softmax": lambda p: np.log(p) - np.log(p).mean(axis=1, keepdims=True) + h.mean(axis=1, keepdims=True),

@@ -99,6 +99,11 @@ def test_arrays_give_the_model_of_one_machine_and_stay_where_they_are(client):
     np.testing.assert_allclose(units.compute(), one.transform(X), rtol=0, atol=1e-9)
     assert model.score(parts, da.from_array(y, chunks=150)) == pytest.approx(one.score(X, y), rel=1e-9)
     assert model.get_params() == one.get_params()
+    intervals = model.calibrate(X_valid, y_valid).predict_interval(parts, 0.8)
+    np.testing.assert_array_equal(intervals.compute(), model.to_local().predict_interval(X, 0.8))
+    refused = DaskBoostBPRegressor((4,), calibration=0.2, **HOW)
+    with pytest.raises(ValueError, match=r"calibration=0.2 is not supported on several workers"):
+        refused.fit(parts, da.from_array(y, chunks=150), client=client)
 
 
 def test_frames_with_categories_gaps_and_empty_partitions_give_the_model_of_one_machine(client):
