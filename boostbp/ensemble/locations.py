@@ -19,7 +19,7 @@ from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.layers import Layer, LayerSettings
 from boostbp.losses import SquaredError
-from boostbp.network.offsets import NO_OFFSET
+from boostbp.network.offsets import NO_OFFSET, best_constant
 
 __all__ = ["located"]
 
@@ -44,7 +44,7 @@ def _of_mean(problem: Problem) -> Problem:
     y, target = _mean(problem.y - problem.offset), _mean(problem.target - held_out.offset)
     alone = replace(held_out, offset=NO_OFFSET)
     return replace(
-        problem, loss=loss, y=y, offset=NO_OFFSET, baseline=loss.baseline(y, problem.weight), target=target,
+        problem, loss=loss, y=y, offset=NO_OFFSET, baseline=best_constant(loss, y, problem.weight, NO_OFFSET), target=target,
         smoothed=target, eval_sets=(alone, *problem.eval_sets[1:]),
     )  # fmt: skip
 
