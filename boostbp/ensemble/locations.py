@@ -43,10 +43,17 @@ def _of_mean(problem: Problem) -> Problem:
     held_out, loss = problem.held_out, SquaredError()
     y, target = _mean(problem.y - problem.offset), _mean(problem.target - held_out.offset)
     alone = replace(held_out, offset=NO_OFFSET)
+    baseline, eval_sets = best_constant(loss, y, problem.weight, NO_OFFSET), (alone, *problem.eval_sets[1:])
     return replace(
-        problem, loss=loss, y=y, offset=NO_OFFSET, baseline=best_constant(loss, y, problem.weight, NO_OFFSET), target=target,
-        smoothed=target, eval_sets=(alone, *problem.eval_sets[1:]),
-    )  # fmt: skip
+        problem,
+        loss=loss,
+        y=y,
+        offset=NO_OFFSET,
+        baseline=baseline,
+        target=target,
+        smoothed=target,
+        eval_sets=eval_sets,
+    )
 
 
 def _mean(columns: Floats) -> Floats:

@@ -101,7 +101,7 @@ def test_output_rounds_are_chosen_with_the_features():
         X[:200], Y[:200], eval_set=[(X[200:], Y[200:])]
     )
     score = np.sqrt(np.mean(np.square(model.predict(X[200:]) - Y[200:])))
-    assert score == pytest.approx(model.history_[model.history_.best_epoch].metrics["valid_0"])
+    assert score == pytest.approx(model.history_.scores["valid_0"])
 
 
 def test_autoencoder_refuses_skip():
