@@ -74,6 +74,7 @@ def frame(n_rows=800, seed=0):
     return rows
 
 
+@pytest.mark.full_length
 def test_arrays_give_the_model_of_one_machine_and_stay_where_they_are(client):
     (X, y, weight), (X_valid, y_valid, _) = numbers(), numbers(200, 1)
     one = BoostBPRegressor((4,), **HOW).fit(X, y, weight, eval_set=[(X_valid, y_valid)])
