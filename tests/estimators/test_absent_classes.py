@@ -60,8 +60,7 @@ def test_weights_of_classes_may_be_zero():
 
 def test_evaluation_sets_may_hold_the_class():
     model = BoostBPClassifier(**parameters(deep=True, **SMALL)).fit(X, Y, sample_weight=WEIGHT, eval_set=[(X, Y)])
-    best = model.history_[model.history_.best_epoch].metrics["valid_0"]
-    assert best == pytest.approx(log_loss(Y, model.predict_proba(X)), rel=1e-9)
+    assert model.history_.scores["valid_0"] == pytest.approx(log_loss(Y, model.predict_proba(X)), rel=1e-9)
 
 
 def test_the_estimator_votes_is_stored_and_is_cross_validated(tmp_path):

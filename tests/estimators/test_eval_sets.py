@@ -62,7 +62,7 @@ def test_the_first_set_chooses_the_epoch_whatever_its_name():
         assert history.best_epoch == int(np.argmin(history.metrics(name)))
         held_X, held_y = dict(zip(NAMES, SETS, strict=True))[name]
         error = np.abs(each.predict(held_X) - held_y).mean()
-        assert history[history.best_epoch].metrics[name] == pytest.approx(error, rel=1e-9)
+        assert history.scores[name] == pytest.approx(error, rel=1e-9)
 
 
 def test_other_estimators_have_named_sets_too():
