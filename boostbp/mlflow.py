@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -19,6 +20,7 @@ from boostbp.versions import __version__
 __all__ = ["autolog", "log_fit", "log_model"]
 
 _NAME = "boostbp"  # of the integration
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_\-. :/]")
 _SIGNED_ROWS = 100  # that tell the types of a signature
 
 
@@ -66,7 +68,7 @@ def log_fit(model: BaseBoostBP, X: Any = None, *, log_models: bool = True) -> No
     Parameters, as ``get_params(deep=False)`` gives them; of each epoch, as steps, ``loss``, the metric of each
     evaluation set as ``valid_0_rmse``, ``seconds`` and what `Epoch` has of hidden layers; where networks were weighed
     against single layers, ``candidates/NAME/loss`` and ``candidates/NAME/weight``; the scores of the model as
-    ``model/valid_0_rmse``.
+    ``model/valid_0_rmse``. Characters that MLflow has not in names, such as commas, are left out.
 
     Parameters
     ----------
@@ -140,8 +142,11 @@ def autolog(*, log_models: bool = True, disable: bool = False, silent: bool = Fa
 
 
 def _defined(metrics: dict[str, float]) -> dict[str, float]:
-    """Those that are numbers: NaN stands for what there is none of, such as the fit of a layer that is boosted."""
-    return {name: value for name, value in metrics.items() if value == value}
+    """Those that are numbers, by names that MLflow takes, without commas and the like.
+
+    NaN stands for what there is none of, such as the fit of a layer that is boosted.
+    """
+    return {_NOT_IN_NAMES.sub("", name): value for name, value in metrics.items() if value == value}
 
 
 def _required(module: str) -> Any:

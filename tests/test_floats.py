@@ -70,15 +70,29 @@ def calls_of(model):
         "importance": lambda X: model.importance("jacobian", X=X),
         "attributions": lambda X: model.attributions(X).values,
         "explain": lambda X: model.explain(X).values,
+        "apply": model.apply,
         "leaf_report": lambda X: [pd.DataFrame(model.leaf_report(X[:3])).astype(str).to_numpy()],
     }
-    for name in ("predict_proba", "decision_function"):
+    for name in ("predict_proba", "predict_log_proba", "decision_function"):
         if hasattr(model, name):
             calls[name] = getattr(model, name)
+    for name in ("staged_predict", "staged_predict_proba"):
+        if hasattr(model, name):
+            calls[name] = lambda X, name=name: list(getattr(model, name)(X))[-1]
+    y = Y
+    if hasattr(model, "classes_"):
+        y = LABELS if len(model.classes_) > 2 else LABELS == "a"
+    for name in ("predict_interval", "predict_set"):
+        if hasattr(model, name):
+            calls[name] = lambda X, name=name: getattr(model.calibrate(rows[0], y), name)(X, 0.5)
     if coder:
         calls["score"] = model.score
         calls["inverse_transform"] = lambda X: model.inverse_transform(X[:, : model.transform(rows[0]).shape[1]])
     found = {name: [lambda call=call, part=part: call(part) for part in rows] for name, call in calls.items()}
+    if not coder:
+        found["calibrate"] = [lambda: model.calibrate(rows[0], y)._calibration.scores]
+    if hasattr(model, "predict_interval"):
+        found["score"] = [lambda: model.score(rows[0], y)]
     for name in ("health", "summary", "output_names", "hidden_names"):
         found[name] = [lambda name=name: re.sub(r" in .* s\.|It took .*", "", str(getattr(model, name)()))]
     found["layer_names"] = [lambda: model.layer_names(0)]

@@ -72,15 +72,18 @@ def test_a_run_tells_what_each_epoch_did(mlflow, logging):
 
 
 def test_a_run_tells_what_became_of_each_candidate(mlflow, logging):
-    model = BoostBPRegressor(quality=1, random_state=0).fit(X, Y)
+    sets = {"eval_set": [(X[:30], Y[:30])], "eval_names": ["late, 5%"]}
+    model = BoostBPRegressor(quality=2, random_state=0).fit(X, Y, **sets)
     with mlflow.start_run() as run:
         logging.log_fit(model, log_models=False)
     metrics = mlflow.get_run(run.info.run_id).data.metrics
     candidates = model.history_.choice.candidates
-    assert candidates
+    assert len(candidates) > 2
     for candidate in candidates:
-        assert metrics[f"candidates/{candidate.name}/loss"] == candidate.loss
-        assert metrics[f"candidates/{candidate.name}/weight"] == candidate.weight
+        name = candidate.name.replace(",", "")
+        assert metrics[f"candidates/{name}/loss"] == candidate.loss
+        assert metrics[f"candidates/{name}/weight"] == candidate.weight
+    assert metrics["model/late 5_rmse"] == model.history_.scores["late, 5%"]
 
 
 @pytest.mark.parametrize("as_frame", [pd.DataFrame, pl.from_pandas])

@@ -72,6 +72,11 @@ class NumberPredictions(Supervised):
     def _output_offset(self) -> Floats:
         return self._shift
 
+    def _output_names(self) -> list[str]:
+        if isinstance(self._loss, losses.Quantiles):
+            return [f"q{level:g}" for level in self._loss.alpha]
+        return super()._output_names()
+
 
 @usual_in_methods
 class ClassPredictions(Supervised):

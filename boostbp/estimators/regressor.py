@@ -338,11 +338,6 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
         scores = [d2_pinball_score(y, at, sample_weight=sample_weight, alpha=level) for level, at in levels]
         return float(np.mean(scores))
 
-    def _output_names(self) -> list[str]:
-        if isinstance(self._loss, losses.Quantiles):
-            return [f"q{level:g}" for level in self._loss.alpha]
-        return super()._output_names()
-
     def _encode(self, y: Any, n_rows: int) -> Floats:
         target = read_target(y, n_rows)
         return target.reshape(len(target), -1)

@@ -75,8 +75,7 @@ def test_the_metric_and_the_score_are_means_over_the_levels():
     model = regressor(**KINDS["network"]).fit(X[:400], y[:400], eval_set=[held])
     predicted = model.predict(held[0])
     by_level = [mean_pinball_loss(y[400:], predicted[:, k], alpha=level) for k, level in enumerate(LEVELS)]
-    best = model.history_.epochs[model.history_.best_epoch]
-    assert best.metrics["valid_0"] == pytest.approx(np.mean(by_level), rel=1e-9)
+    assert model.history_.scores["valid_0"] == pytest.approx(np.mean(by_level), rel=1e-9)
     constant = [mean_pinball_loss(y[400:], np.full(200, np.quantile(y[400:], level)), alpha=level) for level in LEVELS]
     assert model.score(*held) == pytest.approx(np.mean(1 - np.divide(by_level, constant)), rel=1e-6)
 

@@ -49,6 +49,8 @@ def digest(model, folder):
     model.set_params(n_jobs=None)  # which the file holds too
     for epoch in model.history_.epochs:
         object.__setattr__(epoch, "seconds", 0.0)
+    if model.history_.choice is not None:
+        model.history_.choice.seconds.clear()
     path = folder / f"{threading.get_ident()}.boostbp"
     save(model, path)
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from helpers import few_rounds
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
@@ -112,7 +113,8 @@ def fitted(request):
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "model"
-    model = classifier(np.array(["b", "a", "c"])[SPECIES], early_stopping=True, deep=True)
+    with few_rounds():  # as in the tests
+        model = classifier(np.array(["b", "a", "c"])[SPECIES], early_stopping=True, deep=True)
     boostbp.save(model, path)
     return path
 
