@@ -58,7 +58,7 @@ def test_default_parameters_but_fewer_epochs_pass_the_learning_checks(kind, back
 @pytest.mark.parametrize("kind", KINDS)
 def test_parameters_are_few_explicit_and_those_of_specs_nested(kind):
     names = list(inspect.signature(kind.__init__).parameters)[1:]
-    assert len(names) <= 25
+    assert len(names) <= 26
     assert list(inspect.signature(kind).parameters) == names
     assert set(kind().get_params(deep=False)) == set(names)
     fields = {f"{spec}__{f.name}" for spec, held in SPECS.items() for f in dataclasses.fields(held)}
@@ -103,7 +103,7 @@ def test_specs_are_set_as_scikit_learn_nests_them():
         ("callbacks", "did you mean callbacks=... of fit"),
         ("eta", "did you mean 'learning_rate'"),
         ("epoch", "did you mean 'epochs'"),
-        ("zzz", "choose from .*hidden_layer_sizes, quality, loss, backend"),
+        ("zzz", "choose from .*hidden_layer_sizes, quality, loss, alpha, backend"),
     ],
 )
 def test_names_of_other_libraries_are_answered_by_ours(name, message):
