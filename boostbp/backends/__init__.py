@@ -29,9 +29,9 @@ __all__ = [
 def _module(name: str) -> ModuleType | None:
     """Return the module of this folder that holds the backend of this name; importing it imports no library."""
     dotted = f"{__name__}.{name}"
-    module = sys.modules.get(dotted)
-    if module is None and name in _names():
-        module = import_module(dotted)
+    if dotted not in sys.modules and name not in _names():
+        return None
+    module = import_module(dotted)  # which waits for a thread that is importing it
     return module if hasattr(module, "backend") else None
 
 

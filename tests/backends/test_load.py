@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +46,19 @@ def test_a_new_file_in_the_folder_is_a_new_backend(tmp_path: Path, monkeypatch: 
     assert backends.load("in_want").bind(None, None) == "bound"
     with pytest.raises(ValueError, match="backend='no_backend' is unknown"):
         backends.load("no_backend")
+
+
+def test_threads_wait_for_one_that_imports_a_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(0.3)\nbackend = 'slow'\n")
+    monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(tmp_path)])
+    monkeypatch.setitem(sys.modules, "boostbp.backends.slow", None)
+    monkeypatch.delitem(sys.modules, "boostbp.backends.slow")
+    monkeypatch.delattr(backends, "slow", raising=False)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(backends.load, "slow")
+        while "boostbp.backends.slow" not in sys.modules and not first.done():
+            time.sleep(0.001)
+        assert pool.submit(backends.load, "slow").result() == first.result() == "slow"
 
 
 def test_an_object_with_bind_is_taken_as_it_is() -> None:
