@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp.distributed.cluster import computed, fit_cluster, is_collection, parts_of
@@ -95,6 +95,8 @@ class _OnDask:
         given = {name: value for name, value in options.items() if value is not None}
         unfitted = self._local(**self.get_params(deep=False))  # type: ignore[attr-defined]
         fitted = fit_cluster(unfitted, columns, client=client, timeout=timeout, **given)
+        for name in ("_calibration", "feature_names_in_"):  # of an earlier fit; this one may have none
+            vars(self).pop(name, None)
         learnt = {name: value for name, value in vars(fitted).items() if name not in unfitted.get_params(deep=False)}
         vars(self).update(learnt)
         return self
@@ -157,7 +159,6 @@ class DaskBoostBPRegressor(_OnDask, BoostBPRegressor):  # type: ignore[misc]  # 
     """`BoostBPRegressor` on a Dask cluster, with the same parameters; those that are not supported are refused."""
 
     _local = BoostBPRegressor
-    _score = staticmethod(r2_score)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:  # type: ignore[override]  # it has no offset
         """As the local estimator does; of a Dask collection a lazy dask.array.Array."""

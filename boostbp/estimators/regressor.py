@@ -329,12 +329,14 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R2 of the prediction; of several quantiles, the mean of its like for pinball losses (`d2_pinball_score`)."""
-        loss = getattr(self, "_loss", None)
-        if not isinstance(loss, losses.Quantiles):
-            return float(super().score(X, y, sample_weight))
-        from sklearn.metrics import d2_pinball_score  # with it, the package takes longer to import
+        return self._score(y, self.predict(X), sample_weight=sample_weight)
 
-        levels = zip(loss.alpha, self.predict(X).T, strict=True)
+    def _score(self, y: Any, prediction: Floats, *, sample_weight: Any = None) -> float:
+        from sklearn.metrics import d2_pinball_score, r2_score  # with it, the package takes longer to import
+
+        if not isinstance(self._loss, losses.Quantiles):
+            return float(r2_score(y, prediction, sample_weight=sample_weight))
+        levels = zip(self._loss.alpha, prediction.T, strict=True)
         scores = [d2_pinball_score(y, at, sample_weight=sample_weight, alpha=level) for level, at in levels]
         return float(np.mean(scores))
 

@@ -171,6 +171,18 @@ def test_held_out_rows_several_outputs_and_the_client_made_last(client):
     assert 1.0 - np.var(predicted.compute() - Y) / np.var(Y) > 0.5
 
 
+def test_quantiles_are_scored_and_a_fit_forgets_the_calibration_of_the_one_before(client):
+    X, y, _ = numbers(300)
+    rows, targets = da.from_array(X, chunks=(150, 5)), da.from_array(y, chunks=150)
+    how = HOW | {"deep": False, "early_stopping": False, "loss": "quantile"}
+    model = DaskBoostBPRegressor(alpha=[0.1, 0.9], **how).fit(rows, targets).calibrate(X, y)
+    assert model.score(rows, targets) == model.to_local().score(X, y) > 0.0
+    assert model.predict_interval(rows).compute().shape == (300, 2)
+    model.fit(rows, 100.0 * targets)
+    with pytest.raises(ValueError, match="calibrate was not called since"):
+        model.predict_interval(X)
+
+
 def test_a_model_is_copied_and_stored_without_a_client(client, tmp_path):
     X, y, _ = numbers(300)
     model = DaskBoostBPRegressor((3,), early_stopping=False, **HOW)
