@@ -199,9 +199,9 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """What training did and what depth added, in a few sentences."""
         check_is_fitted(self)
         deep = ensemble_settings_of(self).deep
-        if self.history_.choice or deep is True or (deep == "auto" and self._is_single_layer):
+        if self.history_.choice or deep is True or (deep == "auto" and not np.size(self.hidden_layer_sizes)):
             return self.history_.summary()
-        return f"{self.history_.summary()}\n{ONE_SINGLE_LAYER if self._is_single_layer else NOT_WEIGHED}"
+        return f"{self.history_.summary()}\n{NOT_WEIGHED if deep else ONE_SINGLE_LAYER}"
 
     @property
     def _is_single_layer(self) -> bool:
