@@ -178,9 +178,9 @@ class _Conformal(Supervised):
         check_is_fitted(self)
         if self._calibration is None:
             raise ValueError(
-                "calibration=None, and calibrate was not called since the model was trained: how far it is to be "
-                "trusted is not known. Fit with calibration=0.2, say, or call calibrate(X, y) with rows that the fit "
-                "did not have."
+                "No rows were kept out when the model was trained last, and calibrate was not called since: how far it "
+                "is to be trusted is not known. Fit with calibration=0.2, say (fit_more keeps none out), or call "
+                "calibrate(X, y) with rows that the fit did not have."
             )
         return self._calibration, checks.between("coverage", coverage, 0, 1)
 
