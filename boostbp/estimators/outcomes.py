@@ -72,6 +72,16 @@ class NumberPredictions(Supervised):
     def _output_offset(self) -> Floats:
         return self._shift
 
+    def _score(self, y: Any, prediction: Floats, *, sample_weight: Any = None) -> float:
+        """R2, or of several quantiles the mean of its like for pinball losses."""
+        from sklearn.metrics import d2_pinball_score, r2_score  # with it, the package takes longer to import
+
+        if not isinstance(self._loss, losses.Quantiles):
+            return float(r2_score(y, prediction, sample_weight=sample_weight))
+        levels = zip(self._loss.alpha, prediction.T, strict=True)
+        scores = [d2_pinball_score(y, at, sample_weight=sample_weight, alpha=level) for level, at in levels]
+        return float(np.mean(scores))
+
     def _output_names(self) -> list[str]:
         if isinstance(self._loss, losses.Quantiles):
             return [f"q{level:g}" for level in self._loss.alpha]

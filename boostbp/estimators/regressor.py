@@ -331,15 +331,6 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
         """R2 of the prediction; of several quantiles, the mean of its like for pinball losses (`d2_pinball_score`)."""
         return self._score(y, self.predict(X), sample_weight=sample_weight)
 
-    def _score(self, y: Any, prediction: Floats, *, sample_weight: Any = None) -> float:
-        from sklearn.metrics import d2_pinball_score, r2_score  # with it, the package takes longer to import
-
-        if not isinstance(self._loss, losses.Quantiles):
-            return float(r2_score(y, prediction, sample_weight=sample_weight))
-        levels = zip(self._loss.alpha, prediction.T, strict=True)
-        scores = [d2_pinball_score(y, at, sample_weight=sample_weight, alpha=level) for level, at in levels]
-        return float(np.mean(scores))
-
     def _encode(self, y: Any, n_rows: int) -> Floats:
         target = read_target(y, n_rows)
         return target.reshape(len(target), -1)
