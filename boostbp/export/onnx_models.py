@@ -34,7 +34,7 @@ def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64", off
         row elsewhere.
     offset : bool
         Whether the graph has a second input, ``offset``, (rows, outputs), that is added to raw outputs, as `predict`
-        of a regressor or classifier has. Without it, the offset is 0.
+        of a regressor or classifier has; of several quantiles (rows, 1). Without it, the offset is 0.
 
     Returns
     -------
@@ -93,7 +93,8 @@ def model_of(model: Description, *, dtype: str, offset: bool = False) -> Any:
     raw = in_blocks(graph, model, "X", body)
     inputs = [graph.typed("X", shape=["rows", model.n_features])]
     if offset:
-        inputs.append(graph.typed("offset", shape=["rows", model.n_outputs]))
+        n_targets = 1 if model.link.name == "sorted" else model.n_outputs
+        inputs.append(graph.typed("offset", shape=["rows", n_targets]))
         raw = graph.op("Add", raw, graph.op("Div", "offset", model.scale))
     proto = graph.proto(inputs, _outputs(graph, model, raw), constants=True)
     made = onnx.helper.make_model(

@@ -33,6 +33,7 @@ PAIRS = [pair for pair in product(BACKENDS, MODELS) if pair[0] != "sklearn" or p
 every_model = pytest.mark.parametrize(("backend", "kind"), PAIRS)
 TREES = {"n_estimators": 30, "learning_rate": 0.1, "max_depth": 3, "reg_lambda": 0.0, "random_state": 0}
 PLAIN = {"basis": "constant", "base": "zero", "extra_trees": False, "max_bins": 255, "early_stopping": False}
+QUANTILES = {"loss": "quantile", "alpha": [0.1, 0.5, 0.9]}
 
 
 def counted(rows=600, seed=0):
@@ -182,8 +183,8 @@ def test_a_file_predicts_with_an_offset(tmp_path):
     np.testing.assert_array_equal(again.predict(X, offset=np.log(exposure)), model.predict(X, offset=np.log(exposure)))
 
 
-@pytest.mark.parametrize("n_classes", [0, 2, 3])
-def test_a_graph_has_an_offset_as_a_second_input(n_classes):
+@pytest.mark.parametrize(("n_classes", "how"), [(0, {}), (0, QUANTILES), (2, {}), (3, {})])
+def test_a_graph_has_an_offset_as_a_second_input(n_classes, how):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
     X, exposure, y = counted(300)
@@ -191,7 +192,7 @@ def test_a_graph_has_an_offset_as_a_second_input(n_classes):
     offset = offset if n_classes == 3 else offset[:, :1]
     kind = BoostBPClassifier if n_classes else BoostBPRegressor
     target = np.searchsorted(np.quantile(y, np.arange(1, n_classes) / n_classes), y) if n_classes else y
-    model = kind((3,), deep=True, epochs=2, n_estimators=5, random_state=0).fit(X, target, offset=offset)
+    model = kind((3,), deep=True, epochs=2, n_estimators=5, random_state=0, **how).fit(X, target, offset=offset)
     graph = boostbp.to_onnx(model, offset=True).SerializeToString()
     session = runtime.InferenceSession(graph, providers=["CPUExecutionProvider"])
     *_, made = session.run(None, {"X": X, "offset": offset})
