@@ -101,6 +101,9 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets):
         order of time. Or the last split of a splitter of scikit-learn, such as `TimeSeriesSplit` or
         `GroupShuffleSplit`, or of one's own with ``split(X, y, groups)``; or a pair, the numbers (or masks) of the
         rows to learn from and of those to hold out.
+    calibration : float or None
+        Share of the rows (of the groups, if `fit` is told them), below 0.5, that the fit does not learn from, for
+        `predict_set`. None: none; `calibrate` takes rows of one's own.
     eval_metric : str, callable, tuple or None
         Metric of the evaluation sets, which chooses the best epoch and number of rounds (models of the average are
         weighed by the loss), by its name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"), a
