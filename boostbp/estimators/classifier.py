@@ -46,8 +46,8 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets):
         the library. From 2 on, other layers and hidden ones join, and leaves of what is chosen are fitted again on all
         rows, if `fit` held some out itself; `eval_set` is never learned from. 5 is the mean of four models of 4, each
         with other rows held out. What is tried is begun by what it promises for its work, so that a fit that is cut
-        short, by `max_time` or Ctrl-C, is good as well. With
-        ``deep=True``, a network ends where more epochs promise too little, and from 4 on after all of them.
+        short, by `max_time` or Ctrl-C, is good as well. With ``deep=True``, a network ends where more epochs promise
+        too little, and from 4 on after all of them; 5 is then the same as 4.
     loss : str or Loss
         ``"log_loss"``: logistic for two classes, softmax for more. One's own gives probabilities by its `link`, and
         says by ``task = "classification"`` that it is one of classes.
