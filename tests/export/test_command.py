@@ -36,7 +36,10 @@ def test_an_onnx_file_predicts_what_the_model_does(flags, stored, tmp_path):
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
     [prediction] = session.run(None, {"X": rows})
     assert prediction.dtype == rows.dtype
-    np.testing.assert_allclose(prediction, model.predict(X), rtol=1e-3 if flags else 1e-12)
+    if flags:  # a unit that is rounded may be on the other side of a threshold
+        assert np.isclose(prediction, model.predict(X), rtol=1e-5).mean() > 0.95
+    else:
+        np.testing.assert_allclose(prediction, model.predict(X), rtol=1e-12)
 
 
 def test_a_c_file_is_what_the_function_returns(stored, tmp_path):
