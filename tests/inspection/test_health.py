@@ -155,8 +155,10 @@ def test_of_a_weighed_model_it_is_the_network_that_back_propagation_trained(back
     if health.weight:  # its units stand among those of others
         shown = weighed.hidden_representation(X, -1)
         assert all((shown == unit[:, None]).all(axis=0).any() for unit in alone.transform(X).T)
-    assert alone.health().weight == 1.0
-    assert str(alone.health()).startswith(f"Hidden layers at epoch {alone.health().epoch}:")
+    assert alone.health().weight == alone.history_.weight(NETWORK)
+    plain = BoostBPRegressor((3,), **parameters(deep=True, early_stopping=False, **settings)).fit(X, y)
+    assert plain.health().weight == 1.0
+    assert str(plain.health()).startswith(f"Hidden layers at epoch {plain.health().epoch}:")
 
 
 def test_weights_of_networks_add_up():
