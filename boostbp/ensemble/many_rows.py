@@ -13,7 +13,7 @@ from boostbp.ensemble.candidate import Candidate, Kind, LayerTraining, begin_abo
 from boostbp.ensemble.ladder import Rung
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.race import Race
-from boostbp.ensemble.schedule import shared, train_all
+from boostbp.ensemble.schedule import FIRST_STAGE, shared, train_all
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.network.monitor import Stage
 
@@ -40,7 +40,7 @@ def train_many(
     found: list[TrainedCandidate] = []
     try:
         layers = [one for one in candidates if one.kind is Kind.SINGLE_LAYER]
-        interrupt = _boost(layers[0], race)
+        interrupt = _boost(layers[0], race, FIRST_STAGE)
         race.most = constants.ALL_ROWS_WORK * rung.work * race.spent
         if interrupt is not None or len(candidates) == 1 or budget.over():
             return interrupt
@@ -81,9 +81,9 @@ def _train_sample(
         budget.spent |= part.spent
 
 
-def _boost(candidate: Candidate, race: Race) -> KeyboardInterrupt | None:
+def _boost(candidate: Candidate, race: Race, stage: str) -> KeyboardInterrupt | None:
     """Boost a layer to its end on all rows, and keep the layer alone: what it was boosted on takes much memory."""
-    interrupt = race.begin([candidate], None)
+    interrupt = race.begin([candidate], None, stage=stage)
     race.others += [entrant.training.result for entrant in race.entrants.values()]
     race.entrants.clear()
     return interrupt
@@ -112,7 +112,7 @@ def _train_chosen(found: Sequence[TrainedCandidate], race: Race) -> KeyboardInte
         if one.network is not None:
             below.add(one.network)
         kind = Kind.SINGLE_LAYER if one.network is None else Kind.OUTPUT_LAYER
-        interrupt = _boost(Candidate(name, kind, partial(_begin_again, name, one)), race)
+        interrupt = _boost(Candidate(name, kind, partial(_begin_again, name, one)), race, "layers")
         if interrupt is not None:
             return interrupt
         before, score = score, race.score()
