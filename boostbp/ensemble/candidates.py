@@ -78,12 +78,11 @@ OF_ONE_NETWORK = ("single layer", NETWORK, f"{NETWORK}, final output layer")
 
 def candidates_for(problem: Problem, settings: EnsembleSettings) -> list[Candidate]:
     """Return the candidates that are tried on a problem, with hidden layers only if these are wanted."""
-    alone = settings.deep is True
     networks = settings.deep == "auto" and settings.rung.networks
     tried: dict[str, Candidate] = {}
     for one in CANDIDATES:
-        wanted = settings.quality >= one.least_quality and (networks or one.kind is Kind.SINGLE_LAYER)
-        wanted = one.name in OF_ONE_NETWORK if alone else wanted
+        in_average = settings.quality >= one.least_quality and (networks or one.kind is Kind.SINGLE_LAYER)
+        wanted = one.name in OF_ONE_NETWORK if settings.deep is True else in_average
         if wanted and (one.needs is None or one.needs in tried) and one.applies(problem):
             tried[one.name] = one
     return list(tried.values())

@@ -29,14 +29,14 @@ MODULES: dict[str, Any] = {"lightgbm": ours_lightgbm, "xgboost": ours_xgboost}
 class StandIn:
     """A library that seems to have a card: it notes what it is told, and does the work on the CPU."""
 
-    def __init__(self, library: Any) -> None:
-        self.library = library
+    def __init__(self, real: Any) -> None:
+        self.real = real
         self.told: list[tuple[str, dict[str, Any]]] = []
         self.gradients: list[np.ndarray] = []
         self.at_once = self.most_at_once = 0
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.library, name)
+        return getattr(self.real, name)
 
     def on_cpu(self, kind: str, params: dict[str, Any]) -> dict[str, Any]:
         if set(params) != {"tree_method", "num_feature"}:  # asks for the names of parameters
@@ -53,12 +53,12 @@ class StandIn:
         self.at_once -= 1
 
     def Dataset(self, X: Any, *, params: dict[str, Any], **how: Any) -> Any:
-        return self.library.Dataset(X, params=self.on_cpu("Dataset", params), **how)
+        return self.real.Dataset(X, params=self.on_cpu("Dataset", params), **how)
 
     def Booster(self, params: dict[str, Any], *data: Any) -> Any:
         stand_in = self
 
-        class Booster(self.library.Booster):  # type: ignore[misc, name-defined]
+        class Booster(self.real.Booster):  # type: ignore[misc, name-defined]
             def update(self, fobj: Any) -> Any:
                 with stand_in.growing(*fobj(None, None)):
                     return super().update(fobj=fobj)
@@ -83,7 +83,7 @@ def stand_in_for(name: str, monkeypatch: pytest.MonkeyPatch) -> StandIn:
 
 @pytest.fixture(params=MODULES)
 def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    return SimpleNamespace(name=request.param, library=stand_in_for(request.param, monkeypatch))
+    return SimpleNamespace(name=request.param, stand_in=stand_in_for(request.param, monkeypatch))
 
 
 def grown(name: str, params: dict[str, Any]) -> Any:
@@ -94,7 +94,7 @@ def grown(name: str, params: dict[str, Any]) -> Any:
 def test_the_library_is_told_of_the_card_wherever_it_bins_and_grows(card: Any) -> None:
     device = {"lightgbm": {"device_type": "cuda"}, "xgboost": {"device": "cuda:1"}}[card.name]
     trees = grown(card.name, device)
-    told = card.library.told
+    told = card.stand_in.told
     assert {kind for kind, _ in told} == ({"Dataset", "Booster"} if card.name == "lightgbm" else {"Booster"})
     for _, params in told:
         assert device.items() <= params.items()
@@ -104,8 +104,8 @@ def test_the_library_is_told_of_the_card_wherever_it_bins_and_grows(card: Any) -
         else:
             assert params["fail_on_invalid_gpu_id"]
             assert params["tree_method"] == "hist"
-    assert card.library.gradients
-    assert {part.dtype for part in card.library.gradients} == {np.dtype(np.float32)}
+    assert card.stand_in.gradients
+    assert {part.dtype for part in card.stand_in.gradients} == {np.dtype(np.float32)}
     for tree, other in zip(trees, grown(card.name, {"device": "cpu"}), strict=True):
         np.testing.assert_array_equal(tree.threshold, other.threshold)
 
@@ -122,15 +122,15 @@ def test_one_grower_at_a_time_is_on_the_card(card: Any) -> None:
     H = np.random.default_rng(3).normal(size=(400, 3))
     layer = {"n_estimators": 5, "backend_params": {"device": "cuda"}}
     fit_layer(H, np.sin(H @ np.ones((3, 6)) + np.arange(6)), layer, backend=card.name, n_jobs=4)
-    assert len(card.library.gradients) >= 2 * 5
-    assert card.library.most_at_once == 1
+    assert len(card.stand_in.gradients) >= 2 * 5
+    assert card.stand_in.most_at_once == 1
 
 
 def test_a_whole_model_trains_with_a_card(card: Any) -> None:
     how: dict[str, Any] = {"hidden_layer_sizes": (3,), "epochs": 2, "n_estimators": 20, "deep": True, "random_state": 0}
     model = BoostBPRegressor(**how, backend=card.name, backend_params={"device": "cuda"}).fit(X, Y)
-    assert card.library.told
-    assert all(params.get("device", params.get("device_type")) == "cuda" for _, params in card.library.told)
+    assert card.stand_in.told
+    assert all(params.get("device", params.get("device_type")) == "cuda" for _, params in card.stand_in.told)
     assert model.score(X, Y) > 0.5
 
 
