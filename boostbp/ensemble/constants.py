@@ -77,6 +77,8 @@ LINEAR_NETWORK_WIDTH = 2
 
 # Directions of the gradient outer product: how many, and the most rows whose Jacobians count. Not varied.
 DIRECTIONS, DIRECTIONS_ROWS = 8, 2000
+# Features of whose pairs there are sums and differences beside them. Journal, "Sums and differences": 0, 3, 4 and 6.
+DIRECTIONS_PAIRED = 4
 
 # Race; all from the journal, "A fit that is good whenever it stops"
 # Layers that are boosted to their end before all others: 1 and 2.

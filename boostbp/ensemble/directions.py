@@ -3,7 +3,8 @@
 The matrix ``G``, the mean of ``J' J`` over rows with ``J`` the Jacobian of the model, says along which directions of
 the features its output varies (expected gradient outer product: Trivedi and others 2014; as a way to learn features:
 Radhakrishnan and others 2024). Trees split along single features; with the leading directions beside them, also along
-sums of features.
+sums of features, and with sums and differences of two of the features that matter most, along and across diagonals:
+which of two numbers is larger is then a single split.
 """
 
 from __future__ import annotations
@@ -22,25 +23,27 @@ from boostbp.network.network import Network
 from boostbp.trees.sparse import row_blocks
 from boostbp.trees.standardised import Standardised
 
-__all__ = ["directions_layer", "leading_directions"]
+__all__ = ["directions_layer", "gradient_outer_product", "leading_directions", "paired_directions"]
 
 Floats = NDArray[np.float64]
 
 
 def directions_layer(problem: Problem, model: Network) -> Layer:
-    """Return a hidden layer of linear units: the standardised numeric features along the model's leading directions."""
+    """Return a hidden layer of linear units: standardised numeric features along directions of the model's."""
     table, weight = problem.table, problem.weight
     numeric = np.setdiff1d(np.arange(table.X.shape[1]), table.categorical)
     columns = Standardised.of(np.ascontiguousarray(table.X[:, numeric]), weight)
-    units = columns.project(leading_directions(problem, model, numeric))
+    G = gradient_outer_product(problem, model, numeric)
+    directions = workers().agree(np.hstack([leading_directions(G), paired_directions(G)]))
+    units = columns.project(directions)
     linear = replace(problem.settings.layers[0], n_estimators=0, base="ridge", base_lambda=None, min_base_lambda=0.0)
     bound = BoundInput(problem.growing_backend, table, linear, weight)
     fitted = layers.fit(bound, SquaredObjective(units, weight), n_threads=problem.settings.n_threads)
     return fitted.layer
 
 
-def leading_directions(problem: Problem, model: Network, numeric: NDArray[np.intp]) -> Floats:
-    """Return orthonormal directions of the features in standard deviations, (numeric features, directions)."""
+def gradient_outer_product(problem: Problem, model: Network, numeric: NDArray[np.intp]) -> Floats:
+    """Return the matrix of the numeric features in standard deviations, (numeric features, numeric features)."""
     group = workers()
     rows = group.spaced(len(problem.table.X), constants.DIRECTIONS_ROWS)
     X, weight = group.together(problem.table.X[rows], problem.weight[rows])
@@ -55,8 +58,25 @@ def leading_directions(problem: Problem, model: Network, numeric: NDArray[np.int
     for block in row_blocks(0, len(X), X.shape[1] * len(problem.baseline)):
         J = model.jacobian(X[block], n_jobs=problem.settings.n_threads)[:, :, numeric] * std
         G += np.einsum("rki,r,rkj->ij", J, weight[block], J, optimize=True)
+    return G
+
+
+def leading_directions(G: Floats) -> Floats:
+    """Return the orthonormal directions along which a model varies most, (numeric features, directions)."""
     _, vectors = np.linalg.eigh(G)
     leading = vectors[:, ::-1][:, : constants.DIRECTIONS]
     signs = np.sign(leading[np.abs(leading).argmax(0), np.arange(leading.shape[1])])  # eigh may give either one
-    directions: Floats = group.agree(leading * signs)
+    directions: Floats = leading * signs
     return directions
+
+
+def paired_directions(G: Floats) -> Floats:
+    """Return sums and differences of two of the features along which a model varies most, (numeric features, pairs)."""
+    most = np.argsort(-np.diag(G), kind="stable")[: constants.DIRECTIONS_PAIRED]
+    a, b = np.triu_indices(len(most), 1)
+    pair = np.arange(len(a))
+    sums = np.zeros((len(G), len(a)))
+    sums[most[a], pair] = sums[most[b], pair] = np.sqrt(0.5)
+    differences = sums.copy()
+    differences[most[b], pair] *= -1.0
+    return np.hstack([sums, differences])

@@ -18,7 +18,12 @@ from boostbp.ensemble import candidate, constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import directions_of, single_layer
 from boostbp.ensemble.candidate_settings import has_directions
-from boostbp.ensemble.directions import directions_layer, leading_directions
+from boostbp.ensemble.directions import (
+    directions_layer,
+    gradient_outer_product,
+    leading_directions,
+    paired_directions,
+)
 from boostbp.ensemble.race import Race
 from boostbp.network.history import Stop
 
@@ -68,11 +73,15 @@ def numeric_of(problem):
     return np.setdiff1d(np.arange(problem.table.X.shape[1]), problem.table.categorical)
 
 
+def leading_of(problem, model):
+    return leading_directions(gradient_outer_product(problem, model, numeric_of(problem)))
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_leading_direction_is_that_of_the_target(backend):
     problem = problem_along(backend=backend)
     single = trained(problem, 1).trained()[0].model
-    directions = leading_directions(problem, single, numeric_of(problem))
+    directions = leading_of(problem, single)
     np.testing.assert_allclose(directions.T @ directions, np.eye(4), atol=1e-12)
     cosine = directions[:, 0] @ W
     assert abs(cosine) > np.cos(np.deg2rad(6.0))
@@ -81,20 +90,38 @@ def test_the_leading_direction_is_that_of_the_target(backend):
 def test_directions_are_of_features_in_standard_deviations():
     scales = np.array([1e-3, 1.0, 1e4, 7.0])
     models = [trained(problem_along(scales=one), 1) for one in (1.0, scales)]
-    found = [leading_directions(race.problem, race.trained()[0].model, np.arange(4)) for race in models]
+    found = [leading_of(race.problem, race.trained()[0].model) for race in models]
     assert abs(found[0][:, 0] @ found[1][:, 0]) > 0.99
     layers = [directions_layer(race.problem, race.trained()[0].model) for race in models]
     for race, layer, directions in zip(models, layers, found, strict=True):
         X = race.problem.table.X
         units = layer.predict(X)
         expected = (X - X.mean(0)) / X.std(0) @ directions
-        np.testing.assert_allclose(units, expected, atol=1e-6)
+        np.testing.assert_allclose(units[:, :4], expected, atol=1e-6)
+
+
+def test_pairs_are_of_the_features_along_which_the_model_varies_most(monkeypatch):
+    monkeypatch.setattr(constants, "DIRECTIONS_PAIRED", 3)
+    G = np.diag([3.0, 0.0, 1.0, 2.0]) + 0.1
+    half = np.sqrt(0.5)
+    sums = [[half, 0, 0, half], [half, 0, half, 0], [0, 0, half, half]]
+    differences = [[half, 0, 0, -half], [half, 0, -half, 0], [0, 0, -half, half]]
+    np.testing.assert_array_equal(paired_directions(G).T, sums + differences)
+    problem = problem_along()
+    model = trained(problem, 1).trained()[0].model
+    units, X = directions_layer(problem, model).predict(problem.table.X), problem.table.X
+    expected = (X - X.mean(0)) / X.std(0) @ paired_directions(gradient_outer_product(problem, model, np.arange(4)))
+    np.testing.assert_allclose(units[:, 4:], expected, atol=1e-6)
+
+
+def test_two_features_have_one_pair():
+    assert paired_directions(np.eye(2)).shape == (2, 2)
 
 
 def test_the_sign_of_a_direction_is_that_of_its_largest_coefficient():
     problem = problem_along()
     model = trained(problem, 1).trained()[0].model
-    directions = leading_directions(problem, model, np.arange(4))
+    directions = leading_of(problem, model)
     assert (directions[np.abs(directions).argmax(0), np.arange(4)] > 0).all()
     eigh, calls = np.linalg.eigh, []
 
@@ -105,15 +132,16 @@ def test_the_sign_of_a_direction_is_that_of_its_largest_coefficient():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(np.linalg, "eigh", flipped)
-        np.testing.assert_array_equal(leading_directions(problem, model, np.arange(4)), directions)
+        np.testing.assert_array_equal(leading_of(problem, model), directions)
     assert calls
 
 
 def test_there_are_no_more_directions_than_wanted(monkeypatch):
     monkeypatch.setattr(constants, "DIRECTIONS", 2)
+    monkeypatch.setattr(constants, "DIRECTIONS_PAIRED", 2)
     problem = problem_along()
     race = trained(problem, 2)
-    assert [layer.forest.n_outputs for layer in race.trained()[1].model.layers] == [2, 1]
+    assert [layer.forest.n_outputs for layer in race.trained()[1].model.layers] == [2 + 2, 1]
 
 
 def test_weights_of_rows_count():
@@ -124,7 +152,7 @@ def test_weights_of_rows_count():
     weight[::2] = 0.0
     problem = problem_of((X, y), along(400, 1), weight=weight, layer=SMOOTH)
     single = trained(problem, 1).trained()[0].model
-    assert abs(leading_directions(problem, single, np.arange(4))[:, 0] @ W) > 0.99
+    assert abs(leading_of(problem, single)[:, 0] @ W) > 0.99
 
 
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
@@ -134,7 +162,7 @@ def test_categories_are_not_summed_and_missing_values_have_a_place(backend, miss
         pytest.skip(f"needs {backend}")
     problem = problem_along(backend=backend, groups=True, missing=missing)
     race = trained(problem, 3)
-    directions = leading_directions(problem, race.trained()[0].model, numeric_of(problem))
+    directions = leading_of(problem, race.trained()[0].model)
     assert directions.shape == (4, 4)
     assert abs(directions[:, 0] @ W) > 0.97
     for one in race.trained()[1:]:
@@ -142,7 +170,7 @@ def test_categories_are_not_summed_and_missing_values_have_a_place(backend, miss
         below, top = one.model.layers
         nodes = top.forest.nodes
         split_by_category = nodes.feature[nodes.cat_start >= 0]
-        assert set(split_by_category) <= {4 + 2}  # behind the directions
+        assert set(split_by_category) <= {4 + 12 + 2}  # behind the directions
         other = problem.held_out.X.copy()
         other[:, 2] = 3.0
         np.testing.assert_array_equal(below.predict(other), below.predict(problem.held_out.X))
@@ -153,7 +181,7 @@ def test_a_column_of_which_nothing_is_known_has_no_part():
     problem = problem_along()
     model = trained(problem, 1).trained()[0].model
     problem.table.X[:, 3] = np.nan
-    directions = leading_directions(problem, model, numeric_of(problem))
+    directions = leading_of(problem, model)
     np.testing.assert_allclose(directions[3, 0], 0.0, atol=1e-12)
     assert abs(directions[:, 0] @ W) > 0.97
 
@@ -182,7 +210,7 @@ def test_the_candidate_is_a_network_with_linear_units_beside_the_features():
     assert (single.network, directions.network, again.network) == (None, "directions", "again")
     for one in (directions, again):
         assert one.model.skip
-        assert [layer.forest.n_outputs for layer in one.model.layers] == [4, 1]
+        assert [layer.forest.n_outputs for layer in one.model.layers] == [4 + 12, 1]
         assert one.model.layers[0].forest.n_trees == 1  # the linear function alone
         assert one.history is None
         assert one.plan is not None
@@ -228,8 +256,8 @@ def test_directions_join_the_sum_as_one_network(fitted, tmp_path):
     network = fitted.network_
     assert len(network.layers) == 2
     used = [name for name in NAMES if candidates[name].weight]
-    assert network.layers[0].forest.n_outputs == 5 * len(used)
-    assert fitted.transform(pd.DataFrame(X, columns=list("abcde"))).shape == (300, 5 * len(used))
+    assert network.layers[0].forest.n_outputs == (5 + 12) * len(used)
+    assert fitted.transform(pd.DataFrame(X, columns=list("abcde"))).shape == (300, (5 + 12) * len(used))
     save(fitted, tmp_path / "model")
     again = load(tmp_path / "model")
     frame = pd.DataFrame(X, columns=list("abcde"))
