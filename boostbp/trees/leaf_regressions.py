@@ -11,7 +11,7 @@ from boostbp.trees.basis import Basis
 from boostbp.trees.column_bins import ColumnBins
 from boostbp.trees.leaf_rows import LeafColumns, LeafRows, Workspace
 from boostbp.trees.leaves import stacked
-from boostbp.trees.ridge import Ridge, TreeRows, fit_together
+from boostbp.trees.ridge import NOT_MONOTONE, Ridge, TreeRows, fit_together
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees, offsets, paths_of
 
@@ -34,14 +34,15 @@ def fit_trees(
     learning_rate: float,
     leaf: NDArray[np.integer],
     out: Floats,
+    sign: NDArray[np.int64] = NOT_MONOTONE,
     n_threads: int = 1,
     space: Workspace | None = None,
 ) -> kernels.Leaves:
     """Fit the leaves of each tree to ``-grad / hess`` of its output, and add its values to the running fit.
 
-    On one thread, dense rows go through one compiled call. A sparse input, blocks of rows for several threads, or those
-    of one worker of a group are summed block by block, in the same order for any number of threads. Both give the same
-    bits.
+    On one thread, dense rows go through one compiled call. A sparse input, blocks of rows for several threads, those of
+    one worker of a group, or those of monotone trees are summed block by block, in the same order for any number of
+    threads. Both give the same bits.
 
     Parameters
     ----------
@@ -56,6 +57,9 @@ def fit_trees(
         Written: the leaf of each row.
     out : (trees, rows) float64, C-contiguous
         Added to.
+    sign : (features,) int64
+        1 for each feature in which trees must rise, -1 where they must fall, else 0; (0,) if there are none. Columns
+        are the features then, and settings are standardised.
     n_threads : int
         Threads over blocks of rows.
     space : Workspace
@@ -67,7 +71,7 @@ def fit_trees(
         Tree ``k`` serves output ``k``.
     """
     space = space or Workspace()
-    if not workers().alone or bins is None or (n_threads > 1 and len(X) > leaf_rows.BLOCK_ROWS):
+    if len(sign) or not workers().alone or bins is None or (n_threads > 1 and len(X) > leaf_rows.BLOCK_ROWS):
         models = []
         together = _together(len(X), trees, basis)
         for first in range(0, len(trees), together):
@@ -75,26 +79,27 @@ def fit_trees(
             for k in numbers:
                 paths = LeafColumns.of(trees[k], basis)
                 blocks = rows_by_leaf(trees[k], paths, X, Z, bins, leaf[k], space, n_threads)
-                parts.append(TreeRows(blocks, paths, grad[k : k + 1], hess[k if len(hess) > 1 else 0]))
-            fitted = fit_together(parts, settings, learning_rate, n_threads)
+                parts.append(TreeRows(blocks, paths, grad[k : k + 1], hess[k if len(hess) > 1 else 0], trees[k].nodes))
+            fitted = fit_together(parts, settings, learning_rate, n_threads, sign)
             for k, part, model in zip(numbers, parts, fitted, strict=True):
                 model.add_rows(part.blocks, out[k : k + 1], n_threads)
                 for rows in part.blocks:
                     rows.give_back(space)
             models += fitted
-        return stacked([model.leaves(k) for k, model in enumerate(models)])
+        leaves = [model.leaves(k) for k, model in enumerate(models)]
+        return leaves[0] if len(leaves) == 1 else stacked(leaves)
     start, column = paths_of(trees.nodes, trees.split, basis.columns_per_feature)
     order = space.take("order", len(X), np.uint16)
     values = space.take("values", len(X) * int((start[1:] - start[:-1]).max()))
-    leaves = _unfitted(trees, start, column, basis.powers)
+    unfitted = _unfitted(trees, start, column, basis.powers)
     kernels.fit_trees(
         trees.nodes, trees.split, start, column, bins.bins, bins.lower, bins.upper, X, Z, basis.powers, grad, hess,
         settings.reg_lambda, settings.penalize_constant, settings.standardize, learning_rate, leaf_rows.BLOCK_ROWS,
-        order, values, leaves.scaling, leaves.weight, leaf, out,
+        order, values, unfitted.scaling, unfitted.weight, leaf, out,
     )  # fmt: skip
     space.give("order", order)
     space.give("values", values)
-    return leaves
+    return unfitted
 
 
 def _together(n_rows: int, trees: Trees, basis: Basis) -> int:

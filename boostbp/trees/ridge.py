@@ -16,9 +16,10 @@ from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.leaf_rows import LeafColumns, LeafRows
 from boostbp.trees.leaves import LeafModel
 
-__all__ = ["LeafRanges", "LeafSums", "Ridge", "TreeRows", "fit_rows", "fit_together", "solve"]
+__all__ = ["NOT_MONOTONE", "LeafRanges", "LeafSums", "Ridge", "TreeRows", "fit_rows", "fit_together", "solve"]
 
 Floats = NDArray[np.float64]
+NOT_MONOTONE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +192,15 @@ class TreeRows:
     paths : LeafColumns
     grad : (outputs, rows) float64, C-contiguous
     hess : (rows,) float64
+    nodes : kernels.Nodes or None
+        Splits of the tree, if it must be monotone.
     """
 
     blocks: Sequence[LeafRows]
     paths: LeafColumns
     grad: Floats
     hess: Floats
+    nodes: kernels.Nodes | None = None
 
 
 def fit_rows(
@@ -214,7 +218,11 @@ def fit_rows(
 
 
 def fit_together(
-    trees: Sequence[TreeRows], ridge: Ridge, learning_rate: float = 1.0, n_threads: int = 1
+    trees: Sequence[TreeRows],
+    ridge: Ridge,
+    learning_rate: float = 1.0,
+    n_threads: int = 1,
+    sign: NDArray[np.int64] = NOT_MONOTONE,
 ) -> list[LeafModel]:
     """Fit the regressions of some trees, whose sums over the workers of a group travel together.
 
@@ -225,6 +233,8 @@ def fit_together(
     trees : sequence of TreeRows
     n_threads : int
         Threads over blocks.
+    sign : (features,) int64
+        Of monotone trees; see `kernels.solve_monotone`.
     """
     weights = [drop_unit_weights(tree.hess) for tree in trees]
 
@@ -244,12 +254,22 @@ def fit_together(
 
     sums = LeafSums.over_workers([sums_of(*parts) for parts in zip(trees, weights, scalings, strict=True)])
     return [
-        _solved(tree.paths, scaling, part, ridge, learning_rate)
+        _solved(tree, scaling, part, ridge, learning_rate, sign)
         for tree, scaling, part in zip(trees, scalings, sums, strict=True)
     ]
 
 
-def _solved(paths: LeafColumns, scaling: Floats, sums: LeafSums, ridge: Ridge, learning_rate: float) -> LeafModel:
+def _solved(
+    tree: TreeRows, scaling: Floats, sums: LeafSums, ridge: Ridge, learning_rate: float, sign: NDArray[np.int64]
+) -> LeafModel:
+    paths = tree.paths
+    if len(sign):
+        weight = sums.moment.copy()
+        kernels.solve_monotone(
+            tree.nodes, 0, sign, paths.start, paths.column, paths.degree, scaling, sums.gram, weight, ridge.reg_lambda,
+            ridge.penalize_constant, learning_rate,
+        )  # fmt: skip
+        return LeafModel(paths, scaling, weight, sums.n_outputs)
     weight = solve(sums, paths, ridge, learning_rate)
     if not ridge.standardize:
         kernels.scale_weights(paths.start, paths.degree, sums.n_outputs, scaling, weight)

@@ -13,6 +13,7 @@ from boostbp.trees.kernels.backward import vjp
 from boostbp.trees.kernels.changes import changes
 from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian
 from boostbp.trees.kernels.grouping import group_block, group_paths, group_rows, put_in_bins
+from boostbp.trees.kernels.monotone import solve_monotone
 from boostbp.trees.kernels.records import Leaves, Nodes
 from boostbp.trees.kernels.routing import paths_of, route
 from boostbp.trees.kernels.solving import scale_weights, solve_leaves
@@ -38,5 +39,6 @@ __all__ = [
     "scale_weights",
     "scalings",
     "solve_leaves",
+    "solve_monotone",
     "vjp",
 ]
