@@ -13,6 +13,7 @@ from boostbp.backends.base import Table
 from boostbp.floats import usual_floats
 from boostbp.inputs import drop_zero_weight, read_weight, refuse_extreme, refuse_text
 from boostbp.layers import BoundInput, Layer, LayerSpec, SquaredObjective
+from boostbp.layers.constraints import signs_of
 from boostbp.layers.layer_spec import OUTPUT, settings_of
 from boostbp.trees import interrupts, threads
 
@@ -89,7 +90,9 @@ def fit_layer(
     refuse_extreme(target, "targets")
     threads_ = threads.count(n_jobs)
     seed = checks.whole("random_state", random_state, 0)
-    settings = settings_of(LayerSpec.of(layer, "layer").or_else(OUTPUT), backend, seed=seed)
+    spec = LayerSpec.of(layer, "layer").or_else(OUTPUT)
+    signs = signs_of(spec.monotone_constraints, X.shape[1], categorical=categorical, n_outputs=target.shape[1])
+    settings = settings_of(spec, backend, seed=seed, signs=signs)
     table, target, weight = drop_zero_weight(Table(X, categorical), target, read_weight(sample_weight, len(X)))
     bound = BoundInput(backends.load(backend), table, settings, weight)
     return layers.fit(

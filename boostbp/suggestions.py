@@ -33,6 +33,7 @@ MEANT: Mapping[str, str] = {
     **dict.fromkeys(("class_weights",), "class_weight"),
     **dict.fromkeys(("validation_fraction", "test_size"), "validation"),
     **dict.fromkeys(("linear_tree",), "basis"),
+    **dict.fromkeys(("monotonic_cst", "monotone_constraint", "mc"), "monotone_constraints"),
     **dict.fromkeys(("booster", "boosting", "boosting_type", "tree_method"), "backend_params"),
     **dict.fromkeys(("multi_output", "multi_output_tree"), "multi_strategy"),
     **dict.fromkeys(("lr", "learning_rate_init"), "step_size"),
@@ -45,16 +46,11 @@ MEANT: Mapping[str, str] = {
 }
 _RANKING = "ranking is not supported, as losses are of single rows: use LGBMRanker of LightGBM or XGBRanker of XGBoost."
 _SURVIVAL = "survival times are not supported: use XGBoost (survival:cox, survival:aft) or scikit-survival."
-_MONOTONE = (
-    "monotone constraints are not supported: regressions in leaves, and hidden layers, would not keep them. Use "
-    "LightGBM, XGBoost or HistGradientBoosting of scikit-learn where a model must be monotone."
-)
 NOT_THERE: Mapping[str, str] = {
     **dict.fromkeys(("is_unbalance", "auto_class_weights"), "use class_weight='balanced' of BoostBPClassifier."),
     "scale_pos_weight": "use class_weight={negative: 1, positive: scale_pos_weight} of BoostBPClassifier.",
     "class_weight": "classes have weights in BoostBPClassifier; rows have them everywhere, sample_weight=... of fit.",
     "exposure": "give its logarithm as offset=... of fit and predict.",
-    **dict.fromkeys(("monotone_constraints", "monotonic_cst", "monotone_constraints_method"), _MONOTONE),
     **dict.fromkeys(("group", "qid", "eval_group", "eval_qid", "lambdarank_truncation_level", "label_gain"), _RANKING),
     "reg_alpha": "leaf regressions have no L1 penalty; reg_lambda is their L2 penalty.",
     "lambda_l1": "leaf regressions have no L1 penalty; reg_lambda is their L2 penalty.",

@@ -7,7 +7,19 @@ from typing import Any
 
 from boostbp import checks
 from boostbp.backends.base import TreeParams
-from boostbp.backends.native_params import AMOUNT, COUNT, NUMBER, PART, SHARE, SWITCH, WHOLE, Check, Natives, words
+from boostbp.backends.native_params import (
+    AMOUNT,
+    COUNT,
+    MONOTONE,
+    NUMBER,
+    PART,
+    SHARE,
+    SWITCH,
+    WHOLE,
+    Check,
+    Natives,
+    words,
+)
 
 __all__ = ["native"]
 
@@ -84,8 +96,7 @@ _REASONS = {
 # Parameters that speak of features by number or name. Only a layer by itself sees the features, and what is fitted
 # without LightGBM, in leaves and under the trees, would not know of them. `interaction_constraints` alone holds there.
 _OF_FEATURES = {
-    "monotone_constraints": "leaves are refitted by boostbp, which would not keep them monotone. Use LightGBM itself "
-    "where a model must be monotone.",
+    "monotone_constraints": MONOTONE,
     "ignore_column": "it names columns of a file. Leave these columns out of the input.",
     **dict.fromkeys(
         ("feature_contri", "cegb_penalty_feature_lazy", "cegb_penalty_feature_coupled"),
@@ -126,7 +137,7 @@ _NO_EFFECT = {
     "it belongs to the quantised training, which is not supported. Leave it out.": (
         "num_grad_quant_bins quant_train_renew_leaf stochastic_rounding"
     ),
-    "it belongs to monotone_constraints, which is not supported. Leave it out.": (
+    "how constraints are kept is up to boostbp, whose leaves are others. Leave it out.": (
         "monotone_constraints_method monotone_penalty"
     ),
     "it belongs to training on several machines or cards, which is not supported. Leave it out.": (
@@ -180,12 +191,14 @@ def native(library: Any, growth: TreeParams, shape: tuple[int, int]) -> dict[str
     # Of a draw of categories LightGBM tries one group alone, and none of fewer than 100 rows: columns whose categories
     # have fewer would never be split. A group is a leaf to be, and needs as many rows.
     groups = {"min_data_per_group": growth.min_samples_leaf} if growth.extra_trees else {}
+    monotone = {"monotone_constraints": list(growth.monotone)} if growth.monotone else {}
     return {
         "deterministic": True,
         "feature_pre_filter": False,
         **wise,
         "feature_fraction": growth.colsample_bytree,
         **groups,
+        **monotone,
         **native,
         "extra_trees": growth.extra_trees,
         "objective": "none",

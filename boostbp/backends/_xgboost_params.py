@@ -11,7 +11,7 @@ from typing import Any
 from boostbp import checks
 from boostbp.backends._cards import CURE, on_card
 from boostbp.backends.base import TreeParams
-from boostbp.backends.native_params import AMOUNT, COUNT, PART, SHARE, SWITCH, Check, Natives, words
+from boostbp.backends.native_params import AMOUNT, COUNT, MONOTONE, PART, SHARE, SWITCH, Check, Natives, words
 
 __all__ = ["check_card", "native"]
 
@@ -92,8 +92,7 @@ _REASONS = {
 # Parameters that speak of features by number or name. Only a layer by itself sees the features, and what is fitted
 # without XGBoost, in leaves and under the trees, would not know of them. `interaction_constraints` alone holds there.
 _OF_FEATURES = {
-    "monotone_constraints": "leaves are refitted by boostbp, which would not keep them monotone. Use XGBoost itself "
-    "where a model must be monotone.",
+    "monotone_constraints": MONOTONE,
     "feature_weights": "it says how often to draw features by number, and hidden layers have units in their place. "
     "Leave it out.",
     **dict.fromkeys(
@@ -150,6 +149,7 @@ def native(library: Any, growth: TreeParams, n_columns: int) -> dict[str, Any]:
     return {
         "grow_policy": "lossguide" if leafwise else "depthwise",
         "colsample_bytree": max(growth.colsample_bytree, 1e-30),  # XGBoost refuses what float32 holds as subnormal
+        **({"monotone_constraints": f"({','.join(map(str, growth.monotone))})"} if growth.monotone else {}),
         **native,
         "tree_method": "hist",
         "base_score": 0.0,

@@ -57,6 +57,11 @@ class Table:
         columns = list(self.categorical)
         return self.X.without(columns) if isinstance(self.X, Sparse) else np.delete(self.X, columns, axis=1)
 
+    @property
+    def any_missing(self) -> bool:
+        """Whether any value is missing."""
+        return bool(np.isnan(self.X.entries.data if isinstance(self.X, Sparse) else self.X).any())
+
     def take(self, rows: NDArray[Any]) -> Table:
         """Some of the rows, by number or by mask."""
         return Table(self.X[rows], self.categorical)
@@ -89,6 +94,9 @@ class TreeParams:
     alone : bool
         Whether the layer is the whole model. Then the columns of the table are the features, and native parameters
         that speak of features by number have a meaning.
+    monotone : tuple of int
+        Of each feature: 1 if the layer must rise in it, -1 if it must fall, 0 if it may do either; () if it may in all.
+        Leaves keep to it in any case: a library that knows such constraints chooses splits that suit.
     params : mapping
         Native parameters, which the backend checks; they win over `colsample_bytree`.
 
@@ -113,6 +121,7 @@ class TreeParams:
     colsample_bytree: float = 1.0
     extra_trees: bool = False
     alone: bool = True
+    monotone: tuple[int, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

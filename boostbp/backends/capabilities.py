@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from boostbp import checks
 from boostbp.backends.base import Backend, Table, TreeParams
 from boostbp.trees.sparse import Sparse
@@ -123,7 +121,7 @@ def check_supported(backend: Backend, table: Table, growth: TreeParams) -> None:
             f"backend_params={checks.shown(dict(growth.params))}",
             f"leave it out, or {cure}",
         ),
-        "missing": (not able.missing and _any_missing(table), "X has missing values", f"impute them, or {cure}"),
+        "missing": (not able.missing and table.any_missing, "X has missing values", f"impute them, or {cure}"),
     }
     for word, (is_needed, what, instead) in needs.items():
         if is_needed and not getattr(able, word):
@@ -131,8 +129,3 @@ def check_supported(backend: Backend, table: Table, growth: TreeParams) -> None:
                 f"{what}, which is not supported by backend={backend!r}: its capabilities do not say {word!r}. "
                 f"{instead[0].upper()}{instead[1:]}."
             )
-
-
-def _any_missing(table: Table) -> bool:
-    X = table.X.entries.data if isinstance(table.X, Sparse) else table.X
-    return bool(np.isnan(X).any())

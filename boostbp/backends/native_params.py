@@ -22,6 +22,7 @@ from boostbp.backends.base import TreeParams
 __all__ = [
     "AMOUNT",
     "COUNT",
+    "MONOTONE",
     "NUMBER",
     "PART",
     "SHARE",
@@ -33,6 +34,10 @@ __all__ = [
     "words",
 ]
 
+MONOTONE = (
+    "leaves and what stands under the trees, which boostbp fits, must keep to it, too. Use "
+    "output={'monotone_constraints': ...}."
+)
 Check = Callable[[str, Any], Any]  # name and value to the value that the library gets, or a ValueError
 
 _MIXED = (

@@ -14,7 +14,7 @@ from boostbp import checks
 from boostbp.backends.base import Floats, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.float32 import largest_not_above, representable
-from boostbp.backends.native_params import AMOUNT, COUNT, SHARE, Check, Natives
+from boostbp.backends.native_params import AMOUNT, COUNT, MONOTONE, SHARE, Check, Natives
 from boostbp.backends.nodes import Numbering
 from boostbp.extras import require
 from boostbp.trees.sparse import Matrix, Sparse
@@ -54,8 +54,7 @@ _REPLACED_BY = {
 }
 _REASONS = {
     "criterion": "a tree fits -grad / hess by weighted squared error. Leave it out.",
-    "monotonic_cst": "leaves are refitted by boostbp, which would not keep them monotone. Leave it out, or use "
-    "HistGradientBoostingRegressor, which keeps to it.",
+    "monotonic_cst": MONOTONE,
 }
 _SQUARED_ERROR = ("squared_error", "friedman_mse")  # one criterion under two names; the second is deprecated
 _NATIVES = Natives(
@@ -132,7 +131,10 @@ class SKLearn:
 
     def bind(self, table: Table, growth: TreeParams) -> SKLearnGrower:
         """Check the settings; see `boostbp.backends.base.Backend`."""
-        return SKLearnGrower(_float32(table.X), growth, _native(growth))
+        params = _native(growth)
+        if growth.monotone and not table.any_missing:  # with missing values scikit-learn takes no constraints
+            params["monotonic_cst"] = list(growth.monotone)
+        return SKLearnGrower(_float32(table.X), growth, params)
 
 
 def _float32(X: Matrix) -> Any:

@@ -33,6 +33,7 @@ __all__ = [
     "has_directions",
     "has_hidden_trees",
     "has_numeric_columns",
+    "is_free",
     "large_leaves_without_base",
     "layer_as_asked",
     "linear_units",
@@ -79,6 +80,11 @@ def has_base(problem: Problem) -> bool:
     return problem.settings.layers[-1].base is not None
 
 
+def is_free(problem: Problem) -> bool:
+    """Whether the model may rise and fall in all features."""
+    return not problem.settings.layers[-1].growth.monotone
+
+
 def has_numeric_columns(problem: Problem) -> bool:
     """Whether a layer on the table may start from smooth functions of single columns: of all numeric ones, if few."""
     functions = any(layer.basis.has_functions for layer in problem.settings.layers)
@@ -96,7 +102,7 @@ def has_directions(problem: Problem) -> bool:
     n_numeric = problem.table.X.shape[1] - len(problem.table.categorical)
     functions = any(layer.basis.has_functions for layer in problem.settings.layers)
     dense = not isinstance(problem.table.X, Sparse)
-    return dense and n_numeric > 1 and not functions and len(problem.settings.units) == 1
+    return dense and is_free(problem) and n_numeric > 1 and not functions and len(problem.settings.units) == 1
 
 
 def has_hidden_trees(problem: Problem) -> bool:

@@ -43,7 +43,7 @@ CANDIDATES: list[Candidate] = [
     single_layer(
         "single layer, additive base",
         how.additive_base,
-        when=(how.fits_leaves, how.has_numeric_columns),
+        when=(how.fits_leaves, how.has_numeric_columns, how.is_free),
     ),
     single_layer(
         "single layer, sampled, no base",

@@ -12,6 +12,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp import checks
+from boostbp.estimators.nested_parameters import constrained
 from boostbp.losses import Loss
 from boostbp.network.fingerprint import words_of
 from boostbp.network.network import Network
@@ -80,6 +81,11 @@ def begin_from(estimator: Any, init_model: Any) -> Earlier | None:
     if not known:
         raise TypeError(f"init_model={checks.shown(init_model)} is not supported: give a fitted {kind}.")
     check_is_fitted(init_model)
+    if constrained(estimator):
+        raise ValueError(
+            "init_model is not supported with monotone_constraints: what it predicts need not keep to them. Train on "
+            "all rows at once, or give its predictions as offset, which are not of the model then."
+        )
     if not isinstance(init_model.network_, Network):
         raise TypeError(f"init_model is a {type(init_model).__name__}, which is no sum of trees: give a fitted {kind}.")
     earlier = Earlier(init_model.network_, init_model._loss, init_model._output_scale())

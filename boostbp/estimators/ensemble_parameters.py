@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from boostbp import checks
 from boostbp.ensemble.ladder import RUNGS, Rung
 from boostbp.ensemble.problem import EnsembleSettings
+from boostbp.estimators.nested_parameters import constrained
 from boostbp.estimators.session import Run
 from boostbp.network.callbacks import Checkpoint
 
@@ -21,6 +24,8 @@ def rung_of(estimator: Any) -> Rung:
 def ensemble_settings_of(estimator: Any, run: Run | None = None) -> EnsembleSettings:
     """Settings of the ensemble, of parameters that are checked; what needs its hidden layers is the network alone."""
     deep = True if estimator._fewest_hidden else estimator.deep
+    if constrained(estimator) and np.size(estimator.hidden_layer_sizes):  # hidden units mix features
+        deep = False
     wanted = run is not None and bool(run.callbacks or any(_kept(run).values()))
     return EnsembleSettings("auto" if deep == "auto" else bool(deep), int(estimator.quality), wanted)
 
@@ -50,7 +55,7 @@ def check_single_layers(estimator: Any) -> None:
 
 
 def check_run(estimator: Any, run: Run) -> None:
-    """Refuse to keep the training of a network where ``deep=False`` or ``quality=1`` trains none.
+    """Refuse to keep the training of a network where ``deep=False``, ``quality=1`` or constraints train none.
 
     Raises
     ------
@@ -58,9 +63,10 @@ def check_run(estimator: Any, run: Run) -> None:
         If it is asked for.
     """
     deep = checks.one_of("deep", estimator.deep, ("auto", True, False))
-    if deep is True or (deep == "auto" and rung_of(estimator).networks):
+    if deep is True or (deep == "auto" and rung_of(estimator).networks and not constrained(estimator)):
         return
-    why = "deep=False" if deep is False else f"quality={estimator.quality}"
+    why = "monotone_constraints" if constrained(estimator) else f"quality={estimator.quality}"
+    why = "deep=False" if deep is False else why
     for name, value in _kept(run).items():
         if value:
             raise ValueError(

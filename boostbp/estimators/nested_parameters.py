@@ -12,7 +12,17 @@ from boostbp.layers import LayerSpec
 from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.suggestions import suggestion
 
-__all__ = ["FIELD_PLACES", "OF_ANY_LAYER", "OF_OUTPUT", "SPECS", "changed", "nested", "places_of", "suggests"]
+__all__ = [
+    "FIELD_PLACES",
+    "OF_ANY_LAYER",
+    "OF_OUTPUT",
+    "SPECS",
+    "changed",
+    "constrained",
+    "nested",
+    "places_of",
+    "suggests",
+]
 
 P = ParamSpec("P")
 E = TypeVar("E")
@@ -43,6 +53,12 @@ def nested(estimator: Any) -> dict[str, Any]:
     return values
 
 
+def constrained(estimator: Any) -> bool:
+    """Return whether the model of an estimator must be monotone in some feature."""
+    constraints: Any = LayerSpec.of(estimator.output, "output").monotone_constraints
+    return any(constraints.values() if isinstance(constraints, Mapping) else constraints or ())
+
+
 def changed(name: str, value: Any, changes: Mapping[str, Any]) -> Any:
     """Return a spec parameter with some of its fields changed.
 
@@ -69,6 +85,7 @@ def _constructor_places(kind: type) -> dict[str, str]:
     """Return how to write each parameter of a constructor: its own, and those of its specs."""
     written = {name: repr(name) for name in inspect.signature(kind).parameters}
     layer_fields = {f.name: f"output={{{f.name!r}: ...}}, and hidden=... for hidden layers" for f in fields(LayerSpec)}
+    layer_fields["monotone_constraints"] = "output={'monotone_constraints': ...}"
     backprop_fields = {f.name: f"backprop={{{f.name!r}: ...}}" for f in fields(BackpropSpec)}
     return layer_fields | backprop_fields | written
 

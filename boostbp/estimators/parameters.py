@@ -16,7 +16,9 @@ from boostbp.ensemble.ladder import RUNGS
 from boostbp.estimators.ensemble_parameters import check_single_layers
 from boostbp.estimators.held_out import check_validation
 from boostbp.estimators.nested_parameters import OF_ANY_LAYER, OF_OUTPUT
+from boostbp.inputs.schema import Schema
 from boostbp.layers import LayerSettings, LayerSpec
+from boostbp.layers.constraints import Signs, signs_of
 from boostbp.layers.layer_spec import HIDDEN, OUTPUT
 from boostbp.layers.layer_spec import settings_of as layer_settings_of
 from boostbp.network import steps
@@ -121,7 +123,7 @@ def _layers(
 ) -> tuple[LayerSettings, ...]:
     n_threads = forks.native_threads(threads.count(estimator.n_jobs))
     typed = None if specs[0].clip and len(specs) == 1 else 0.0  # of a single layer on typed columns
-    layers = []
+    layers, last = [], len(specs) - 1
     for i, (spec, n_outputs) in enumerate(zip(specs, outputs, strict=True)):
         settings = layer_settings_of(
             spec,
@@ -129,8 +131,9 @@ def _layers(
             seed=seed,
             n_threads=n_threads if n_outputs < n_threads and n_rows >= NATIVE_ROWS else 1,
             alone=len(specs) == 1,
-            own_trees=i == len(specs) - 1,
+            own_trees=i == last,
             min_base_lambda=ALIKE if i > 0 else typed,
+            signs=_signs(estimator, spec, n_outputs) if i == last else None,
         )
         if not settings.basis.columns_per_feature and len(specs) > 1:
             raise ValueError(
@@ -139,6 +142,23 @@ def _layers(
             )
         layers.append(settings)
     return tuple(layers)
+
+
+def _signs(estimator: Any, spec: LayerSpec, n_outputs: int) -> Signs | None:
+    """Return the signs of the features of a model of single layers; None if hidden layers are asked for."""
+    hidden = np.size(estimator.hidden_layer_sizes) and estimator.deep is True
+    if estimator._fewest_hidden or hidden:
+        return None
+    schema: Schema | None = getattr(estimator, "schema_", None)  # of a table that was read
+    if schema is None:
+        return ()
+    return signs_of(
+        spec.monotone_constraints,
+        schema.n_features,
+        names=schema.names,
+        categorical=schema.categories.keys(),
+        n_outputs=n_outputs,
+    )
 
 
 def _structure_epochs(backprop: BackpropSpec, native: bool) -> int:

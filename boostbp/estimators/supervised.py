@@ -14,6 +14,7 @@ from boostbp.estimators import parameters
 from boostbp.estimators.base import BaseBoostBP, names_of
 from boostbp.estimators.earlier import Earlier
 from boostbp.estimators.eval_sets import Part, named_in_errors
+from boostbp.estimators.nested_parameters import constrained
 from boostbp.inputs import Repair, read_offset, read_weight
 from boostbp.losses import Loss, traits_of
 from boostbp.network.backprop import EvalSet
@@ -37,7 +38,8 @@ class Supervised(BaseBoostBP):
 
     def _repaired(self, table: Table, weight: Floats) -> Table:
         """Training rows without mistyped cells; other tables are read by the same rule from now on."""
-        self._repair = Repair.of(table, weight) if parameters.clips(self) else None
+        # what is read in the place of a cell depends on the others of its row: no function of one column is monotone
+        self._repair = Repair.of(table, weight) if parameters.clips(self) and not constrained(self) else None
         return table if self._repair is None else self._repair.read(table)
 
     def __sklearn_tags__(self) -> Tags:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -66,6 +67,11 @@ class Rounds:
         leaf = np.empty((n_trees, n_rows), dtype)
         return cls(bound, objective, n_threads, seed, np.zeros((n_outputs, n_rows)), [], leaf)
 
+    @cached_property
+    def sign(self) -> NDArray[np.int64]:
+        """Sign of each feature in which the layer must rise or fall, (features,); (0,) if in none."""
+        return np.array(self.bound.settings.growth.monotone, np.int64)
+
     @property
     def first(self) -> int:
         """Number of the first tree of the first round."""
@@ -82,6 +88,9 @@ class Rounds:
             with np.errstate(divide="ignore", invalid="ignore"):
                 target = np.where(hess > 0, -grad / hess, 0.0)
             base = self.bound.base.fit(target, penalty)
+        if len(self.sign):
+            # where the function is less steep than a straight line, trees would have to take back what they cannot
+            base.leaves.weight[1:][self.sign[base.leaves.column] != 0] = 0.0
         leaf = self.leaf[: self.first] = self.bound.base.U.leaf
         out = np.zeros((len(self.bound.Z), self.objective.n_outputs))
         add_to(out, base.leaves, leaf, self.bound.Z)
@@ -178,6 +187,7 @@ class Rounds:
         leaves = fit_trees(
             trees, bound.table.X, bound.Z, bound.column_bins, settings.basis, _by_output(grad), _by_output(hess),
             settings.ridge, learning_rate=settings.learning_rate, leaf=self.leaf[at], out=self.running[outputs],
+            sign=self.sign,
             n_threads=max(1, self.n_threads // min(n_outputs, self._threads_of_outputs)), space=self.space,
         )  # fmt: skip
         leaves.tree_output[:, 0] += outputs.start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal, Self
@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 from boostbp import backends, checks
 from boostbp.backends.base import CHECKS, MOST_THREADS, TreeParams
 from boostbp.layers.bound import LayerSettings
+from boostbp.layers.constraints import Signs, checked_constraints
 from boostbp.layers.rounds import rate_of
 from boostbp.suggestions import suggestion
 from boostbp.trees import basis as bases
@@ -48,6 +49,7 @@ FIELDS: Mapping[str, Callable[[str, Any], Any]] = {
     "clip": partial(checks.one_of, allowed=TRUTH),
     "base": partial(checks.one_of, allowed=("ridge", "additive", "zero")),
     "base_lambda": checks.or_else("gcv", partial(checks.at_least, least=0)),
+    "monotone_constraints": checked_constraints,
     "backend_params": checks.named,
 }
 
@@ -148,6 +150,12 @@ class LayerSpec(Spec):
     base_lambda : float, "gcv" or None
         Its penalty; "gcv" (None): by generalised cross-validation, on hidden units not less than .15 of the mean
         sum of squares of a unit. Linear hidden layers may learn faster with 1.
+    monotone_constraints : sequence of {-1, 0, 1}, dict or None
+        Features in which the layer must rise (1) or fall (-1), all others being equal: a sign for each, or a dict of
+        column names and signs. The regressions keep to it, and so does the base; the raw output is what is monotone,
+        and with it what a monotone link makes of it, such as a probability. Of a layer on features alone, with one
+        output: of an estimator, the output layer. Its model is then made of single layers, and cells that contradict
+        their row are read as they are; see the guide. A missing value is neither above nor below others.
     backend_params : dict or None
         Native parameters of the library under its names, beside those of the estimator.
 
@@ -182,6 +190,7 @@ class LayerSpec(Spec):
     clip: bool | None = None
     base: Literal["ridge", "additive", "zero"] | None = None
     base_lambda: float | Literal["gcv"] | None = None
+    monotone_constraints: Sequence[int] | Mapping[str, int] | None = None
     backend_params: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -211,6 +220,39 @@ def _check_together(spec: LayerSpec) -> None:
             raise ValueError(
                 f"{name}={getattr(spec, name)!r} and backend_params[{both[0]!r}] say the same: leave one of them out."
             )
+
+
+def _check_monotone(spec: LayerSpec, signs: Signs | None, shared: bool) -> Signs:
+    """Return the signs of the features; refuse constraints where there are none to speak of, or none would be kept.
+
+    `LayerSpec.monotone_constraints` names what others cannot do.
+    """
+    constraints: Any = spec.monotone_constraints
+    if signs is None:
+        if any(constraints.values() if isinstance(constraints, Mapping) else constraints or ()):
+            raise ValueError(
+                f"monotone_constraints={checks.shown(constraints)} is not supported in a hidden layer, or beside other "
+                "layers: what stands above it need not be monotone. Give it to the output layer of a regressor or "
+                "classifier, output={'monotone_constraints': ...}, or to fit_layer."
+            )
+        return ()
+    if signs:
+        has_functions = spec.basis is not None and bases.load(spec.basis).has_functions
+        refused = {
+            "leaves": (spec.leaves == "native", "use 'refit'"),
+            "basis": (has_functions, "use 'linear', 'quadratic' or 'constant'"),
+            "base": (spec.base == "additive", "use 'ridge' or 'zero'"),
+            "clip": (not spec.clip, "use True: a range that is not bounded has no order"),
+            "standardize": (not spec.standardize, "use True"),
+            "multi_strategy": (shared, "use 'one_output_per_tree'"),
+        }
+        for name, (is_refused, cure) in refused.items():
+            if is_refused:
+                raise ValueError(
+                    f"{name}={checks.shown(getattr(spec, name))} is not supported with "
+                    f"monotone_constraints={checks.shown(constraints)}: {cure}."
+                )
+    return signs
 
 
 _ANY_PLACE = LayerSpec(
@@ -243,6 +285,7 @@ def settings_of(
     alone: bool = True,
     own_trees: bool = False,
     min_base_lambda: float | None = 0.0,
+    signs: Signs | None = None,
 ) -> LayerSettings:
     """Return the settings of a layer by a spec that has all its fields, but for those that None is a value of.
 
@@ -261,9 +304,12 @@ def settings_of(
         Whether each output has trees of its own, whatever `multi_strategy` says.
     min_base_lambda : float or None
         See `LayerSettings`.
+    signs : tuple of int or None
+        What `signs_of` made of the constraints; None where no layer can be monotone.
     """
     complete: Any = spec  # no field is None but max_leaves and learning_rate
     _check_together(spec)
+    shared = complete.multi_strategy == "multi_output_tree" and not own_trees
     automatic_native = complete.leaves == "native" and complete.extra_trees == "auto"
     growth = TreeParams(
         max_depth=complete.max_depth,
@@ -274,8 +320,9 @@ def settings_of(
         colsample_bytree=complete.colsample_bytree,
         n_threads=min(n_threads, MOST_THREADS),
         random_state=seed % (2**31 - 1),
-        shared=complete.multi_strategy == "multi_output_tree" and not own_trees,
+        shared=shared,
         alone=alone,
+        monotone=_check_monotone(spec, signs, shared),
         params=complete.backend_params,
     )
     rate = rate_of(complete.n_estimators) if complete.learning_rate is None else complete.learning_rate

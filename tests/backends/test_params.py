@@ -53,9 +53,9 @@ BREAKS_LIGHTGBM = {
     "application": ("regression", "gradients come from boostbp"),
     "metric": ("auc", "Choose the metric there"),
     "num_class": (3, "counts the outputs itself"),
-    "monotone_constraints": ([1, 0, 0, 0], "would not keep them monotone"),
-    "mc": ([1, 0, 0, 0], "would not keep them monotone"),
-    "monotone_penalty": (1.0, "belongs to monotone_constraints"),
+    "monotone_constraints": ([1, 0, 0, 0], "must keep to it, too. Use output="),
+    "mc": ([1, 0, 0, 0], "must keep to it, too. Use output="),
+    "monotone_penalty": (1.0, "how constraints are kept is up to boostbp"),
     "is_unbalance": (True, "gradients come from boostbp"),
     "scale_pos_weight": (2.0, "gradients come from boostbp"),
     "boost_from_average": (False, "gradients come from boostbp"),
@@ -87,7 +87,7 @@ BREAKS_XGBOOST = {
     "scale_pos_weight": (2.0, "Use class_weight of BoostBPClassifier"),
     "eval_metric": ("auc", "Choose the metric there"),
     "disable_default_eval_metric": (True, "boostbp scores its own predictions"),
-    "monotone_constraints": ("(1,0,0,0)", "would not keep them monotone"),
+    "monotone_constraints": ("(1,0,0,0)", "must keep to it, too. Use output="),
     "validate_parameters": (True, "checks the names itself"),
     "fail_on_invalid_gpu_id": (True, "a card that is not there is always refused"),
     "rate_drop": (0.1, "booster='dart'"),
@@ -99,7 +99,7 @@ BREAKS_XGBOOST = {
 }
 BREAKS_SKLEARN = {
     "criterion": ("absolute_error", "weighted squared error"),
-    "monotonic_cst": ([1, 0, 0, 0], "would not keep them monotone"),
+    "monotonic_cst": ([1, 0, 0, 0], "must keep to it, too. Use output="),
 }
 BREAKS = {"lightgbm": BREAKS_LIGHTGBM, "xgboost": BREAKS_XGBOOST, "sklearn": BREAKS_SKLEARN}
 
@@ -176,14 +176,14 @@ NUMBERED = {
         "forcedsplits_filename": ("splits.json", "its splits name features by number"),
         "fs": ("splits.json", "its splits name features by number"),
         "ignore_column": ([0], "Leave these columns out"),
-        "monotone_constraints": ([1] * 4, "would not keep them monotone"),
+        "monotone_constraints": ([1] * 4, "must keep to it, too. Use output="),
     },
     "xgboost": {
         "feature_weights": ([1.0] * 4, "features by number"),
         "feature_types": (["q"] * 4, "categorical_features"),
         "feature_names": (["a", "b", "c", "d"], "names and types of columns"),
         "enable_categorical": (True, "categorical_features"),
-        "monotone_constraints": ("(1,0,0,0)", "would not keep them monotone"),
+        "monotone_constraints": ("(1,0,0,0)", "must keep to it, too. Use output="),
     },
 }
 

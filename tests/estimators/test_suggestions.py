@@ -20,8 +20,8 @@ X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
         (BoostBPClassifier, "class_weights", "did you mean 'class_weight'?"),
         (BoostBPRegressor, "class_weights", "classes have weights in BoostBPClassifier; .* sample_weight=... of fit"),
         (BoostBPRegressor, "class_weight", "classes have weights in BoostBPClassifier"),
-        (BoostBPRegressor, "monotone_constraints", r"not supported: .* HistGradientBoosting"),
-        (BoostBPRegressor, "monotonic_cst", r"monotone constraints are not supported"),
+        (BoostBPRegressor, "monotone_constraints", r"did you mean output=\{'monotone_constraints': ...\}"),
+        (BoostBPRegressor, "monotonic_cst", r"did you mean output=\{'monotone_constraints': ...\}"),
         (BoostBPRegressor, "init_score", "did you mean offset=... of fit?"),
         (BoostBPRegressor, "base_margin", "did you mean offset=... of fit?"),
         (BoostBPRegressor, "init_model", "did you mean init_model=... of fit?"),
@@ -83,7 +83,7 @@ def test_metrics_of_ranking_and_survival_are_answered(name, cure):
 
 @pytest.mark.parametrize("name", ["is_unbalance", "scale_pos_weight", "monotone_constraints", "lambdarank_norm"])
 def test_native_parameters_are_answered(name):
-    cures = {"monotone_constraints": "Use LightGBM itself", "lambdarank_norm": "Use LGBMRanker"}
+    cures = {"monotone_constraints": "Use output=", "lambdarank_norm": "Use LGBMRanker"}
     cure = cures.get(name, "Use class_weight of BoostBPClassifier, or sample_weight")
     with pytest.raises(ValueError, match=rf"backend_params\['{name}'\]=.* is not supported: .*{cure}"):
         BoostBPClassifier((), backend_params={name: [1, 0] if name == "monotone_constraints" else 1}).fit(X, y)

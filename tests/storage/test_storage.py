@@ -92,6 +92,7 @@ MODELS = {
     "paper": (lambda: regressor(**boostbp.paper_settings(epochs=1, n_estimators=2)), X),
     "no splits": (lambda: regressor(n_estimators=0), X),
     "no base": (lambda: regressor(base="zero", n_estimators=0), X),
+    "monotone": (lambda: regressor(hidden_layer_sizes=(), output={"monotone_constraints": [0, 0, 1] + 7 * [-1]}), X),
     "calibrated": (lambda: regressor(calibration=0.3), X),
     "early stopping": (lambda: regressor(early_stopping=True, epochs=3, eval_metric="mae"), X),
     "classes": (lambda: classifier(SPECIES), FLOWERS),
