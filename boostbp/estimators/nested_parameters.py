@@ -36,6 +36,7 @@ OF_OUTPUT = ("n_estimators", "learning_rate")
 FIELD_PLACES: Mapping[str, tuple[str, ...]] = {
     **{f.name: ("hidden", "output") for f in fields(LayerSpec) if f.name not in OF_ANY_LAYER + OF_OUTPUT},
     **{f.name: ("backprop",) for f in fields(BackpropSpec)},
+    "monotone_constraints": ("output",),  # features are those of the model alone where it has no hidden layer
 }
 # Arguments of `fit` that may be taken for parameters.
 OF_FIT = ("callbacks", "checkpoint", "keep_state", "eval_set", "sample_weight", "groups", "offset", "init_model")
