@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -25,6 +25,7 @@ __all__ = [
     "seconds",
     "share",
     "shown",
+    "signs",
     "whole",
 ]
 
@@ -77,6 +78,16 @@ def share(name: str, value: Any) -> float:
     if not (_number(value) and 0 < value <= 1):
         raise ValueError(f"{name}={shown(value)} is not allowed: give a share above 0, and at most 1.")
     return float(value)
+
+
+def signs(name: str, value: Any) -> tuple[int, ...]:
+    """The value as a tuple, if it is a sequence of -1, 0 and 1."""
+    several = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes) and np.ndim(value) == 1
+    if not several or not all(_number(sign) and sign in (-1, 0, 1) for sign in value):
+        raise ValueError(
+            f"{name}={shown(value)} is not allowed: give -1 (falls), 0 (free) or 1 (rises) for each column."
+        )
+    return tuple(map(int, value))
 
 
 def seconds(name: str, value: Any) -> float | None:

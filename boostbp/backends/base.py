@@ -136,6 +136,14 @@ class TreeParams:
             return self.max_leaves
         return 2 ** min(self.max_depth, 17) if self.max_depth >= 0 else 31
 
+    def monotone_of(self, n_columns: int) -> list[int]:
+        """`monotone` for a library, which may read beyond its end: [], or a sign for each of so many columns."""
+        if len(self.monotone) not in (0, n_columns):
+            raise ValueError(
+                f"monotone={self.monotone!r} has not a sign for each of {n_columns} columns: give as many."
+            )
+        return list(self.monotone)
+
     @property
     def allows_split(self) -> bool:
         """Whether a tree may have more than one leaf."""
@@ -151,6 +159,7 @@ CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "n_threads": partial(checks.whole, least=1, most=MOST_THREADS),
     "random_state": partial(checks.whole, least=0),
     "colsample_bytree": checks.share,
+    "monotone": checks.signs,
     **dict.fromkeys(("shared", "extra_trees", "alone"), partial(checks.one_of, allowed=(True, False))),
 }
 

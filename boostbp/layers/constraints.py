@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from boostbp import checks
 
 __all__ = ["Signs", "checked_constraints", "signs_of"]
 
 Signs = tuple[int, ...]
-HOW = "give -1 (falls), 0 (free) or 1 (rises) for each column, or a dict of column names and these"
 
 
 def checked_constraints(name: str, value: Any) -> Signs | dict[str, int]:
@@ -23,19 +20,12 @@ def checked_constraints(name: str, value: Any) -> Signs | dict[str, int]:
     ValueError
         If they are neither.
     """
-    if isinstance(value, Mapping):
-        named = checks.named(name, value)
-        return dict(zip(named, _signs(name, value, list(named.values())), strict=True))
-    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray) or np.ndim(value) != 1:
-        raise ValueError(f"{name}={checks.shown(value)} is not allowed: {HOW}.")
-    return _signs(name, value, list(value))
-
-
-def _signs(name: str, value: Any, signs: list[Any]) -> Signs:
-    for sign in signs:
-        if isinstance(sign, bool | np.bool_) or not isinstance(sign, int | float | np.number) or sign not in (-1, 0, 1):
-            raise ValueError(f"{name}={checks.shown(value)} holds {checks.shown(sign)}: {HOW}.")
-    return tuple(map(int, signs))
+    if not isinstance(value, Mapping):
+        return checks.signs(name, value)
+    named = checks.named(name, value)
+    return dict(
+        zip(named, checks.signs(f"{name}, the values of {checks.shown(named)},", list(named.values())), strict=True)
+    )
 
 
 def signs_of(
@@ -73,7 +63,7 @@ def signs_of(
             raise ValueError(f"{shown} names {unknown}, but {known}.")
         constraints = tuple(constraints.get(name, 0) for name in names or ())
     if len(constraints) != n_features:
-        raise ValueError(f"{shown} has {len(constraints)} signs, but X has {n_features} columns: {HOW}.")
+        raise ValueError(f"{shown} has {len(constraints)} signs, but X has {n_features} columns: give one for each.")
     without_order = [j for j in categorical if constraints[j]]
     if without_order:
         raise ValueError(

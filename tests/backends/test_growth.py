@@ -42,6 +42,7 @@ WRONG: dict[str, list[Any]] = {
     "shared": [None, "yes", 2, 0.0, [True]],
     "extra_trees": [None, "auto", 2, 0.0, [True]],
     "alone": [None, "yes", 2, 0.0, [True]],
+    "monotone": [None, 1, "1", b"1", [2], [0.5], [True], [NAN], [None], [[1]], {0: 1}, {1}],
 }
 
 
@@ -61,7 +62,8 @@ def test_values_become_python_s_own():
     )  # fmt: skip
     assert repr(growth) == (
         "TreeParams(max_depth=3, max_leaves=7, min_samples_leaf=5, max_bins=16, n_threads=2, "
-        "random_state=9223372036854775808, shared=True, colsample_bytree=0.5, extra_trees=False, alone=True, params={})"
+        "random_state=9223372036854775808, shared=True, colsample_bytree=0.5, extra_trees=False, alone=True, "
+        "monotone=(), params={})"
     )
 
 

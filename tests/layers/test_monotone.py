@@ -14,7 +14,7 @@ from monotone import thresholds_of, violations
 
 from boostbp import Elementwise, fit_layer
 from boostbp.backends import load
-from boostbp.backends.base import Table
+from boostbp.backends.base import Table, TreeParams
 from boostbp.layers import BoundInput, SquaredObjective, fit
 from boostbp.layers.constraints import signs_of
 from boostbp.layers.layer_spec import OUTPUT, settings_of
@@ -137,10 +137,10 @@ def test_no_signs_are_no_constraints():
         ({"clip": False}, "clip=False is not supported with monotone_constraints"),
         ({"standardize": False}, "standardize=False is not supported with monotone_constraints"),
         ({"multi_strategy": "multi_output_tree"}, "multi_strategy='multi_output_tree' is not supported with"),
-        ({"monotone_constraints": (1, 0)}, r"\(1, 0\) has 2 signs, but X has 4 columns: give -1 \(falls\)"),
+        ({"monotone_constraints": (1, 0)}, r"\(1, 0\) has 2 signs, but X has 4 columns: give one for each"),
         ({"monotone_constraints": {"a": 1}}, "names .'a'., but X has no column names"),
-        ({"monotone_constraints": (1, 0, 2, 0)}, "holds 2: give -1"),
-        ({"monotone_constraints": (True, 0, 0, 0)}, "holds True: give -1"),
+        ({"monotone_constraints": (1, 0, 2, 0)}, r"\(1, 0, 2, 0\) is not allowed: give -1 \(falls\)"),
+        ({"monotone_constraints": (True, 0, 0, 0)}, "is not allowed: give -1"),
         ({"monotone_constraints": "(1,0,0,0)"}, "'.1,0,0,0.' is not allowed: give -1"),
         ({"monotone_constraints": 1}, "monotone_constraints=1 is not allowed: give -1"),
         ({"backend_params": {"monotone_constraints": [1, 0, 0, 0]}}, r"Use output=\{'monotone_constraints': ...\}"),
@@ -164,3 +164,10 @@ def test_names_are_those_of_the_columns():
     assert signs_of({"b": -1}, 3, names=("a", "b", "c")) == (0, -1, 0)
     with pytest.raises(ValueError, match=r"names \['d'\], but the columns are \['a', 'b', 'c'\]"):
         signs_of({"d": -1}, 3, names=("a", "b", "c"))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("signs", [(1,), (1, 0, 0, 0, 1)])
+def test_libraries_get_a_sign_for_each_column(backend, signs):
+    with pytest.raises(ValueError, match="has not a sign for each of 4 columns"):
+        load(backend).bind(Table(data()[0]), TreeParams(monotone=signs))

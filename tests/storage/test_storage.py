@@ -122,7 +122,8 @@ def stored(tmp_path_factory):
 
 def outputs(model, inputs):
     """All that a model says of some rows, as bytes."""
-    names = ("predict", "predict_proba", "decision_function", "transform", "jacobian")
+    names = ["predict", "predict_proba", "decision_function", "jacobian"]
+    names += ["transform"] if len(model.network_.layers) > 1 else []
     made = [getattr(model, name)(inputs) for name in names if hasattr(model, name)]
     return [(type(part), np.asarray(part).dtype, np.asarray(part).tolist()) for part in made]
 
