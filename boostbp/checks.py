@@ -82,8 +82,8 @@ def share(name: str, value: Any) -> float:
 
 def signs(name: str, value: Any) -> tuple[int, ...]:
     """The value as a tuple, if it is a sequence of -1, 0 and 1."""
-    several = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes) and np.ndim(value) == 1
-    if not several or not all(_number(sign) and sign in (-1, 0, 1) for sign in value):
+    several = value.ndim == 1 if isinstance(value, np.ndarray) else isinstance(value, Sequence)
+    if isinstance(value, str) or not several or not all(_number(sign) and sign in (-1, 0, 1) for sign in value):
         raise ValueError(
             f"{name}={shown(value)} is not allowed: give -1 (falls), 0 (free) or 1 (rises) for each column."
         )

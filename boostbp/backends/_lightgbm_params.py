@@ -191,8 +191,7 @@ def native(library: Any, growth: TreeParams, shape: tuple[int, int]) -> dict[str
     # Of a draw of categories LightGBM tries one group alone, and none of fewer than 100 rows: columns whose categories
     # have fewer would never be split. A group is a leaf to be, and needs as many rows.
     groups = {"min_data_per_group": growth.min_samples_leaf} if growth.extra_trees else {}
-    signs = growth.monotone_of(n_columns)
-    monotone = {"monotone_constraints": signs} if signs else {}
+    monotone = {"monotone_constraints": list(growth.monotone)} if growth.monotone else {}
     return {
         "deterministic": True,
         "feature_pre_filter": False,

@@ -146,11 +146,10 @@ def native(library: Any, growth: TreeParams, n_columns: int) -> dict[str, Any]:
     if "interaction_constraints" in native:  # lists would be lists of names
         native["interaction_constraints"] = json.dumps(native["interaction_constraints"])
     leafwise = growth.max_leaves is not None or growth.max_depth < 0
-    signs = growth.monotone_of(n_columns)
     return {
         "grow_policy": "lossguide" if leafwise else "depthwise",
         "colsample_bytree": max(growth.colsample_bytree, 1e-30),  # XGBoost refuses what float32 holds as subnormal
-        **({"monotone_constraints": f"({','.join(map(str, signs))})"} if signs else {}),
+        **({"monotone_constraints": f"({','.join(map(str, growth.monotone))})"} if growth.monotone else {}),
         **native,
         "tree_method": "hist",
         "base_score": 0.0,

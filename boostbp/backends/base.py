@@ -136,11 +136,22 @@ class TreeParams:
             return self.max_leaves
         return 2 ** min(self.max_depth, 17) if self.max_depth >= 0 else 31
 
-    def monotone_of(self, n_columns: int) -> list[int]:
-        """`monotone` for a library, which may read beyond its end: [], or a sign for each of so many columns."""
-        if len(self.monotone) not in (0, n_columns):
+    def monotone_on(self, table: Table) -> list[int]:
+        """`monotone` for a library, which may read beyond its end, or end the process: [], or a sign for each column.
+
+        Raises
+        ------
+        ValueError
+            If there are others than columns, or one for a column of categories.
+        """
+        if len(self.monotone) not in (0, table.X.shape[1]):
             raise ValueError(
-                f"monotone={self.monotone!r} has not a sign for each of {n_columns} columns: give as many."
+                f"monotone={self.monotone!r} has not a sign for each of {table.X.shape[1]} columns: give as many."
+            )
+        if any(self.monotone[j] for j in table.categorical if self.monotone):
+            raise ValueError(
+                f"monotone={self.monotone!r} has signs for some of the columns {table.categorical}, whose categories "
+                "have no order: use 0 there."
             )
         return list(self.monotone)
 

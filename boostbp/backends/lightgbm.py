@@ -278,6 +278,7 @@ class LightGBM:
 
     def bind(self, table: Table, growth: TreeParams) -> LightGBMGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""
+        growth.monotone_on(table)
         [n_rows] = workers().sum(len(table.X))
         params = _lightgbm_params.native(_library(), growth, (int(n_rows), table.X.shape[1]))
         with turn(params), _blamed(growth):

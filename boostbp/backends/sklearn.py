@@ -131,7 +131,7 @@ class SKLearn:
 
     def bind(self, table: Table, growth: TreeParams) -> SKLearnGrower:
         """Check the settings; see `boostbp.backends.base.Backend`."""
-        params, signs = _native(growth), growth.monotone_of(table.X.shape[1])
+        params, signs = _native(growth), growth.monotone_on(table)
         if signs and not table.any_missing:  # with missing values scikit-learn takes no constraints
             params["monotonic_cst"] = signs
         return SKLearnGrower(_float32(table.X), growth, params)

@@ -236,6 +236,7 @@ class XGBoost:
 
     def bind(self, table: Table, growth: TreeParams) -> XGBoostGrower:
         """Bin the input; see `boostbp.backends.base.Backend`."""
+        growth.monotone_on(table)
         params = _xgboost_params.native(_library(), growth, table.X.shape[1])
         with _blamed(growth):
             _xgboost_params.check_card(_library(), growth, params)

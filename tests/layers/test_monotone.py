@@ -171,3 +171,10 @@ def test_names_are_those_of_the_columns():
 def test_libraries_get_a_sign_for_each_column(backend, signs):
     with pytest.raises(ValueError, match="has not a sign for each of 4 columns"):
         load(backend).bind(Table(data()[0]), TreeParams(monotone=signs))
+
+
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
+def test_libraries_get_no_sign_for_categories(backend):
+    X, _ = data(categorical=True)
+    with pytest.raises(ValueError, match=r"monotone=\(0, 0, 0, 1\) has signs for some of the columns \(3,\)"):
+        load(backend).bind(Table(X, (3,)), TreeParams(monotone=(0, 0, 0, 1)))  # LightGBM would end the process
