@@ -1,4 +1,4 @@
-"""Files: tables in CSV and Parquet, read whole or in chunks."""
+"""Files: tables in CSV and Parquet, or folders of such files, read whole or in chunks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,23 @@ from numpy.typing import NDArray
 
 from boostbp import spelling
 from boostbp.extras import require
+from boostbp.folders import files_of, format_of
 
-__all__ = ["Columns", "chunks", "column_names", "columns_like", "format_of", "read", "read_beside"]
+__all__ = [
+    "Columns",
+    "batches",
+    "chunks",
+    "column_names",
+    "columns_like",
+    "labels_of",
+    "read",
+    "read_beside",
+    "schema_of",
+]
 
 # Types of a CSV file are inferred from its first block, so the block is larger than pyarrow's.
 _CSV_BLOCK = 8 << 20
-_PARQUET_ROWS = 65_536
+_PARQUET_ROWS = 16_384  # decoded at a time: more of them take more memory than a row group as it is stored
 
 
 class Columns(NamedTuple):
@@ -66,14 +77,6 @@ def _arrow(module: str = "pyarrow") -> Any:
     return require(module, extra="frames", what="reading or writing a CSV or Parquet file")
 
 
-def format_of(path: Path) -> str:
-    """``"csv"`` or ``"parquet"``, by the end of the name; ValueError if it is another."""
-    suffix = path.suffix.lower()
-    if suffix in {".csv", ".parquet"}:
-        return suffix[1:]
-    raise ValueError(f"{str(path)!r} has an unknown format: give a file that ends in .csv or .parquet.")
-
-
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
     """Say what a file is to be like, where its reader says what is wrong."""
@@ -91,11 +94,10 @@ def _explained(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _schema(path: Path, missing: Collection[str] = ()) -> Any:
-    """Names and types, from the footer of a Parquet file or the first block of a CSV file."""
+def schema_of(path: Path, missing: Collection[str] = ()) -> Any:
+    """Names and types, from the footer of a Parquet file or the first block of a CSV file; of a folder's first file."""
+    path = files_of(path)[0]
     form = format_of(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{str(path)!r} is not a file.")
     with _explained(path):
         if form == "parquet":
             schema = _arrow("pyarrow.parquet").read_schema(path)
@@ -118,7 +120,7 @@ def _open_csv(path: Path, missing: Collection[str], **options: Any) -> Any:
 
 def column_names(path: Path) -> list[str]:
     """Names of a file's columns, in order."""
-    return list(_schema(path).names)
+    return list(schema_of(path).names)
 
 
 def _is_number(kind: Any) -> bool:
@@ -150,15 +152,30 @@ def _feature_type(field: Any, columns: Columns, source: str) -> Any:
     )
 
 
-def _batches(path: Path, columns: Columns) -> Iterator[tuple[Any, Any]]:
+def batches(path: Path, columns: Columns) -> Iterator[tuple[Any, Any]]:
     """Tables of features in the wanted types, and of the verbatim columns of the same rows as they stand.
 
-    A column may be both: an identifier that is a feature as well is more than a float64 can hold.
+    A column may be both: an identifier that is a feature as well is more than a float64 can hold. All files of a folder
+    are read with the names and types of the first one.
     """
-    pa, schema, form = _arrow(), _schema(path, columns.missing), format_of(path)
+    schema, files = schema_of(path, columns.missing), files_of(path)
+    for file in files:
+        other = set(column_names(file)) ^ set(schema.names) if len(files) > 1 else ()
+        if other:
+            raise ValueError(
+                f"{file.name} and {files[0].name} differ in the columns {', '.join(map(repr, sorted(other)))}: give a "
+                "folder whose files have the same columns."
+            )
+        yield from _batches_of(file, columns, schema, path.name)
+    _arrow().default_memory_pool().release_unused()  # it would keep a hundred megabytes for files to come
+
+
+def _batches_of(path: Path, columns: Columns, schema: Any, source: str) -> Iterator[tuple[Any, Any]]:
+    """Those of one file, by a schema; `source` is what errors call the table."""
+    pa, form = _arrow(), format_of(path)
     verbatim = {name: pa.string() if form == "csv" else schema.field(name).type for name in columns.verbatim}
     features = {
-        name: _feature_type(schema.field(name), columns, path.name) for name in columns.chosen(schema.names, path.name)
+        name: _feature_type(schema.field(name), columns, source) for name in columns.chosen(schema.names, source)
     }
     read = list(features | verbatim)
     with (
@@ -190,7 +207,7 @@ def _as_feature(column: Any, kind: Any, wanted: Any, missing: Collection[str]) -
 
 
 def _open_parquet(path: Path) -> Any:
-    return _arrow("pyarrow.parquet").ParquetFile(path)
+    return _arrow("pyarrow.parquet").ParquetFile(path, memory_map=True, pre_buffer=False)
 
 
 def _as_written(schema: Any, wanted: dict[str, Any]) -> dict[str, Any]:
@@ -214,9 +231,13 @@ def _frame(table: Any, features: list[str]) -> Any:
     return table.to_pandas()
 
 
-def _labels(column: Any, kind: Any, name: str, text: bool | None) -> NDArray[Any]:
+def labels_of(column: Any, kind: Any, name: str, text: bool | None = None) -> NDArray[Any]:
     """Target values; whole numbers are integers, truth values are text."""
     pa = _arrow()
+    if column.null_count:
+        raise ValueError(
+            f"Column {name!r} is missing in {column.null_count} rows, and is no feature: remove these rows."
+        )
     if pa.types.is_temporal(kind):
         raise ValueError(f"Target {name!r} holds {kind}: turn dates and times into numbers or classes first.")
     numbers = _is_number(kind) if text is None else not text
@@ -263,13 +284,13 @@ def read_beside(
         For a column that does not exist, cannot be read as numbers or categories, is text that spells numbers, or a
         target with missing values.
     """
-    schema = _schema(path, columns.missing)
+    schema = schema_of(path, columns.missing)
     Columns(features=(target,)).chosen(schema.names, path.name)
     names = [name for name in columns.chosen(schema.names, path.name) if name != target]
     if not names:
         raise ValueError(f"{path.name} has no feature beside the target {target!r}.")
     roles = columns._replace(features=tuple(names), verbatim=(*columns.verbatim, target))
-    tables = list(_batches(path, roles))
+    tables = list(batches(path, roles))
     if not tables:
         raise ValueError(f"{path.name} has no rows.")
     features, kept = (_arrow().concat_tables(part) for part in zip(*tables, strict=True))
@@ -280,7 +301,7 @@ def read_beside(
     for name in names:
         if X[name].dtype.kind != "f" and name not in columns.categorical:
             _refuse_numbers(X[name], path.name)
-    return X, _labels(column, schema.field(target).type, target, text), kept.select(list(columns.verbatim))
+    return X, labels_of(column, schema.field(target).type, target, text), kept.select(list(columns.verbatim))
 
 
 def _refuse_numbers(column: Any, source: str) -> None:
@@ -314,5 +335,5 @@ def chunks(path: Path, columns: Columns) -> Iterator[tuple[Any, Any]]:
         The verbatim columns of the same rows.
     """
     names = columns.chosen(column_names(path), path.name)
-    for features, kept in _batches(path, columns):
+    for features, kept in batches(path, columns):
         yield _frame(features, names), kept

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,9 +19,10 @@ from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.float32 import gradients, representable
 from boostbp.backends.native_params import blamed
 from boostbp.backends.nodes import without_small_leaves
+from boostbp.disk_arrays import is_on_disk, scratch_folder
 from boostbp.extras import require
-from boostbp.group import workers
-from boostbp.trees.sparse import Sparse, row_blocks
+from boostbp.group import SAMPLE, workers
+from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees
 
 __all__ = ["XGBoost", "XGBoostGrower", "backend"]
@@ -139,25 +141,30 @@ def _blamed(growth: TreeParams) -> AbstractContextManager[None]:
 
 
 def _binned(table: Table, growth: TreeParams, *, like: Any = None) -> Any:
-    """The QuantileDMatrix of an input, in the bins of another one if there is one."""
+    """The QuantileDMatrix of an input, in the bins of another one if there is one.
+
+    Of more than `SAMPLE` rows bins are those of a sample, wherever the rows are: in memory, on the disk, on workers.
+    """
     library, types = _library(), None
     if table.categorical:
         types = ["c" if j in table.categorical else "q" for j in range(table.X.shape[1])]
-    sparse = isinstance(table.X, Sparse)
-    rows = _blocks(library, table.X, types) if sparse else representable(table.X)
-    how = {
-        "max_bin": growth.max_bins,
-        "feature_types": None if sparse else types,
-        "enable_categorical": types is not None,
-        "nthread": growth.n_threads,
-    }
-    if like is None and not workers().alone:
-        like = _shared_bins(library, rows, table.categorical, how)
-    return library.QuantileDMatrix(rows, **how, ref=like)
+    how = {"max_bin": growth.max_bins, "enable_categorical": types is not None, "nthread": growth.n_threads}
+    many = len(table.X) > SAMPLE
+    if isinstance(table.X, Sparse):
+        return library.QuantileDMatrix(_blocks(library, table.X, types), **how, ref=like)
+    if like is None and (many or not workers().alone):
+        like = _shared_bins(library, table, how | {"feature_types": types})
+    if many and is_on_disk() and hasattr(library, "ExtMemQuantileDMatrix"):  # from version 3 on
+        folder = TemporaryDirectory(dir=scratch_folder(), prefix="boostbp-", ignore_cleanup_errors=True)
+        rows = _blocks(library, table.X, types, cache_prefix=f"{folder.name}/bins")
+        matrix = library.ExtMemQuantileDMatrix(rows, **how, ref=like)
+        matrix.folder = folder  # which is removed with it
+        return matrix
+    return library.QuantileDMatrix(representable(table.X), **how, feature_types=types, ref=like)
 
 
-def _blocks(library: Any, X: Sparse, types: Sequence[str] | None) -> Any:
-    """A `DataIter` over the rows of a sparse input: dense rows in float32, a few megabytes at a time.
+def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, **cache: str) -> Any:
+    """A `DataIter` over the rows of an input: dense rows in float32, a few megabytes at a time.
 
     XGBoost takes absent entries of a sparse matrix for missing ones, but here they are zeros.
 
@@ -167,13 +174,15 @@ def _blocks(library: Any, X: Sparse, types: Sequence[str] | None) -> Any:
         xgboost.
     types : sequence of str or None
         Its ``feature_types``.
+    **cache :
+        Its ``cache_prefix``, if bins are kept in files.
     """
     columns = np.arange(X.shape[1])
     pieces = row_blocks(0, len(X), len(columns))
 
     class Blocks(library.DataIter):
         def __init__(self) -> None:
-            super().__init__()
+            super().__init__(**cache)
             self.reset()
 
         def reset(self) -> None:
@@ -182,21 +191,22 @@ def _blocks(library: Any, X: Sparse, types: Sequence[str] | None) -> Any:
         def next(self, input_data: Any) -> bool:
             rows = next(self.ahead, None)
             if rows is not None:
-                input_data(data=representable(X.dense(columns, rows)), feature_types=types)
+                part = X.dense(columns, rows) if isinstance(X, Sparse) else X[rows]
+                input_data(data=representable(part), feature_types=types)
             return rows is not None
 
     return Blocks()
 
 
-def _shared_bins(library: Any, X: NDArray[np.float32], categorical: Sequence[int], how: dict[str, Any]) -> Any:
-    """A matrix whose bins all workers of a group take: of a sample of all rows.
+def _shared_bins(library: Any, table: Table, how: dict[str, Any]) -> Any:
+    """A matrix whose bins others take, those of all workers of a group: of a sample of all rows.
 
     XGBoost's own sketch over workers has other cuts than that of one machine, and so other trees. A communicator
     belongs to the thread that made it: in another one a matrix is made as if there were none.
     """
-    [largest] = workers().max(np.fmax.reduce(X, axis=0, initial=-np.inf).astype(np.float64))
-    [sample] = workers().sample(X)
-    codes = list(categorical)
+    group, X, codes = workers(), table.X, list(table.categorical)
+    [largest] = group.max(np.fmax.reduce(X, axis=0, initial=-np.inf))
+    [sample] = group.together(representable(X[group.spaced(len(X), SAMPLE)]))
     if codes:  # bins are one for each code up to the largest, which may be too rare for the sample
         last = np.full((1, X.shape[1]), np.nan, np.float32)
         last[0, codes] = np.where(np.isfinite(largest[codes]), largest[codes], np.nan)

@@ -103,18 +103,8 @@ def _numbered(stem: str, values: Any) -> dict[str, Any]:
 
 def columns_of(estimator: Any, keep: Sequence[str] = (), missing: Sequence[str] = ()) -> Columns:
     """Columns of the file that the model reads, as what they were in training."""
-    schema = estimator.schema_
-    if schema.names is None:
-        raise ValueError("The model was trained without names of features: train it on a table, or with boostbp fit.")
-    # as text: a float64 would not hold large whole numbers, and text that spells a number is that category, too
-    categorical = [schema.names[j] for j in schema.categories]
-    return Columns(
-        features=schema.names,
-        categorical=categorical,
-        numeric=[name for name in schema.names if name not in categorical],
-        verbatim=keep,
-        missing=missing,
-    )
+    columns: Columns = estimator.schema_.columns()
+    return columns._replace(verbatim=keep, missing=missing)
 
 
 def _stream(

@@ -17,6 +17,7 @@ from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.nested_parameters import constrained
 from boostbp.estimators.parameters import settings_of
 from boostbp.group import Group, joined
+from boostbp.inputs import is_blocks
 from boostbp.network.callbacks import Checkpoint
 from boostbp.network.fingerprint import words_of
 from boostbp.network.steps import STEPS
@@ -143,7 +144,11 @@ def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) 
             "use 'normalised' or 'plain': another may ask for what only all rows tell",
         ),
         "init_model": (fit.get("init_model") is not None, "a model", "leave it out"),
-        "X": (issparse(X), "a sparse matrix", "pass an array or a data frame"),
+        "X": (
+            issparse(X) or is_blocks(X),
+            "a sparse matrix" if issparse(X) else X,
+            "pass this worker's rows as an array or a data frame",
+        ),
         "callbacks": (kept, "checkpoint(...)", "pass checkpoint= to fit"),
         "keep_state": (bool(fit.get("keep_state")), fit.get("keep_state"), "leave it out"),
         "groups": (fit.get("groups") is not None, "...", "pass an eval_set of other groups"),

@@ -16,12 +16,12 @@ from boostbp.backends.base import Table
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.base import BaseBoostBP, names_of
-from boostbp.estimators.eval_sets import named_in_errors, tables
+from boostbp.estimators.eval_sets import tables
 from boostbp.estimators.held_out import Split, hold_out
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.units import standard_units
 from boostbp.floats import usual_in_methods
-from boostbp.inputs import read_weight, refuse_extreme
+from boostbp.inputs import named_in_errors, read_weight, refuse_extreme
 from boostbp.layers import LayerSpec
 from boostbp.losses import SquaredError
 from boostbp.network.backprop import EvalSet

@@ -28,7 +28,7 @@ from boostbp.estimators.held_out import Split
 from boostbp.estimators.other_names import OtherNames
 from boostbp.floats import usual_in_methods
 from boostbp.group import workers
-from boostbp.inputs import drop_zero_weight, read_input
+from boostbp.inputs import Schema, blocks_of, drop_zero_weight, is_blocks, read_input
 from boostbp.inspection import summary_of
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
@@ -61,6 +61,7 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     # who splits by groups means them for our held-out rows, too
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
+    schema_: Schema
     hidden_layer_sizes: Any
     backend: Any
     eval_metric: Any
@@ -230,6 +231,8 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def _raw(self, X: Any) -> Floats:
         """Raw output h_L, (rows, outputs)."""
         check_is_fitted(self)
+        if is_blocks(X):
+            return np.concatenate([self._raw(block) for block in blocks_of(X, self.schema_)])
         return self.network_.predict(self._read(X).X, n_jobs=self._n_threads())
 
     def _metric(self, loss: Loss, eval_sets: Sequence[EvalSet], scale: Floats | float = 1.0) -> Metric | None:

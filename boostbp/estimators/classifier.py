@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
+from boostbp.estimators.beyond_memory import on_blocks
 from boostbp.estimators.conformal import Sets
 from boostbp.estimators.earlier import begin_from
 from boostbp.estimators.eval_sets import listed
@@ -199,11 +200,12 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets):
         self.backend_params = backend_params
 
     @all_or_nothing
+    @on_blocks
     @suggests
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         offset: Any = None,

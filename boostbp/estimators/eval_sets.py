@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy.sparse import issparse
 
 from boostbp.inputs.sources import is_frame
 
-__all__ = ["Part", "listed", "named_in_errors", "tables"]
+__all__ = ["Part", "listed", "tables"]
 
 
 class Part(NamedTuple):
@@ -60,16 +59,6 @@ def tables(argument: str, value: Any) -> list[tuple[str, Any]]:
         return []
     several = isinstance(value, (tuple, list)) and not _is_table(value)
     return [(f"{argument}[{number}]", table) for number, table in enumerate(value if several else [value])]
-
-
-@contextmanager
-def named_in_errors(source: str) -> Iterator[None]:
-    """Let errors about an input begin with the argument that it came in."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{source}: {error}") from error
 
 
 def _of_pairs(eval_set: Any) -> list[Part]:

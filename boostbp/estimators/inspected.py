@@ -13,7 +13,7 @@ from boostbp import inspection
 from boostbp.backends.base import Table
 from boostbp.extras import require
 from boostbp.floats import usual_in_methods
-from boostbp.inputs import Schema
+from boostbp.inputs import Schema, blocks_of, is_blocks
 from boostbp.inspection import Attributions, Health, LeafRecords, Names, Summary
 from boostbp.network.history import History
 from boostbp.network.network import Network
@@ -201,6 +201,9 @@ class Inspected:
             one that was asked for, on which no prediction depends (``history_.weight()`` is 0).
         """
         check_is_fitted(self)
+        if is_blocks(X):
+            parts = [self.hidden_representation(block, layer) for block in blocks_of(X, self.schema_)]
+            return np.concatenate(parts) if layer is not None else list(map(np.concatenate, zip(*parts, strict=True)))
         hidden = len(self.network_.layers) - 1
         if layer is None:
             table = self._read(X)

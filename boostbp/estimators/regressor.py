@@ -14,15 +14,16 @@ from sklearn.utils import Tags
 from boostbp import losses
 from boostbp.estimators import session
 from boostbp.estimators.atomic import all_or_nothing
+from boostbp.estimators.beyond_memory import on_blocks
 from boostbp.estimators.conformal import Intervals
 from boostbp.estimators.earlier import begin_from
-from boostbp.estimators.eval_sets import listed, named_in_errors
+from boostbp.estimators.eval_sets import listed
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.outcomes import NumberPredictions
 from boostbp.estimators.units import units_of
 from boostbp.floats import usual_in_methods
-from boostbp.inputs import read_target, read_weight
+from boostbp.inputs import named_in_errors, read_target, read_weight
 from boostbp.layers import LayerSpec
 from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.monitor import Progress
@@ -220,11 +221,12 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
         self.backend_params = backend_params
 
     @all_or_nothing
+    @on_blocks
     @suggests
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         offset: Any = None,

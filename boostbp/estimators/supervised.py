@@ -13,9 +13,9 @@ from boostbp.backends.base import Table
 from boostbp.estimators import parameters
 from boostbp.estimators.base import BaseBoostBP, names_of
 from boostbp.estimators.earlier import Earlier
-from boostbp.estimators.eval_sets import Part, named_in_errors
+from boostbp.estimators.eval_sets import Part
 from boostbp.estimators.nested_parameters import constrained
-from boostbp.inputs import Repair, read_offset, read_weight
+from boostbp.inputs import Repair, named_in_errors, read_offset, read_weight
 from boostbp.losses import Loss, traits_of
 from boostbp.network.backprop import EvalSet
 from boostbp.network.offsets import NO_OFFSET

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from boostbp.inputs.blocks import Rows, TableFiles, blocks_of, is_blocks, rows_of
 from boostbp.inputs.classes import classes_of, warn_of_numbers, weights_of_classes
+from boostbp.inputs.named_errors import named_in_errors
 from boostbp.inputs.reader import read_input
 from boostbp.inputs.repair import Repair
 from boostbp.inputs.repeats import distinct_rows, hashes_of, numbered
@@ -20,11 +22,16 @@ from boostbp.inputs.targets import (
 
 __all__ = [
     "Repair",
+    "Rows",
     "Schema",
+    "TableFiles",
+    "blocks_of",
     "classes_of",
     "distinct_rows",
     "drop_zero_weight",
     "hashes_of",
+    "is_blocks",
+    "named_in_errors",
     "numbered",
     "read_groups",
     "read_input",
@@ -33,6 +40,7 @@ __all__ = [
     "read_weight",
     "refuse_extreme",
     "refuse_text",
+    "rows_of",
     "warn_of_numbers",
     "weights_in_rows",
     "weights_of_classes",

@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from boostbp.backends.base import Table
 from boostbp.group import workers
+from boostbp.inputs.blocks import Rows
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.sources import Source, open_source
 from boostbp.trees import interrupts
@@ -28,7 +29,7 @@ def read_input(estimator: Any, X: Any, *, reset: bool, categorical_features: Any
     ----------
     estimator : estimator
         With `reset`, gets ``n_features_in_``, ``feature_names_in_`` and ``schema_``.
-    X : array-like, sparse matrix or dataframe, (rows, features)
+    X : array-like, sparse matrix, dataframe or Rows, (rows, features)
     reset : bool
         True in `fit`; False where `X` must look like the table of `fit`.
     categorical_features : "from_dtype", None or sequence of str, int or bool
@@ -43,6 +44,11 @@ def read_input(estimator: Any, X: Any, *, reset: bool, categorical_features: Any
     ValueError
         If `X` cannot be read, or does not look like the table of `fit`.
     """
+    if isinstance(X, Rows):
+        if reset:
+            validate_data(estimator, _seen_by_sklearn(X.first), reset=True, skip_check_array=True)
+            estimator.schema_ = X.schema
+        return Table(X.X, tuple(sorted(X.schema.categories)))
     if not reset:
         numbers = _plain_numbers(X, estimator.schema_)
         if numbers is not None:

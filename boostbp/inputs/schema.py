@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_array
 
 from boostbp.backends.base import Table
+from boostbp.files import Columns
 from boostbp.inputs.categories import Category, categories_of, codes_of, in_order
 from boostbp.inputs.columns import DECLARED, ArrayColumn
 from boostbp.inputs.sources import Source, matrix_of
@@ -42,7 +43,7 @@ class Schema:
     dtypes: tuple[str, ...]
 
     @classmethod
-    def of(cls, source: Source, *, categorical_features: Any = "from_dtype") -> Schema:
+    def of(cls, source: Source, *, categorical_features: Any = "from_dtype", checked: bool = True) -> Schema:
         """Look at a training table.
 
         Parameters
@@ -51,6 +52,8 @@ class Schema:
         categorical_features : "from_dtype", None or sequence of str, int or bool
             "from_dtype": columns of a dataframe that hold categories or strings. None: no column.
             Otherwise column names, column numbers, or a mask, (features,).
+        checked : bool
+            Whether to look for columns of categories that hold none; a part of a table does not tell.
 
         Raises
         ------
@@ -73,13 +76,14 @@ class Schema:
         for j in chosen:
             column = _column(source, j)
             categories[j] = categories_of(column.factors, column.label)
-            check_categories(column.factors, column.label, declared=by_name or column.dtype in DECLARED)
+            if checked:
+                check_categories(column.factors, column.label, declared=by_name or column.dtype in DECLARED)
         dtypes = tuple(column.dtype for column in columns) or (str(source.block.dtype),) * n_features
         return cls(n_features, source.names, categories, dtypes)
 
     @classmethod
-    def common(cls, schemas: Sequence[Schema]) -> Schema:
-        """The schema of a table, by those of the parts of it that the workers of a group hold.
+    def common(cls, schemas: Sequence[Schema], parts: Sequence[str] = ()) -> Schema:
+        """The schema of a table, by those of its parts, which errors call ``worker 0`` and so on, or as `parts` says.
 
         Categories that the parts have in another order than each other, or that only some have, are put in order as
         those of a column of text are.
@@ -89,19 +93,19 @@ class Schema:
         ValueError
             If a part has other columns than the first, or other columns that hold categories.
         """
-        first = schemas[0]
-        for number, other in enumerate(schemas):
+        first, parts = schemas[0], parts or [f"worker {number}" for number in range(len(schemas))]
+        for part, other in zip(parts, schemas, strict=True):
             for what in ("n_features", "names"):
                 if getattr(other, what) != getattr(first, what):
                     raise ValueError(
-                        f"X of worker {number} has {what}={getattr(other, what)!r}, that of worker 0 has "
-                        f"{getattr(first, what)!r}: give all workers the same columns."
+                        f"X of {part} has {what}={getattr(other, what)!r}, that of {parts[0]} has "
+                        f"{getattr(first, what)!r}: give all of them the same columns."
                     )
             if other.categories.keys() != first.categories.keys():
                 columns = sorted(other.categories.keys() ^ first.categories.keys())
                 raise ValueError(
-                    f"columns {columns} of X hold categories on worker {number} or on worker 0, and numbers on the "
-                    "other: name the columns with categories in categorical_features."
+                    f"columns {columns} of X hold categories on {part} or on {parts[0]}, and numbers on the other: "
+                    "name the columns with categories in categorical_features."
                 )
         categories = {j: _united([schema.categories[j] for schema in schemas]) for j in first.categories}
         return replace(first, categories=categories)
@@ -159,6 +163,26 @@ class Schema:
                 f"{column.label} holds {text!r}, but held numbers ({self.dtypes[j]}) at fit: pass numbers."
             )
         return column.numbers()
+
+    def columns(self) -> Columns:
+        """The columns of a file that a model of this table reads, as what they were in training.
+
+        Raises
+        ------
+        ValueError
+            If the table had no names.
+        """
+        if self.names is None:
+            raise ValueError(
+                "The model was trained without names of features: train it on a table, or with boostbp fit."
+            )
+        # as text: a float64 would not hold large whole numbers, and text that spells a number is that category, too
+        categorical = [self.names[j] for j in self.categories]
+        return Columns(
+            features=self.names,
+            categorical=categorical,
+            numeric=[name for name in self.names if name not in categorical],
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The schema in types that JSON holds."""

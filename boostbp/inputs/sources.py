@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,6 +135,12 @@ def _open_frame(X: Any, estimator: Any) -> Source:
 def _refuse_lazy(X: Any) -> None:
     import narwhals as nw
 
+    if isinstance(X, str | os.PathLike | Iterator):
+        what = "an iterator" if isinstance(X, Iterator) else f"the path {str(X)!r}"
+        raise TypeError(
+            f"X is {what}, which is read block by block by fit, predict, predict_proba and transform of BoostBPRegressor "
+            "and BoostBPClassifier alone: pass an array or a data frame."
+        )
     if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
         raise TypeError(
             f"X is a {type(X).__name__} of {type(X).__module__}, which is lazy: call .collect() or the like."

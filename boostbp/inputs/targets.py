@@ -22,6 +22,7 @@ from boostbp.inputs.sources import is_frame, matrix_of, open_source
 __all__ = [
     "drop_zero_weight",
     "read_groups",
+    "read_numbers",
     "read_offset",
     "read_target",
     "read_weight",
@@ -160,6 +161,13 @@ def read_offset(offset: Any, n_rows: int, n_outputs: int, name: str = "offset") 
     if largest > LARGEST:
         raise ValueError(f"{name} holds numbers of size {largest:.3g}, whose squares float64 does not hold.")
     return values.reshape(n_rows, n_outputs)
+
+
+def read_numbers(values: Any, n_rows: int, name: str) -> NDArray[np.float64]:
+    """Read numbers of rows, (rows,) or (rows, columns); ValueError if they are text, or not `n_rows`."""
+    numbers = _as_floats(_one_or_two_axes(values, name), name)
+    check_consistent_length(range(n_rows), numbers)
+    return numbers
 
 
 def read_groups(groups: Any, n_rows: int) -> NDArray[np.integer]:

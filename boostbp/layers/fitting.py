@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, NativeGrower
-from boostbp.group import workers
+from boostbp.group import SAMPLE, workers
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.objective import Objective
 from boostbp.trees import interrupts, kernels, threads
@@ -23,9 +23,10 @@ from boostbp.trees.missing import with_missing_leaves
 from boostbp.trees.ridge import LeafRanges, fit_rows
 from boostbp.trees.tree import Tree, Trees
 
-__all__ = ["Rounds", "projected"]
+__all__ = ["Rounds", "keeps_trace", "projected"]
 
 Floats = NDArray[np.float64]
+MOST_TRACE = 1 << 30  # bytes of leaf numbers that a layer keeps for its backward pass
 LEAST_SHARE = 1e-6  # of a round: smaller steps than these are none
 # Weight of a row that is not sampled: a target -grad / hess stays a number, and no sum of float64 with a sampled row in
 # it changes; splits between which only other rows lie are alike then, whatever the order in which rows are added.
@@ -43,7 +44,8 @@ class Rounds:
     parts : list of TreeBatch
         The trees: the base, then those of the first round by output, those of the second, and so on.
     leaf : (trees, rows), smallest integer type
-        The leaf of each row under each tree.
+        The leaf of each row under each tree; of no tree unless they are kept.
+    keeps_leaf : bool
     """
 
     bound: BoundInput
@@ -53,6 +55,7 @@ class Rounds:
     running: Floats
     parts: list[TreeBatch]
     leaf: NDArray[Any]
+    keeps_leaf: bool = True
     space: Workspace = field(default_factory=Workspace)
 
     @classmethod
@@ -64,8 +67,9 @@ class Rounds:
         if settings.leaves == "native":  # a leaf brings along one for each column that a row may miss
             most += settings.growth.leaves * min(most, bound.table.X.shape[1])
         dtype = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.int32
-        leaf = np.empty((n_trees, n_rows), dtype)
-        return cls(bound, objective, n_threads, seed, np.zeros((n_outputs, n_rows)), [], leaf)
+        keeps = keeps_trace(n_trees, n_rows, dtype)
+        leaf = np.empty((n_trees if keeps else 0, n_rows), dtype)
+        return cls(bound, objective, n_threads, seed, np.zeros((n_outputs, n_rows)), [], leaf, keeps)
 
     @cached_property
     def sign(self) -> NDArray[np.int64]:
@@ -91,7 +95,9 @@ class Rounds:
         if len(self.sign):
             # where the function is less steep than a straight line, trees would have to take back what they cannot
             base.leaves.weight[1:][self.sign[base.leaves.column] != 0] = 0.0
-        leaf = self.leaf[: self.first] = self.bound.base.U.leaf
+        leaf = self.bound.base.U.leaf
+        if self.keeps_leaf:
+            self.leaf[: self.first] = leaf
         out = np.zeros((len(self.bound.Z), self.objective.n_outputs))
         add_to(out, base.leaves, leaf, self.bound.Z)
         self.running += out.T
@@ -106,20 +112,20 @@ class Rounds:
         settled.
         """
         n_rounds, groups = self.bound.settings.n_estimators, self._groups()
-        growers = [self._fork(outputs) for outputs in groups]
         batches: list[list[TreeBatch]] = [[] for _ in groups]
 
         def alone(k: int) -> None:
+            grower = self._fork(groups[k])  # libraries keep some dozen bytes for each row, which end with it
             for number in range(n_rounds):
                 grad, hess = self.objective.gradient(self.running[groups[k]].T, groups[k])
-                batches[k].append(self._round(number, growers[k], groups[k], grad, hess))
+                batches[k].append(self._round(number, grower, groups[k], grad, hess))
 
         if self.objective.separable and not self.objective.curved:
             threads.parallel_map(alone, range(len(groups)), self._threads_of_outputs)
             self.parts += [part for of_round in zip(*batches, strict=True) for part in of_round]
             return
         with threads.Team(min(self._threads_of_outputs, len(groups))) as team:
-            self._lockstep(team, growers, groups)
+            self._lockstep(team, [self._fork(outputs) for outputs in groups], groups)
 
     @property
     def _threads_of_outputs(self) -> int:
@@ -132,6 +138,8 @@ class Rounds:
         able, growth = self.bound.capabilities, self.bound.settings.growth
         if able.draws(growth):
             n_groups = able.streams(int(workers().sum(n_rows)[0]), n_outputs, growth)
+        elif n_rows > SAMPLE and workers().alone:
+            n_groups = n_outputs  # what a library keeps for each row of all outputs is more than the calls cost
         else:
             n_groups = min(self._threads_of_outputs, -(-n_outputs // (1 if n_rows > FEW_ROWS else TOGETHER)))
         ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
@@ -186,12 +194,18 @@ class Rounds:
         bound = self.bound
         leaves = fit_trees(
             trees, bound.table.X, bound.Z, bound.column_bins, settings.basis, _by_output(grad), _by_output(hess),
-            settings.ridge, learning_rate=settings.learning_rate, leaf=self.leaf[at], out=self.running[outputs],
+            settings.ridge, learning_rate=settings.learning_rate, leaf=self._leaf_of(at), out=self.running[outputs],
             sign=self.sign,
             n_threads=max(1, self.n_threads // min(n_outputs, self._threads_of_outputs)), space=self.space,
         )  # fmt: skip
         leaves.tree_output[:, 0] += outputs.start
         return TreeBatch(trees, leaves)
+
+    def _leaf_of(self, trees: slice) -> NDArray[Any]:
+        """Room for the leaf of each row under some trees, (trees, rows)."""
+        if self.keeps_leaf:
+            return self.leaf[trees]
+        return np.empty((trees.stop - trees.start, self.leaf.shape[1]), self.leaf.dtype)
 
     def _of_sampled_rows(self, number: int, grad: Floats, hess: Floats) -> tuple[Floats, Floats]:
         """Gradients and hessians, (rows, outputs), by which other rows than those of this round's sample hardly count.
@@ -232,7 +246,7 @@ class Rounds:
             trees = self._read(grown, 1)
             [tree] = trees
             paths, n_threads = LeafColumns.of(tree, settings.basis), self.n_threads
-            X, Z, leaf = self.bound.table.X, self.bound.Z, self.leaf[number]
+            X, Z, [leaf] = self.bound.table.X, self.bound.Z, self._leaf_of(slice(number, number + 1))
             blocks = rows_by_leaf(tree, paths, X, Z, self.bound.column_bins, leaf, self.space, n_threads)
             model = fit_rows(blocks, paths, _by_output(grad), weight, settings.ridge, settings.learning_rate, n_threads)
             model.add_rows(blocks, self.running, n_threads)
@@ -250,7 +264,8 @@ class Rounds:
         for part, leaf in boosted:
             if len(leaf):
                 self.parts.append(part)
-                self.leaf[number : number + len(leaf)] = leaf
+                if self.keeps_leaf:
+                    self.leaf[number : number + len(leaf)] = leaf
                 number += len(leaf)
 
     def _native(self, output: int) -> tuple[TreeBatch, NDArray[Any]]:
@@ -312,6 +327,11 @@ class Rounds:
                 f"the backend grew a tree of {most} leaves, but max_depth and max_leaves allow "
                 f"{self.bound.settings.growth.leaves}: a backend must keep to `TreeParams.leaves`."
             )
+
+
+def keeps_trace(n_trees: int, n_rows: int, dtype: Any) -> bool:
+    """Whether the leaf of each row under each tree is kept for the backward pass, or rows are routed again there."""
+    return n_trees * n_rows * np.dtype(dtype).itemsize <= MOST_TRACE
 
 
 def projected(grad: Floats, rng: np.random.Generator) -> Floats:

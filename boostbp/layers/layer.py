@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boostbp.floats import usual_in_methods
 from boostbp.layers.bound import BoundInput
-from boostbp.layers.fitting import Rounds
+from boostbp.layers.fitting import Rounds, keeps_trace
 from boostbp.layers.objective import Objective
 from boostbp.trees import interrupts
 from boostbp.trees.forest import Forest
@@ -24,29 +24,34 @@ Floats = NDArray[np.float64]
 @usual_in_methods
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a forward pass leaves behind, so that the backward pass routes nothing again.
+    """What a forward pass leaves behind, so that the backward pass routes nothing again, unless rows and trees are many.
 
     Attributes
     ----------
     forest : Forest
     X : (rows, features) float64, or Sparse
         The layer's input.
-    leaf : (trees, rows), smallest integer type
-        The leaf of each row under each tree.
+    kept : (trees, rows), smallest integer type, or None
+        The leaf of each row under each tree; None of more than `MOST_TRACE` bytes, which are routed again.
     n_threads : int
     """
 
     forest: Forest
     X: Matrix
-    leaf: NDArray[Any]
+    kept: NDArray[Any] | None
     n_threads: int = 1
+
+    @property
+    def leaf(self) -> NDArray[Any]:
+        """The leaf of each row under each tree, (trees, rows)."""
+        return self.forest.route(self.X, self.n_threads) if self.kept is None else self.kept
 
     def vjp(self, G: Floats) -> Floats:
         """``J' G``: dL/dh of the input, (rows, features), from dL/dh of the output, (rows, outputs)."""
         if np.shape(G) != (len(self.X), self.forest.n_outputs):
             expected = len(self.X), self.forest.n_outputs
             raise ValueError(f"G has shape {np.shape(G)}: give (rows, outputs), {expected}.")
-        return self.forest.vjp(self.X, self.leaf, G, self.n_threads)
+        return self.forest.vjp(self.X, self.kept, G, self.n_threads)
 
     def jacobian(self) -> Floats:
         """Jacobian of each row, (rows, outputs, features)."""
@@ -60,11 +65,18 @@ class Layer:
 
     forest: Forest
 
+    def trace(self, H: Matrix, *, n_jobs: int = 1) -> Trace:
+        """The trace for the backward pass."""
+        H, forest = _input(self.forest, H), self.forest
+        keeps = keeps_trace(forest.n_trees, len(H), forest.leaf_dtype)
+        return Trace(forest, H, forest.route(H, n_jobs) if keeps else None, n_jobs)
+
     def forward(self, H: Matrix, *, n_jobs: int = 1) -> tuple[Floats, Trace]:
         """Output, (rows, outputs), and the trace for the backward pass."""
-        H = _input(self.forest, H)
-        leaf = self.forest.route(H, n_jobs)
-        return self.forest.evaluate(H, leaf, n_jobs), Trace(self.forest, H, leaf, n_jobs)
+        trace = self.trace(H, n_jobs=n_jobs)
+        if trace.kept is None:
+            return self.forest.predict(trace.X, n_jobs), trace
+        return self.forest.evaluate(trace.X, trace.kept, n_jobs), trace
 
     def predict(self, H: Matrix, *, n_jobs: int = 1) -> Floats:
         """Output, (rows, outputs), without a trace."""
@@ -116,7 +128,7 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
         clip=settings.clip,
         n_base=run.first,
     )
-    trace = Trace(forest, bound.table.X, run.leaf[: forest.n_trees], n_threads)
+    trace = Trace(forest, bound.table.X, run.leaf[: forest.n_trees] if run.keeps_leaf else None, n_threads)
     return Fit(Layer(forest), np.ascontiguousarray(run.running.T), trace)
 
 

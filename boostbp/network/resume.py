@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from boostbp.layers import Fit, Trace
+from boostbp.layers import Fit
 from boostbp.layers.rounds import structure_of_another
 from boostbp.network.monitor import Monitor
 from boostbp.network.network import layer_input
@@ -60,7 +60,7 @@ def restore(state: State, trainer: Trainer, monitor: Monitor, fingerprint: Mappi
     trainer.T = []
     for i, (layer, output) in enumerate(zip(state.network.layers, trainer.h[1:], strict=True)):
         h = layer_input(trainer.h[: i + 1], skip=state.network.skip)
-        trace = Trace(layer.forest, h, layer.forest.route(h, threads), threads)
+        trace = layer.trace(h, n_jobs=threads)
         trainer.T.append(Fit(layer, output, trace))
     trainer.T[-1] = trainer.T[-1]._replace(output=trainer.T[-1].output - trainer.baseline)
     monitor.best, monitor.best_score, monitor.lowest_loss = state.best, state.best_score, state.lowest_loss

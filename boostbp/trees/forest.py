@@ -201,11 +201,21 @@ class Forest:
             n_threads,
         )
 
-    def vjp(self, X: Matrix, leaf: NDArray[Any], G: Floats, n_threads: int = 1) -> Floats:
+    def vjp(self, X: Matrix, leaf: NDArray[Any] | None, G: Floats, n_threads: int = 1) -> Floats:
         """Return ``J' g`` of each row: a gradient in the outputs becomes one in the inputs, (rows, features).
 
-        Equation (1) of the paper with the Jacobian of section *Gradient of GBDT Layer*.
+        Equation (1) of the paper with the Jacobian of section *Gradient of GBDT Layer*. Rows whose leaves are not known
+        are routed, some at a time.
         """
+        if leaf is None:
+            out = np.empty((len(X), self.n_features))
+
+            def routed(first: int) -> None:
+                part = X[first : first + CHUNK]
+                out[first : first + CHUNK] = self.vjp(part, self.route(part), G[first : first + CHUNK])
+
+            threads.parallel_map(routed, range(0, len(X), CHUNK), n_threads)
+            return out
         X = dense(X)
         Z = bases.expand(self.basis, X)
         G = np.ascontiguousarray(G, np.float64)

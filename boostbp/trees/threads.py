@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import joblib
 from threadpoolctl import OpenBLASController, threadpool_limits
 
+from boostbp.disk_arrays import carried
 from boostbp.trees import forks, interrupts
 
 __all__ = ["Team", "count", "parallel_map", "single_threaded_blas"]
@@ -54,7 +55,7 @@ class Team:
         """Do `work` on each piece, as many at a time as there are threads."""
         if self._pool is None:
             return [work(piece) for piece in pieces]
-        work = interrupts.stoppable(work, self._stop)
+        work = carried(interrupts.stoppable(work, self._stop))
         return list(map(interrupts.result_of, [self._pool.submit(work, piece) for piece in pieces]))
 
     def __enter__(self) -> Team:

@@ -1,0 +1,58 @@
+"""Fits on rows beyond memory: read block by block, and trained on with their arrays on the disk."""
+
+from __future__ import annotations
+
+import copy
+import gc
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from sklearn.base import is_classifier
+
+from boostbp.disk_arrays import on_disk
+from boostbp.inputs import is_blocks, rows_of
+
+__all__ = ["on_blocks"]
+
+R = TypeVar("R")
+KEPT = ("network_", "_calibration")  # what a fit leaves that may hold large arrays
+
+
+def on_blocks(fit: Callable[..., R]) -> Callable[..., R]:
+    """Let `fit` take a path, or an iterator of blocks, in the place of arrays; the model is that of these rows as arrays.
+
+    Raises
+    ------
+    ValueError
+        If the state of training is to be kept: it is as large as the rows.
+    """
+
+    @wraps(fit)
+    def whole(self: Any, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> R:
+        if not is_blocks(X):
+            return fit(self, X, y, sample_weight, **options)
+        if options.get("keep_state"):
+            raise ValueError(
+                f"keep_state={options['keep_state']!r} is not supported with rows that are read block by block: the "
+                "state is as large as they are. Use checkpoint=..., which keeps it in a file."
+            )
+        named = {"y": y, "sample_weight": sample_weight, **{name: options.get(name) for name in ("offset", "groups")}}
+        with on_disk():
+            X, beside = rows_of(
+                X,
+                named,
+                labels=is_classifier(self),
+                categorical_features=self.categorical_features,
+                schema=getattr(options.get("init_model"), "schema_", None),
+            )
+            options |= {name: beside[name] for name in options.keys() & beside.keys()}
+            fitted = fit(self, X, beside["y"], beside["sample_weight"], **options)
+            del X, beside, options
+            gc.collect()  # a training holds its rows in a circle
+        for name in KEPT:
+            if name in vars(self):
+                setattr(self, name, copy.deepcopy(vars(self)[name]))
+        return fitted
+
+    return whole
