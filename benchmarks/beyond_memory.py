@@ -1,4 +1,4 @@
-"""Fits on rows that are read block by block against the same rows in memory: anonymous memory, seconds, same model?
+"""Fits on rows that are read block by block against the same rows in memory: anonymous memory, seconds, difference.
 
 Each fit has a process of its own, one thread, and the folder of Parquet files or the arrays that are made beforehand.
 Memory that mapped files take is the operating system's to give to others, so what counts is anonymous memory, above
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 import boostbp
 from boostbp import BoostBPRegressor
-from boostbp.disk_arrays import scratch_folder
 from boostbp.extras import require
+from boostbp.trees.disk_arrays import scratch_folder
 
 Floats = NDArray[np.float64]
 FEATURES = 30

@@ -27,7 +27,6 @@ FLOORS = (
         "atomic_write",
         "cautions",
         "checks",
-        "disk_arrays",
         "extras",
         "floats",
         "folders",

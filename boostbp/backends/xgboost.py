@@ -19,9 +19,9 @@ from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.float32 import gradients, representable
 from boostbp.backends.native_params import blamed
 from boostbp.backends.nodes import without_small_leaves
-from boostbp.disk_arrays import is_on_disk, scratch_folder
 from boostbp.extras import require
 from boostbp.group import SAMPLE, workers
+from boostbp.trees.disk_arrays import is_on_disk, scratch_folder
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees
 

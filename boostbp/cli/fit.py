@@ -26,10 +26,19 @@ from boostbp.cli.output_files import check_written
 
 __all__ = ["fit"]
 
+LARGE = 1 << 30  # bytes of numbers from which on a file is read block by block
+TOLD_BY = 200_000  # rows that tell what the target is, where not all are in memory
+
 
 @one_line_errors
 def fit(
-    data: Annotated[Path, typer.Argument(help="CSV file with a header, or Parquet file.")],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV file with a header, Parquet file, or folder of either. A folder, and a file of more than a "
+            "gigabyte of numbers, is read block by block, and may be larger than memory."
+        ),
+    ],
     target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
     model: Model,
     task: Annotated[Task, typer.Option(help="auto: by the target.")] = Task.auto,
@@ -51,13 +60,14 @@ def fit(
     n_jobs: Jobs = 1,
     quiet: Quiet = False,
 ) -> None:
-    """Train a deep model on a CSV or Parquet file, and save it.
+    """Train a deep model on a table in CSV or Parquet files, and save it.
 
     Ctrl-C saves the best state so far; the exit code is 130.
     """
     from boostbp.cli.assignments import settings
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.files import Columns, columns_like, read, read_beside
+    from boostbp.files import Columns, columns_like, first_rows, numbers_in, read, read_beside
+    from boostbp.inputs import TableFiles
     from boostbp.report.datasets import task_of
 
     check_written("--model", model, ("DATA", data), ("--valid", valid), ("--config", config))
@@ -70,7 +80,14 @@ def fit(
         drop=drop or (),
         missing=missing or (),
     )
-    X, y, beside = read_beside(data, target, columns)
+    by_blocks = data.is_dir() or numbers_in(data) > LARGE
+    rows: dict[str, Any]
+    if by_blocks:
+        X, y = first_rows(data, target, columns, TOLD_BY)
+        rows = {"X": TableFiles(data, columns), "y": target, "groups": groups}
+    else:
+        X, y, beside = read_beside(data, target, columns)
+        rows = {"X": X, "y": y, "groups": None if groups is None else beside[groups].to_pylist()}
     kind = task_of(y, task.given)
     estimator_type = BoostBPClassifier if kind == "classification" else BoostBPRegressor
     try:
@@ -82,12 +99,13 @@ def fit(
     as_trained = columns_like(X, missing or ())
     eval_set = None if valid is None else [read(valid, target, as_trained, text=y.dtype.kind == "U")]
     if not quiet:
-        say(f"{data.name}: {len(y)} rows, {X.shape[1]} features, {kind} of {target!r}")
+        count = "read block by block" if by_blocks else f"{len(y)} rows"
+        say(f"{data.name}: {count}, {X.shape[1]} features, {kind} of {target!r}")
     from boostbp import storage
 
     interrupted = False
     try:
-        estimator.fit(X, y, eval_set=eval_set, groups=None if groups is None else beside[groups].to_pylist())
+        estimator.fit(**rows, eval_set=eval_set)
     except KeyboardInterrupt:
         if not hasattr(estimator, "network_"):  # nothing to save yet
             raise

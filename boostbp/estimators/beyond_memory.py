@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from sklearn.base import is_classifier
 
-from boostbp.disk_arrays import on_disk
 from boostbp.inputs import is_blocks, rows_of
+from boostbp.trees.disk_arrays import on_disk
 
 __all__ = ["on_blocks"]
 
@@ -20,7 +20,7 @@ KEPT = ("network_", "_calibration")  # what a fit leaves that may hold large arr
 
 
 def on_blocks(fit: Callable[..., R]) -> Callable[..., R]:
-    """Let `fit` take a path, or an iterator of blocks, in the place of arrays; the model is that of these rows as arrays.
+    """Let `fit` take a path or an iterator of blocks in the place of arrays; the model is that of these rows as arrays.
 
     Raises
     ------

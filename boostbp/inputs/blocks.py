@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import checks, files
-from boostbp.disk_arrays import scratch_folder
 from boostbp.inputs.categories import Factors
 from boostbp.inputs.columns import DECLARED
 from boostbp.inputs.named_errors import named_in_errors
@@ -23,6 +22,7 @@ from boostbp.inputs.sources import Source, open_source
 from boostbp.inputs.targets import read_numbers, read_target
 from boostbp.inputs.text import check_categories
 from boostbp.trees import interrupts
+from boostbp.trees.disk_arrays import scratch_folder
 from boostbp.trees.sparse import Sparse
 
 __all__ = ["Rows", "TableFiles", "blocks_of", "is_blocks", "rows_of"]
@@ -119,21 +119,23 @@ def rows_of(
     """
     if _is_array_file(X):
         return _mapped(X), {name: _mapped(value) if _is_array_file(value) else value for name, value in beside.items()}
+    named: set[Any] = set()  # columns that are categories whatever they look like
     if isinstance(X, Iterator):
         if beside["y"] is not None:
             raise ValueError(
                 f"y={checks.shown(beside['y'])} with an iterator of blocks says the same twice: let blocks be (X, y) "
                 "or (X, y, sample_weight), and leave y out."
             )
-        read, blocks = ("y", "sample_weight"), _blocks_of_pairs(X)
+        read, blocks = {"y", "sample_weight"}, _blocks_of_pairs(X)
     else:
         table = X if isinstance(X, TableFiles) else TableFiles(Path(X))
         names = {name: columns for name, value in beside.items() if (columns := _names(value))}
         if beside["y"] is None:
             listed = ", ".join(map(repr, files.column_names(table.path)))
             raise ValueError(f"y=None with a table in files: name the column of the target, one of {listed}.")
-        read, blocks = tuple(names), _blocks_of_files(table, names)
-    with closing(_Reader(labels, categorical_features, schema)) as reader:
+        read, blocks = set(names), _blocks_of_files(table, names)
+        named |= set(table.columns.categorical)
+    with closing(_Reader(labels, categorical_features, schema, named)) as reader:
         for number, (features, values) in enumerate(blocks):
             interrupts.check()
             with named_in_errors(f"block {number} of X"):
@@ -236,9 +238,8 @@ class _Labels:
         values, place = np.unique(labels, return_inverse=True)
         known = [self.code.setdefault(value, len(self.code)) for value in values.tolist()]
         if len({isinstance(value, str) for value in self.code}) > 1:
-            raise ValueError(
-                f"y holds text, such as {self._text()!r}, beside numbers: make all labels text, or numbers."
-            )
+            text = next(value for value in self.code if isinstance(value, str))
+            raise ValueError(f"y holds text, such as {text!r}, beside numbers: make all of them text, or numbers.")
         self.codes.add(np.array(known)[place])
 
     def array(self) -> NDArray[Any]:
@@ -250,15 +251,12 @@ class _Labels:
         """Where the codes are."""
         return self.codes.file
 
-    def _text(self) -> str:
-        return next(value for value in self.code if isinstance(value, str))
-
 
 class _Reader:
     """What was read of the blocks so far."""
 
-    def __init__(self, labels: bool, categorical_features: Any, schema: Schema | None) -> None:
-        self.labels, self.categorical_features, self.schema = labels, categorical_features, schema
+    def __init__(self, labels: bool, categorical_features: Any, schema: Schema | None, named: set[Any]) -> None:
+        self.labels, self.categorical_features, self.schema, self.named = labels, categorical_features, schema, named
         self.X = _Column()
         self.parts: list[tuple[int, Schema]] = []  # rows and schema of each block
         self.first: Source | None = None
@@ -317,8 +315,9 @@ class _Reader:
         by_name = not isinstance(self.categorical_features, str)
         for j, categories in schema.categories.items():
             factors = Factors(np.nan_to_num(X[:, j], nan=-1.0).astype(np.int64), list(categories))
-            label = f"Column {j if schema.names is None else schema.names[j]!r}"
-            check_categories(factors, label, declared=by_name or schema.dtypes[j] in DECLARED)
+            name = j if schema.names is None else schema.names[j]
+            declared = by_name or schema.dtypes[j] in DECLARED or name in self.named
+            check_categories(factors, f"Column {name!r}", declared=declared)
 
 
 def _recode(X: Floats, of_block: Schema, schema: Schema) -> None:

@@ -138,8 +138,8 @@ def _refuse_lazy(X: Any) -> None:
     if isinstance(X, str | os.PathLike | Iterator):
         what = "an iterator" if isinstance(X, Iterator) else f"the path {str(X)!r}"
         raise TypeError(
-            f"X is {what}, which is read block by block by fit, predict, predict_proba and transform of BoostBPRegressor "
-            "and BoostBPClassifier alone: pass an array or a data frame."
+            f"X is {what}, which only fit, predict, predict_proba and transform of BoostBPRegressor and "
+            "BoostBPClassifier read block by block: pass an array or a data frame."
         )
     if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
         raise TypeError(

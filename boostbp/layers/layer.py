@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 @usual_in_methods
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a forward pass leaves behind, so that the backward pass routes nothing again, unless rows and trees are many.
+    """What a forward pass leaves behind, so that the backward pass routes nothing again unless rows are very many.
 
     Attributes
     ----------

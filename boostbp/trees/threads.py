@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import joblib
 from threadpoolctl import OpenBLASController, threadpool_limits
 
-from boostbp.disk_arrays import carried
 from boostbp.trees import forks, interrupts
+from boostbp.trees.disk_arrays import carried
 
 __all__ = ["Team", "count", "parallel_map", "single_threaded_blas"]
 

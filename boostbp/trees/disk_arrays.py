@@ -12,6 +12,8 @@ on a stack, and the next array takes it from there, or `on_disk` at its end.
 from __future__ import annotations
 
 import ctypes
+import errno
+import importlib
 import mmap
 import os
 import tempfile
@@ -25,14 +27,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from boostbp.trees.kernels.allocation import HEADER, LEAST, compiled
+
 __all__ = ["LEAST", "carried", "is_on_disk", "on_disk", "scratch_folder"]
 
 R = TypeVar("R")
-LEAST = 1 << 20  # bytes of an array that goes to the disk
 KEPT = 32  # mappings that are kept for the next arrays: pages that are there already need not be made
-HEADER = 64  # bytes before an array: whether it is a mapping, its size, the next one on the stack
 SET_HANDLER = 304  # of PyDataMem_SetHandler in NumPy's table of functions, the same for all of NumPy 2
 ZEROS = bytes(1 << 20)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM)
 _Int = ctypes.c_int64
 _folder: ContextVar[Path | None] = ContextVar("folder", default=None)
 
@@ -66,13 +69,16 @@ def on_disk() -> Iterator[Path]:
     token = _folder.set(folder)
     before = files.enter()
     try:
+        files.check()
         yield folder
-    except MemoryError as error:
-        if files.failure is None:
+    except (MemoryError, OSError) as error:
+        cause = files.failure if isinstance(error, MemoryError) else error
+        if cause is None or cause.errno not in _NO_ROOM:
             raise
         raise OSError(
-            f"No room for arrays in the folder {str(folder)!r} ({files.failure}): free some, or name another one by "
-            "the environment variable TMPDIR."
+            cause.errno,
+            f"No room for the rows and arrays of the fit in the folder {str(folder)!r} ({cause.strerror}): free some, "
+            "or name another folder by the environment variable TMPDIR",
         ) from error
     finally:
         files.leave(before)
@@ -103,7 +109,7 @@ class _Files:
         self._unused: list[tuple[int, int]] = []  # size and address of mappings whose arrays are gone
         self._stack = (_Int * 1)()  # the last of those freed since
         self._callback = ctypes.CFUNCTYPE(_Int, _Int, _Int)(self._take)
-        loops = _compiled(self._callback)
+        loops = compiled(self._callback)
         self._pop_all = loops["pop_all"].ctypes
         addresses = (loops[name].address for name in ("malloc", "calloc", "realloc", "free"))
         allocator = _Allocator(ctypes.addressof(self._stack), *addresses)
@@ -123,11 +129,12 @@ class _Files:
         with self._lock:
             self._inside += 1
             self.failure = None
-        before = self._set_handler(self._capsule)
-        if np.empty(LEAST, np.uint8).ctypes.data - HEADER not in self._mappings and self.failure is None:
-            self.leave(before)
+        return self._set_handler(self._capsule)
+
+    def check(self) -> None:
+        """Refuse a NumPy whose arrays lie elsewhere all the same."""
+        if np.empty(LEAST, np.uint8).ctypes.data - HEADER not in self._mappings:
             raise RuntimeError(f"NumPy {np.__version__} does not take memory from boostbp: fit on arrays in memory.")
-        return before
 
     def leave(self, before: Any) -> None:
         """Set the handler that was there before, and close mappings that no array needs."""
@@ -158,13 +165,7 @@ class _Files:
     def _map(self, size: int) -> int:
         """Map a new file of so many bytes, all zero; its address."""
         with tempfile.TemporaryFile(dir=_folder.get()) as file:
-            # a write to a mapping that the disk has no room for would end the process
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, size)
-            else:
-                for first in range(0, size, len(ZEROS)):
-                    file.write(ZEROS[: size - first])
-                file.flush()
+            _fill(file, size)
             mapping = mmap.mmap(file.fileno(), size)
         address = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
         words = _words(address)
@@ -187,6 +188,20 @@ class _Files:
             self._mappings.pop(address).close()
 
 
+def _fill(file: Any, size: int) -> None:
+    """Fill a file with zeros: a write to a mapping that the disk has no room for would end the process."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+            return
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # of file systems that cannot
+                raise
+    for first in range(0, size, len(ZEROS)):
+        file.write(ZEROS[: size - first])
+    file.flush()
+
+
 @cache
 def _files() -> _Files:
     if not np.__version__.startswith("2."):
@@ -200,11 +215,10 @@ def _words(address: int) -> Any:
 
 def _numpy_function(number: int, result: Any, *kinds: Any) -> Any:
     """A function of NumPy's table, which compiled extensions call by the same number."""
-    from numpy._core import _multiarray_umath
-
+    functions = importlib.import_module("numpy._core._multiarray_umath")
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = ctypes.cast(pointer_of(_multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    table = ctypes.cast(pointer_of(functions._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
     return ctypes.PYFUNCTYPE(result, *kinds)(table[number])
 
 
@@ -221,97 +235,3 @@ class _Handler(ctypes.Structure):
     """PyDataMem_Handler of NumPy."""
 
     _fields_ = (("name", ctypes.c_char * 127), ("version", ctypes.c_uint8), ("allocator", _Allocator))
-
-
-def _python_function(name: str, result: Any, *kinds: Any) -> Any:
-    address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
-    return ctypes.CFUNCTYPE(result, *kinds)(address)
-
-
-def _compiled(take: Any) -> dict[str, Any]:
-    """Compile the functions of the handler: small arrays are Python's memory, large ones what `take` gives."""
-    from numba import cfunc, njit, types
-    from numba.extending import intrinsic
-
-    malloc_raw, free_raw = (
-        _python_function("PyMem_RawMalloc", _Int, _Int),
-        _python_function("PyMem_RawFree", None, _Int),
-    )
-    copy_bytes = ctypes.CFUNCTYPE(_Int, _Int, _Int, _Int)(ctypes.cast(ctypes.memmove, ctypes.c_void_p).value)
-    fill_bytes = ctypes.CFUNCTYPE(_Int, _Int, _Int, _Int)(ctypes.cast(ctypes.memset, ctypes.c_void_p).value)
-    word = types.int64
-
-    def pointer(builder: Any, address: Any) -> Any:
-        return builder.inttoptr(address, address.type.as_pointer())
-
-    @intrinsic  # type: ignore[misc]
-    def load(typing: Any, address: Any) -> Any:
-        return word(word), lambda context, builder, sig, args: builder.load(pointer(builder, args[0]))
-
-    @intrinsic  # type: ignore[misc]
-    def swap(typing: Any, address: Any, value: Any) -> Any:
-        def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            return builder.atomic_rmw("xchg", pointer(builder, args[0]), args[1], "seq_cst")
-
-        return word(word, word), code
-
-    @intrinsic  # type: ignore[misc]
-    def replaced(typing: Any, address: Any, old: Any, new: Any) -> Any:
-        def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            both = builder.cmpxchg(pointer(builder, args[0]), args[1], args[2], "seq_cst", "seq_cst")
-            return builder.extract_value(both, 1)
-
-        return types.boolean(word, word, word), code
-
-    @njit  # type: ignore[untyped-decorator]
-    def taken(size, zeroed):  # type: ignore[no-untyped-def]
-        if size >= LEAST:
-            return take(size, zeroed)
-        address = malloc_raw(size + HEADER)
-        if address == 0:
-            return 0
-        swap(address, 0)
-        swap(address + 8, size)
-        if zeroed:
-            fill_bytes(address + HEADER, 0, size)
-        return address + HEADER
-
-    @njit  # type: ignore[untyped-decorator]
-    def given_back(stack, data):  # type: ignore[no-untyped-def]
-        if data == 0:
-            return
-        address = data - HEADER
-        if load(address) == 0:
-            free_raw(address)
-            return
-        last = load(stack)
-        swap(address + 16, last)
-        while not replaced(stack, last, address):
-            last = load(stack)
-            swap(address + 16, last)
-
-    @cfunc("int64(int64, int64)")  # type: ignore[untyped-decorator]
-    def malloc(stack, size):  # type: ignore[no-untyped-def]
-        return taken(size, 0)
-
-    @cfunc("int64(int64, int64, int64)")  # type: ignore[untyped-decorator]
-    def calloc(stack, count, size):  # type: ignore[no-untyped-def]
-        return taken(count * size, 1)
-
-    @cfunc("int64(int64, int64, int64)")  # type: ignore[untyped-decorator]
-    def realloc(stack, data, size):  # type: ignore[no-untyped-def]
-        other = taken(size, 0)
-        if other != 0 and data != 0:
-            copy_bytes(other, data, min(size, load(data - HEADER + 8)))
-            given_back(stack, data)
-        return other
-
-    @cfunc("void(int64, int64, int64)")  # type: ignore[untyped-decorator]
-    def free(stack, data, size):  # type: ignore[no-untyped-def]
-        given_back(stack, data)
-
-    @cfunc("int64(int64)")  # type: ignore[untyped-decorator]
-    def pop_all(stack):  # type: ignore[no-untyped-def]
-        return swap(stack, 0)
-
-    return {"malloc": malloc, "calloc": calloc, "realloc": realloc, "free": free, "pop_all": pop_all}
