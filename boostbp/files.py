@@ -20,9 +20,7 @@ __all__ = [
     "chunks",
     "column_names",
     "columns_like",
-    "first_rows",
     "labels_of",
-    "numbers_in",
     "read",
     "read_beside",
     "schema_of",
@@ -317,29 +315,6 @@ def _refuse_numbers(column: Any, source: str) -> None:
             f"Column {column.name!r} of {source} is text, but {sentence}. As categories they would have no order: "
             f"{missing}write them as plain numbers, name the column categorical, or drop it."
         )
-
-
-def first_rows(path: Path, target: str, columns: Columns, most: int) -> tuple[Any, NDArray[Any]]:
-    """Some features of a table, as `read` gives them, and the target of its first rows, at least so many if it has."""
-    schema = schema_of(path, columns.missing)
-    names = [name for name in columns.chosen(schema.names, path.name) if name not in (target, *columns.verbatim)]
-    X, parts = None, []
-    for features, beside in batches(path, columns._replace(features=tuple(names), verbatim=(target,))):
-        X = _frame(features, names) if X is None else X
-        parts.append(labels_of(beside[target], schema.field(target).type, target))
-        if sum(map(len, parts)) >= most:
-            break
-    if X is None:
-        raise ValueError(f"{path.name} has no rows.")
-    return X, np.concatenate(parts)
-
-
-def numbers_in(path: Path) -> int:
-    """Bytes that a table takes as numbers: 8 for each cell of Parquet files; those of CSV files are as large."""
-    if format_of(files_of(path)[0]) == "csv":
-        return sum(file.stat().st_size for file in files_of(path))
-    metadata = [_arrow("pyarrow.parquet").read_metadata(file) for file in files_of(path)]
-    return sum(8 * part.num_rows * part.num_columns for part in metadata)
 
 
 def columns_like(X: Any, missing: Collection[str] = ()) -> Columns:

@@ -66,8 +66,8 @@ def fit(
     """
     from boostbp.cli.assignments import settings
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.files import Columns, columns_like, first_rows, numbers_in, read, read_beside
-    from boostbp.inputs import TableFiles
+    from boostbp.files import Columns, columns_like, read, read_beside
+    from boostbp.inputs import TableFiles, first_rows, numbers_in
     from boostbp.report.datasets import task_of
 
     check_written("--model", model, ("DATA", data), ("--valid", valid), ("--config", config))
@@ -83,8 +83,9 @@ def fit(
     by_blocks = data.is_dir() or numbers_in(data) > LARGE
     rows: dict[str, Any]
     if by_blocks:
-        X, y = first_rows(data, target, columns, TOLD_BY)
-        rows = {"X": TableFiles(data, columns), "y": target, "groups": groups}
+        table = TableFiles(data, columns)
+        X, y = first_rows(table, target, TOLD_BY)
+        rows = {"X": table, "y": target, "groups": groups}
     else:
         X, y, beside = read_beside(data, target, columns)
         rows = {"X": X, "y": y, "groups": None if groups is None else beside[groups].to_pylist()}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from boostbp.inputs.blocks import Rows, TableFiles, blocks_of, is_blocks, rows_of
+from boostbp.inputs.blocks import Rows, blocks_of, is_blocks, rows_of
 from boostbp.inputs.classes import classes_of, warn_of_numbers, weights_of_classes
 from boostbp.inputs.named_errors import named_in_errors
 from boostbp.inputs.reader import read_input
 from boostbp.inputs.repair import Repair
 from boostbp.inputs.repeats import distinct_rows, hashes_of, numbered
 from boostbp.inputs.schema import Schema
+from boostbp.inputs.table_files import TableFiles, first_rows, numbers_in
 from boostbp.inputs.targets import (
     drop_zero_weight,
     read_groups,
@@ -29,10 +30,12 @@ __all__ = [
     "classes_of",
     "distinct_rows",
     "drop_zero_weight",
+    "first_rows",
     "hashes_of",
     "is_blocks",
     "named_in_errors",
     "numbered",
+    "numbers_in",
     "read_groups",
     "read_input",
     "read_offset",

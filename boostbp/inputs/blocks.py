@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,31 +19,18 @@ from boostbp.inputs.columns import DECLARED
 from boostbp.inputs.named_errors import named_in_errors
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.sources import Source, open_source
+from boostbp.inputs.table_files import TableFiles, blocks_of_table
 from boostbp.inputs.targets import read_numbers, read_target
 from boostbp.inputs.text import check_categories
 from boostbp.trees import interrupts
 from boostbp.trees.disk_arrays import scratch_folder
 from boostbp.trees.sparse import Sparse
 
-__all__ = ["Rows", "TableFiles", "blocks_of", "is_blocks", "rows_of"]
+__all__ = ["Rows", "blocks_of", "is_blocks", "rows_of"]
 
 Floats = NDArray[np.float64]
 BLOCK_ROWS = 65_536  # of an array in a file
 FIELDS = ("y", "sample_weight", "offset", "groups")  # what `fit` takes of each row beside its features
-
-
-class TableFiles(NamedTuple):
-    """A table in a file, or in the files of a folder, and what its columns are.
-
-    Attributes
-    ----------
-    path : Path
-    columns : Columns
-        But for those that are no features by what `fit` is told.
-    """
-
-    path: Path
-    columns: files.Columns = files.Columns()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +120,7 @@ def rows_of(
         if beside["y"] is None:
             listed = ", ".join(map(repr, files.column_names(table.path)))
             raise ValueError(f"y=None with a table in files: name the column of the target, one of {listed}.")
-        read, blocks = set(names), _blocks_of_files(table, names)
+        read, blocks = set(names), blocks_of_table(table, names)
         named |= set(table.columns.categorical)
     with closing(_Reader(labels, categorical_features, schema, named)) as reader:
         for number, (features, values) in enumerate(blocks):
@@ -187,22 +174,6 @@ def _blocks_of_pairs(blocks: Iterator[Any]) -> Iterator[tuple[Any, dict[str, Any
             received = f"a tuple of {len(block)}" if isinstance(block, tuple) else f"a {type(block).__name__}"
             raise ValueError(f"block {number} of X is {received}: give tuples (X, y) or (X, y, sample_weight).")
         yield block[0], dict(zip(("y", "sample_weight"), block[1:], strict=False))
-
-
-def _blocks_of_files(table: TableFiles, names: Mapping[str, list[str]]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    path, columns = table
-    schema, beside = files.schema_of(path, columns.missing), list({name: 0 for part in names.values() for name in part})
-    columns = columns._replace(verbatim=beside)
-    chosen = [name for name in columns.chosen(schema.names, path.name) if name not in beside]
-    if not chosen:
-        raise ValueError(f"{path.name} has no feature beside {', '.join(map(repr, beside))}.")
-    for features, verbatim in files.batches(path, columns._replace(features=tuple(chosen))):
-        if len(features):
-            values = {
-                name: [files.labels_of(verbatim[each], schema.field(each).type, each) for each in part]
-                for name, part in names.items()
-            }
-            yield features, {name: np.column_stack(part) if len(part) > 1 else part[0] for name, part in values.items()}
 
 
 class _Column:
