@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, ClassVar
 
 import numpy as np
@@ -155,12 +156,26 @@ def _binned(table: Table, growth: TreeParams, *, like: Any = None) -> Any:
     if like is None and (many or not workers().alone):
         like = _shared_bins(library, table, how | {"feature_types": types})
     if many and is_on_disk() and hasattr(library, "ExtMemQuantileDMatrix"):  # from version 3 on
-        folder = TemporaryDirectory(dir=scratch_folder(), prefix="boostbp-", ignore_cleanup_errors=True)
-        rows = _blocks(library, table.X, types, cache_prefix=f"{folder.name}/bins")
-        matrix = library.ExtMemQuantileDMatrix(rows, **how, ref=like)
-        matrix.folder = folder  # which is removed with it
+        folder = mkdtemp(dir=scratch_folder(), prefix="boostbp-")
+        try:
+            rows = _blocks(library, table.X, types, cache_prefix=f"{folder}/bins")
+            matrix = library.ExtMemQuantileDMatrix(rows, **how, ref=like)
+        except BaseException:
+            rmtree(folder)
+            raise
+        matrix.folder = _Folder(folder)
         return matrix
     return library.QuantileDMatrix(representable(table.X), **how, feature_types=types, ref=like)
+
+
+class _Folder:
+    """A folder with the bins of a matrix, made after it: it is removed when the matrix has let go of them."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self._remove = path, rmtree
+
+    def __del__(self) -> None:
+        self._remove(self.path, ignore_errors=True)
 
 
 def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, **cache: str) -> Any:

@@ -6,6 +6,7 @@ import copy
 import gc
 from collections.abc import Callable
 from functools import wraps
+from traceback import clear_frames
 from typing import Any, TypeVar
 
 from sklearn.base import is_classifier
@@ -47,9 +48,14 @@ def on_blocks(fit: Callable[..., R]) -> Callable[..., R]:
                 schema=getattr(options.get("init_model"), "schema_", None),
             )
             options |= {name: beside[name] for name in options.keys() & beside.keys()}
-            fitted = fit(self, X, beside["y"], beside["sample_weight"], **options)
-            del X, beside, options
-            gc.collect()  # a training holds its rows in a circle
+            try:
+                fitted = fit(self, X, beside["y"], beside["sample_weight"], **options)
+            except BaseException as error:
+                clear_frames(error.__traceback__)  # which would hold arrays, and so room on the disk
+                raise
+            finally:
+                del X, beside, options
+                gc.collect()  # a training holds its rows in a circle
         for name in KEPT:
             if name in vars(self):
                 setattr(self, name, copy.deepcopy(vars(self)[name]))

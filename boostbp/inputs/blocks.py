@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import checks, files
+from boostbp import files
 from boostbp.inputs.categories import Factors
 from boostbp.inputs.columns import DECLARED
 from boostbp.inputs.named_errors import named_in_errors
@@ -110,8 +110,8 @@ def rows_of(
     if isinstance(X, Iterator):
         if beside["y"] is not None:
             raise ValueError(
-                f"y={checks.shown(beside['y'])} with an iterator of blocks says the same twice: let blocks be (X, y) "
-                "or (X, y, sample_weight), and leave y out."
+                f"y is given, a {type(beside['y']).__name__}, with an iterator of blocks: let blocks be (X, y) or "
+                "(X, y, sample_weight), and leave y out."
             )
         read, blocks = {"y", "sample_weight"}, _blocks_of_pairs(X)
     else:

@@ -35,7 +35,7 @@ R = TypeVar("R")
 KEPT = 32  # mappings that are kept for the next arrays: pages that are there already need not be made
 SET_HANDLER = 304  # of PyDataMem_SetHandler in NumPy's table of functions, the same for all of NumPy 2
 ZEROS = bytes(1 << 20)
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _Int = ctypes.c_int64
 _folder: ContextVar[Path | None] = ContextVar("folder", default=None)
 
@@ -73,7 +73,7 @@ def on_disk() -> Iterator[Path]:
         yield folder
     except (MemoryError, OSError) as error:
         cause = files.failure if isinstance(error, MemoryError) else error
-        if cause is None or cause.errno not in _NO_ROOM:
+        if cause is None or (cause is error and cause.errno not in _FULL):
             raise
         raise OSError(
             cause.errno,

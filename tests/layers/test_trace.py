@@ -1,0 +1,42 @@
+"""Without a trace, rows are routed again: the same gradients and the same network."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from flat_parameters import parameters
+from helpers import BACKENDS, make_X
+from sklearn.datasets import load_diabetes
+
+from boostbp import BoostBPRegressor, fit_layer
+from boostbp.layers import fitting
+
+X, Y = load_diabetes(return_X_y=True)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("options", [{}, {"basis": "linear", "multi_strategy": "multi_output_tree"}])
+def test_gradients_are_the_same(monkeypatch, options, n_jobs):
+    Z = make_X(9000, missing=True)
+    target = np.nan_to_num(Z) @ np.random.default_rng(0).standard_normal((Z.shape[1], 3))
+    layer = fit_layer(Z, target, {"n_estimators": 3, **options})
+    output, trace = layer.forward(Z, n_jobs=n_jobs)
+    monkeypatch.setattr(fitting, "MOST_TRACE", 0)
+    other_output, without = layer.forward(Z, n_jobs=n_jobs)
+    assert trace.kept is not None
+    assert without.kept is None
+    np.testing.assert_array_equal(other_output, output)
+    np.testing.assert_array_equal(without.vjp(output), trace.vjp(output))
+    np.testing.assert_array_equal(without.leaf, trace.leaf)
+    np.testing.assert_array_equal(without.jacobian(), trace.jacobian())
+
+
+@pytest.mark.parametrize("refit_order", ["downward", "upward"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_network_is_the_same(monkeypatch, backend, refit_order):
+    small = {"hidden_layer_sizes": (3, 2), "epochs": 3, "n_estimators": 4, "random_state": 0, "deep": True}
+    small |= {"refit_order": refit_order, "backend": backend}
+    expected = BoostBPRegressor(**parameters(**small)).fit(X, Y)
+    monkeypatch.setattr(fitting, "MOST_TRACE", 0)
+    found = BoostBPRegressor(**parameters(**small)).fit(X, Y)
+    np.testing.assert_array_equal(found.predict(X), expected.predict(X))
