@@ -225,7 +225,8 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix, (rows, features)
+        X : array-like, data frame or sparse matrix, (rows, features); path, or iterator of blocks ``(X, y)``
+            Rows beyond memory: see `BoostBPRegressor.fit`.
         y : array-like of labels, (rows,)
             More than 50 that are numbers other than 0, 1, 2, ... are warned of: they are probably an amount.
         sample_weight : array-like, (rows,), optional

@@ -31,7 +31,7 @@ class NumberPredictions(Supervised):
 
         Parameters
         ----------
-        X : array-like, (rows, features)
+        X : array-like, (rows, features); path, or iterator of blocks of features
         offset : array-like, (rows,) or (rows, outputs), optional
             As in `fit`. Without one it is 0, also of a model that was fitted with one: an exposure of 1.
         """
@@ -104,7 +104,7 @@ class ClassPredictions(Supervised):
 
         Parameters
         ----------
-        X : array-like, (rows, features)
+        X : array-like, (rows, features); path, or iterator of blocks of features
         offset : array-like, (rows,) for two classes, (rows, classes) for more, optional
             As in `fit`. Without one it is 0, also of a model that was fitted with one.
         """

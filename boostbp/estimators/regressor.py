@@ -246,9 +246,10 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix, (rows, features)
+        X : array-like, data frame or sparse matrix, (rows, features); path, or iterator of blocks ``(X, y)``
             What a sparse matrix does not hold is 0, as in scikit-learn; a NaN that it holds is missing. It is never
-            made dense, and gives the model that the same numbers give as an array.
+            made dense, and gives the model that the same numbers give as an array. Rows beyond memory come from files,
+            whose columns `y`, `sample_weight`, `offset` and `groups` name, or in blocks: ``docs/beyond_memory.md``.
         y : array-like, (rows,) or (rows, outputs)
             Numbers; text is refused even where it spells them.
         sample_weight : array-like, (rows,), optional

@@ -54,6 +54,10 @@ class Rows:
         """Number of rows."""
         return len(self.X)
 
+    def __getitem__(self, rows: Any) -> Any:
+        """Some of the rows, for who splits them."""
+        return self.X[rows]
+
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and features."""

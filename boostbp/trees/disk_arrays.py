@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from boostbp.trees import forks
 from boostbp.trees.kernels.allocation import HEADER, LEAST, compiled
 
 __all__ = ["LEAST", "carried", "is_on_disk", "on_disk", "scratch_folder"]
@@ -104,9 +105,11 @@ class _Files:
     def __init__(self) -> None:
         self.failure: OSError | None = None
         self._inside = 0
-        self._lock = RLock()
+        self._lock = forks.through(RLock())
         self._mappings: dict[int, mmap.mmap] = {}
         self._unused: list[tuple[int, int]] = []  # size and address of mappings whose arrays are gone
+        self._of_parent: set[int] = set()  # mappings that a parent process has as well, and may use
+        forks.in_child(self._forget)
         self._stack = (_Int * 1)()  # the last of those freed since
         self._callback = ctypes.CFUNCTYPE(_Int, _Int, _Int)(self._take)
         loops = compiled(self._callback)
@@ -116,12 +119,9 @@ class _Files:
         self._handler = _Handler(b"boostbp", 1, allocator)
         for kept in (self, *loops.values()):  # arrays may be freed when the interpreter has taken all else down
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
-        new_capsule = ctypes.pythonapi.PyCapsule_New
-        new_capsule.restype, new_capsule.argtypes = (
-            ctypes.py_object,
-            [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
-        )
-        self._capsule = new_capsule(ctypes.addressof(self._handler), b"mem_handler", None)
+        self._name = ctypes.create_string_buffer(b"mem_handler")  # which the capsule only points to
+        new_capsule = _python_function("PyCapsule_New", ctypes.py_object, *[ctypes.c_void_p] * 3)
+        self._capsule = new_capsule(ctypes.addressof(self._handler), ctypes.addressof(self._name), None)
         self._set_handler = _numpy_function(SET_HANDLER, ctypes.py_object, ctypes.py_object)
 
     def enter(self) -> Any:
@@ -178,8 +178,16 @@ class _Files:
         address = self._pop_all(ctypes.addressof(self._stack))
         while address:
             _, size, following = _words(address)
-            self._unused.append((size, address))
+            if address in self._of_parent:
+                self._of_parent.remove(address)
+                self._mappings.pop(address).close()
+            else:
+                self._unused.append((size, address))
             address = following
+
+    def _forget(self) -> None:
+        """Leave all mappings to the parent, in a child process, but for the arrays that this one sees in them."""
+        self._of_parent, self._unused = set(self._mappings), []
 
     def _close_unused(self, most: int) -> None:
         """Close all but so many of the mappings that no array needs, those first that were freed first."""
@@ -213,11 +221,14 @@ def _words(address: int) -> Any:
     return (_Int * 3).from_address(address)
 
 
+def _python_function(name: str, result: Any, *kinds: Any) -> Any:
+    return ctypes.PYFUNCTYPE(result, *kinds)((name, ctypes.pythonapi))
+
+
 def _numpy_function(number: int, result: Any, *kinds: Any) -> Any:
     """A function of NumPy's table, which compiled extensions call by the same number."""
     functions = importlib.import_module("numpy._core._multiarray_umath")
-    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    pointer_of = _python_function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     table = ctypes.cast(pointer_of(functions._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
     return ctypes.PYFUNCTYPE(result, *kinds)(table[number])
 

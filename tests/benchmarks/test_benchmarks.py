@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as suites
-from benchmarks import cases, distributed, intervals, many_rows, modes, overhead, scaling, shares
+from benchmarks import beyond_memory, cases, distributed, intervals, many_rows, modes, overhead, scaling, shares
 from benchmarks.cases import Case
 from boostbp.backends import available
 
@@ -93,6 +93,15 @@ def test_unknown_suite_is_refused(capsys):
     with pytest.raises(SystemExit):
         suites.main(["speed"])
     assert "unknown suite ['speed']" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the memory of processes from /proc")
+def test_blocks_of_rows_give_the_model_of_arrays(capsys):
+    [found] = beyond_memory.main(["--rows", "1500", "--backend", "lightgbm", "--model", "network"])
+    assert found["difference"] == 0.0
+    assert min(found["MB"], found["seconds"], found["ratio"]) > 0
+    assert "ratio: " in capsys.readouterr().out
 
 
 def test_many_rows_tells_of_each_model_on_each_size(capsys):

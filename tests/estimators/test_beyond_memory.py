@@ -10,6 +10,7 @@ import pytest
 from helpers import WITH_CATEGORIES, interrupted_fit
 from pyarrow import csv, parquet
 from scipy.sparse import csr_matrix
+from sklearn.model_selection import TimeSeriesSplit
 
 import boostbp.backends.xgboost
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, files
@@ -148,6 +149,15 @@ def test_offsets_groups_and_several_targets_are_columns(tmp_path):
         tmp_path / "rows.parquet", ["target", "other"], "weight", offset=["known", "zero"], groups="group"
     )
     np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+
+
+@pytest.mark.parametrize("validation", ["last", TimeSeriesSplit(3), 0.3])
+def test_rows_are_held_out_as_of_arrays(validation):
+    expected = BoostBPRegressor(quality=1, validation=validation, calibration=0.2, random_state=0)
+    expected.fit(NUMBERS, TABLE["target"])
+    found = BoostBPRegressor(quality=1, validation=validation, calibration=0.2, random_state=0)
+    found.fit(iter([(NUMBERS, TABLE["target"])]))
+    np.testing.assert_array_equal(found.predict_interval(NUMBERS), expected.predict_interval(NUMBERS))
 
 
 def test_arrays_of_all_rows_may_stand_beside_a_table(tmp_path):

@@ -143,6 +143,27 @@ def test_the_folder_is_the_one_that_the_environment_names(folder, monkeypatch):
     )
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_process_leaves_the_mappings_of_its_parent_alone(folder):
+    code = (
+        "import os, numpy as np; from boostbp.trees.disk_arrays import on_disk\n"
+        "with on_disk():\n"
+        f"    kept, gone = np.ones({NUMBERS}), np.ones({NUMBERS})\n"
+        "    del gone\n"
+        "    if os.fork() == 0:\n"
+        "        copies = [kept]\n"
+        "        del kept\n"
+        "        copies.clear()\n"
+        f"        others = [np.full({NUMBERS}, 7.0) for _ in range(4)]\n"
+        "        os._exit(0 if all((other == 7).all() for other in others) else 1)\n"
+        f"    mine = np.full({NUMBERS}, 2.0)\n"
+        "    assert os.wait()[1] == 0\n"
+        "    assert (kept == 1).all() and (mine == 2).all()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_process_ends_well_with_arrays_that_are_left(folder):
     code = (
         "import numpy as np; from boostbp.trees.disk_arrays import on_disk\n"
