@@ -41,7 +41,7 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 def main(argv: list[str] | None = None) -> list[dict[str, Any]]:
-    """Parse the arguments, make the rows, and print what each pair of fits took."""
+    """Parse the arguments, make the rows, and print what each fit took, and each pair of them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.beyond_memory", description=__doc__)
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--backend", action="append", choices=("lightgbm", "xgboost"), help="again for several")
@@ -102,7 +102,9 @@ def _measured(folder: Path, backend: str, model: str, how: str) -> dict[str, Any
         peak = max(peak, _anonymous(process.pid))
     seconds, predicted = here.recv()
     process.join()
-    return {"MB": (peak - before) / 1e6, "seconds": seconds, "predicted": predicted}
+    megabytes = (peak - before) / 1e6
+    print(f"{backend} {model}, {how}: {megabytes:.0f} MB, {seconds:.1f} seconds", flush=True)
+    return {"MB": megabytes, "seconds": seconds, "predicted": predicted}
 
 
 def _fit(pipe: Connection, folder: Path, backend: str, model: str, how: str) -> None:

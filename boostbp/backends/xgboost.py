@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends import _xgboost_params, _xgboost_ubj
-from boostbp.backends._cards import turn
+from boostbp.backends._cards import on_card, turn
 from boostbp.backends.base import Floats, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.float32 import gradients, representable
@@ -155,7 +155,8 @@ def _binned(table: Table, growth: TreeParams, *, like: Any = None) -> Any:
         return library.QuantileDMatrix(_blocks(library, table.X, types), **how, ref=like)
     if like is None and (many or not workers().alone):
         like = _shared_bins(library, table, how | {"feature_types": types})
-    if many and is_on_disk() and hasattr(library, "ExtMemQuantileDMatrix"):  # from version 3 on
+    in_files = many and is_on_disk() and not on_card(growth.params)
+    if in_files and hasattr(library, "ExtMemQuantileDMatrix"):  # from version 3 on
         folder = mkdtemp(dir=scratch_folder(), prefix="boostbp-")
         try:
             rows = _blocks(library, table.X, types, cache_prefix=f"{folder}/bins")

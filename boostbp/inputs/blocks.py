@@ -30,7 +30,6 @@ __all__ = ["Rows", "blocks_of", "is_blocks", "rows_of"]
 
 Floats = NDArray[np.float64]
 BLOCK_ROWS = 65_536  # of an array in a file
-FIELDS = ("y", "sample_weight", "offset", "groups")  # what `fit` takes of each row beside its features
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,8 @@ def rows_of(
         A file in CSV, Parquet or NumPy's format, a folder of the first two, or blocks ``(X, y)`` or
         ``(X, y, sample_weight)``.
     beside : mapping
-        `FIELDS` as they were passed: names of columns of a table, files of NumPy, arrays of all rows, None.
+        ``y``, ``sample_weight``, ``offset`` and ``groups`` as they were passed: names of columns of a table, files of
+        NumPy, arrays of all rows, None.
     labels : bool
         Whether targets are labels of classes.
     categorical_features : object
