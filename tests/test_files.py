@@ -141,7 +141,7 @@ def test_same_name_twice_is_refused(tmp_path):
 def test_unknown_format_and_missing_file_are_told_apart(tmp_path):
     with pytest.raises(ValueError, match=r"unknown format: give a file that ends in \.csv or \.parquet"):
         read(tmp_path / "rows.xlsx", "y", Columns())
-    with pytest.raises(FileNotFoundError, match=r"rows\.csv' is not a file"):
+    with pytest.raises(FileNotFoundError, match=r"rows\.csv' is neither a file nor a folder"):
         read(tmp_path / "rows.csv", "y", Columns())
 
 
