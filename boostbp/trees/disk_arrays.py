@@ -73,14 +73,16 @@ def on_disk() -> Iterator[Path]:
         files.check()
         yield folder
     except (MemoryError, OSError) as error:
-        cause = files.failure if isinstance(error, MemoryError) else error
-        if cause is None or (cause is error and cause.errno not in _FULL):
+        cause: BaseException | None = files.failure if isinstance(error, MemoryError) else error
+        if isinstance(cause, OSError) and (cause is not error or cause.errno in _FULL):
+            raise OSError(
+                cause.errno,
+                f"No room for the rows and arrays of the fit in the folder {str(folder)!r} ({cause.strerror}): free "
+                "some, or name another folder by the environment variable TMPDIR",
+            ) from error
+        if cause is None or cause is error:
             raise
-        raise OSError(
-            cause.errno,
-            f"No room for the rows and arrays of the fit in the folder {str(folder)!r} ({cause.strerror}): free some, "
-            "or name another folder by the environment variable TMPDIR",
-        ) from error
+        raise cause from None  # such as what a signal's handler raised
     finally:
         files.leave(before)
         _folder.reset(token)
@@ -103,7 +105,7 @@ class _Files:
     """Mappings of files, and the handler through which NumPy asks for them."""
 
     def __init__(self) -> None:
-        self.failure: OSError | None = None
+        self.failure: BaseException | None = None
         self._inside = 0
         self._lock = forks.through(RLock())
         self._mappings: dict[int, mmap.mmap] = {}
@@ -158,7 +160,7 @@ class _Files:
                     return address + HEADER
                 self._close_unused(KEPT)
                 return self._map(whole) + HEADER
-        except OSError as error:
+        except BaseException as error:  # nothing can be raised through NumPy: `on_disk` does
             self.failure = error
             return 0
 

@@ -120,6 +120,17 @@ def test_a_full_disk_is_an_error_that_names_the_folder(folder, monkeypatch):
     assert not is_mapped(np.empty(NUMBERS))
 
 
+def test_an_interrupt_while_a_file_is_made_is_not_lost(folder, monkeypatch):
+    def interrupted(file, size):
+        raise KeyboardInterrupt
+
+    with on_disk():
+        pass
+    monkeypatch.setattr(disk_arrays, "_fill", interrupted)
+    with pytest.raises(KeyboardInterrupt), on_disk():
+        np.empty(1000 * NUMBERS)
+
+
 def test_other_errors_stay_what_they_are(folder):
     with pytest.raises(FileNotFoundError, match="no such"), on_disk():
         raise FileNotFoundError(errno.ENOENT, "no such")
