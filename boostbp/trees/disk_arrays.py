@@ -34,6 +34,7 @@ __all__ = ["LEAST", "carried", "is_on_disk", "on_disk", "scratch_folder"]
 
 R = TypeVar("R")
 KEPT = 32  # mappings that are kept for the next arrays: pages that are there already need not be made
+MOST_KEPT = 1 << 28  # bytes of one that is kept: larger ones would take too much of the disk
 SET_HANDLER = 304  # of PyDataMem_SetHandler in NumPy's table of functions, the same for all of NumPy 2
 ZEROS = bytes(1 << 20)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -180,8 +181,8 @@ class _Files:
         address = self._pop_all(ctypes.addressof(self._stack))
         while address:
             _, size, following = _words(address)
-            if address in self._of_parent:
-                self._of_parent.remove(address)
+            if size > MOST_KEPT or address in self._of_parent:
+                self._of_parent.discard(address)
                 self._mappings.pop(address).close()
             else:
                 self._unused.append((size, address))
