@@ -88,9 +88,10 @@ def leaf_records(
         outputs = names.outputs_of(layer)
         factor = scale if layer == last else np.ones(len(outputs))
         reader = _Reader(names.inputs_of(layer), names.categories_of(layer), trace.forest)
+        leaf = trace.leaf  # of very many rows they are routed for it
         for number in range(trace.forest.n_trees):
             facts = {"layer": layer, "tree": number}
-            records += reader.records(facts, trace.X, trace.leaf[number].astype(np.int32), outputs, factor)
+            records += reader.records(facts, trace.X, leaf[number].astype(np.int32), outputs, factor)
     start = scale * network.baseline + offset
     for row in range(len(X)):
         for name, value in zip(names.outputs_of(last), start.tolist(), strict=True):
