@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from shutil import rmtree
 from tempfile import mkdtemp
+from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
@@ -99,7 +100,8 @@ class XGBoostGrower:
     def take(self, rows: NDArray[np.intp]) -> XGBoostGrower:
         """A sibling on some of the rows; see `boostbp.backends.base.SubsetGrower`."""
         table = self.table.take(rows)
-        matrix = _binned(table, self.growth, like=self.matrix)
+        with _alone_on(self.matrix):
+            matrix = _binned(table, self.growth, like=self.matrix)
         return replace(self, table=table, matrix=matrix, running={}, _spent=0)
 
     def fork(self, outputs: slice, seed: int) -> XGBoostGrower:
@@ -113,7 +115,7 @@ class XGBoostGrower:
         """One round; `weight` is the mean hessian, the unit in which leaves are counted."""
         # The margin keeps rounding of the sums from refusing a leaf of exactly min_samples_leaf rows.
         min_weight = _parsable(self.growth.min_samples_leaf * weight * (1 - 1e-5))
-        with turn(self.params), _blamed(self.growth):
+        with turn(self.params), _blamed(self.growth), _alone_on(self.matrix):
             run = self._run(grad.shape[1], vector)
             if min_weight != run.min_weight:
                 run.booster.set_param({"min_child_weight": min_weight})
@@ -164,19 +166,31 @@ def _binned(table: Table, growth: TreeParams, *, like: Any = None) -> Any:
         except BaseException:
             rmtree(folder)
             raise
-        matrix.folder = _Folder(folder)
+        matrix.files = _BinFiles(folder)
         return matrix
     return library.QuantileDMatrix(representable(table.X), **how, feature_types=types, ref=like)
 
 
-class _Folder:
-    """A folder with the bins of a matrix, made after it: it is removed when the matrix has let go of them."""
+class _BinFiles:
+    """The folder with the bins of a matrix, made after it: it is removed when the matrix has let go of them.
 
-    def __init__(self, path: str) -> None:
-        self.path, self._remove = path, rmtree
+    Attributes
+    ----------
+    lock : Lock
+        XGBoost refuses to read them in two threads at a time.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.lock = Lock()
+        self._folder, self._remove = folder, rmtree
 
     def __del__(self) -> None:
-        self._remove(self.path, ignore_errors=True)
+        self._remove(self._folder, ignore_errors=True)
+
+
+def _alone_on(matrix: Any) -> AbstractContextManager[Any]:
+    """Wait until no other thread reads a matrix that is in files."""
+    return matrix.files.lock if hasattr(matrix, "files") else nullcontext()
 
 
 def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, **cache: str) -> Any:

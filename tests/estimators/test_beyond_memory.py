@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -202,6 +204,52 @@ def test_text_that_spells_numbers_is_refused_by_all_rows():
     parts = ((frame[first : first + 300], TABLE["target"][first : first + 300]) for first in range(0, ROWS, 300))
     with pytest.raises(ValueError, match=r"Column 'code' holds text, but"):
         BoostBPRegressor(quality=1).fit(parts)
+
+
+# Arrays of eight thousand bytes lie in files here, nearly all that hold a number for each row.
+EVERY_ARRAY = """
+import gc, resource, sys
+import numpy as np
+from boostbp.trees.kernels import allocation
+allocation.LEAST = 8000
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+from boostbp import BoostBPClassifier, BoostBPRegressor
+from boostbp.backends import xgboost
+from boostbp.layers import fitting
+from boostbp.trees import disk_arrays
+xgboost.SAMPLE = fitting.SAMPLE = 500
+rng = np.random.default_rng(0)
+X = rng.normal(size=(1200, 5))
+X[rng.random(X.shape) < 0.1] = np.nan
+y = np.nan_to_num(X[:, 0]) + np.sin(np.nan_to_num(X[:, 1])) + rng.normal(size=1200) / 5
+weight = rng.integers(0, 3, 1200).astype(float)
+network = {"hidden_layer_sizes": (3, 2), "deep": True, "epochs": 3, "n_estimators": 6, "hidden": {"n_estimators": 3}}
+models = [
+    (BoostBPRegressor, network, y),
+    (BoostBPRegressor, {"quality": 1, "loss": "huber"}, y),
+    (BoostBPClassifier, network | {"hidden_layer_sizes": (3,)}, np.digitize(y, [-0.5, 0.5])),
+]
+made = disk_arrays._Files._map
+counts = []
+disk_arrays._Files._map = lambda self, size: counts.append(size) or made(self, size)
+for kind, options, target in models:
+    expected = kind(**options, backend=sys.argv[1], random_state=0).fit(X, target, weight)
+    assert not counts
+    for n_jobs in (1, 2):
+        found = kind(**options, backend=sys.argv[1], n_jobs=n_jobs, random_state=0)
+        found.fit((X[k : k + 100], target[k : k + 100], weight[k : k + 100]) for k in range(0, 1200, 100))
+        assert len(counts) > 20, counts
+        counts.clear()
+        np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+        np.testing.assert_array_equal(found.jacobian(X), expected.jacobian(X))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="raises the number of files that may be open")
+@pytest.mark.parametrize("backend", WITH_CATEGORIES)
+def test_a_fit_is_the_same_with_nearly_all_of_its_arrays_in_files(backend):
+    done = subprocess.run([sys.executable, "-c", EVERY_ARRAY, backend], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_model_is_in_memory():
