@@ -392,3 +392,24 @@ def test_a_full_disk_is_an_error_that_leaves_nothing(monkeypatch, scratch):
     with pytest.raises(OSError, match=r"No room for the rows and arrays of the fit in the folder .*scratch.*TMPDIR"):
         model.fit(iter([(NUMBERS, TABLE["target"])]))
     assert not list(scratch.iterdir())
+
+
+@pytest.mark.parametrize("options", [{}, {"quality": 2, "loss": "poisson"}, {"deep": False, "alpha": [0.1, 0.9]}])
+def test_the_default_model_and_others_are_those_of_arrays(options):
+    y = np.exp(TABLE["target"].to_numpy() / 3)
+    options |= {"loss": "quantile"} if "alpha" in options else {}
+    expected = BoostBPRegressor(**options, epochs=4, random_state=0).fit(NUMBERS, y)
+    parts = ((NUMBERS[first : first + 200], y[first : first + 200]) for first in range(0, ROWS, 200))
+    found = BoostBPRegressor(**options, epochs=4, random_state=0).fit(parts)
+    np.testing.assert_array_equal(found.predict(NUMBERS), expected.predict(NUMBERS))
+
+
+def test_a_checkpoint_is_gone_on_from(tmp_path):
+    def parts():
+        return ((NUMBERS[first : first + 200], TABLE["target"][first : first + 200]) for first in range(0, ROWS, 200))
+
+    longer = NETWORK | {"epochs": 4}
+    expected = BoostBPRegressor(**longer, random_state=0).fit(NUMBERS, TABLE["target"])
+    BoostBPRegressor(**NETWORK, random_state=0).fit(parts(), checkpoint=tmp_path / "state")
+    found = BoostBPRegressor(**longer, random_state=0).fit(parts(), checkpoint=tmp_path / "state")
+    np.testing.assert_array_equal(found.predict(NUMBERS), expected.predict(NUMBERS))
