@@ -96,8 +96,7 @@ class Rounds:
             # where the function is less steep than a straight line, trees would have to take back what they cannot
             base.leaves.weight[1:][self.sign[base.leaves.column] != 0] = 0.0
         leaf = self.bound.base.U.leaf
-        if self.keeps_leaf:
-            self.leaf[: self.first] = leaf
+        self.leaf[: self.first] = leaf[: len(self.leaf)]
         out = np.zeros((len(self.bound.Z), self.objective.n_outputs))
         add_to(out, base.leaves, leaf, self.bound.Z)
         self.running += out.T
@@ -264,8 +263,7 @@ class Rounds:
         for part, leaf in boosted:
             if len(leaf):
                 self.parts.append(part)
-                if self.keeps_leaf:
-                    self.leaf[number : number + len(leaf)] = leaf
+                self.leaf[number : number + len(leaf)] = leaf[: len(self.leaf)]
                 number += len(leaf)
 
     def _native(self, output: int) -> tuple[TreeBatch, NDArray[Any]]:
