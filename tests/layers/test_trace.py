@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from flat_parameters import parameters
-from helpers import BACKENDS, make_X
+from helpers import BACKENDS, WITH_NATIVE_LEAVES, make_X
 from sklearn.datasets import load_diabetes
 
 from boostbp import BoostBPRegressor, fit_layer
@@ -31,11 +31,14 @@ def test_gradients_are_the_same(monkeypatch, options, n_jobs):
     np.testing.assert_array_equal(without.jacobian(), trace.jacobian())
 
 
-@pytest.mark.parametrize("refit_order", ["downward", "upward"])
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_the_network_is_the_same(monkeypatch, backend, refit_order):
+NATIVE = [(name, {"leaves": "native", "basis": "linear"}) for name in WITH_NATIVE_LEAVES]
+WAYS = [(name, {"refit_order": order}) for name in BACKENDS for order in ("downward", "upward")]
+
+
+@pytest.mark.parametrize(("backend", "options"), [*WAYS, *NATIVE])
+def test_the_network_is_the_same(monkeypatch, backend, options):
     small = {"hidden_layer_sizes": (3, 2), "epochs": 3, "n_estimators": 4, "random_state": 0, "deep": True}
-    small |= {"refit_order": refit_order, "backend": backend}
+    small |= {"backend": backend, **options}
     expected = BoostBPRegressor(**parameters(**small)).fit(X, Y)
     monkeypatch.setattr(fitting, "MOST_TRACE", 0)
     found = BoostBPRegressor(**parameters(**small)).fit(X, Y)
