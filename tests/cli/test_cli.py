@@ -337,7 +337,7 @@ def test_compare_fails_when_a_model_fails():
     ("arguments", "code", "message"),
     [
         (["fit", "{folder}/iris.csv", "-t", "petals", "-m", "m"], 1, "iris.csv has no column 'petals'"),
-        (["fit", "{folder}/none.csv", "-t", "species", "-m", "m"], 1, "none.csv' is not a file"),
+        (["fit", "{folder}/none.csv", "-t", "species", "-m", "m"], 1, "none.csv' is neither a file nor a folder"),
         (["fit", "{folder}/iris.csv", "-t", "species", "-m", "no/such/m"], 2, "there is no folder"),
         (["fit", "{folder}/iris.csv", "-t", "species", "-m", "m", "-s", "epoch=3"], 2, "did you mean 'epochs'?"),
         (["fit", "{folder}/iris.csv", "-t", "species", "-m", "m", "-s", "epochs"], 2, "not of the form key=value"),
