@@ -143,7 +143,9 @@ def _deflated(array: NDArray[Any], planes: bool) -> bytes:
     # Planes of fractions have long runs of one byte, or are noise, in which the search for anything else is in vain.
     runs = planes and array.dtype.kind == "f"
     deflate = zlib.compressobj(strategy=zlib.Z_RLE if runs else zlib.Z_DEFAULT_STRATEGY)
-    return deflate.compress((_planes(array) if planes else array).data) + deflate.flush()
+    parts = _planes(array) if planes else [array]
+    # a block of its own for each plane, as each has other bytes
+    return b"".join([deflate.compress(part.data) + deflate.flush(zlib.Z_BLOCK) for part in parts]) + deflate.flush()
 
 
 def _planes(array: NDArray[Any]) -> NDArray[np.uint8]:

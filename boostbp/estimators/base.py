@@ -287,10 +287,12 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         def train(*, settings: Settings, **training: Any) -> tuple[Network, History]:
             """Train with settings, callbacks and an earlier state, which may be others each time."""
             if self._fewest_hidden:  # its hidden units are the model, and nothing may stand beside them
-                return back_propagate(problem(settings=settings, **training))
+                network, history = back_propagate(problem(settings=settings, **training))
+                return network.rounded(), history
             more = (other(settings=settings) for other in others)
             network, history = ensemble.train(problem(settings=settings, **training), how, more)
-            return network if earlier is None else weighted_sum([earlier.network, network], [1.0, 1.0]), history
+            network = network if earlier is None else weighted_sum([earlier.network, network], [1.0, 1.0])
+            return network.rounded(), history
 
         table, _, weight = problem.args
         summarise = partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,14 @@ from boostbp.backends.base import Table
 from boostbp.floats import usual_in_methods
 from boostbp.layers import Layer, Trace
 from boostbp.trees.forest import FEW_ROWS
+from boostbp.trees.rounding import rounded
 from boostbp.trees.sparse import Sparse, hstack
 
 __all__ = ["Network"]
 
 Floats = NDArray[np.float64]
+OUTPUT_BITS = 11  # of rounded weights: of a thousand trees, they move an output by 1e-4 of its standard deviation
+HIDDEN_BITS = 18  # by hidden units, rows fall to one side of a split or the other
 
 
 @usual_in_methods
@@ -62,6 +65,12 @@ class Network:
         for layer in self.layers[1:]:
             h = layer.forest.predict(np.concatenate([h, X], axis=1) if self.skip else h)
         return h + self.baseline
+
+    def rounded(self) -> Network:
+        """The network in numbers of few bits, for small files; see `boostbp.trees.rounding`."""
+        bits = [HIDDEN_BITS] * (len(self.layers) - 1) + [OUTPUT_BITS]
+        layers = (Layer(rounded(layer.forest, of)) for layer, of in zip(self.layers, bits, strict=True))
+        return replace(self, layers=tuple(layers))
 
     def _hidden_used(self) -> bool:
         """Whether the output layer reads a hidden unit at all."""

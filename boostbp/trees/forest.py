@@ -22,7 +22,7 @@ __all__ = ["FEW_ROWS", "Forest", "TreeBatch", "TreeWithLeaves"]
 
 Floats = NDArray[np.float64]
 ROWS_OF_A_THREAD = 256  # at least: fewer are done sooner than a thread starts
-GAIN_BITS = 16  # five digits are enough for what gains are good for, and make small files
+GAIN_BITS = 10  # three digits are enough for what gains are good for, and make small files
 FEW_ROWS = 8  # whose prediction is sooner done than prepared
 CHUNK = 8192  # rows whose leaf numbers are kept at once in a prediction
 

@@ -1,0 +1,99 @@
+"""Rounding: a fitted forest in numbers of few bits, which make a small file, and hardly another forest.
+
+A leaf's path column has the scaling ``(center, inv_scale, lower, upper)`` and the terms ``u`` and ``u^2`` of
+``u = (z - center) inv_scale``. With another center and scale, ``u = ratio v + shift``, so the leaf's value is
+
+``w_0 + w_1 shift + w_2 shift^2 + (w_1 + 2 w_2 shift) ratio v + w_2 ratio^2 v^2``:
+
+the scale becomes the next power of two, and the center the nearest multiple of 1/64 of it, without a change of the
+value but for rows that miss the column. Then come the losses: bounds, rounded outwards, so that no row of the leaf is
+clipped, and weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.trees import kernels
+from boostbp.trees.forest import Forest
+from boostbp.trees.tree import offsets
+
+__all__ = ["rounded"]
+
+Floats = NDArray[np.float64]
+RANGE_BITS = 6  # of centers and bounds, in units of the scale: the mean of 1,000 rows is not known to 1/64 of it
+
+
+def rounded(forest: Forest, weight_bits: int) -> Forest:
+    """Return the forest with rounded leaves.
+
+    Parameters
+    ----------
+    forest : Forest
+    weight_bits : int
+        Of a leaf's weights for an output, beside the largest of them, or beside that of most leaves if it is larger.
+    """
+    leaves = _with_short_scalings(forest.leaves)
+    return replace(forest, leaves=leaves._replace(weight=_short_weights(leaves, weight_bits)))
+
+
+def _with_short_scalings(leaves: kernels.Leaves) -> kernels.Leaves:
+    """Return the same regressions with scales that are powers of two, and short centers and bounds."""
+    scaling, ratio, shift = _short_scalings(leaves.scaling)
+    n_columns = np.diff(leaves.start)
+    size = np.diff(leaves.tree_leaf)
+    n_outputs, degree = np.repeat(leaves.tree_output[:, 1], size), np.repeat(leaves.tree_degree, size)
+    # each path column once for each output
+    leaf = np.repeat(np.arange(len(n_columns)), n_columns)
+    path = np.repeat(np.arange(len(leaf)), n_outputs[leaf])
+    output = np.arange(len(path)) - offsets(n_outputs[leaf])[path]
+    leaf, ratio, shift = leaf[path], ratio[path], shift[path]
+    constant = leaves.weight_start[leaf] + output
+    linear = constant + (1 + path - leaves.start[leaf]) * n_outputs[leaf]
+    curved = degree[leaf] == 2
+    square = (linear + n_columns[leaf] * n_outputs[leaf])[curved]
+    weight = leaves.weight.copy()
+    w1, w2 = weight[linear], np.zeros(len(linear))
+    w2[curved] = weight[square]
+    weight += np.bincount(constant, shift * (w1 + shift * w2), len(weight))
+    weight[linear] = ratio * (w1 + 2.0 * shift * w2)
+    weight[square] = (ratio * ratio * w2)[curved]
+    return leaves._replace(scaling=scaling, weight=weight)
+
+
+def _short_scalings(scaling: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return short scalings, (path columns, 4), and of each ``ratio`` and ``shift``: ``u = ratio v + shift``.
+
+    Columns that do not vary, and those beyond float64, stay as they are.
+    """
+    center, inverse, lower, upper = scaling.T
+    grid = 2.0**RANGE_BITS
+    with np.errstate(all="ignore"):
+        mantissa, exponent = np.frexp(1.0 / inverse)
+        exponent -= mantissa == 0.5  # a power of two already
+        step = np.ldexp(1.0 / grid, exponent)
+        short_center, short_inverse = np.rint(center / step) * step, np.ldexp(1.0, -exponent)
+        ratio, shift = inverse / short_inverse, (short_center - center) * inverse
+        bounds = [np.floor((lower - shift) / ratio * grid) / grid, np.ceil((upper - shift) / ratio * grid) / grid]
+    short = np.column_stack([short_center, short_inverse, *bounds])
+    varies = (inverse > 0) & (lower < upper) & np.isfinite(np.column_stack([short, ratio, shift])).all(1)
+    return np.where(varies[:, None], short, scaling), np.where(varies, ratio, 1.0), np.where(varies, shift, 0.0)
+
+
+def _short_weights(leaves: kernels.Leaves, bits: int) -> Floats:
+    """Return weights that are multiples of a power of two for each leaf and output."""
+    weight, n_weights = leaves.weight, np.diff(leaves.weight_start)
+    n_outputs = np.repeat(leaves.tree_output[:, 1], np.diff(leaves.tree_leaf))
+    leaf = np.repeat(np.arange(len(n_weights)), n_weights)
+    group = offsets(n_outputs)[leaf] + (np.arange(len(weight)) - leaves.weight_start[leaf]) % n_outputs[leaf]
+    largest = np.zeros(int(n_outputs.sum()))
+    np.maximum.at(largest, group, np.abs(weight))
+    with np.errstate(all="ignore"):
+        usual = np.sqrt(np.square(largest).mean(where=largest > 0)) if largest.any() else 0.0
+    mantissa, exponent = np.frexp(np.fmin(largest, usual))
+    exponent -= mantissa == 0.5
+    unit = (exponent - bits)[group]
+    return np.ldexp(np.rint(np.ldexp(weight, -unit)), unit)
