@@ -287,12 +287,10 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         def train(*, settings: Settings, **training: Any) -> tuple[Network, History]:
             """Train with settings, callbacks and an earlier state, which may be others each time."""
             if self._fewest_hidden:  # its hidden units are the model, and nothing may stand beside them
-                network, history = back_propagate(problem(settings=settings, **training))
-                return network.rounded(), history
+                return back_propagate(problem(settings=settings, **training))
             more = (other(settings=settings) for other in others)
             network, history = ensemble.train(problem(settings=settings, **training), how, more)
-            network = network if earlier is None else weighted_sum([earlier.network, network], [1.0, 1.0])
-            return network.rounded(), history
+            return network if earlier is None else weighted_sum([earlier.network, network], [1.0, 1.0]), history
 
         table, _, weight = problem.args
         summarise = partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads)

@@ -1,6 +1,6 @@
 """Checkpoints: the state of a training in a file, without pickle; of several workers, with the rows of each beside it.
 
-The file is an `boostbp.archive`, kind "checkpoint", version 4. Its arrays are ``h{i}``, ``g{i}`` and ``m{i}``
+The file is an `boostbp.archive`, kind "checkpoint", version 3. Its arrays are ``h{i}``, ``g{i}`` and ``m{i}``
 for i = 1 .. L, and those of the network as it stands, ``now.NAME``, of the best epoch,
 ``best.NAME``, and of that with the least training loss, ``lowest_loss.NAME``, each if it is another one than those
 before (see `boostbp.network.stored`).
@@ -36,9 +36,9 @@ from boostbp.trees import interrupts
 
 __all__ = ["find", "read", "write"]
 
-KIND, VERSION = "checkpoint", 4
+KIND, VERSION = "checkpoint", 3
 ROWS, ROWS_VERSION = "rows of a checkpoint", 1
-OLDEST = 4  # earlier ones had other arrays of leaves
+OLDEST = 3  # versions 1 and 2 had other arrays of leaves
 
 
 def write(path: str | os.PathLike[str], state: State) -> None:

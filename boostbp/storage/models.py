@@ -1,6 +1,6 @@
 """Storage: a fitted estimator in one file of data, without pickle.
 
-The file is an `boostbp.archive`, kind "model", version 4. Its content is
+The file is an `boostbp.archive`, kind "model", version 3. Its content is
 
 - ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
 - ``parameters``: those of the constructor (see `boostbp.plain`; ``{"loss": ...}``, ``{"step": ...}`` and
@@ -36,8 +36,8 @@ from boostbp.trees import interrupts
 
 __all__ = ["load", "save"]
 
-KIND, VERSION = "model", 4
-OLDEST = 4  # earlier ones had other arrays of leaves
+KIND, VERSION = "model", 3
+OLDEST = 3  # versions 1 and 2 had other arrays of leaves
 _CLASSES: dict[str, Any] = {
     estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
 }

@@ -15,6 +15,7 @@ from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.forest import Forest, TreeBatch
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
+from boostbp.trees.ranges import ranges_of, scaling_from
 from boostbp.trees.tree import Tree, Trees, offsets
 
 __all__ = ["facts_of", "pack", "unpack"]
@@ -36,11 +37,11 @@ _LEAVES = {
     "tree_degree": "i8",
     "leaf_columns": "i4",
     "column": "i4",
-    "scaling": "f8",
     "weight": "f8",
 }
-_DTYPES = {"tree_split": "i8", "gain": "f8", **_NODES, **_LEAVES}
-_WIDE = {"tree_output": 2, "scaling": 4}  # columns of those that have any
+_RANGES = {"center": "f8", "ends": "f8", "first_end": "i8", "end": "i4", "odd": "f8"}
+_DTYPES = {"tree_split": "i8", "gain": "f8", **_NODES, **_LEAVES, **_RANGES}
+_WIDE = {"tree_output": 2, "end": 2, "odd": 4}  # columns of those that have any
 _FACTS = {"n_features", "n_outputs", "basis", "functions", "clip", "n_base"}
 
 
@@ -48,7 +49,7 @@ def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Ar
     """What JSON holds of a forest, and its arrays by their names in `Forest`, `Nodes` and `Leaves`.
 
     What follows from other arrays is left out: ``tree_leaf`` and ``weight_start``. In place of ``start`` there is
-    ``leaf_columns``, (leaves,).
+    ``leaf_columns``, (leaves,), and in place of ``scaling`` what `ranges_of` says.
     An output that no tree serves gets a tree of one leaf, 0, so that a reader can tell from the arrays how many
     outputs there are.
 
@@ -77,6 +78,7 @@ def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Ar
     }
     parts = {"tree_split": forest.tree_split, "gain": forest.gain, **forest.nodes._asdict(), **forest.leaves._asdict()}
     parts["leaf_columns"] = np.diff(forest.leaves.start).astype(np.int32)
+    parts |= ranges_of(forest.leaves.column, forest.leaves.scaling)
     return facts, {name: parts[name] for name in _DTYPES}
 
 
@@ -200,7 +202,7 @@ def _leaves(parts: Arrays, tree_split: NDArray[Any], n_columns: int, n_outputs: 
     """The leaves of checked trees, checked, with what follows from what the file has of them."""
     size = np.diff(tree_split)
     tree_leaf = offsets(size + 1)  # a tree has one leaf more than splits
-    output, degree, leaf_columns, column, scaling, weight = (parts[name] for name in _LEAVES)
+    output, degree, leaf_columns, column, weight = (parts[name] for name in _LEAVES)
     n_trees, n_leaves = len(size), int(tree_leaf[-1])
     _require(len(output) == n_trees, f"tree_output has the length {len(output)}")
     _check_outputs(output, n_outputs, len(weight))
@@ -210,7 +212,7 @@ def _leaves(parts: Arrays, tree_split: NDArray[Any], n_columns: int, n_outputs: 
     _require(good, f"leaf_columns does not cut {len(column)} columns into {n_leaves} parts")
     good = (column >= 0) & (column < n_columns)
     _require(good.all(), "a leaf reads a column that is not there")
-    _require(len(scaling) == len(column), f"scaling has the length {len(scaling)}")
+    scaling = scaling_from(column, *(parts[name] for name in _RANGES))
     terms = 1 + np.repeat(degree, size + 1) * np.diff(start)
     weight_start = offsets(terms * np.repeat(output[:, 1], size + 1))
     _require(len(weight) == weight_start[-1], f"weight has the length {len(weight)}, and leaves {weight_start[-1]}")

@@ -336,9 +336,9 @@ def test_file_that_is_no_checkpoint_is_refused_and_stays(tmp_path):
 def test_state_that_does_not_fit_together_is_refused(tmp_path, change):
     path = tmp_path / "state"
     regressor(epochs=1).fit(X, Y, checkpoint=path)
-    content, arrays = archive.read(path, kind="checkpoint", version=4)
+    content, arrays = archive.read(path, kind="checkpoint", version=3)
     change(content, arrays)
-    archive.write(path, kind="checkpoint", version=4, content=content, arrays=arrays)
+    archive.write(path, kind="checkpoint", version=3, content=content, arrays=arrays)
     with pytest.raises(ValueError, match="state' is not consistent: "):
         regressor().fit(X, Y, checkpoint=path)
 
@@ -366,6 +366,9 @@ def without_hidden_layer(content, arrays):
     content["now"]["layers"][1]["n_features"] = content["now"]["layers"][0]["n_outputs"]
     column, feature = arrays["now.layer1.column"], arrays["now.layer1.feature"]
     column[:], feature[:] = 0, 0
+    arrays["now.layer1.end"][:] = -1  # scalings that tell of no ends
+    arrays["now.layer1.odd"] = np.zeros((len(column), 4))
+    arrays["now.layer1.ends"], arrays["now.layer1.first_end"] = np.empty(0), np.zeros(2, np.int64)
     content["numbers"][0]["tuple"].pop()
     content["numbers"][1]["tuple"].pop()
     for epoch in content["history"]["epochs"]:
@@ -397,9 +400,9 @@ def test_state_with_the_right_fingerprint_and_other_sizes_is_refused(tmp_path, c
     """Rows are routed through trees from the file: these must be of this training, whatever the file says it is of."""
     path = tmp_path / "state"
     regressor(epochs=1).fit(X, Y, checkpoint=path)
-    content, arrays = archive.read(path, kind="checkpoint", version=4)
+    content, arrays = archive.read(path, kind="checkpoint", version=3)
     change(content, arrays)
-    archive.write(path, kind="checkpoint", version=4, content=content, arrays=arrays)
+    archive.write(path, kind="checkpoint", version=3, content=content, arrays=arrays)
     with pytest.raises(ValueError, match=f"^checkpoint=.*state' is not consistent: it holds {message}"):
         regressor().fit(X, Y, checkpoint=path)
 

@@ -166,6 +166,10 @@ CHANGES = {
     "degree": lambda a: a["tree_degree"].__setitem__(1, 3),
     "columns of a leaf": lambda a: a["leaf_columns"].__setitem__(-1, 10_000),
     "fewer than no columns": lambda a: a["leaf_columns"].__setitem__(slice(2), [-1, a["leaf_columns"][:2].sum() + 1]),
+    "end": lambda a: a["end"].__setitem__((-1, 1), len(a["ends"])),
+    "one end": lambda a: a["end"].__setitem__((np.flatnonzero(a["end"][:, 0] >= 0)[0], 0), -1),
+    "no ends": lambda a: a["end"].__setitem__(np.flatnonzero(a["end"][:, 0] >= 0)[0], -1),
+    "first_end": lambda a: a["first_end"].__setitem__(1, len(a["ends"]) + 1),
     "column": lambda a: a["column"].__setitem__(0, 5),
 }
 
