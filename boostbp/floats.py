@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import wraps
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ import numpy as np
 __all__ = ["usual_floats", "usual_in_methods"]
 
 C = TypeVar("C", bound=type)
+NUMPYS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
 @contextmanager
@@ -33,5 +35,16 @@ def usual_in_methods(cls: C) -> C:
     """Let the public methods that a class defines itself run under `usual_floats`."""
     for name, member in list(vars(cls).items()):
         if isinstance(member, FunctionType) and not name.startswith("_"):
-            setattr(cls, name, usual_floats()(member))
+            setattr(cls, name, _usual(member))
     return cls
+
+
+def _usual(method: FunctionType) -> Any:
+    careful = usual_floats()(method)
+
+    @wraps(method)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        # what a context costs is felt in the prediction of a row
+        return (method if np.geterr() == NUMPYS else careful)(*args, **kwargs)
+
+    return run

@@ -230,7 +230,8 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def _raw(self, X: Any) -> Floats:
         """Raw output h_L, (rows, outputs)."""
-        check_is_fitted(self)
+        if "network_" not in vars(self):  # scikit-learn would look through all attributes, for every row
+            check_is_fitted(self)
         if is_blocks(X):
             return np.concatenate([self._raw(block) for block in blocks_of(X, self.schema_)])
         return self.network_.predict(self._read(X).X, n_jobs=self._n_threads())

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
 from boostbp.group import workers
-from boostbp.inputs.column_units import Units
+from boostbp.inputs.column_units import FAR, Units
 from boostbp.inputs.contradictions import Cells, Normal
+from boostbp.trees.forest import FEW_ROWS
+from boostbp.trees.kernels import may_contradict
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
 __all__ = ["Repair"]
@@ -64,6 +66,8 @@ class Repair:
     def read(self, table: Table) -> Table:
         """The table with what the rest of a row says in place of cells that contradict it; itself if there is none."""
         X, column = table.X, self.units.column
+        if len(X) <= FEW_ROWS and not isinstance(X, Sparse) and not self._may_contradict(X):
+            return table
         blocks = row_blocks(0, len(X), SMALLER * len(column))
         suspects = [rows.start + self.normal.suspects(self._units_of(X, rows)) for rows in blocks]
         rows = np.concatenate([np.empty(0, dtype=np.intp), *suspects])
@@ -71,6 +75,12 @@ class Repair:
             return table
         cells = [self._wrong(table, rows[block]) for block in row_blocks(0, len(rows), len(column))]
         return Table(_replaced(X, cells), table.categorical) if any(len(each.row) for each in cells) else table
+
+    def _may_contradict(self, X: Floats) -> bool:
+        """Whether a row may have a cell that contradicts its others: most of the time of a few rows is saved."""
+        units, normal = self.units, self.normal
+        of_normal = normal.precision, normal.lowest, normal.highest, normal.least, normal.most
+        return bool(may_contradict(X, units.column, units.floor, units.center, units.scale, FAR, *of_normal))
 
     def _units_of(self, X: Matrix, rows: slice) -> Floats:
         return self.units.of_values(_block(X, self.units.column, rows))

@@ -170,10 +170,9 @@ class Forest:
             self._by_blocks(dense_block, X, n_threads)
             return out
         if len(X) <= FEW_ROWS:
-            leaf = np.empty((self.n_trees, len(X)), self.leaf_dtype)
             out[:] = 0.0
-            kernels.route(self.nodes, self.tree_split, X, 0, len(X), leaf)
-            kernels.evaluate(self.leaves, leaf, bases.expand(self.basis, X), self.clip, 0, len(X), out)
+            Z = bases.expand(self.basis, X)
+            kernels.predict_few(self.nodes, self.tree_split, self.leaves, X, Z, self.clip, out)
             return out
 
         def chunk(first: int) -> None:

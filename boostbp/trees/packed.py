@@ -175,6 +175,7 @@ def _check_nodes(nodes: kernels.Nodes, tree_split: NDArray[Any], n_features: int
     # a kernel may read the first word of a set without words
     inside = (begin >= 0) & (words >= 0) & (begin + np.maximum(words, 1) <= len(nodes.categories))
     _require((numeric | inside).all(), "a set of categories is not there")
+    _require(np.array_equal(np.isnan(nodes.threshold), ~numeric), "a split has a threshold and a set, or neither")
     _check_children(np.stack([nodes.left, nodes.right]).astype(np.int64), tree_split)
 
 
@@ -212,7 +213,7 @@ def _leaves(parts: Arrays, tree_split: NDArray[Any], n_columns: int, n_outputs: 
     _require(good, f"leaf_columns does not cut {len(column)} columns into {n_leaves} parts")
     good = (column >= 0) & (column < n_columns)
     _require(good.all(), "a leaf reads a column that is not there")
-    scaling = scaling_from(column, *(parts[name] for name in _RANGES))
+    scaling = scaling_from(column, *(parts.pop(name) for name in _RANGES))
     terms = 1 + np.repeat(degree, size + 1) * np.diff(start)
     weight_start = offsets(terms * np.repeat(output[:, 1], size + 1))
     _require(len(weight) == weight_start[-1], f"weight has the length {len(weight)}, and leaves {weight_start[-1]}")

@@ -95,6 +95,8 @@ def scaling_from(
         good = ((end[~is_odd] >= 0) & (end[~is_odd] < size)).all()
     if not good:
         raise ValueError("This is not a forest: the ends of path columns do not fit to them.")
+    if is_odd.all():
+        return odd
     scaling = np.empty((len(column), 4))
     scaling[is_odd] = odd
     scaling[~is_odd] = _scaling(center[~is_odd], ends[first_end[known][:, None] + end[~is_odd]])

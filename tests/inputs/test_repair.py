@@ -189,6 +189,33 @@ def test_a_row_is_read_alike_alone_and_among_others():
     np.testing.assert_array_equal(np.concatenate([read(repair, X[[i]]) for i in range(200)]), together)
 
 
+@given(seeds, st.sampled_from([1.0, 1e-3, 1e3]))
+def test_the_look_at_a_few_rows_passes_over_none_that_is_suspected(seed, factor):
+    rng = np.random.default_rng(seed)
+    repair = learnt(lengths(rng))
+    rows = lengths(rng, 60)
+    rows[rng.random(rows.shape) < 0.1] *= factor
+    rows[rng.random(rows.shape) < 0.1] = np.nan
+    suspects = set(repair.normal.suspects(repair.units.of_values(rows)).tolist())
+    found = {i for i in range(len(rows)) if repair._may_contradict(rows[i : i + 1])}
+    assert found == suspects
+    assert repair._may_contradict(rows) == bool(suspects)
+
+
+def test_the_look_at_a_few_rows_tells_both_sides_of_a_bound():
+    rng = np.random.default_rng(0)
+    repair = learnt(lengths(rng))
+    row, j = lengths(rng, 1), 0
+    inside, outside = row[0, j], 1e6 * row[0, j]
+    while outside - inside > 1e-8 * inside:  # the bound lies between them
+        row[0, j] = (inside + outside) / 2
+        suspected = len(repair.normal.suspects(repair.units.of_values(row))) > 0
+        inside, outside = (inside, row[0, j]) if suspected else (row[0, j], outside)
+    for value, expected in ((inside * (1 - 1e-6), False), (outside * (1 + 1e-6), True)):
+        row[0, j] = value
+        assert repair._may_contradict(row) is expected
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_what_is_read_is_the_mean_of_a_normal_given_the_other_cells(missing):
     rng = np.random.default_rng(0)

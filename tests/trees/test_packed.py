@@ -157,6 +157,8 @@ CHANGES = {
         a["cat_words"].__setitem__(0, 0),
     ),
     "numeric with words": lambda a: a["cat_words"].__setitem__(np.flatnonzero(a["cat_start"] < 0)[0], 1),
+    "threshold and set": lambda a: a["threshold"].__setitem__(np.flatnonzero(a["cat_words"])[0], 0.0),
+    "no threshold": lambda a: a["threshold"].__setitem__(np.flatnonzero(a["cat_start"] < 0)[0], np.nan),
     "negative words": lambda a: a["cat_words"].__setitem__(0, -1),
     "tree_split": lambda a: a["tree_split"].__setitem__(1, -1),
     "tree_split falls": lambda a: a["tree_split"].__setitem__(2, a["tree_split"][-1] + 1),

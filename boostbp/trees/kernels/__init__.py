@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from boostbp.trees.kernels.backward import vjp
 from boostbp.trees.kernels.changes import changes
+from boostbp.trees.kernels.contradictions import may_contradict
 from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian
+from boostbp.trees.kernels.few_rows import predict_few
 from boostbp.trees.kernels.grouping import group_block, group_paths, group_rows, put_in_bins
 from boostbp.trees.kernels.monotone import solve_monotone
 from boostbp.trees.kernels.records import Leaves, Nodes
@@ -33,7 +35,9 @@ __all__ = [
     "jacobian",
     "leaf_ranges",
     "leaf_sums",
+    "may_contradict",
     "paths_of",
+    "predict_few",
     "put_in_bins",
     "route",
     "scale_weights",

@@ -1,0 +1,49 @@
+"""Compiled look for cells that contradict the rest of their row; see `boostbp.inputs.contradictions`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from boostbp.trees.kernels.entry import FLOAT, INT64S, MATRIX, VECTOR, exact
+
+__all__ = ["may_contradict"]
+
+MARGIN = (
+    1e-12  # of the sizes of what is summed: ten thousand times as far as the order of a sum, or a logarithm, matters
+)
+
+
+@exact(MATRIX, INT64S, *[VECTOR] * 3, FLOAT, MATRIX, *[VECTOR] * 4)
+def may_contradict(X, column, floor, center, scale, far, precision, lowest, highest, least, most):
+    """Return 0 if no row can be one of `Normal.suspects`, 1 if one is, or is within rounding of it.
+
+    Parameters
+    ----------
+    X : (rows, features) float64
+    column, floor, center, scale : those of `Units`
+    far : float
+        Largest size of a value in these units.
+    precision, lowest, highest, least, most : those of `Normal`
+    """
+    size = len(column)
+    u, error = np.empty(size), np.empty(size)
+    for row in range(len(X)):
+        for j in range(size):
+            value = X[row, column[j]]
+            u[j] = error[j] = 0.0
+            if value == value:
+                if floor[j] > 0.0:
+                    value = np.log(max(value, floor[j]))
+                u[j] = min(max((value - center[j]) / scale[j], -far), far)
+                if most[j] == np.inf:  # not determined by the others
+                    u[j] = min(max(u[j], lowest[j]), highest[j])
+                error[j] = MARGIN * (np.abs(u[j]) + np.abs(center[j]) / scale[j])
+        for j in range(size):
+            if most[j] < np.inf:
+                off = margin = 0.0
+                for i in range(size):
+                    off += u[i] * precision[i, j]
+                    margin += error[i] * np.abs(precision[i, j])
+                if not least[j] * precision[j, j] + margin < off < most[j] * precision[j, j] - margin:
+                    return 1
+    return 0
