@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import cheaper, distributed, intervals, modes, overhead, prediction, reference, scaling, shares, startup
+from benchmarks.accuracy.data import SETS
 from benchmarks.cases import CASES
 from boostbp.atomic_write import atomic_write
 from boostbp.backends import available
@@ -21,7 +22,7 @@ from boostbp.versions import versions
 
 SUITES = (
     "overhead", "native", "prediction", "vjp", "threads", "growth", "memory", "profile", "startup",
-    "kept", "shared", "sampled", "reference", "modes", "distributed", "intervals",
+    "kept", "shared", "sampled", "reference", "modes", "distributed", "intervals", "files",
 )  # fmt: skip
 
 
@@ -35,7 +36,7 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--cores", type=int, default=None, help="cores for overhead; all if not given")
     parser.add_argument("--repeats", type=int, default=None)
     parser.add_argument("--json", type=Path, default=None, help="file to write, and to go on from")
-    parser.add_argument("--data-dir", type=Path, default=None, help="files of tables, for modes and intervals")
+    parser.add_argument("--data-dir", type=Path, default=None, help="files of tables, for modes, intervals and files")
     options = parser.parse_args(argv)
     if unknown := set(options.suites) - set(SUITES):
         parser.error(f"unknown suite {sorted(unknown)}: choose from {', '.join(SUITES)}")
@@ -89,6 +90,12 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, Callable[[], dict
         elif suite == "prediction":
             for key, case in cases.items():
                 jobs.append((suite, key, lambda c=case: prediction.prediction(c, rows=many, repeats=repeats)))
+        elif suite == "files":
+            size = 600 if options.quick else 3000
+            for table, name in prediction.TABLES.items():
+                if not SETS[name].missing(options.data_dir):
+                    work = partial(prediction.default_model, table, options.data_dir, rows=size, repeats=repeats)
+                    jobs.append((suite, table, work))
         elif suite == "growth":
             for name in names:
                 jobs.append((suite, name, lambda n=name: scaling.growth(largest, n, rows=rows, repeats=1)))

@@ -21,11 +21,13 @@ is a ValueError (see `load`).
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import io
 import json
 import math
 import os
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -38,7 +40,18 @@ from numpy.typing import NDArray
 
 from boostbp.atomic_write import atomic_write
 
-__all__ = ["Archive", "Arrays", "MismatchError", "from_bytes", "load", "read", "take", "to_bytes", "write"]
+__all__ = [
+    "Archive",
+    "Arrays",
+    "MismatchError",
+    "from_bytes",
+    "give_memory_back",
+    "load",
+    "read",
+    "take",
+    "to_bytes",
+    "write",
+]
 
 Arrays = dict[str, NDArray[Any]]
 T = TypeVar("T")
@@ -217,7 +230,17 @@ def load(
         data = file.read(_NAME_AT + len(_HEADER))
         _check_magic(data, str(path))  # a foreign file may be large, and a device has no end
         data += file.read()
-    return from_bytes(data, str(path), build, kind=kind, version=version, oldest=oldest)
+    try:
+        return from_bytes(data, str(path), build, kind=kind, version=version, oldest=oldest)
+    finally:
+        give_memory_back()
+
+
+def give_memory_back() -> None:
+    """Let the C library return freed memory to the system: of what a file took, glibc keeps half as much as is left."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def from_bytes(

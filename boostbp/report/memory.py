@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import sys
 from pathlib import Path
+
+from boostbp.archive import give_memory_back
 
 __all__ = ["Peak"]
 
@@ -27,7 +28,7 @@ class Peak:
 
     def __init__(self) -> None:
         gc.collect()
-        _trim()
+        give_memory_back()  # or the next allocations would fill it unseen
         self._linux = _reset()
         self._start = _status("VmRSS") if self._linux else _maxrss()
 
@@ -35,14 +36,6 @@ class Peak:
         """Peak so far in bytes; None where it cannot be known."""
         now = _status("VmHWM") if self._linux else _maxrss()
         return None if now is None or self._start is None else max(0, now - self._start)
-
-
-def _trim() -> None:
-    """Give freed memory back, or the next allocations would fill it unseen."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
-        if trim is not None:
-            trim(0)
 
 
 def _reset() -> bool:

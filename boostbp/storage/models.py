@@ -21,9 +21,7 @@ compiled code sees them.
 
 from __future__ import annotations
 
-import ctypes
 import os
-import sys
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -116,17 +114,7 @@ def load(path: Path) -> Any:
     OSError
         If it cannot be read.
     """
-    try:
-        return archive.load(path, _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
-    finally:
-        _give_memory_back()
-
-
-def _give_memory_back() -> None:
-    """Let the C library return to the system what arrays took in passing: glibc keeps half as much as a model holds."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
+    return archive.load(path, _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
 
 
 def _rebuilt(content: Any, arrays: Arrays) -> BaseBoostBP:

@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as suites
-from benchmarks import beyond_memory, cases, distributed, intervals, many_rows, modes, overhead, scaling, shares
+from benchmarks import (
+    beyond_memory,
+    cases,
+    distributed,
+    intervals,
+    many_rows,
+    modes,
+    overhead,
+    prediction,
+    scaling,
+    shares,
+)
 from benchmarks.cases import Case
 from boostbp.backends import available
 
@@ -54,6 +65,15 @@ def test_bare_library_grows_the_trees_that_we_grow(backend):
         "one booster, 2 native threads",
         "2 boosters, 1 thread each",
     }
+
+
+@pytest.mark.skipif("lightgbm" not in LIBRARIES, reason="the other model is LightGBM's")
+@pytest.mark.parametrize("table", ["diabetes", "iris"])
+def test_default_models_are_put_beside_lightgbms(table, monkeypatch):
+    monkeypatch.setattr(prediction, "TABLES", {table: table})
+    found = prediction.default_model(table, None, rows=120, repeats=1)
+    assert all(value > 0 for value in found.values())
+    assert {"kB", "times LightGBM's file", "times the Booster's", "times the wrapper's"} <= set(found)
 
 
 def test_growth_is_the_slope_of_the_logarithms():
