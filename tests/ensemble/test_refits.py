@@ -16,6 +16,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.ensemble import budget, candidate, constants, ensemble, output_layers, refits
 from boostbp.layers.fixed_structure import FixedStructure
 from boostbp.network.history import REFITTED, Stop
+from boostbp.network.network import Network
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(200, n_features=5, random_state=1)
@@ -25,7 +26,8 @@ FAST = {"n_estimators": 5, "learning_rate": 0.1, "epochs": 2, "random_state": 0,
 
 @pytest.fixture(autouse=True)
 def one_piece(monkeypatch):
-    """Single layers and final output layers of one piece."""
+    """Single layers and final output layers of one piece, with leaves to the last bit."""
+    monkeypatch.setattr(Network, "rounded", lambda network: network)
     monkeypatch.setattr(constants, "MAX_PIECES", 1)
     monkeypatch.setattr(constants, "PIECE_ROUNDS", 25)
 
