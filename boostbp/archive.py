@@ -5,8 +5,7 @@ The file is a zip:
 - ``boostbp.json``, the first member: ``{"format": "boostbp", "kind": "model", "version": 1, "boostbp":
   the version that wrote it, "arrays": {name: [dtype, shape, planes]}, "content": ...}`` in UTF-8;
 - ``NAME.z`` for each array: its bytes, little-endian, in C order, compressed by zlib. With `planes`, first the first
-  byte of each of its rows, then the second byte of each: signs and exponents of numbers lie side by side, which makes
-  them smaller;
+  byte of each of its rows, then the second byte of each: signs and exponents of numbers lie side by side;
 - as the comment of the zip, the file's last 79 bytes: ``boostbp sha256:`` and the SHA-256, in
   hexadecimal digits, of all bytes before these digits.
 
@@ -21,13 +20,11 @@ is a ValueError (see `load`).
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import io
 import json
 import math
 import os
-import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -40,18 +37,7 @@ from numpy.typing import NDArray
 
 from boostbp.atomic_write import atomic_write
 
-__all__ = [
-    "Archive",
-    "Arrays",
-    "MismatchError",
-    "from_bytes",
-    "give_memory_back",
-    "load",
-    "read",
-    "take",
-    "to_bytes",
-    "write",
-]
+__all__ = ["Archive", "Arrays", "MismatchError", "from_bytes", "load", "read", "take", "to_bytes", "write"]
 
 Arrays = dict[str, NDArray[Any]]
 T = TypeVar("T")
@@ -156,8 +142,7 @@ def _deflated(array: NDArray[Any], planes: bool) -> bytes:
     # Planes of fractions have long runs of one byte, or are noise, in which the search for anything else is in vain.
     runs = planes and array.dtype.kind == "f"
     deflate = zlib.compressobj(strategy=zlib.Z_RLE if runs else zlib.Z_DEFAULT_STRATEGY)
-    parts = _planes(array) if planes else [array]
-    # a block of its own for each plane, as each has other bytes
+    parts = _planes(array) if planes else [array]  # a block for each plane, as each has other bytes
     return b"".join([deflate.compress(part.data) + deflate.flush(zlib.Z_BLOCK) for part in parts]) + deflate.flush()
 
 
@@ -230,17 +215,7 @@ def load(
         data = file.read(_NAME_AT + len(_HEADER))
         _check_magic(data, str(path))  # a foreign file may be large, and a device has no end
         data += file.read()
-    try:
-        return from_bytes(data, str(path), build, kind=kind, version=version, oldest=oldest)
-    finally:
-        give_memory_back()
-
-
-def give_memory_back() -> None:
-    """Let the C library return freed memory to the system: of what a file took, glibc keeps half as much as is left."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
+    return from_bytes(data, str(path), build, kind=kind, version=version, oldest=oldest)
 
 
 def from_bytes(

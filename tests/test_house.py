@@ -30,6 +30,7 @@ FLOORS = (
         "extras",
         "floats",
         "folders",
+        "freed_memory",
         "group",
         "plain",
         "printable",

@@ -78,9 +78,10 @@ class Repair:
 
     def _may_contradict(self, X: Floats) -> bool:
         """Whether a row may have a cell that contradicts its others: most of the time of a few rows is saved."""
-        units, normal = self.units, self.normal
+        units, normal, found = self.units, self.normal, np.empty(len(X), np.bool_)
         of_normal = normal.precision, normal.lowest, normal.highest, normal.least, normal.most
-        return bool(may_contradict(X, units.column, units.floor, units.center, units.scale, FAR, *of_normal))
+        may_contradict(X, units.column, units.floor, units.center, units.scale, FAR, *of_normal, found)
+        return bool(found.any())
 
     def _units_of(self, X: Matrix, rows: slice) -> Floats:
         return self.units.of_values(_block(X, self.units.column, rows))

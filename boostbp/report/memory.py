@@ -6,7 +6,7 @@ import gc
 import sys
 from pathlib import Path
 
-from boostbp.archive import give_memory_back
+from boostbp import freed_memory
 
 __all__ = ["Peak"]
 
@@ -28,7 +28,7 @@ class Peak:
 
     def __init__(self) -> None:
         gc.collect()
-        give_memory_back()  # or the next allocations would fill it unseen
+        freed_memory.give_back()  # or the next allocations would fill it unseen
         self._linux = _reset()
         self._start = _status("VmRSS") if self._linux else _maxrss()
 

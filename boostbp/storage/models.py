@@ -26,7 +26,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import archive
+from boostbp import archive, freed_memory
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.floats import usual_floats
@@ -114,7 +114,10 @@ def load(path: Path) -> Any:
     OSError
         If it cannot be read.
     """
-    return archive.load(path, _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
+    try:
+        return archive.load(path, _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
+    finally:
+        freed_memory.give_back()
 
 
 def _rebuilt(content: Any, arrays: Arrays) -> BaseBoostBP:

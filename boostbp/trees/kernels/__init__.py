@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from boostbp.trees.kernels.backward import vjp
 from boostbp.trees.kernels.changes import changes
-from boostbp.trees.kernels.contradictions import may_contradict
 from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian
 from boostbp.trees.kernels.few_rows import predict_few
 from boostbp.trees.kernels.grouping import group_block, group_paths, group_rows, put_in_bins
@@ -20,6 +19,7 @@ from boostbp.trees.kernels.records import Leaves, Nodes
 from boostbp.trees.kernels.routing import paths_of, route
 from boostbp.trees.kernels.solving import scale_weights, solve_leaves
 from boostbp.trees.kernels.sums import leaf_ranges, leaf_sums, scalings
+from boostbp.trees.kernels.suspects import may_contradict
 from boostbp.trees.kernels.tree_fits import fit_trees
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import FLOAT, INT64S, MATRIX, VECTOR, exact
+from boostbp.trees.kernels.entry import FLOAT, INT64S, MATRIX, VECTOR, exact, written
 
 __all__ = ["may_contradict"]
 
@@ -13,9 +13,9 @@ MARGIN = (
 )
 
 
-@exact(MATRIX, INT64S, *[VECTOR] * 3, FLOAT, MATRIX, *[VECTOR] * 4)
-def may_contradict(X, column, floor, center, scale, far, precision, lowest, highest, least, most):
-    """Return 0 if no row can be one of `Normal.suspects`, 1 if one is, or is within rounding of it.
+@exact(MATRIX, INT64S, *[VECTOR] * 3, FLOAT, MATRIX, *[VECTOR] * 4, written("?", 1))
+def may_contradict(X, column, floor, center, scale, far, precision, lowest, highest, least, most, out):
+    """Write to `out`, (rows,), which rows are those of `Normal.suspects`, or within rounding of them.
 
     Parameters
     ----------
@@ -28,6 +28,7 @@ def may_contradict(X, column, floor, center, scale, far, precision, lowest, high
     size = len(column)
     u, error = np.empty(size), np.empty(size)
     for row in range(len(X)):
+        out[row] = False
         for j in range(size):
             value = X[row, column[j]]
             u[j] = error[j] = 0.0
@@ -45,5 +46,4 @@ def may_contradict(X, column, floor, center, scale, far, precision, lowest, high
                     off += u[i] * precision[i, j]
                     margin += error[i] * np.abs(precision[i, j])
                 if not least[j] * precision[j, j] + margin < off < most[j] * precision[j, j] - margin:
-                    return 1
-    return 0
+                    out[row] = True
