@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cache
 from threading import Lock, local
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import checks
-from boostbp.backends import _lightgbm_params, _lightgbm_text
+from boostbp.backends import _lightgbm_calls, _lightgbm_params, _lightgbm_text
 from boostbp.backends._cards import on_card, turn
 from boostbp.backends._lightgbm_network import exactly_summed, networked
 from boostbp.backends._lightgbm_threads import Turn, hold_threads, was_told, with_threads
@@ -32,6 +33,7 @@ _TREES_PER_BOOSTER = 2048
 _CHEAP_ROWS = 10_000  # up to which a call costs as much as the trees that it grows
 
 
+@cache
 def _library() -> Any:
     return require("lightgbm", extra="all", what="backend='lightgbm'")
 
@@ -197,28 +199,32 @@ class LightGBMGrower:
             g, h = (exactly_summed(part, n_rows) for part in (g, h))
             if not len(grad):
                 g = h = np.zeros((columns, 1), np.float32)
-        if columns == 1:
-            g, h = g[0], h[0]
-        with networked(_library(), empty=not len(grad)):
-            booster = self._booster(columns)
-            before = booster.current_iteration()
-            booster.update(fobj=lambda prediction, data: (g.T, h.T))
-        if booster.current_iteration() == before:  # no split: LightGBM withdraws the round
+        library = _library()
+        with networked(library, empty=not len(grad)):
+            booster, before = self._booster(library, columns)
+            _lightgbm_calls.update(library, booster, g, h)
+        if _lightgbm_calls.iterations(library, booster) == before:  # no split: LightGBM withdraws the round
             return Trees.stumps(columns)
-        return _lightgbm_text.trees(booster.model_to_string(start_iteration=before, num_iteration=1))
+        return _lightgbm_text.trees(_lightgbm_calls.text_of(library, booster, before, 1))
 
-    def _booster(self, columns: int) -> Any:
+    def _booster(self, library: Any, columns: int) -> tuple[Any, int]:
+        """The booster of the next round, and the number of rounds that it has."""
         fresh = self.booster is None or self._columns != columns
-        if fresh or self.booster.current_iteration() * columns >= _TREES_PER_BOOSTER:
+        before = 0 if fresh else _lightgbm_calls.iterations(library, self.booster)
+        if fresh or before * columns >= _TREES_PER_BOOSTER:
             # Another seed for each booster, or sampling would repeat itself.
             seed = (self.growth.random_state + 7919 * self._spent) % 2**31
             several: dict[str, Any] = {"num_class": columns} if columns > 1 else {}
             if workers().size > 1:
                 several |= {"tree_learner": "data", "num_machines": workers().size}
-            self.booster = _library().Booster(self.params | {"seed": seed} | several, self.bins.dataset)
+            self.booster = library.Booster(self.params | {"seed": seed} | several, self.bins.dataset)
+            self.booster.reset_parameter(
+                {"objective": "none"}
+            )  # as `Booster.update` does first: features are drawn anew
             self._columns = columns
             self._spent += 1
-        return self.booster
+            before = 0
+        return self.booster, before
 
 
 def _blamed(growth: TreeParams) -> AbstractContextManager[None]:

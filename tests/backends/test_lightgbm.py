@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from leaf_oracles import adversarial, table
 
-from boostbp.backends import load
+from boostbp.backends import _lightgbm_calls, load
 from boostbp.backends.base import LinearLeaves, Table, TreeParams
 
 
@@ -200,3 +200,37 @@ def test_several_columns_in_one_tree_are_refused() -> None:
     data, _ = smooth(100)
     with pytest.raises(ValueError, match=r"shared=True .* one column .* got 2"):
         load("lightgbm").bind(data, TreeParams(shared=True)).grow(np.ones((100, 2)), np.ones((100, 2)))
+
+
+def custom_booster(columns: int, leaves: int) -> tuple[lightgbm.Booster, np.ndarray, np.ndarray]:
+    data, y = smooth()
+    size = {"num_leaves": leaves, "min_data_in_leaf": 1, "feature_fraction": 0.5}
+    params = {"objective": "none", "verbosity": -1, "num_threads": 1} | size
+    several = {"num_class": columns} if columns > 1 else {}
+    dataset = lightgbm.Dataset(data.X, categorical_feature=list(data.categorical), params=params).construct()
+    grad = np.tile(-y.astype(np.float32), (columns, 1)) * np.arange(1, columns + 1, dtype=np.float32)[:, None]
+    return lightgbm.Booster(params | several, dataset), grad, np.ones_like(grad)
+
+
+@pytest.mark.parametrize(("columns", "leaves"), [(1, 4), (3, 8), (2, 500)])
+def test_rounds_by_the_c_functions_are_those_of_the_python_interface(columns: int, leaves: int) -> None:
+    booster, grad, hess = custom_booster(columns, leaves)
+    other, *_ = custom_booster(columns, leaves)
+    booster.reset_parameter({"objective": "none"})
+    for number in range(3):
+        scaled = grad / np.float32(1 + number)
+        assert _lightgbm_calls.iterations(lightgbm, booster) == other.current_iteration() == number
+        _lightgbm_calls.update(lightgbm, booster, scaled, hess)
+        flat = (scaled[0], hess[0]) if columns == 1 else (scaled.T, hess.T)
+        other.update(fobj=lambda *_, flat=flat: flat)
+        text = _lightgbm_calls.text_of(lightgbm, booster, number, 1)
+        whole = other.model_to_string(start_iteration=number, num_iteration=1)
+        assert text == whole[: whole.index("\nend of trees")]
+        assert text.count("\nTree=") == columns
+
+
+def test_arrays_that_the_library_would_read_beyond_are_refused() -> None:
+    booster, grad, hess = custom_booster(2, 4)
+    for wrong in (hess[:1], hess[:, ::2], np.asfortranarray(hess)):
+        with pytest.raises(ValueError, match="do not lie side by side"):
+            _lightgbm_calls.update(lightgbm, booster, grad, wrong)
