@@ -75,6 +75,10 @@ LINEAR_NETWORK_PENALTY = 1.0
 # Times the units in the linear network. Journal, "Gradients that turned to noise": 16 units and 32 with light penalty.
 LINEAR_NETWORK_WIDTH = 2
 
+# Classes from which on the trees of a round share a structure. Journal, "One structure for all classes": with and
+# without; the number was not varied.
+SHARED_STRUCTURES = 3
+
 # Directions of the gradient outer product: how many, and the most rows whose Jacobians count. Not varied.
 DIRECTIONS, DIRECTIONS_ROWS = 8, 2000
 # Features of whose pairs there are sums and differences beside them. Journal, "Sums and differences": 0, 3, 4 and 6.
@@ -94,6 +98,9 @@ FIRST_LOOK = 8
 # How far above the error of the layers' sum that of a network may be, at the first look and later, and how much it must
 # fall between two looks: .15 and .5; .15 and .3; .01, .03 and .06.
 FIRST_NEAR, NEAR, LEAST_FALL = 0.5, 0.15, 0.03
+# Share of the loss by which leaves with slopes must beat constant ones for networks to be trained, where the rung asks
+# for it. Journal, "What a rung spends its seconds on": with and without networks; the share itself was not varied.
+LEAST_BEND = 0.1
 # Shares of the work of a fit by which the last auditions begin, the race of layers ends where networks follow, networks
 # end, and output layers on networks begin. The first two: .4 and .25, .5 and .4; the others were not varied.
 AUDITIONS_WORK, LAYERS_WORK, NETWORKS_WORK, OUTPUTS_WORK = 0.25, 0.4, 0.85, 0.9

@@ -20,6 +20,9 @@ class Rung:
         quality 1 there is one.
     networks : bool
         Whether networks are trained.
+    if_bent : bool
+        Whether they are trained only if leaves with slopes do much better than constant ones; see
+        `boostbp.ensemble.schedule`.
     all_epochs : bool
         Whether a network that is trained alone runs all epochs, also those that promise little.
     refit : bool
@@ -30,6 +33,7 @@ class Rung:
 
     work: float
     networks: bool = True
+    if_bent: bool = True
     all_epochs: bool = False
     refit: bool = True
     members: int = 1
@@ -39,6 +43,6 @@ RUNGS: dict[int, Rung] = {
     1: Rung(work=1.0, networks=False, refit=False),
     2: Rung(work=2.2),
     3: Rung(work=5.0),
-    4: Rung(work=15.0, all_epochs=True),
-    5: Rung(work=15.0, all_epochs=True, members=4),
+    4: Rung(work=15.0, if_bent=False, all_epochs=True),
+    5: Rung(work=15.0, if_bent=False, all_epochs=True, members=4),
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+import numpy as np
+
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import Candidate, Kind, NetworkTraining
@@ -108,10 +110,13 @@ def _train_in_turn(
     race.tell("layers", hint=_hint(rung, time.perf_counter() - begun))
     race.most = limit = rung.work * first
     auditions = max(constants.AUDITIONS_WORK * limit, 1.01 * first)  # some of them in any case, but at quality 1
+    race_until = limit * (constants.LAYERS_WORK if networks else 1.0)
+    if rung.if_bent and not (network_wanted or problem.resume or _bent(race)):
+        networks = ()
     interrupt = (
         interrupt
         or race.begin(layers[constants.FIRST_LAYERS :], constants.AUDITION_PIECES, limit=auditions)
-        or race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
+        or race.run(race_until)
         or _train_networks(networks, race, problem, constants.NETWORKS_WORK * limit, wanted=network_wanted)
     )
     if interrupt is not None or not race.others:
@@ -123,6 +128,22 @@ def _train_in_turn(
         if race.spent * (1.0 + race.refit_share()) < constants.OUTPUTS_WORK * limit:
             interrupt = interrupt or race.begin([one], constants.AUDITION_PIECES, stage=one.name)
     return interrupt or race.run(limit)
+
+
+def _bent(race: Race) -> bool:
+    """Whether leaves with slopes do much better than constant ones, of the first layers; or nothing tells.
+
+    Networks are sums of smooth functions. What they are good for, leaves with slopes gain by as well; where these gain
+    little, there are steps, or noise.
+    """
+    problem, scores = race.problem, {False: np.inf, True: np.inf}
+    for entrant in race.entrants.values():
+        boosting = entrant.training.boosting
+        slopes = boosting.settings.basis.columns_per_feature > 0
+        scores[slopes] = min(scores[slopes], problem.score(boosting.best_raw))
+    if not np.isfinite([*scores.values()]).all():
+        return True
+    return workers().agree(scores[False] - scores[True] >= constants.LEAST_BEND * problem.scale_of(scores[False]))
 
 
 def _hint(rung: Rung, seconds: float) -> str:

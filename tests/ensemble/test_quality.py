@@ -89,6 +89,26 @@ def test_a_network_alone_runs_all_epochs_from_quality_4_on():
     assert models[3].n_iter_ == (8, 16, 32)[falls.index(True)]
 
 
+def test_networks_are_trained_where_leaves_gain_by_slopes():
+    """At the rungs that leave them out elsewhere: where the target is made of steps."""
+    x, noise = np.random.default_rng(0).uniform(size=(400, 5)), np.random.default_rng(1).normal(size=400)
+    steps = np.floor(4 * x[:, 0]) + 2 * (x[:, 1] > 0.5) * (x[:, 2] > 0.3) + 0.1 * noise
+    smooth = 3 * x[:, 0] + np.sin(3 * x[:, 1]) * x[:, 2] + 0.1 * noise
+
+    def trains_networks(target, quality=3, **how):
+        model = regressor(quality=quality).fit(x, target, **how)
+        scores = {one.name: one.loss for one in model.history_.choice.candidates}
+        gain = 1.0 - scores["single layer"] / scores["single layer, constant leaves"]
+        assert (gain > constants.LEAST_BEND) == (target is smooth)
+        return any("network" in one.name for one in model.history_.choice.candidates)
+
+    assert trains_networks(smooth)
+    assert not trains_networks(steps)
+    assert trains_networks(steps, quality=4)
+    assert trains_networks(steps, callbacks=[lambda progress: None])
+    assert trains_networks(steps, keep_state=True)
+
+
 def test_what_keeps_the_training_of_a_network_is_refused_at_quality_1(tmp_path):
     path = tmp_path / "state"
     for how in ({"checkpoint": path}, {"keep_state": True}, {"callbacks": [callbacks.checkpoint(path)]}):
