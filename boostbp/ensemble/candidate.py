@@ -193,7 +193,8 @@ class LayerTraining:
         """Work of a piece of which a share of the structures is grown."""
         problem, settings = self.boosting.boosted.problem, self.boosting.settings
         n_features, n_outputs = problem.table.X.shape[1], problem.y.shape[1]
-        return settings.n_estimators * round_work(settings, problem.n_rows, n_features, n_outputs, grown)
+        alike = problem.shares_structures
+        return settings.n_estimators * round_work(settings, problem.n_rows, n_features, n_outputs, grown, alike)
 
     def advance(self) -> LayerTraining:
         """Boost one piece."""

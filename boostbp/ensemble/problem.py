@@ -15,6 +15,7 @@ from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS, Rung
 from boostbp.ensemble.weights import smooth_labels
 from boostbp.group import workers
 from boostbp.layers.row_sampling import RowSampling, drawn_rows, on_sample
+from boostbp.layers.shared_structure import SharedStructure
 from boostbp.losses import Loss, traits_of
 from boostbp.metrics import Metric
 from boostbp.network.backprop import BackPropagation
@@ -173,8 +174,20 @@ class Problem:
         """The backend of output layers and single layers, which grows structures on some rows if that was asked for.
 
         Of many rows, each fit grows them on rows of its own, unless the library fits the leaves or a sample would have
-        too few rows of a class.
+        too few rows of a class. Several classes share the structures of a round.
         """
+        backend = self._sampling_backend
+        return SharedStructure(backend) if self.shares_structures else backend
+
+    @property
+    def shares_structures(self) -> bool:
+        """Whether trees of a round in output layers and single layers have one structure: those of several classes."""
+        last = self.settings.layers[-1]
+        classes = traits_of(self.loss).task == "classification" and self.y.shape[1] >= constants.SHARED_STRUCTURES
+        return classes and last.leaves == "refit" and not last.growth.shared
+
+    @property
+    def _sampling_backend(self) -> Backend:
         samples = self.settings.structure_samples
         if self.has_many_rows and samples is None and self.settings.layers[-1].leaves == "refit":
             drawn = max(constants.LEAST_STRUCTURE_ROWS, round(constants.STRUCTURE_SHARE * self.n_rows))

@@ -19,16 +19,19 @@ LEAF_ROW = 10e-6  # of a row in a leaf regression
 KEPT = 0.6  # of a round whose structures are kept for some epochs
 
 
-def round_work(settings: LayerSettings, n_rows: int, n_features: int, n_outputs: int, grown: float = 1.0) -> float:
-    """Return the work of one round of a layer, of which a share grows its structures."""
+def round_work(
+    settings: LayerSettings, n_rows: int, n_features: int, n_outputs: int, grown: float = 1.0, alike: bool = False
+) -> float:
+    """Return the work of one round of a layer, of which a share grows its structures, one for all trees if alike."""
     growth = settings.growth
     trees = 1 if growth.shared else n_outputs
+    structures = 1 if alike else trees
     levels = max(math.log2(min(growth.leaves, n_rows)), 1.0)
-    row = grown * 1e-6 * max(growth.colsample_bytree * n_features, 1.0) * levels
-    if settings.basis.columns_per_feature:
-        row += LEAF_ROW
+    split_row = 1e-6 * max(growth.colsample_bytree * n_features, 1.0) * levels
+    leaf_row = LEAF_ROW if settings.basis.columns_per_feature or alike else 0.0
     calls = grown + (1.0 - grown) * KEPT
-    return calls * ROUND + trees * (calls * TREE + row * n_rows)
+    rows = structures * grown * split_row + trees * leaf_row
+    return calls * (ROUND + structures * TREE) + rows * n_rows
 
 
 def epoch_work(settings: Settings, n_rows: int, n_features: int, n_outputs: int) -> float:

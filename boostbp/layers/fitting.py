@@ -14,6 +14,7 @@ from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, Nati
 from boostbp.group import SAMPLE, workers
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.objective import Objective
+from boostbp.layers.shared_structure import random_direction
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
 from boostbp.trees.leaf_regressions import fit_trees, rows_by_leaf
@@ -186,6 +187,7 @@ class Rounds:
     def _round(self, number: int, grower: Grower, outputs: slice, grad: Floats, hess: Floats) -> TreeBatch:
         """One round of some outputs."""
         settings, n_outputs = self.bound.settings, self.objective.n_outputs
+        n_groups = -(-n_outputs // (outputs.stop - outputs.start))
         interrupts.check()
         trees = self._read(grower.grow(*self._of_sampled_rows(number, grad, hess)), outputs.stop - outputs.start)
         first = self.first + number * n_outputs
@@ -195,7 +197,7 @@ class Rounds:
             trees, bound.table.X, bound.Z, bound.column_bins, settings.basis, _by_output(grad), _by_output(hess),
             settings.ridge, learning_rate=settings.learning_rate, leaf=self._leaf_of(at), out=self.running[outputs],
             sign=self.sign,
-            n_threads=max(1, self.n_threads // min(n_outputs, self._threads_of_outputs)), space=self.space,
+            n_threads=max(1, self.n_threads // min(n_groups, self._threads_of_outputs)), space=self.space,
         )  # fmt: skip
         leaves.tree_output[:, 0] += outputs.start
         return TreeBatch(trees, leaves)
@@ -337,8 +339,7 @@ def projected(grad: Floats, rng: np.random.Generator) -> Floats:
 
     Inner products of two rows stay as they are on average (Johnson and Lindenstrauss).
     """
-    n_outputs = grad.shape[1]
-    direction = rng.standard_normal((n_outputs, 1)) / np.sqrt(n_outputs)
+    direction = random_direction(grad.shape[1], rng)[:, None]
     product: Floats = np.einsum("ni,ij->nj", grad, direction)  # not BLAS, whose sums may depend on its threads
     return product
 

@@ -179,6 +179,13 @@ class Trees(Sequence[Tree]):
         stump = Tree.stump()
         return cls(stump.nodes, np.zeros(count + 1, np.int64), stump.gain)
 
+    def repeated(self, count: int) -> Trees:
+        """Return a single tree as often as said; their category sets are the same words."""
+        [n_splits] = np.diff(self.split)
+        fields = [np.tile(of_split, count) for of_split in self.nodes[:-1]]
+        nodes = kernels.Nodes._make([*fields, self.nodes.categories])
+        return Trees(nodes, n_splits * np.arange(count + 1), np.tile(self.gain, count))
+
     def __len__(self) -> int:
         return len(self.split) - 1
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers import BASES, random_tree
@@ -17,13 +19,17 @@ from boostbp.trees.tree import Trees
 @pytest.mark.parametrize("weights", ["ones", "one for all", "each its own"])
 @pytest.mark.parametrize("basis", sorted(BASES))
 @pytest.mark.parametrize("block", [100, 256, 1000])
-def test_blocks_over_threads_give_the_bits_of_one_call(basis, weights, standardize, block, monkeypatch):
+@pytest.mark.parametrize("alike", [False, True])
+def test_blocks_over_threads_give_the_bits_of_one_call(basis, weights, standardize, block, alike, monkeypatch):
+    """Of trees that split alike, the one call groups the rows once."""
     monkeypatch.setattr(leaf_rows, "BLOCK_ROWS", block)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((700, 4))
     X[:, 3] = rng.integers(0, 40, 700)
     X[rng.random(X.shape) < 0.05] = np.nan
     trees = [random_tree(rng, n_splits, categorical=(3,)) for n_splits in (0, 6, 9)]
+    if alike:
+        trees = [trees[2], trees[2], replace(trees[2], threshold=trees[2].threshold + 0.1)]
     Z, grad = BASES[basis].expand(X), rng.standard_normal((3, 700))
     hess = {
         "ones": np.ones((1, 700)),

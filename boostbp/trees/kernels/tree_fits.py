@@ -41,6 +41,21 @@ def _add_ranges(ranges, others):
         ranges[i, 3] += others[i, 3]
 
 
+@inner
+def _alike(nodes, first, other, n_splits):
+    for i in range(n_splits):
+        a, b = first + i, other + i
+        if nodes.feature[a] != nodes.feature[b] or nodes.left[a] != nodes.left[b] or nodes.right[a] != nodes.right[b]:
+            return False
+        if nodes.missing_left[a] != nodes.missing_left[b] or nodes.cat_start[a] != nodes.cat_start[b]:
+            return False
+        if nodes.threshold[a] != nodes.threshold[b] and nodes.cat_start[a] < 0:  # NaN, where it splits by a set
+            return False
+        if nodes.cat_words[a] != nodes.cat_words[b]:
+            return False
+    return True
+
+
 @exact(
     NODES, INT64S, INT32S, INT32S, read("u1", 2), *[MATRIX] * 4, INT, *[MATRIX] * 2,
     FLOAT, BOOL, BOOL, FLOAT, INT, written("u2", 1), written("f8", 1), written("f8", 2), written("f8", 1), LEAF_OUT,
@@ -51,6 +66,8 @@ def fit_trees(
     penalty, penalize_constant, standardize, learning_rate, block_rows, order, values, scaling, weight, leaf, out,
 ):  # fmt: skip
     """Fit the leaves of trees that serve one output each, and add their values to the running fit.
+
+    Rows stay as they are grouped for a tree whose structure is that of the one before.
 
     Parameters
     ----------
@@ -77,6 +94,7 @@ def fit_trees(
     unit = len(hess) == 1 and _is_one(hess[0])
     first_leaf = w0 = np.int64(0)  # a bare number is a type of its own, for which what is called is compiled once more
     one_output = np.int64(1)
+    row_start = np.empty((n_blocks, 0), np.int64)
     for tree in range(len(tree_split) - 1):
         first, last = tree_split[tree], tree_split[tree + 1]
         n_leaves = last - first + 1
@@ -87,17 +105,23 @@ def fit_trees(
         if len(hess) > 1:
             unit = _is_one(hess[tree])
         h = hess[tree if len(hess) > 1 else 0][: 0 if unit else n_rows]
-        to = sides(nodes, first, last, lower, upper)
-        row_start = np.empty((n_blocks, n_leaves + 1), np.int64)
+        before = tree_split[max(tree - 1, 0)]
+        grouped = tree > 0 and first - before == last - first and _alike(nodes, first, before, last - first)
+        if grouped:
+            leaf[tree] = leaf[tree - 1]
+        else:
+            row_start = np.empty((n_blocks, n_leaves + 1), np.int64)
+        to = sides(nodes, first, first if grouped else last, lower, upper)
         ranges, of_block = np.empty((len(columns), 4)), np.empty((len(columns), 4))
         for block in range(n_blocks):
             top = block * block_rows
             stop = min(top + block_rows, n_rows)
             rows, near = order[top:stop], values[top * most : stop * most]
-            group(
-                nodes, first, to, bins, X, Z, top, paths, columns, scratch, leaf, tree, rows, near,
-                row_start[block],
-            )  # fmt: skip
+            if not grouped:
+                group(
+                    nodes, first, to, bins, X, Z, top, paths, columns, scratch, leaf, tree, rows, near,
+                    row_start[block],
+                )  # fmt: skip
             leaf_ranges(row_start[block], rows, top, paths, near, h, ranges if block == 0 else of_block)
             if block > 0:
                 _add_ranges(ranges, of_block)
