@@ -11,7 +11,7 @@ import numpy as np
 from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT32S, INT64S, LEAF_OUT, MATRIX, NODES, exact, read, written
 from boostbp.trees.kernels.evaluation import add_values
 from boostbp.trees.kernels.grouping import group, sides
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, inner, largest
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, inner, largest, leaf_at, put_leaf
 from boostbp.trees.kernels.solving import scale_weights, solve_leaves
 from boostbp.trees.kernels.sums import leaf_ranges, leaf_sums, scaling_of
 
@@ -108,7 +108,8 @@ def fit_trees(
         before = tree_split[max(tree - 1, 0)]
         grouped = tree > 0 and first - before == last - first and _alike(nodes, first, before, last - first)
         if grouped:
-            leaf[tree] = leaf[tree - 1]
+            for row in range(n_rows):
+                put_leaf(leaf, tree, row, leaf_at(leaf, tree - 1, row))
         else:
             row_start = np.empty((n_blocks, n_leaves + 1), np.int64)
         to = sides(nodes, first, first if grouped else last, lower, upper)
