@@ -110,7 +110,8 @@ class Boosting:
     @property
     def finished(self) -> bool:
         """Whether the loss has stopped falling, or there are as many pieces as may be."""
-        return len(self.boosted.pieces) >= min(constants.MAX_PIECES, self.best + constants.PATIENCE_PIECES)
+        patience = min(constants.PATIENCE_PIECES, max(constants.LEAST_PATIENCE, self.best))
+        return len(self.boosted.pieces) >= min(constants.MAX_PIECES, self.best + patience)
 
     def advance(self) -> Boosting:
         """Boost one piece more, and look at the held-out loss."""

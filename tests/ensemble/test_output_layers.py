@@ -84,6 +84,18 @@ def test_the_best_piece_is_kept_where_losses_are_below_0():
     assert scores[pieces] == pytest.approx(scores.min(), abs=least)
 
 
+def test_boosting_waits_for_two_pieces_at_first_and_for_three_later_on():
+    problem = problem_of()
+    boosting = Boosting.begin(problem, LAYER, problem.held_out.X)
+    ends = {}
+    for n_pieces in range(1, 8):
+        boosting = boosting.advance()
+        for best in range(1, n_pieces + 1):
+            if replace(boosting, best=best).finished:
+                ends.setdefault(best, n_pieces)
+    assert ends == {1: 3, 2: 4, 3: 6, 4: 7}
+
+
 @pytest.mark.parametrize("missing", [-1e3, -150.0, 1e3])
 def test_a_constant_in_the_loss_changes_nothing(missing):
     boosting, expected = boosted(missing)[0], boosted(0.0)[0]
