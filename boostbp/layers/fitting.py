@@ -14,7 +14,7 @@ from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, Nati
 from boostbp.group import SAMPLE, workers
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.objective import Objective
-from boostbp.layers.shared_structure import random_direction
+from boostbp.layers.shared_structure import projected
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
 from boostbp.trees.leaf_regressions import fit_trees, rows_by_leaf
@@ -24,7 +24,7 @@ from boostbp.trees.missing import with_missing_leaves
 from boostbp.trees.ridge import LeafRanges, fit_rows
 from boostbp.trees.tree import Tree, Trees
 
-__all__ = ["Rounds", "keeps_trace", "projected"]
+__all__ = ["Rounds", "keeps_trace"]
 
 Floats = NDArray[np.float64]
 MOST_TRACE = 1 << 30  # bytes of leaf numbers that a layer keeps for its backward pass
@@ -332,16 +332,6 @@ class Rounds:
 def keeps_trace(n_trees: int, n_rows: int, dtype: Any) -> bool:
     """Whether the leaf of each row under each tree is kept for the backward pass, or rows are routed again there."""
     return n_trees * n_rows * np.dtype(dtype).itemsize <= MOST_TRACE
-
-
-def projected(grad: Floats, rng: np.random.Generator) -> Floats:
-    """Gradients of all outputs, (rows, outputs), along one random direction, (rows, 1): N(0, 1 / outputs) in each.
-
-    Inner products of two rows stay as they are on average (Johnson and Lindenstrauss).
-    """
-    direction = random_direction(grad.shape[1], rng)[:, None]
-    product: Floats = np.einsum("ni,ij->nj", grad, direction)  # not BLAS, whose sums may depend on its threads
-    return product
 
 
 def _by_output(columns: Floats) -> Floats:

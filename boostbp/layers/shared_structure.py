@@ -17,7 +17,7 @@ from boostbp.backends.base import Backend, Grower, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, capabilities_of
 from boostbp.trees.tree import Tree, Trees
 
-__all__ = ["SharedStructure", "random_direction"]
+__all__ = ["SharedStructure", "projected", "random_direction"]
 
 Floats = NDArray[np.float64]
 
@@ -25,6 +25,16 @@ Floats = NDArray[np.float64]
 def random_direction(n_outputs: int, rng: np.random.Generator) -> Floats:
     """Return a direction of the outputs, (outputs,): N(0, 1 / outputs) in each."""
     return rng.standard_normal(n_outputs) / np.sqrt(n_outputs)
+
+
+def projected(grad: Floats, rng: np.random.Generator) -> Floats:
+    """Gradients of all outputs, (rows, outputs), along one random direction, (rows, 1): N(0, 1 / outputs) in each.
+
+    Inner products of two rows stay as they are on average (Johnson and Lindenstrauss).
+    """
+    direction = random_direction(grad.shape[1], rng)[:, None]
+    product: Floats = np.einsum("ni,ij->nj", grad, direction)  # not BLAS, whose sums may depend on its threads
+    return product
 
 
 @dataclass(frozen=True, slots=True)
