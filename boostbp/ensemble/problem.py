@@ -181,10 +181,13 @@ class Problem:
 
     @property
     def shares_structures(self) -> bool:
-        """Whether trees of a round in output layers and single layers have one structure: those of several classes."""
+        """Whether trees of a round in output layers and single layers have one structure: those of several classes.
+
+        Not if these must rise or fall in a feature, as the sum of their gradients that is drawn need not.
+        """
         last = self.settings.layers[-1]
         classes = traits_of(self.loss).task == "classification" and self.y.shape[1] >= constants.SHARED_STRUCTURES
-        return classes and last.leaves == "refit" and not last.growth.shared
+        return classes and last.leaves == "refit" and not (last.growth.shared or last.growth.monotone)
 
     @property
     def _sampling_backend(self) -> Backend:
