@@ -22,9 +22,9 @@ __all__ = ["profile"]
 # Functions whose time, with all that they call, makes up a share: (end of the file's path, function).
 _OUTER = {
     "bin": [("layers/bound.py", "__init__")],
-    "grow": [("lightgbm/basic.py", "update"), ("xgboost/core.py", "boost")],
+    "grow": [("_lightgbm_calls.py", "update"), ("xgboost/core.py", "boost")],
     "parse": [
-        ("lightgbm/basic.py", "model_to_string"),
+        ("_lightgbm_calls.py", "text_of"),
         ("_lightgbm_text.py", "trees"),
         ("xgboost/core.py", "__getitem__"),
         ("xgboost/core.py", "save_raw"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cache
 from threading import Lock, local
 from typing import Any, ClassVar
 
@@ -33,7 +32,6 @@ _TREES_PER_BOOSTER = 2048
 _CHEAP_ROWS = 10_000  # up to which a call costs as much as the trees that it grows
 
 
-@cache
 def _library() -> Any:
     return require("lightgbm", extra="all", what="backend='lightgbm'")
 
@@ -218,9 +216,7 @@ class LightGBMGrower:
             if workers().size > 1:
                 several |= {"tree_learner": "data", "num_machines": workers().size}
             self.booster = library.Booster(self.params | {"seed": seed} | several, self.bins.dataset)
-            self.booster.reset_parameter(
-                {"objective": "none"}
-            )  # as `Booster.update` does first: features are drawn anew
+            self.booster.reset_parameter({"objective": "none"})  # as `Booster.update` does: features are drawn anew
             self._columns = columns
             self._spent += 1
             before = 0

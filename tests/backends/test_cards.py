@@ -14,7 +14,7 @@ import pytest
 from leaf_oracles import table, target
 
 from boostbp import BoostBPRegressor, fit_layer
-from boostbp.backends import _cards, load
+from boostbp.backends import _cards, _lightgbm_calls, load
 from boostbp.backends import lightgbm as ours_lightgbm
 from boostbp.backends import xgboost as ours_xgboost
 from boostbp.backends.base import TreeParams
@@ -59,10 +59,6 @@ class StandIn:
         stand_in = self
 
         class Booster(self.real.Booster):  # type: ignore[misc, name-defined]
-            def update(self, fobj: Any) -> Any:
-                with stand_in.growing(*fobj(None, None)):
-                    return super().update(fobj=fobj)
-
             def boost(self, matrix: Any, iteration: int, *, grad: Any, hess: Any) -> None:
                 with stand_in.growing(grad, hess):
                     super().boost(matrix, iteration, grad=grad, hess=hess)
@@ -78,6 +74,13 @@ class StandIn:
 def stand_in_for(name: str, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     stand_in = StandIn(MODULES[name]._library())
     monkeypatch.setattr(MODULES[name], "_library", lambda: stand_in)
+    update = _lightgbm_calls.update
+
+    def noted(library: Any, booster: Any, grad: np.ndarray, hess: np.ndarray) -> None:
+        with stand_in.growing(grad, hess):
+            update(library, booster, grad, hess)
+
+    monkeypatch.setattr(_lightgbm_calls, "update", noted)
     return stand_in
 
 
