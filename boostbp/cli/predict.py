@@ -53,7 +53,11 @@ def predict(
     def made(X: Any) -> dict[str, Any]:
         if not hasattr(estimator, "predict_proba"):
             predicted = estimator.predict(X)
-            return _numbered("prediction", predicted) if predicted.ndim == 2 else {"prediction": predicted}
+            if predicted.ndim == 1:
+                return {"prediction": predicted}
+            if estimator.loss == "quantile" and estimator.alpha is not None:
+                return {f"quantile_{level:g}": predicted[:, k] for k, level in enumerate(estimator.alpha)}
+            return _numbered("prediction", predicted)
         probability = estimator.predict_proba(X)
         columns = {"prediction": estimator.classes_[probability.argmax(axis=1)]}
         if proba:

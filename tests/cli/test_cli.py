@@ -457,3 +457,14 @@ def test_kept_identifier_that_is_a_feature_too_is_not_rounded(folder, tmp_path):
     assert run("fit", tmp_path / "people.parquet", "-t", "target", "-m", where, *QUICK).exit_code == 0
     assert run("predict", tmp_path / "people.parquet", "-m", where, "-o", out, "--keep", "id").exit_code == 0
     assert parquet.read_table(out)["id"].combine_chunks() == ids
+
+
+def test_quantiles_are_named_by_their_levels(folder, tmp_path):
+    file, out = tmp_path / "levels.model", tmp_path / "levels.csv"
+    options = ["-s", "loss=quantile", "-s", "alpha=[0.1, 0.5]", "-s", "deep=false", "-s", "quality=1"]
+    assert run("fit", folder / "diabetes.csv", "-t", "target", "-m", file, *options, "-q").exit_code == 0
+    assert run("predict", folder / "diabetes.csv", "-m", file, "-o", out, "-q").exit_code == 0
+    found = pd.read_csv(out)
+    assert list(found) == ["quantile_0.1", "quantile_0.5"]
+    expected = storage.load(file).predict(files.read(folder / "diabetes.csv", "target", files.Columns())[0])
+    np.testing.assert_array_equal(found, expected)
