@@ -22,7 +22,7 @@ from boostbp.versions import versions
 
 SUITES = (
     "overhead", "native", "prediction", "vjp", "threads", "growth", "memory", "profile", "startup",
-    "kept", "shared", "sampled", "reference", "modes", "distributed", "intervals", "files",
+    "kept", "shared", "sampled", "reference", "modes", "distributed", "workers", "intervals", "files",
 )  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
         result = {"suite": suite, "of": label} | work()
         found["results"].append(result)
         shown = [f"{key}: {_text(value)}" for key, value in list(result.items())[2:] if not isinstance(value, list)]
-        print(f"{suite:<11}{label:<20}" + "  ".join(shown), flush=True)
+        print(f"{suite:<12}{label:<20}  " + "  ".join(shown), flush=True)
         if options.json is not None:
             with atomic_write(options.json) as part:
                 part.write_text(json.dumps(found, indent=2), encoding="utf-8")
@@ -105,8 +105,17 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, Callable[[], dict
             )
         elif suite == "distributed":
             size = 3000 if options.quick else 300_000
-            for workers in distributed.WORKERS if "xgboost" in names else ():
-                jobs.append((suite, f"{workers} workers", partial(distributed.distributed, workers, size)))
+            for model in ("network", "quality 2"):
+                for name in names:
+                    for workers in distributed.WORKERS:
+                        work = partial(distributed.apart, model, name, workers, size)
+                        jobs.append((suite, f"{model} {name} {workers} workers", work))
+        elif suite == "workers":
+            for size in (10_000,) if options.quick else (100_000, 400_000, 1_000_000, 4_000_000):
+                for name in names:
+                    for workers in (1, 2, 3, 4):
+                        work = partial(distributed.grown, "epoch", name, workers, size)
+                        jobs.append((suite, f"{size} rows {name} {workers} workers", work))
         elif suite == "intervals":
             how = {"rows": 600 if options.quick else 3000, "splits": options.repeats or (1 if options.quick else 5)}
             for table in intervals.tables(options.data_dir):

@@ -1,15 +1,18 @@
-"""Several local workers against one process: seconds, what they send, and how far their models are apart."""
+"""Local workers that train a model together: seconds, memory, what they send, how far they are from one process."""
 
 from __future__ import annotations
 
 import multiprocessing
 import pickle
+import resource
 import time
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,76 +21,133 @@ from boostbp import BoostBPRegressor
 from boostbp.backends.xgboost_network import _Network
 from boostbp.distributed import Address, fit_worker, tracked
 
-__all__ = ["WORKERS", "distributed"]
+__all__ = ["MODELS", "WORKERS", "apart", "grown"]
 
 Floats = NDArray[np.float64]
 WORKERS = (2, 4)
-FEATURES, UNITS, EPOCHS = 20, 8, 4
-LOOPBACK = Path("/proc/net/dev")
+FEATURES = 20
+CHUNK = 10_000  # rows that are drawn with one seed, whoever holds them
+FEW = 2000  # rows on which everything is imported and compiled before it is timed
+MODELS: dict[str, dict[str, Any]] = {
+    "network": {
+        "hidden_layer_sizes": (8,),
+        "deep": True,
+        "epochs": 4,
+        "n_estimators": 30,
+        "early_stopping": False,
+    },
+    "epoch": {
+        "hidden_layer_sizes": (4,),
+        "deep": True,
+        "epochs": 1,
+        "n_estimators": 10,
+        "early_stopping": False,
+        "backprop": {"output_target": "moved"},
+    },
+    "quality 2": {"quality": 2},
+}
 
 
-def distributed(workers: int, rows: int) -> dict[str, Any]:
-    """A network of some epochs; every process has one thread. Bytes are those of one worker, of a single fit.
+class Fit(NamedTuple):
+    """What one worker has done. Seconds of the clock and of the processor; bytes above those of its rows."""
 
-    Of the loopback, on Linux, they are those of all workers and of whoever else uses it.
-    """
-    alone, seconds = _alone(rows)
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        _together(pool, workers, min(rows, 2000))  # imports and compiles
-        before = _loopback()
-        fits = _together(pool, workers, rows)
-        sent = _loopback() - before
-    X = _table(rows)[0][:10_000]
-    models, times, counts = zip(*fits, strict=True)
-    predicted = [model.predict(X) for model in models]
-    expected = alone.predict(X)
+    model: BoostBPRegressor
+    seconds: float
+    cpu: float
+    peak: int
+    messages: Counter[str]
+    sizes: Counter[str]
+
+
+def apart(model: str, backend: str, workers: int, rows: int) -> dict[str, Any]:
+    """Several workers beside one process. Every process has one thread; see `grown`."""
+    alone = _alone(model, backend, rows)
+    found, fits = _measured(model, backend, workers, rows)
+    X = _table(0, FEW)[0]
+    expected, *predicted = (fit.model.predict(X) for fit in (alone, *fits))
     return {
-        "one process, seconds": seconds,
-        "seconds": max(times),
-        "messages": {name: number for name, (number, _) in counts[0].items()},
-        "megabytes": {name: size / 1e6 for name, (_, size) in counts[0].items()},
-        "loopback, megabytes": sent / 1e6,
+        "one process, seconds": alone.seconds,
+        **found,
         "workers agree": all(np.array_equal(one, predicted[0]) for one in predicted),
         "difference": float(np.abs(predicted[0] - expected).max() / expected.std()),
     }
 
 
-def _model() -> BoostBPRegressor:
-    return BoostBPRegressor(
-        (UNITS,),
-        deep=True,
-        backend="xgboost",
-        epochs=EPOCHS,
-        n_estimators=30,
-        early_stopping=False,
-        random_state=0,
-    )
+def grown(model: str, backend: str, workers: int, rows: int) -> dict[str, Any]:
+    """Seconds and bytes of one fit, of a table whose parts are made where they are held.
 
-
-def _table(rows: int) -> tuple[Floats, Floats]:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(rows, FEATURES))
-    return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=rows)
+    Seconds are those of the slowest worker, memory that of the largest, above what it had before the fit. Messages and
+    their bytes are those that one worker sends. Of the loopback, on Linux, bytes are those of all workers and of whoever
+    else uses it.
+    """
+    if workers > 1:
+        return _measured(model, backend, workers, rows)[0]
+    return _of([_alone(model, backend, rows)])
 
 
 @cache
-def _alone(rows: int) -> tuple[BoostBPRegressor, float]:
-    _model().fit(*_table(2000))
-    X, y = _table(rows)
-    begun = time.perf_counter()
-    model = _model().fit(X, y)
-    return model, time.perf_counter() - begun
+def _alone(model: str, backend: str, rows: int) -> Fit:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        pool.submit(_fit, model, backend, FEW).result()
+        return pool.submit(_fit, model, backend, rows).result()
 
 
-def _together(pool: ProcessPoolExecutor, workers: int, rows: int) -> list[Any]:
+def _measured(model: str, backend: str, workers: int, rows: int) -> tuple[dict[str, Any], list[Fit]]:
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        _together(pool, workers, model, backend, FEW)
+        before = _loopback()
+        fits = _together(pool, workers, model, backend, rows)
+        sent = _loopback() - before
+    return {**_of(fits), "loopback, megabytes": sent / 1e6}, fits
+
+
+def _of(fits: list[Fit]) -> dict[str, Any]:
+    first = fits[0]
+    return {
+        "seconds": max(fit.seconds for fit in fits),
+        "processor seconds": max(fit.cpu for fit in fits),
+        "memory, megabytes": max(fit.peak for fit in fits) / 1e6,
+        "messages": dict(first.messages),
+        "megabytes": {name: size / 1e6 for name, size in first.sizes.items()},
+    }
+
+
+def _together(pool: ProcessPoolExecutor, workers: int, model: str, backend: str, rows: int) -> list[Fit]:
     with tracked(workers, timeout=600.0) as address:
-        return [job.result() for job in [pool.submit(_work, address, rank, rows) for rank in range(workers)]]
+        return [job.result() for job in [pool.submit(_fit, model, backend, rows, address, k) for k in range(workers)]]
 
 
-def _work(address: Address, rank: int, rows: int) -> tuple[BoostBPRegressor, float, dict[str, tuple[int, int]]]:
-    """One worker's model, seconds, and the number and bytes of its messages by verb."""
-    X, y = _table(rows)
-    own = slice(rank * rows // address.n_workers, (rank + 1) * rows // address.n_workers)
+def _fit(model: str, backend: str, rows: int, address: Address | None = None, rank: int = 0) -> Fit:
+    n_workers = 1 if address is None else address.n_workers
+    X, y = _table(rank * rows // n_workers, (rank + 1) * rows // n_workers)
+    estimator = BoostBPRegressor(backend=backend, random_state=0, n_jobs=1, **MODELS[model])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with _counted() as (messages, sizes):
+        begun, cpu = time.perf_counter(), time.process_time()
+        if address is None:
+            estimator.fit(X, y)
+        else:
+            fit_worker(estimator, X, y, address=address, rank=rank)
+        seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
+    peak = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    return Fit(estimator, seconds, cpu, peak, messages, sizes)
+
+
+def _table(first: int, last: int) -> tuple[Floats, Floats]:
+    """Rows of a table that has no end."""
+    parts = []
+    for chunk in range(first // CHUNK, -(-last // CHUNK)):
+        rng = np.random.default_rng([0, chunk])
+        X = rng.normal(size=(CHUNK, FEATURES))
+        y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=CHUNK)
+        own = slice(max(first - chunk * CHUNK, 0), last - chunk * CHUNK)
+        parts.append((X[own], y[own]))
+    return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+
+
+@contextmanager
+def _counted() -> Iterator[tuple[Counter[str], Counter[str]]]:
+    """Count the messages of a worker, and their bytes, by verb."""
     messages: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     verbs = {name: getattr(_Network, name) for name in ("sum", "max", "gather", "agree")}
@@ -104,18 +164,16 @@ def _work(address: Address, rank: int, rows: int) -> tuple[BoostBPRegressor, flo
     for name in verbs:
         setattr(_Network, name, counted(name))
     try:
-        begun = time.perf_counter()
-        model = fit_worker(_model(), X[own], y[own], address=address, rank=rank)
-        seconds = time.perf_counter() - begun
+        yield messages, sizes
     finally:
         for name, verb in verbs.items():
             setattr(_Network, name, verb)
-    return model, seconds, {name: (messages[name], sizes[name]) for name in verbs}
 
 
 def _loopback() -> int:
     """Bytes that came through the loopback device so far; 0 where that is not known."""
-    if not LOOPBACK.exists():
+    device = Path("/proc/net/dev")
+    if not device.exists():
         return 0
-    lines = (line.split() for line in LOOPBACK.read_text(encoding="utf-8").splitlines())
+    lines = (line.split() for line in device.read_text(encoding="utf-8").splitlines())
     return next((int(fields[1]) for fields in lines if fields and fields[0] == "lo:"), 0)
