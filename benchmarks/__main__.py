@@ -111,11 +111,11 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, Callable[[], dict
                         work = partial(distributed.apart, model, name, workers, size)
                         jobs.append((suite, f"{model} {name} {workers} workers", work))
         elif suite == "workers":
-            for size in (10_000,) if options.quick else (100_000, 400_000, 1_000_000, 4_000_000):
+            for size, features in distributed.QUICK_SIZES if options.quick else distributed.SIZES:
                 for name in names:
                     for workers in (1, 2, 3, 4):
-                        work = partial(distributed.grown, "epoch", name, workers, size)
-                        jobs.append((suite, f"{size} rows {name} {workers} workers", work))
+                        work = partial(distributed.grown, "epoch", name, workers, size, features)
+                        jobs.append((suite, f"{size} x {features} {name} {workers} workers", work))
         elif suite == "intervals":
             how = {"rows": 600 if options.quick else 3000, "splits": options.repeats or (1 if options.quick else 5)}
             for table in intervals.tables(options.data_dir):

@@ -21,11 +21,13 @@ from boostbp import BoostBPRegressor
 from boostbp.backends.xgboost_network import _Network
 from boostbp.distributed import Address, fit_worker, tracked
 
-__all__ = ["MODELS", "WORKERS", "apart", "grown"]
+__all__ = ["MODELS", "QUICK_SIZES", "SIZES", "WORKERS", "apart", "grown"]
 
 Floats = NDArray[np.float64]
 WORKERS = (2, 4)
 FEATURES = 20
+SIZES = ((100_000, 20), (400_000, 20), (1_000_000, 20), (4_000_000, 20), (400_000, 100))  # rows, features
+QUICK_SIZES = ((10_000, 20),)
 CHUNK = 10_000  # rows that are drawn with one seed, whoever holds them
 FEW = 2000  # rows on which everything is imported and compiled before it is timed
 MODELS: dict[str, dict[str, Any]] = {
@@ -59,11 +61,11 @@ class Fit(NamedTuple):
     sizes: Counter[str]
 
 
-def apart(model: str, backend: str, workers: int, rows: int) -> dict[str, Any]:
+def apart(model: str, backend: str, workers: int, rows: int, features: int = FEATURES) -> dict[str, Any]:
     """Several workers beside one process. Every process has one thread; see `grown`."""
-    alone = _alone(model, backend, rows)
-    found, fits = _measured(model, backend, workers, rows)
-    X = _table(0, FEW)[0]
+    alone = _alone(model, backend, rows, features)
+    found, fits = _measured(model, backend, workers, rows, features)
+    X = _table(0, FEW, features)[0]
     expected, *predicted = (fit.model.predict(X) for fit in (alone, *fits))
     return {
         "one process, seconds": alone.seconds,
@@ -73,30 +75,30 @@ def apart(model: str, backend: str, workers: int, rows: int) -> dict[str, Any]:
     }
 
 
-def grown(model: str, backend: str, workers: int, rows: int) -> dict[str, Any]:
+def grown(model: str, backend: str, workers: int, rows: int, features: int = FEATURES) -> dict[str, Any]:
     """Seconds and bytes of one fit, of a table whose parts are made where they are held.
 
     Seconds are those of the slowest worker, memory that of the largest, above what it had before the fit. Messages and
-    their bytes are those that one worker sends. Of the loopback, on Linux, bytes are those of all workers and of whoever
-    else uses it.
+    their bytes are those that one worker sends. Of the loopback, on Linux, bytes are those of all workers, and of
+    whoever else uses it.
     """
     if workers > 1:
-        return _measured(model, backend, workers, rows)[0]
-    return _of([_alone(model, backend, rows)])
+        return _measured(model, backend, workers, rows, features)[0]
+    return _of([_alone(model, backend, rows, features)])
 
 
 @cache
-def _alone(model: str, backend: str, rows: int) -> Fit:
+def _alone(model: str, backend: str, rows: int, features: int) -> Fit:
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        pool.submit(_fit, model, backend, FEW).result()
-        return pool.submit(_fit, model, backend, rows).result()
+        pool.submit(_fit, model, backend, FEW, features).result()
+        return pool.submit(_fit, model, backend, rows, features).result()
 
 
-def _measured(model: str, backend: str, workers: int, rows: int) -> tuple[dict[str, Any], list[Fit]]:
+def _measured(model: str, backend: str, workers: int, rows: int, features: int) -> tuple[dict[str, Any], list[Fit]]:
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        _together(pool, workers, model, backend, FEW)
+        _together(pool, workers, model, backend, FEW, features)
         before = _loopback()
-        fits = _together(pool, workers, model, backend, rows)
+        fits = _together(pool, workers, model, backend, rows, features)
         sent = _loopback() - before
     return {**_of(fits), "loopback, megabytes": sent / 1e6}, fits
 
@@ -112,14 +114,14 @@ def _of(fits: list[Fit]) -> dict[str, Any]:
     }
 
 
-def _together(pool: ProcessPoolExecutor, workers: int, model: str, backend: str, rows: int) -> list[Fit]:
+def _together(pool: ProcessPoolExecutor, workers: int, *of: Any) -> list[Fit]:
     with tracked(workers, timeout=600.0) as address:
-        return [job.result() for job in [pool.submit(_fit, model, backend, rows, address, k) for k in range(workers)]]
+        return [job.result() for job in [pool.submit(_fit, *of, address, rank) for rank in range(workers)]]
 
 
-def _fit(model: str, backend: str, rows: int, address: Address | None = None, rank: int = 0) -> Fit:
+def _fit(model: str, backend: str, rows: int, features: int, address: Address | None = None, rank: int = 0) -> Fit:
     n_workers = 1 if address is None else address.n_workers
-    X, y = _table(rank * rows // n_workers, (rank + 1) * rows // n_workers)
+    X, y = _table(rank * rows // n_workers, (rank + 1) * rows // n_workers, features)
     estimator = BoostBPRegressor(backend=backend, random_state=0, n_jobs=1, **MODELS[model])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with _counted() as (messages, sizes):
@@ -133,12 +135,12 @@ def _fit(model: str, backend: str, rows: int, address: Address | None = None, ra
     return Fit(estimator, seconds, cpu, peak, messages, sizes)
 
 
-def _table(first: int, last: int) -> tuple[Floats, Floats]:
+def _table(first: int, last: int, features: int) -> tuple[Floats, Floats]:
     """Rows of a table that has no end."""
     parts = []
     for chunk in range(first // CHUNK, -(-last // CHUNK)):
         rng = np.random.default_rng([0, chunk])
-        X = rng.normal(size=(CHUNK, FEATURES))
+        X = rng.normal(size=(CHUNK, features))
         y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=CHUNK)
         own = slice(max(first - chunk * CHUNK, 0), last - chunk * CHUNK)
         parts.append((X[own], y[own]))
