@@ -47,7 +47,8 @@ def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem
 
     With other problems, the same rows with others held out, such sums are trained on each, and the model is their mean.
 
-    Sums are rounded, for small files (`Network.rounded`); one network or layer is what its training made of it.
+    Sums are rounded, for small files (`Network.rounded`); one network or layer is what its training made of it, and so
+    is what must rise or fall in a feature, as leaves that are rounded would not keep to it.
 
     An end of `max_time` or an interrupt ends all of it: the model is made of what is there. What does best alone for
     its seconds comes first.
@@ -113,7 +114,7 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
         return model, history
     assert history.choice is not None
     history.choice = replace(history.choice, members=len(members))
-    return weighted_sum(members, [1.0 / len(members)] * len(members)).rounded(), history
+    return _of_few_bits(weighted_sum(members, [1.0 / len(members)] * len(members)), problem), history
 
 
 def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Network, History]:
@@ -154,6 +155,11 @@ def _note_seconds(history: History, clock: StageSeconds) -> None:
         history.epochs[0] = replace(history[0], seconds=math.fsum(clock.seconds.values()))
 
 
+def _of_few_bits(model: Network, problem: Problem) -> Network:
+    """Return the model rounded, unless it must rise or fall in a feature."""
+    return model if problem.settings.layers[-1].growth.monotone else model.rounded()
+
+
 def _averaged(
     trained: Sequence[TrainedCandidate],
     problem: Problem,
@@ -164,7 +170,7 @@ def _averaged(
     """Return the average of what was trained, refitted, and the history of the network, which is told of it."""
     asked = next((one for one in trained if one.name == NETWORK), None)
     average = average_of(distinct(trained), problem)
-    model = average.network(average.models).rounded()
+    model = _of_few_bits(average.network(average.models), problem)
     scores = problem.metrics_of(model)
     history = _history_without_network(model, problem, scores) if asked is None else asked.history
     assert history is not None
@@ -177,7 +183,7 @@ def _averaged(
             history.interrupted(interrupt)
     history.refitted = any(new is not old for new, old in zip(refitted, average.models, strict=True))
     history.choice = replace(average.choice, hurried=budget.spent, metrics=scores)
-    return (average.network(refitted).rounded() if history.refitted else model), history
+    return (_of_few_bits(average.network(refitted), problem) if history.refitted else model), history
 
 
 def _history_without_network(model: Network, problem: Problem, scores: dict[str, float]) -> History:

@@ -18,6 +18,7 @@ from boostbp.inspection import HealthWarning, health_of, warn_if_ill
 from boostbp.losses import Logistic
 from boostbp.network.history import NETWORK, CandidateResult, Choice, weight_in_words
 from boostbp.network.linear_probe import linear_probe_r2
+from boostbp.network.network import Network
 from tests.inspection.models import CASES, FLOWERS, LIBRARIES, SMALL, SPECIES, fitted, table
 from tests.studies import weighed_at
 
@@ -129,7 +130,8 @@ def test_probe_is_a_linear_regression():
     assert math.isnan(linear_probe_r2(h, y, weight)[1])
 
 
-def test_layers_are_probed_on_training_and_held_out_rows():
+def test_layers_are_probed_on_training_and_held_out_rows(monkeypatch):
+    monkeypatch.setattr(Network, "rounded", lambda network: network)  # an average is, after its network was probed
     frame, y = table()
     model = BoostBPRegressor(**parameters(**SMALL, deep=True)).fit(
         frame[:300], y[:300], eval_set=[(frame[300:], y[300:])]
@@ -146,7 +148,11 @@ def test_layers_are_probed_on_training_and_held_out_rows():
 def test_of_a_weighed_model_it_is_the_network_that_back_propagation_trained(backend):
     X, y = make_friedman1(500, n_features=5, random_state=0)
     settings = {"backend": backend, "n_estimators": 4, "epochs": 2, "random_state": 0}
-    weighed, alone = (BoostBPRegressor((3,), **parameters(deep=deep, **settings)).fit(X, y) for deep in ("auto", True))
+    callbacks = [lambda epoch: None]  # which want the network, whatever it promises
+    weighed, alone = (
+        BoostBPRegressor((3,), **parameters(deep=deep, **settings)).fit(X, y, callbacks=callbacks)
+        for deep in ("auto", True)
+    )
     health = weighed.health()
     weights = {one.name: one.weight for one in weighed.history_.choice.candidates}
     assert health.weight == pytest.approx(sum(weights[n] for n in weights if n.startswith("network")))
