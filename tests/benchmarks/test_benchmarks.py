@@ -136,12 +136,13 @@ def test_many_rows_tells_of_each_model_on_each_size(capsys):
 
 @pytest.mark.skipif("xgboost" not in LIBRARIES, reason="needs xgboost: pip install 'boostbp[xgboost]'")
 def test_workers_are_measured_against_one_process():
-    found = distributed.distributed(2, 400)
+    found = distributed.apart("epoch", "xgboost", 2, 400)
     assert found["workers agree"]
     assert found["difference"] < 1e-9
     assert found["messages"]["sum"] > 0
     assert found["megabytes"]["gather"] > 0
     assert found["seconds"] > 0
+    assert distributed.grown("epoch", "xgboost", 1, 400, 5)["messages"] == {}
 
 
 @pytest.mark.parametrize("model", ["boostbp, quality 1", "boostbp, residuals", "LightGBM"])
