@@ -29,7 +29,7 @@ from boostbp.trees import interrupts
 
 __all__ = ["train"]
 
-LOSS_ROWS = 1000  # of which the training loss of an average without the network is told
+LOSS_ROWS = 250  # of which the training loss of an average without the network is told
 SEEDS_APART = 1_000_003  # of members: pieces of a layer have seeds one after the other
 
 

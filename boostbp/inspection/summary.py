@@ -1,8 +1,9 @@
-"""Summary of the training rows that a fitted model keeps: what importances and attributions need of them."""
+"""Summary of the training rows of a fitted model: what importances and attributions need of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -14,17 +15,20 @@ from boostbp.inspection.importances import importances_over
 from boostbp.network.network import Network
 from boostbp.trees.sparse import Sparse
 
-__all__ = ["Summary", "summary_of"]
+__all__ = ["SUMMARY", "Summary", "summary_of"]
 
 Floats = NDArray[np.float64]
 MOST_ROWS = 256  # rows that importances are measured on
 STEPS = 4  # of their attributions; they are complete for any number of steps
+SUMMARY = ("center", "jacobian", "attribution")  # what a file holds of it
 WORK = 1 << 28  # multiplications that they may cost
 
 
-@dataclass(frozen=True, slots=True)
 class Summary:
     """Numbers for each feature, each (features,) float64.
+
+    Importances take up to a third of the seconds of a quick fit of many classes, and most models are never asked for
+    them: they are computed when they are first read, and before the model is pickled or stored.
 
     Attributes
     ----------
@@ -33,9 +37,23 @@ class Summary:
     attribution : mean absolute attribution, as shares with sum 1
     """
 
-    center: Floats
-    jacobian: Floats
-    attribution: Floats
+    def __init__(self, center: Floats, importances: Callable[[str], Floats]) -> None:
+        """Take the center, and what gives importances by their kind."""
+        self.center, self._importances = center, importances
+
+    @cached_property
+    def jacobian(self) -> Floats:
+        """Importances by the Jacobian."""
+        return self._importances("jacobian")
+
+    @cached_property
+    def attribution(self) -> Floats:
+        """Importances by attributions."""
+        return self._importances("attribution")
+
+    def __getstate__(self) -> dict[str, Floats]:
+        """What pickle keeps: numbers, and no rows."""
+        return {name: getattr(self, name) for name in SUMMARY}
 
 
 def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int = 1) -> Summary:
@@ -48,11 +66,10 @@ def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int
     sample = Table(rows, table.categorical)
     X, weight = group.sample(X, weight)
     center = _center(Table(X, table.categorical), weight)
-    jacobian, attribution = (
-        importances_over(network, kind, sample, center[None], steps=STEPS, n_threads=n_threads)
-        for kind in ("jacobian", "attribution")
+    importances = partial(
+        importances_over, network, table=sample, baseline=center[None], steps=STEPS, n_threads=n_threads
     )
-    return Summary(center, jacobian, attribution)
+    return Summary(center, importances)
 
 
 def _center(table: Table, weight: Floats) -> Floats:

@@ -13,7 +13,7 @@ from boostbp.archive import Arrays, take
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier
 from boostbp.estimators.conformal import Calibration
 from boostbp.inputs.schema import Schema
-from boostbp.inspection import Summary
+from boostbp.inspection.summary import SUMMARY, Summary
 from boostbp.losses import traits_of
 from boostbp.network.stored import history_from, history_of, loss_from, loss_of, network_from, network_of
 from boostbp.storage.repairs import repair_from, repair_of
@@ -22,7 +22,6 @@ __all__ = ["Arrays", "fitted_from", "fitted_of"]
 
 _OUTPUT_CONFIG = "_sklearn_output_config"  # where scikit-learn keeps what set_output set
 _OUTPUTS = [{"transform": container} for container in ("default", "pandas", "polars")]
-_SUMMARY = tuple(field.name for field in fields(Summary))
 _LABELS = (bool, int, float, str)
 _LABEL_DTYPES = (
     "U",
@@ -51,7 +50,7 @@ def fitted_of(estimator: Any) -> tuple[dict[str, Any], Arrays]:
         "history": history_of(estimator.history_),
         "set_output": getattr(estimator, _OUTPUT_CONFIG, None),
     }
-    arrays |= {f"summary.{name}": getattr(estimator.feature_summary_, name) for name in _SUMMARY}
+    arrays |= {f"summary.{name}": getattr(estimator.feature_summary_, name) for name in SUMMARY}
     if hasattr(estimator, "feature_names_in_"):
         state["feature_names"] = [str(name) for name in estimator.feature_names_in_]
     if isinstance(estimator, BoostBPClassifier):
@@ -93,9 +92,7 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
         "history_": history,
         "n_iter_": len(history) - 1,
         "n_features_in_": schema.n_features,
-        "feature_summary_": Summary(
-            *(take(arrays, f"summary.{name}", float, (schema.n_features,)) for name in _SUMMARY)
-        ),
+        "feature_summary_": _summary_from(arrays, schema.n_features),
     }
     names = state["feature_names"]
     if names is not None:
@@ -158,6 +155,11 @@ def _labels_from(facts: dict[str, Any]) -> NDArray[Any]:
     sorted_ = len(values) >= 2 and all(a < b for a, b in pairwise(values))
     _require(alike and sorted_, f"the classes are {facts!r:.999}")
     return labels.astype(labels.dtype.newbyteorder("="))
+
+
+def _summary_from(arrays: Arrays, n_features: int) -> Summary:
+    numbers = {name: take(arrays, f"summary.{name}", float, (n_features,)) for name in SUMMARY}
+    return Summary(numbers["center"], numbers.__getitem__)
 
 
 def _require(good: bool, what: str) -> None:
