@@ -170,20 +170,23 @@ def _averaged(
     """Return the average of what was trained, refitted, and the history of the network, which is told of it."""
     asked = next((one for one in trained if one.name == NETWORK), None)
     average = average_of(distinct(trained), problem)
-    model = _of_few_bits(average.network(average.models), problem)
+    model = average.network(average.models)
+    to_refit = rung.refit and problem.held_out.from_training and interrupt is None and not problem.has_many_rows
+    if not to_refit:
+        model = _of_few_bits(model, problem)
     scores = problem.metrics_of(model)
     history = _history_without_network(model, problem, scores) if asked is None else asked.history
     assert history is not None
-    refitted = average.models
-    if rung.refit and problem.held_out.from_training and interrupt is None and not problem.has_many_rows:
+    if to_refit:
         raw = np.tensordot(average.weights, np.stack([part.held_out for part in average.parts]), 1)
         problem.report(Stage("all rows", 1.0, problem.score(raw), len(average.parts)))
         refitted, interrupt = refit_all(average.parts, problem, budget)
         if interrupt is not None:
             history.interrupted(interrupt)
-    history.refitted = any(new is not old for new, old in zip(refitted, average.models, strict=True))
+        history.refitted = any(new is not old for new, old in zip(refitted, average.models, strict=True))
+        model = _of_few_bits(average.network(refitted), problem)
     history.choice = replace(average.choice, hurried=budget.spent, metrics=scores)
-    return (_of_few_bits(average.network(refitted), problem) if history.refitted else model), history
+    return model, history
 
 
 def _history_without_network(model: Network, problem: Problem, scores: dict[str, float]) -> History:

@@ -40,7 +40,7 @@ class Rung:
 
 
 RUNGS: dict[int, Rung] = {
-    1: Rung(work=1.0, networks=False, refit=False),
+    1: Rung(work=1.0, networks=False),
     2: Rung(work=2.2),
     3: Rung(work=5.0),
     4: Rung(work=15.0, if_bent=False, all_epochs=True),

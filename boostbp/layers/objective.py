@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -13,6 +14,7 @@ from boostbp.losses import Loss, checked, traits_of
 __all__ = ["LossObjective", "Objective", "SquaredObjective"]
 
 Floats = NDArray[np.float64]
+BLOCK = 1 << 15  # numbers of an array of a block: 64 kB
 
 
 class Objective(Protocol):
@@ -107,12 +109,24 @@ class LossObjective:
 
     def derivatives(self, fit: Floats) -> tuple[float, Floats, Floats]:
         """Weighted sum of the loss, its gradient and hessian."""
-        weight = self.weight[:, None]
-        value, grad, hess = checked.derivatives(self.loss, fit + self.baseline, self.y)
-        return float(self.weight @ value), weight * grad, weight * hess
+        value = np.empty(len(fit))
+        grad, hess = (np.empty(fit.shape[::-1]).T for _ in range(2))  # by output, as the running fit is kept
+        for rows in _blocks(*fit.shape):
+            weight = self.weight[rows, None]
+            h = fit[rows] + (self.baseline[rows] if self.baseline.ndim > 1 else self.baseline)
+            value[rows], of_fit, curvature = checked.derivatives(self.loss, h, self.y[rows])
+            np.multiply(weight, of_fit, out=grad[rows])
+            np.multiply(weight, curvature, out=hess[rows])
+        return float(self.weight @ value), grad, hess
 
     def gradient(self, fit: Floats, outputs: slice) -> tuple[Floats, Floats]:
         """Weighted gradient and hessian of the loss, each (rows, outputs)."""
         h, y = fit + self.baseline[..., outputs], self.y[:, outputs]
         weight = self.weight[:, None]
         return weight * checked.gradient(self.loss, h, y), weight * checked.hessian(self.loss, h, y)
+
+
+def _blocks(n_rows: int, n_outputs: int) -> Iterator[slice]:
+    """Rows that go through a loss together: what it computes on the way stays near the processor."""
+    size = max(1, BLOCK // max(n_outputs, 1))
+    return (slice(first, min(first + size, n_rows)) for first in range(0, n_rows, size))

@@ -183,7 +183,7 @@ class Choice:
     @property
     def _verdict_on_depth(self) -> str:
         deep = any(candidate.weight and candidate.network for candidate in self.candidates)
-        verdict = "networks are part of the model" if deep else "no network is part of it"
+        verdict = "hidden layers are part of the model" if deep else "no hidden layer is part of it"
         return (
             f"Depth lowered it by {self.gain:.3g}, standard error {self.error:.3g}: {verdict}. "
             "These rows chose the model, too: on others it may gain less."

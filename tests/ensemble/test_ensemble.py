@@ -210,7 +210,7 @@ def test_networks_that_add_too_little_are_left_out_and_still_transform(weights_o
     model = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD], keep_state=True)
     assert any(one.network for one in model.history_.choice.candidates)
     assert not any(one.weight for one in model.history_.choice.candidates if one.network)
-    assert "no network is part of it" in model.summary()
+    assert "no hidden layer is part of it" in model.summary()
     assert "of the network, which has no weight in the model: training loss" in model.summary()
     assert model.history_.weight() == model.health().weight == 0.0
     with pytest.warns(UserWarning, match=r"^transform: no network has weight in this model .* Use deep=True"):
