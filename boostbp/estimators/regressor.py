@@ -45,7 +45,7 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
         does not matter: the model is an average of single layers, also with ``()``.
     quality : {1, 2, 3, 4, 5}
         How much the fit may cost, and so how good the model is; see the table in README. 1: one layer, at the speed of
-        the library. From 2 on, other layers and hidden ones join. Leaves of what is chosen are fitted again on all rows,
+        the library. From 2 on, other layers and hidden ones join. The leaves are then fitted again on all rows,
         if `fit` held some out itself; `eval_set` is never learned from. 5 is the mean of four models of 4, each with
         other rows held out. What is tried is begun by what it promises for its work, so that a fit that is cut
         short, by `max_time` or Ctrl-C, is good as well. With ``deep=True``, a network ends where more epochs promise
