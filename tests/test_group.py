@@ -15,6 +15,7 @@ from boostbp.estimators.units import units_of
 from boostbp.group import ALONE, evenly_spaced, joined, workers
 from boostbp.inputs import Repair, classes_of, hashes_of, weights_in_rows, weights_of_classes
 from boostbp.inputs.reader import read_input
+from boostbp.layers import gathered_rows
 from boostbp.losses.residuals import AbsoluteError, SquaredError
 from boostbp.network.history import Stop
 from boostbp.network.starts import STARTS, start_of
@@ -26,6 +27,11 @@ from boostbp.trees.standardised import Standardised
 SIZES = (1, 2, 3)
 MODEL = BoostBPRegressor(random_state=0)
 EXACT = 1e-12  # of the largest number: sums in another order
+
+
+@pytest.fixture(autouse=True)
+def rows_stay_apart(monkeypatch):
+    monkeypatch.setattr(gathered_rows, "GATHERED_ROWS", 0)
 
 
 def table(n_rows=400, n_columns=4, seed=0):
@@ -279,6 +285,23 @@ def test_a_network_is_that_of_all_rows(name):
         np.testing.assert_allclose(model._raw(X_held), expected._raw(X_held), rtol=0, atol=1e-8)
         np.testing.assert_allclose(model.feature_importances_, expected.feature_importances_, atol=1e-8)
     assert len({model._raw(X_held).tobytes() for model in got}) == 1, "workers have models of different bits"
+
+
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+def test_layers_of_few_rows_are_fitted_to_the_rows_of_all_without_sums(monkeypatch, backend):
+    X, weight = table(300)
+    y = np.sin(np.nan_to_num(X[:, 0])) + np.nan_to_num(X[:, 1] / 30.0) ** 2
+    how = {**NETWORK, "backend": backend, "epochs": 2, "early_stopping": False, "subsample": 0.7, "n_jobs": 2}
+    one = BoostBPRegressor((4,), **how).fit(X, y, weight)
+
+    def fitted(X, y, weight):
+        model = BoostBPRegressor((4,), **how).fit(X, y, weight)
+        return model, workers().messages
+
+    monkeypatch.setattr(gathered_rows, "GATHERED_ROWS", 300)
+    for model, n_messages in in_group(3, fitted, X, y, weight):
+        np.testing.assert_allclose(model.predict(X), one.predict(X), rtol=0, atol=1e-9)
+        assert n_messages < 100, "of some for each of 8 rounds in 6 layers"
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -24,7 +24,7 @@ _INTS = ctypes.POINTER(ctypes.c_int)
 _Reduce = ctypes.CFUNCTYPE(None, _AT, _AT, _INT, _INT)
 _ReduceScatter = ctypes.CFUNCTYPE(None, _AT, _INT, _INT, _INTS, _INTS, _INT, _AT, _INT, ctypes.POINTER(_Reduce))
 _Allgather = ctypes.CFUNCTYPE(None, _AT, _INT, _INTS, _INTS, _INT, _AT, _INT)
-_SUMS = 16  # bytes of an entry of a histogram: two numbers of float64, to be added
+_SUMS = 8  # bytes of a number of histograms, float64: they are to be added
 _TOTALS = 24  # bytes of what each tree begins with: number of rows, sums of gradients and hessians
 
 

@@ -14,7 +14,6 @@ from scipy.sparse import issparse
 from boostbp import checks
 from boostbp.backends.xgboost_network import Address, connected
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-from boostbp.estimators.nested_parameters import constrained
 from boostbp.estimators.parameters import settings_of
 from boostbp.group import Group, joined
 from boostbp.inputs import is_blocks
@@ -136,7 +135,11 @@ def check_supported(estimator: Any, X: Any = None, fit: Mapping[str, Any] = {}) 
             validation,
             "use a share of the rows, such as 0.1, or pass an eval_set",
         ),
-        "monotone_constraints": (constrained(estimator), "{...}", "train on one machine"),
+        "calibration": (
+            estimator.calibration is not None,
+            estimator.calibration,
+            "leave it None, and call calibrate(X, y) with rows that no worker has",
+        ),
         "leaves": (any(layer.leaves == "native" for layer in settings.layers), "native", "use 'refit'"),
         "step": (
             type(settings.step) not in (STEPS["normalised"], STEPS["plain"]),

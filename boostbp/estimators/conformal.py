@@ -24,7 +24,6 @@ from boostbp import checks
 from boostbp.backends.base import Table
 from boostbp.estimators.held_out import Split, at_random
 from boostbp.estimators.supervised import Supervised
-from boostbp.group import workers
 from boostbp.inputs import read_groups, read_weight, weights_in_rows
 from boostbp.losses import Quantiles, traits_of
 
@@ -140,11 +139,6 @@ class _Conformal(Supervised):
         if self.calibration is None:
             return weight, None
         checks.between("calibration", self.calibration, 0, 0.5)
-        if not workers().alone:
-            raise ValueError(
-                f"calibration={self.calibration!r} is not supported on several workers: leave it None, and call "
-                "calibrate(X, y) with rows that no worker has."
-            )
         names = None if groups is None else read_groups(groups, len(weight))
         rows = at_random(self, table, weight, strata, names, 0, DRAW, _number_kept_out)
         if not len(rows):

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, Table, TreeParams
 from boostbp.backends.capabilities import capabilities_of, check_supported
+from boostbp.group import workers
+from boostbp.layers.gathered_rows import apart, are_gathered
 from boostbp.trees import basis as bases
 from boostbp.trees import interrupts
 from boostbp.trees.basis import BASES, Basis
@@ -80,12 +82,33 @@ class BoundInput:
     settings : LayerSettings
     weight : (rows,) float64
         Row weights.
+
+    Attributes
+    ----------
+    own : slice or None
+        Of the rows of several workers that are few in all, those of this worker: all else is of all of them.
+    X : (rows, features) float64, or Sparse
+        The input as it was given.
+    first_row : int
+        Number of the first row of the table among those of all workers.
     """
 
     def __init__(self, backend: Backend, table: Table, settings: LayerSettings, weight: Floats) -> None:
+        self.settings = settings
+        self.X = table.X
+        self.own: slice | None = None
+        self.first_row, n_rows = workers().place(len(table.X))
+        if are_gathered(n_rows):
+            self.own, self.first_row = slice(self.first_row, self.first_row + len(table.X)), 0
+            X, weight = workers().together(table.X, weight)
+            apart(lambda: self._make(backend, Table(X, table.categorical), weight))
+        else:
+            self._make(backend, table, weight)
+
+    def _make(self, backend: Backend, table: Table, weight: Floats) -> None:
         self.table = table
         self.weight = weight
-        self.settings = settings
+        settings = self.settings
         check_supported(backend, table, settings.growth)
         if isinstance(table.X, Sparse):
             _check_sparse(settings)
@@ -114,7 +137,10 @@ class BoundInput:
         """The same input, with all that was made of it, under another backend."""
         other = copy.copy(self)
         other.settings = replace(self.settings, growth=growth)
-        other._bind(backend)
+        if self.own is None:
+            other._bind(backend)
+        else:
+            apart(lambda: other._bind(backend))
         return other
 
     def without_base(self) -> BoundInput:

@@ -217,8 +217,7 @@ class Rounds:
         if share == 1.0:
             return grad, hess
         bits = np.random.PCG64((self.seed, number))
-        first, _ = workers().place(len(grad))
-        bits.advance(first)  # rows of a table draw the same numbers, however many workers share it out
+        bits.advance(self.bound.first_row)  # rows of a table draw the same numbers, however many workers share it out
         sampled = np.random.Generator(bits).random(len(grad)) < share
         weight = np.where(sampled, 1.0, UNSAMPLED)[:, None]
         return grad * weight, hess * weight

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from boostbp.floats import usual_in_methods
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.fitting import Rounds, keeps_trace
+from boostbp.layers.gathered_rows import apart
 from boostbp.layers.objective import Objective
 from boostbp.trees import interrupts
 from boostbp.trees.forest import Forest
@@ -108,6 +109,15 @@ def fit(bound: BoundInput, objective: Objective, *, n_threads: int = 1, seed: in
     seed : int
         Seed of whatever the library draws.
     """
+    if bound.own is None:
+        return _fit(bound, objective, n_threads, seed)
+    gathered = objective.gathered()
+    layer, output, trace = apart(lambda: _fit(bound, gathered, n_threads, seed))
+    kept = None if trace.kept is None else np.ascontiguousarray(trace.kept[:, bound.own])
+    return Fit(layer, output[bound.own], replace(trace, X=bound.X, kept=kept))
+
+
+def _fit(bound: BoundInput, objective: Objective, n_threads: int, seed: int) -> Fit:
     settings = bound.settings
     if settings.leaves == "native":
         _check_native(bound, objective)

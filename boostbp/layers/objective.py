@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.group import workers
 from boostbp.losses import Loss, checked, traits_of
 
 __all__ = ["LossObjective", "Objective", "SquaredObjective"]
@@ -46,6 +47,10 @@ class Objective(Protocol):
         """
         ...
 
+    def gathered(self) -> Self:
+        """Of the rows of one worker, that of the rows of all."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SquaredObjective:
@@ -78,6 +83,11 @@ class SquaredObjective:
         grad = np.empty_like(fit)
         np.subtract(fit, self.target[:, outputs], out=grad)
         return np.multiply(hess, grad, out=grad), hess
+
+    def gathered(self) -> Self:
+        """Of the rows of one worker, that of the rows of all."""
+        target, weight = workers().together(self.target, self.weight)
+        return replace(self, target=target, weight=weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +134,12 @@ class LossObjective:
         h, y = fit + self.baseline[..., outputs], self.y[:, outputs]
         weight = self.weight[:, None]
         return weight * checked.gradient(self.loss, h, y), weight * checked.hessian(self.loss, h, y)
+
+    def gathered(self) -> Self:
+        """Of the rows of one worker, that of the rows of all."""
+        baseline = np.broadcast_to(self.baseline, self.y.shape)
+        y, weight, baseline = workers().together(self.y, self.weight, baseline)
+        return replace(self, y=y, weight=weight, baseline=baseline)
 
 
 def _blocks(n_rows: int, n_outputs: int) -> Iterator[slice]:

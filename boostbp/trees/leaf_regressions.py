@@ -105,7 +105,7 @@ def fit_trees(
 def _together(n_rows: int, trees: Trees, basis: Basis) -> int:
     """How many trees are fitted together: those whose rows there is room for, where their sums go to other workers."""
     group = workers()
-    if group.alone:
+    if group.alone or len(trees) == 1:
         return 1
     start, _ = paths_of(trees.nodes, trees.split, basis.columns_per_feature)
     [most_rows] = group.max(float(n_rows))  # what goes together must be the same on all workers

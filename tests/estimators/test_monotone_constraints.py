@@ -13,7 +13,6 @@ from sklearn.base import clone
 
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
-from boostbp.distributed.worker import check_supported
 
 SIGNS = (1, 0, -1, 0)
 NAMED = {"monotone_constraints": {"price": 1, "age": -1}}
@@ -137,11 +136,6 @@ def test_an_earlier_model_is_refused():
     earlier = BoostBPRegressor(()).fit(X, y)
     with pytest.raises(ValueError, match="init_model is not supported with monotone_constraints"):
         BoostBPRegressor((), output=NUMBERED).fit(X, y, init_model=earlier)
-
-
-def test_several_workers_are_refused():
-    with pytest.raises(ValueError, match=r"monotone_constraints=.* is not supported on several workers: train on one"):
-        check_supported(BoostBPRegressor(output=NUMBERED))
 
 
 @needs_torch

@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
+from monotone import thresholds_of, violations
 from process_workers import fit_together, many_from, same_trees, start
 from sklearn.base import clone
 
@@ -110,6 +111,30 @@ def test_lightgbm_is_left_by_itself_after_a_fit(pool):
     fit_together(pool, clone(model), 2, X, y)
     alone = pool.submit(BoostBPRegressor.fit, clone(model), X, y).result()
     np.testing.assert_array_equal(alone.predict(X), model.fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("backend", ["xgboost", "lightgbm"])
+def test_a_model_that_must_rise_does_so_whatever_the_number_of_workers(pool, backend):
+    X, y, weight = table()
+    X = X[["a", "b", "c"]].to_numpy()
+    model = BoostBPRegressor(quality=2, backend=backend, output={"monotone_constraints": [1, 0, -1]}, random_state=0)
+    two, three = (fit_together(pool, clone(model), size, X, y, weight) for size in (2, 3))
+    assert_same(three, two, X)
+    assert violations(two.predict, X, (1, 0, -1), thresholds_of(two.network_.layers[-1].forest)) == 0
+    if backend == "xgboost":
+        assert_same(two, model.fit(X, y, weight), X)
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_a_default_model_of_lightgbm_is_that_of_one_machine_where_rows_are_few(pool, classes):
+    X, y, weight = table()
+    if classes:
+        y, model = np.digitize(y, [-1.0, 1.5]), BoostBPClassifier((4, 3), colsample_bytree=0.5, **DEEP)
+        weight[:100] = 0.0  # of the first of three
+    else:
+        model = BoostBPRegressor((3,), quality=2, epochs=8, random_state=0)
+    got = fit_together(pool, clone(model), 3, X, y, weight, gathered=len(X))
+    assert_same(got, model.fit(X, y, weight), X)
 
 
 @pytest.mark.parametrize("n_rows", [1000, 10**8])

@@ -192,6 +192,7 @@ def test_workers_of_different_parameters_are_refused(pool):
         ({"output": {"leaves": "native"}}, {}, r"leaves='native' is not supported .*: use 'refit'"),
         ({"backprop": {"step": Unknown()}}, {}, r"step=.*Unknown.* is not supported .*: use 'normalised' or 'plain'"),
         ({"output": {"extra_trees": True}}, {}, r"extra_trees=True is not supported by backend='xgboost'"),
+        ({"calibration": 0.2}, {}, r"calibration=0.2 is not supported .*: leave it None, and call calibrate\(X, y\)"),
         ({}, {"keep_state": True}, r"keep_state=True is not supported"),
         ({}, {"callbacks": [callbacks.checkpoint("here")]}, r"callbacks=.* is not supported .*: pass checkpoint="),
         ({}, {"groups": np.zeros(9)}, r"groups=.* is not supported .*: pass an eval_set"),
