@@ -17,11 +17,12 @@ wait. So a decision that depends on the rows of one worker, on a clock or on the
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,9 @@ def evenly_spaced(n_rows: int, most: int) -> NDArray[np.int64]:
 
 
 class Group(ABC):
-    """Workers that hold the rows of a table, one block each, in the order of their ranks.
+    """Workers that share out the rows of a table.
+
+    Rows are in one order, whoever holds them: that of the parts that the table was made of, or of the ranks.
 
     Attributes
     ----------
@@ -46,10 +49,14 @@ class Group(ABC):
         Of this worker, from 0.
     size : int
         Number of workers.
+    part : (rows,) int or None
+        Number of the part, ascending, in which each row of this worker lies; None if a worker has one part, that of its
+        rank. The same for all workers: None or not.
     """
 
     rank: int
     size: int
+    part: NDArray[np.int64] | None = None
 
     @abstractmethod
     def sum(self, *arrays: Any) -> Sequence[Any]:
@@ -72,26 +79,70 @@ class Group(ABC):
         """Whether there is no group: the process trains as it would without one."""
         return False
 
-    def place(self, n_rows: int) -> tuple[int, int]:
-        """Number of this worker's first row among all rows, and how many these are."""
-        counts = self.gather(n_rows)
-        return sum(counts[: self.rank]), sum(counts)
+    def of(self, rows: NDArray[Any]) -> Self:
+        """The same workers with some of their rows, by ascending numbers or masks."""
+        if self.part is None:
+            return self
+        group = copy.copy(self)
+        group.part = self.part[rows]
+        return group
+
+    def with_last(self, n_rows: int) -> Self:
+        """The same workers with so many rows more, behind those of all workers, on the last one."""
+        if self.part is None:
+            return self
+        group = copy.copy(self)
+        group.part = np.append(self.part, np.full(n_rows, np.iinfo(np.int64).max))
+        return group
+
+    def runs(self, n_rows: int) -> tuple[list[tuple[int, int]], int]:
+        """Runs of neighbours among this worker's rows, and the number of all rows.
+
+        A run is the number of its first row among all rows, and how many it has.
+        """
+        if self.part is None:
+            counts = self.gather(n_rows)
+            return [(sum(counts[: self.rank]), n_rows)], sum(counts)
+        assert len(self.part) == n_rows, f"{n_rows} rows in parts of {len(self.part)}"
+        own, sizes = (numbers.tolist() for numbers in np.unique(self.part, return_counts=True))
+        first, total = {}, 0
+        for part, size in sorted(pair for pairs in self.gather(list(zip(own, sizes, strict=True))) for pair in pairs):
+            first[part] = total
+            total += size
+        return [(first[part], size) for part, size in zip(own, sizes, strict=True)], total
+
+    def numbers(self, n_rows: int) -> tuple[NDArray[np.int64], int]:
+        """Numbers of this worker's rows among all rows, ascending, and how many these are."""
+        runs, total = self.runs(n_rows)
+        return np.concatenate([np.arange(0), *(np.arange(first, first + count) for first, count in runs)]), total
+
+    def chosen(self, n_rows: int, choose: Callable[[int], NDArray[np.integer]]) -> NDArray[np.int64]:
+        """Rows of this worker among those that ``choose(number of all rows)`` gives, ascending numbers."""
+        runs, total = self.runs(n_rows)
+        rows, before = choose(total), 0
+        found: list[NDArray[Any]] = [np.arange(0)]
+        for first, count in runs:
+            found.append(rows[slice(*np.searchsorted(rows, (first, first + count)))] - first + before)
+            before += count
+        return np.concatenate(found)
 
     def spaced(self, n_rows: int, most: int) -> NDArray[np.int64]:
         """Rows of this worker that belong to the sample of at most so many of all rows, evenly spaced."""
-        first, total = self.place(n_rows)
-        rows = evenly_spaced(total, most) - first
-        return rows[(rows >= 0) & (rows < n_rows)]
+        return self.chosen(n_rows, lambda total: evenly_spaced(total, most))
 
     def together(self, *arrays: NDArray[Any]) -> Sequence[NDArray[Any]]:
-        """Arrays whose rows are those of all workers."""
-        parts = self.gather(arrays)
-        return [np.concatenate(part) for part in zip(*parts, strict=True)]
+        """Arrays of this worker's rows as arrays of the rows of all workers, in their order."""
+        numbers = () if self.part is None else (self.numbers(len(arrays[0]))[0],)
+        arrays = tuple(np.concatenate(each) for each in zip(*self.gather((*arrays, *numbers)), strict=True))
+        if self.part is None:
+            return arrays
+        order = np.argsort(arrays[-1])
+        return [array[order] for array in arrays[:-1]]
 
     def sample(self, *arrays: NDArray[Any], most: int = SAMPLE) -> Sequence[NDArray[Any]]:
         """Arrays of the same evenly spaced rows, at most so many of all, on every worker; alone, all rows."""
         rows = self.spaced(len(arrays[0]), most)
-        return self.together(*(array[rows] for array in arrays))
+        return self.of(rows).together(*(array[rows] for array in arrays))
 
 
 class _Alone(Group):
@@ -115,11 +166,8 @@ class _Alone(Group):
     def alone(self) -> bool:
         return True
 
-    def place(self, n_rows: int) -> tuple[int, int]:
-        return 0, n_rows
-
-    def spaced(self, n_rows: int, most: int) -> NDArray[np.int64]:
-        return evenly_spaced(n_rows, most)
+    def runs(self, n_rows: int) -> tuple[list[tuple[int, int]], int]:
+        return [(0, n_rows)], n_rows
 
     def together(self, *arrays: NDArray[Any]) -> Sequence[NDArray[Any]]:
         return arrays

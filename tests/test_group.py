@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from process_workers import many_from
 from thread_workers import Everywhere, in_group, shares
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
@@ -79,8 +80,28 @@ def test_the_sample_is_the_same_rows_for_any_number_of_workers(size, most):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_workers_know_their_place(size):
-    got = in_group(size, lambda part: workers().place(len(part)), np.arange(50))
-    assert got == [(rows.start, 50) for rows in shares(50, size)]
+    got = in_group(size, lambda part: workers().runs(len(part)), np.arange(50))
+    assert got == [([(rows.start, rows.stop - rows.start)], 50) for rows in shares(50, size)]
+
+
+@pytest.mark.parametrize("most", [1, 7, 50])
+def test_rows_have_the_numbers_of_their_parts_whoever_holds_them(most):
+    X = np.arange(100.0).reshape(50, 2)
+    some = X[:, 0] % 3 > 0
+
+    def found(X):
+        group, here = workers(), X[:, 0] % 3 > 0
+        numbers, total = group.numbers(len(X))
+        np.testing.assert_array_equal(numbers, X[:, 0] // 2)
+        more = group.of(here).with_last(2 * (group.rank == group.size - 1))
+        rest = np.concatenate([X[here], X[:2]]) if group.rank == group.size - 1 else X[here]
+        return total, group.together(X)[0], group.sample(X, most=most)[0], more.together(rest)[0]
+
+    for total, everything, sample, rest in in_group(3, found, X, n_parts=11):
+        assert total == 50
+        np.testing.assert_array_equal(everything, X)
+        np.testing.assert_array_equal(sample, X[evenly_spaced(50, most)])
+        np.testing.assert_array_equal(rest[:-2], X[some])
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -287,6 +308,28 @@ def test_a_network_is_that_of_all_rows(name):
     assert len({model._raw(X_held).tobytes() for model in got}) == 1, "workers have models of different bits"
 
 
+@pytest.mark.parametrize("name", ["network", "sum", "sum of many rows"])
+def test_a_model_does_not_depend_on_who_holds_which_part(monkeypatch, name):
+    X, weight = table(300)
+    y = np.sin(np.nan_to_num(X[:, 0])) + np.nan_to_num(X[:, 1] / 30.0) ** 2
+    weight[::7] = 0.0
+    how = NETWORK | {"subsample": 0.7, "backprop": {"start": "noise"}, "validation": 0.2, "early_stopping": True}
+    if name != "network":  # real libraries, and rows that are gathered
+        monkeypatch.setattr(gathered_rows, "GATHERED_ROWS", 300)
+        how = {"quality": 2, "epochs": 8, "random_state": 0}
+    if name == "sum of many rows":
+        many_from(monkeypatch, 200)
+
+    def fitted(X, y, weight):
+        return BoostBPRegressor((3,), **how).fit(X, y, weight)
+
+    one = fitted(X, y, weight)
+    for n_parts in (3, 11, 40):
+        for model in in_group(3, fitted, X, y, weight, n_parts=n_parts):
+            assert model.history_.metrics("held_out") == pytest.approx(one.history_.metrics("held_out"), rel=1e-9)
+            np.testing.assert_allclose(model.predict(X), one.predict(X), rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
 def test_layers_of_few_rows_are_fitted_to_the_rows_of_all_without_sums(monkeypatch, backend):
     X, weight = table(300)
@@ -316,7 +359,7 @@ def test_held_out_rows_are_those_of_one_machine(size, number, classes):
 
     def split(X, y, weight, labels):
         strata = labels if classes else None
-        kept, *_, [held], _ = hold_out(MODEL, Split(Table(X), y, weight), strata, number=number)
+        kept, _, _, [held], *_ = hold_out(MODEL, Split(Table(X), y, weight), strata, number=number)
         return kept.X, held.X, held.y, held.weight
 
     expected = split(X, y, weight, labels)

@@ -47,20 +47,24 @@ def shares(n_rows, size):
     return [slice(*ends[k : k + 2]) for k in range(size)]
 
 
-def in_group(size, work, *arrays):
-    """``work(*arrays)`` of each worker, on its rows of the arrays, by rank."""
-    barrier, answers = Barrier(size), [None] * size
+def in_group(size, work, *arrays, n_parts=None):
+    """``work(*arrays)`` of each worker, on its rows of the arrays, by rank; each has a block, or parts here and there."""
+    barrier, answers, n_rows = Barrier(size), [None] * size, len(arrays[0])
+    part = None if n_parts is None else np.arange(n_rows) * n_parts // n_rows
+    held = shares(n_rows, size) if part is None else [np.flatnonzero(7 * part % 5 % size == k) for k in range(size)]
 
     def run(rank, rows):
+        group = Threads(rank, size, barrier, answers)
+        group.part = None if part is None else part[rows]
         try:
-            with joined(Threads(rank, size, barrier, answers)):
+            with joined(group):
                 return work(*(array[rows] for array in arrays))
         except BaseException:
             barrier.abort()
             raise
 
     with ThreadPoolExecutor(size) as pool:
-        futures = [pool.submit(run, rank, rows) for rank, rows in enumerate(shares(len(arrays[0]), size))]
+        futures = [pool.submit(run, rank, rows) for rank, rows in enumerate(held)]
     failures = [future.exception() for future in futures if future.exception() is not None]
     for failure in sorted(failures, key=lambda failure: type(failure).__name__ == "BrokenBarrierError"):
         raise failure

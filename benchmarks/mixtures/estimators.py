@@ -67,7 +67,7 @@ class _Mixture(BaseBoostBP):
         from benchmarks.mixtures.training import NetworkPlan, train
 
         self._check_network(run)
-        table, y, weight, eval_sets, offset = splits[0]
+        table, y, weight, eval_sets, offset, _ = splits[0]
         if offset.ndim:
             raise ValueError(f"offset is not supported by {type(self).__name__}: use BoostBPRegressor or -Classifier.")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

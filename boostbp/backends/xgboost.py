@@ -236,7 +236,8 @@ def _shared_bins(library: Any, table: Table, how: dict[str, Any]) -> Any:
     """
     group, X, codes = workers(), table.X, list(table.categorical)
     [largest] = group.max(np.fmax.reduce(X, axis=0, initial=-np.inf))
-    [sample] = group.together(representable(X[group.spaced(len(X), SAMPLE)]))
+    rows = group.spaced(len(X), SAMPLE)
+    [sample] = group.of(rows).together(representable(X[rows]))
     if codes:  # bins are one for each code up to the largest, which may be too rare for the sample
         last = np.full((1, X.shape[1]), np.nan, np.float32)
         last[0, codes] = np.where(np.isfinite(largest[codes]), largest[codes], np.nan)

@@ -97,7 +97,7 @@ def fit_cluster(
             address = client.submit(_start_tracker, token, len(placed), timeout, **_on(first)).result(timeout)
             futures = {}
             for rank, (worker, numbers) in enumerate(placed.items()):
-                of_worker = [parts[number] for number in numbers]
+                of_worker = {number: parts[number] for number in numbers}
                 arguments = estimator, of_worker, list(columns), address, rank, token, fit
                 futures[worker] = client.submit(_fit_part, *arguments, **_on(worker))
             tasks += futures.values()
@@ -177,7 +177,7 @@ def _start_tracker(token: str, n_workers: int, timeout: float) -> Address:
 
 def _fit_part(
     estimator: Any,
-    parts: Sequence[tuple[Any, ...]],
+    parts: Mapping[int, tuple[Any, ...]],
     names: Sequence[str],
     address: Address,
     rank: int,
@@ -188,9 +188,10 @@ def _fit_part(
     estimator = clone(estimator)
     if estimator.n_jobs is None:
         estimator.n_jobs = _dask("distributed").get_worker().state.nthreads
-    columns = {name: _concatenated(column) for name, column in zip(names, zip(*parts, strict=True), strict=True)}
+    order = None if fit.get("checkpoint") is not None else [(number, _count(part)) for number, part in parts.items()]
+    columns = {name: _concatenated(part) for name, part in zip(names, zip(*parts.values(), strict=True), strict=True)}
     with _trackers.pop(token) if rank == 0 else nullcontext():
-        fitted = fit_worker(estimator, **columns, address=address, rank=rank, **fit)
+        fitted = fit_worker(estimator, **columns, address=address, rank=rank, parts=order, **fit)
     return fitted if rank == 0 else None
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from numbers import Real
 from typing import Any, TypeVar
 
+import numpy as np
 from scipy.sparse import issparse
 
 from boostbp import checks
@@ -37,11 +38,19 @@ _OF_MACHINES = frozenset(("n_jobs", "verbose"))  # parameters on which the model
 
 
 def fit_worker(
-    estimator: E, X: Any, y: Any, sample_weight: Any = None, *, address: Address, rank: int, **fit: Any
+    estimator: E,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    address: Address,
+    rank: int,
+    parts: Sequence[tuple[int, int]] | None = None,
+    **fit: Any,
 ) -> E:
     """Fit an estimator together with other workers, each of which calls this with rows of its own.
 
-    All of them end with the same model: that of all rows, in the order of the ranks. See ``docs/distributed.md``.
+    All of them end with the same model: that of all rows, in the order of the parts. See ``docs/distributed.md``.
 
     Parameters
     ----------
@@ -53,6 +62,9 @@ def fit_worker(
         Of `tracked`, the same for all workers.
     rank : int
         Of this worker: 0, 1, ... to ``address.n_workers - 1``.
+    parts : sequence of (int, int), optional
+        What the rows of this worker are made of, one behind the other: ascending numbers among the parts of all
+        workers, and how many rows each has. Left out by all, each has one part, in the order of the ranks.
     **fit :
         Other arguments of `fit`. An `eval_set` is the same on all workers. `callbacks` are called on rank 0. The path
         `checkpoint` is in a folder that all workers share; another number of workers may go on from it.
@@ -73,8 +85,15 @@ def fit_worker(
     """
     checks.whole("rank", rank, 0, address.n_workers - 1)
     check_supported(estimator, X, fit)
+    if parts is not None:
+        if fit.get("checkpoint") is not None:
+            raise ValueError("parts with checkpoint is not supported: let each worker have neighbouring rows.")
+        if sum(count for _, count in parts) != len(X):
+            raise ValueError(f"parts={checks.shown(parts)} is not allowed: their rows are not the {len(X)} of X.")
     with _whole(), connected(address, rank) as group, joined(group):
-        _check_alike(group, estimator, fit)
+        _check_alike(group, estimator, fit | {"parts": parts})
+        if parts is not None:
+            group.part = np.repeat(*np.array(parts, np.int64).reshape(-1, 2).T)
         return estimator.fit(X, y, sample_weight, **fit)
 
 

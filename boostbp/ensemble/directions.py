@@ -46,7 +46,7 @@ def gradient_outer_product(problem: Problem, model: Network, numeric: NDArray[np
     """Return the matrix of the numeric features in standard deviations, (numeric features, numeric features)."""
     group = workers()
     rows = group.spaced(len(problem.table.X), constants.DIRECTIONS_ROWS)
-    X, weight = group.together(problem.table.X[rows], problem.weight[rows])
+    X, weight = group.of(rows).together(problem.table.X[rows], problem.weight[rows])
     known = X[:, numeric]
     size = np.nan_to_num(np.fmax.reduce(np.abs(known), axis=0, initial=0.0))  # squares of the ends of float64 are none
     known = known / np.where(size > 0, size, 1.0)

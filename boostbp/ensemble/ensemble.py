@@ -19,7 +19,7 @@ from boostbp.ensemble.refits import refit_all, refit_single_layer
 from boostbp.ensemble.schedule import FIRST_STAGE, train_all, train_network
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.ensemble.weighted_sum import weighted_sum
-from boostbp.group import workers
+from boostbp.group import joined, workers
 from boostbp.network.history import NETWORK, Epoch, History, Stop
 from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.network.network import Network
@@ -102,7 +102,8 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
             break
         own = replace(other.settings, max_time=left, seed=(other.settings.seed + number * SEEDS_APART) % 2**31)
         try:
-            member, its_history = _train_average(replace(other, settings=own), settings)
+            with joined(other.group):
+                member, its_history = _train_average(replace(other, settings=own), settings)
         except KeyboardInterrupt as interrupt:
             history.interrupted(interrupt)
             break

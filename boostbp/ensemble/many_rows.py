@@ -15,6 +15,7 @@ from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.schedule import FIRST_STAGE, shared, train_all
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
+from boostbp.group import joined
 from boostbp.network.monitor import Stage
 
 __all__ = ["train_many"]
@@ -76,7 +77,9 @@ def _train_sample(
     race.problem = replace(race.problem, report=report_chosen)
     sample = replace(problem.on_some_rows(), report=report)
     try:
-        return train_all(candidates, sample, replace(rung, refit=False), part, found, network_wanted=network_wanted)
+        with joined(sample.group):
+            rung = replace(rung, refit=False)
+            return train_all(candidates, sample, rung, part, found, network_wanted=network_wanted)
     finally:
         budget.spent |= part.spent
 

@@ -13,7 +13,7 @@ from boostbp.backends.base import Backend, Table
 from boostbp.ensemble import constants
 from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS, Rung
 from boostbp.ensemble.weights import smooth_labels
-from boostbp.group import workers
+from boostbp.group import ALONE, Group, joined, workers
 from boostbp.layers.row_sampling import RowSampling, drawn_rows, on_sample
 from boostbp.layers.shared_structure import SharedStructure
 from boostbp.losses import Loss, traits_of
@@ -88,6 +88,8 @@ class Problem:
         ``report(stage)``, told where the fit stands.
     offset : (rows, outputs) float64, or `NO_OFFSET`
         Added to the raw output of each row. What is called raw below is without it.
+    group : Group
+        The workers with these rows, in which it is trained.
     """
 
     table: Table
@@ -106,6 +108,7 @@ class Problem:
     resume: State | None = None
     report: Callable[[Stage], object] = bool
     offset: Floats = field(default_factory=lambda: NO_OFFSET)
+    group: Group = ALONE
 
     @classmethod
     def of(
@@ -125,6 +128,7 @@ class Problem:
         resume: State | None = None,
         report: Callable[[Stage], object] = bool,
         offset: Floats = NO_OFFSET,
+        group: Group = ALONE,
     ) -> Problem:
         """Make the problem of a fit.
 
@@ -135,7 +139,8 @@ class Problem:
         outcome : callable, optional
             The loss's link if left out.
         """
-        baseline = baseline_of(loss, y, weight, settings, offset)
+        with joined(group):
+            baseline = baseline_of(loss, y, weight, settings, offset)
         target = smoothed = np.empty((0, y.shape[1]))
         if eval_sets:
             target = to_target(eval_sets[0].y)
@@ -157,6 +162,7 @@ class Problem:
             resume,
             report=report,
             offset=offset,
+            group=group,
         )
 
     @property
@@ -270,13 +276,20 @@ class Problem:
     def on_some_rows(self) -> Problem:
         """The same on a sample of the training rows of weight above 0."""
         counted = np.flatnonzero(self.weight > 0)
-        rows = counted[drawn_rows(len(counted), constants.SAMPLE_ROWS, self.settings.seed)]
-        offset = of_rows(self.offset, rows)
-        return replace(self, table=self.table.take(rows), y=self.y[rows], weight=self.weight[rows], offset=offset)
+        with joined(self.group.of(counted)):
+            rows = counted[drawn_rows(len(counted), constants.SAMPLE_ROWS, self.settings.seed)]
+        return replace(
+            self,
+            table=self.table.take(rows),
+            y=self.y[rows],
+            weight=self.weight[rows],
+            offset=of_rows(self.offset, rows),
+            group=self.group.of(rows),
+        )
 
     def on_all_rows(self) -> Problem:
         """The same with the held-out rows of weight above 0 behind the training rows: those of the last worker."""
-        group, offset = workers(), self.offset
+        group, offset = self.group, self.offset
         counts = (self.held_out.weight > 0) & (group.rank == group.size - 1)
         if offset.ndim:
             offset = np.concatenate([offset, self.held_out.offset[counts]])
@@ -286,6 +299,7 @@ class Problem:
             y=np.concatenate([self.y, self.target[counts]]),
             weight=np.concatenate([self.weight, self.held_out.weight[counts]]),
             offset=offset,
+            group=group.with_last(int(np.count_nonzero(counts))),
         )
 
 

@@ -12,6 +12,7 @@ from boostbp.ensemble.parallel import run_tasks
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.schedule import shared
 from boostbp.ensemble.trained_candidate import OutputLayerPlan, TrainedCandidate
+from boostbp.group import joined
 from boostbp.layers.rounds import rounds_of
 from boostbp.network.history import History
 from boostbp.network.network import Network, table_above
@@ -29,7 +30,8 @@ def refit_all(
     try:
         all_rows = problem.on_all_rows()
         tasks = {one.name: partial(_refitted, one, all_rows, budget) for one in chosen}
-        interrupt = run_tasks(tasks, n_at_once, budget, models)
+        with joined(all_rows.group):
+            interrupt = run_tasks(tasks, n_at_once, budget, models)
     except KeyboardInterrupt as while_joining:
         interrupt = while_joining
     return [models.get(one.name, one.model) for one in chosen], interrupt
@@ -54,8 +56,9 @@ def refit_single_layer(model: Network, history: History, problem: Problem) -> Ne
     settings = replace(problem.settings.layers[-1], n_estimators=rounds_of(layer.forest))
     plan = OutputLayerPlan(settings, (layer,))
     try:
-        with interrupts.deferred():
-            model = replace(model, layers=(boost_again(problem.on_all_rows(), plan) or layer,))
+        all_rows = problem.on_all_rows()
+        with interrupts.deferred(), joined(all_rows.group):
+            model = replace(model, layers=(boost_again(all_rows, plan) or layer,))
             history.refitted = True
     except KeyboardInterrupt as interrupt:
         history.interrupted(interrupt)

@@ -27,7 +27,7 @@ from boostbp.estimators.ensemble_parameters import check_run, ensemble_settings_
 from boostbp.estimators.held_out import Split
 from boostbp.estimators.other_names import OtherNames
 from boostbp.floats import usual_in_methods
-from boostbp.group import workers
+from boostbp.group import joined, workers
 from boostbp.inputs import Schema, blocks_of, drop_zero_weight, is_blocks, read_input
 from boostbp.inspection import summary_of
 from boostbp.losses import Loss
@@ -270,6 +270,7 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
                 table,
                 y,
                 weight,
+                group=split.group.of(split.weight > 0),
                 backend=backend,
                 loss=loss,
                 offset=offset,
@@ -285,6 +286,9 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         if earlier is not None:
             check_sum(earlier.network, settings, networks=how.deep is not False)
 
+        group = first.group.of(first.weight > 0)
+
+        @joined(group)
         def train(*, settings: Settings, **training: Any) -> tuple[Network, History]:
             """Train with settings, callbacks and an earlier state, which may be others each time."""
             if self._fewest_hidden:  # its hidden units are the model, and nothing may stand beside them
@@ -294,7 +298,7 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             return network if earlier is None else weighted_sum([earlier.network, network], [1.0, 1.0]), history
 
         table, _, weight = problem.args
-        summarise = partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads)
+        summarise = joined(group)(partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads))
         session.begin(self, session.Training(train, settings, summarise=summarise), run, n_rows=len(table.X))
         return self
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from boostbp import checks
 from boostbp.backends.base import Table
 from boostbp.estimators.ensemble_parameters import rung_of
-from boostbp.group import SAMPLE, workers
+from boostbp.group import ALONE, SAMPLE, Group, joined, workers
 from boostbp.inputs import distinct_rows, hashes_of, numbered, read_groups
 from boostbp.network.monitor import EvalSet
 from boostbp.network.offsets import NO_OFFSET, of_rows, of_scale
@@ -40,6 +40,8 @@ class Split(NamedTuple):
     table, y, weight, offset : Table, (rows, outputs), (rows,) and (rows, outputs) float64
         The offset may be `NO_OFFSET`.
     sets : sequence of EvalSet
+    group : Group
+        The workers with these rows.
     """
 
     table: Table
@@ -47,6 +49,7 @@ class Split(NamedTuple):
     weight: Floats
     sets: Sequence[EvalSet] = ()
     offset: Floats = NO_OFFSET
+    group: Group = ALONE
 
     def given_away(self, train: Any, held: Any) -> Split:
         """Some rows to learn from, and others as the one evaluation set; by numbers or masks."""
@@ -55,7 +58,8 @@ class Split(NamedTuple):
             from_training=True, offset=of_rows(self.offset, held),
         )  # fmt: skip
         offset = of_rows(self.offset, train)
-        return Split(self.table.take(train), self.y[train], self.weight[train], [held_out], offset)
+        group = self.group.of(train)
+        return Split(self.table.take(train), self.y[train], self.weight[train], [held_out], offset, group)
 
     def in_units(self, shift: Floats, scale: Floats) -> Split:
         """Targets to learn, and all offsets, in other units; evaluation sets keep their targets."""
@@ -137,12 +141,12 @@ def hold_out(estimator: Any, given: Split, strata: Any, *, groups: Any = None, X
         train = np.setdiff1d(np.arange(len(y)), held)
     if not isinstance(validation, float):
         _check_sides(validation, train, held, weight, strata)
-    return _held_by_all(given.given_away(train, held))
+    return _held_by_all(given.given_away(train, held), workers().of(held))
 
 
-def _held_by_all(split: Split) -> Split:
+def _held_by_all(split: Split, group: Group) -> Split:
     """Let each worker hold the held-out rows of all."""
-    [own], group = split.sets, workers()
+    [own] = split.sets
     X, y, weight = group.together(own.X, own.y, own.weight)
     offset = group.together(own.offset)[0] if own.offset.ndim else own.offset
     return split._replace(sets=[replace(own, X=X, y=y, weight=weight, offset=offset)])
@@ -209,18 +213,20 @@ def at_random(
     drawn; ``number_held(estimator, count, what)`` says how many of so many groups are. Of several workers, each gives
     what one machine would give of its rows; where these are many, by `_by_hash`.
     """
-    together, counted = workers(), np.flatnonzero(weight > 0)
+    counted = np.flatnonzero(weight > 0)
+    together = workers().of(counted)
     seeds = checks.random_state("random_state", estimator.random_state).randint(2**31 - 1, size=number + 1)
     seed = together.agree(int(seeds[-1]))
-    first, n_rows = together.place(len(counted))
+    own, n_rows = together.numbers(len(counted))
     if n_rows > SAMPLE and not together.alone:
         return _by_hash(estimator, table, counted, strata, n_rows, seed)
     shares, *labels = together.together(weight[counted], *([] if strata is None else [strata[counted]]))
-    own = slice(first, first + len(counted))
     if groups is not None:
         group, what, enough = numbered(groups[counted]), "groups", n_rows >= fewest
     else:
-        group, what = distinct_rows(table if len(counted) == len(weight) else table.take(counted)), "distinct rows"
+        with joined(together):
+            group = distinct_rows(table if len(counted) == len(weight) else table.take(counted))
+        what = "distinct rows"
         enough = group.max() + 1 >= fewest
     count = int(group.max()) + 1
     if count == 1 and groups is not None:

@@ -23,6 +23,7 @@ from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.outcomes import NumberPredictions
 from boostbp.estimators.units import units_of
 from boostbp.floats import usual_in_methods
+from boostbp.group import joined, workers
 from boostbp.inputs import named_in_errors, read_target, read_weight
 from boostbp.layers import LayerSpec
 from boostbp.network.backprop_spec import BackpropSpec
@@ -321,10 +322,12 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
         for part, one in zip(parts, sets, strict=True):
             with named_in_errors(part.source):
                 loss.check(one.y)
-        given = Split(table, target, weight, sets, self._offset(table.X, offset, target.shape[1], earlier))
+        known = self._offset(table.X, offset, target.shape[1], earlier)
+        given = Split(table, target, weight, sets, known, workers())
         split = given if sets else hold_out(self, given, None, groups=groups, X=X)
         if earlier is None:
-            units = units_of(split.y - split.offset, split.weight, loss)
+            with joined(split.group):
+                units = units_of(split.y - split.offset, split.weight, loss)
             self._shift, self._scale = (np.repeat(unit, copies or 1) for unit in units)
         metric = self._metric(loss, split.sets, self._scale)
         others = hold_out_others(self, given, None, groups=groups, sets=split.sets)

@@ -56,8 +56,8 @@ class Repair:
         [n_rows] = group.sum(float(len(rows)))
         if not 2 <= len(column) <= MOST_COLUMNS or n_rows < max(LEAST_ROWS, ROWS_PER_COLUMN * len(column)):
             return None
-        rows = rows[group.spaced(len(rows), MOST_ROWS)]
-        Z, weight = group.together(_block(table.take(rows).X, column, slice(0, len(rows))), weight[rows])
+        rows = rows[group.of(rows).spaced(len(rows), MOST_ROWS)]
+        Z, weight = group.of(rows).together(_block(table.take(rows).X, column, slice(0, len(rows))), weight[rows])
         units, U = Units.of(column, Z, weight)
         many = np.array([len(np.unique(u[~np.isnan(u)])) >= VALUES for u in U.T])
         normal = Normal.of(U, weight, many & units.varies)

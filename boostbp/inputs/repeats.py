@@ -45,8 +45,8 @@ def distinct_rows(table: Table) -> NDArray[np.intp]:
     if len(first) in (1, len(rows)):
         return rows
     pairs = float(counts @ (counts - 1)) / (len(rows) * (len(rows) - 1))
-    sampled = np.sort(first)[_evenly(len(first), SAMPLE)] - group.place(len(table.X))[0]
-    [X] = group.together(table.X[sampled[(sampled >= 0) & (sampled < len(table.X))]])
+    sampled = group.chosen(len(table.X), lambda _: np.sort(first)[_evenly(len(first), SAMPLE)])
+    [X] = group.of(sampled).together(table.X[sampled])
     return number if pairs > BEYOND_CHANCE * _chance(Table(X, table.categorical)) else rows
 
 

@@ -62,8 +62,8 @@ def summary_of(network: Network, table: Table, weight: Floats, *, n_threads: int
     sizes = [layer.forest.n_outputs for layer in network.layers]
     per_row = STEPS * X.shape[1] * (sizes[0] + sum(a * b for a, b in pairwise(sizes)))
     group = workers()
-    [rows] = group.together(X[group.spaced(len(X), min(MOST_ROWS, max(1, WORK // per_row)))])
-    sample = Table(rows, table.categorical)
+    rows = group.spaced(len(X), min(MOST_ROWS, max(1, WORK // per_row)))
+    sample = Table(group.of(rows).together(X[rows])[0], table.categorical)
     X, weight = group.sample(X, weight)
     center = _center(Table(X, table.categorical), weight)
     importances = partial(

@@ -85,21 +85,22 @@ class BoundInput:
 
     Attributes
     ----------
-    own : slice or None
+    own : (rows,) int or None
         Of the rows of several workers that are few in all, those of this worker: all else is of all of them.
     X : (rows, features) float64, or Sparse
         The input as it was given.
-    first_row : int
-        Number of the first row of the table among those of all workers.
+    runs : list of (int, int)
+        Runs of neighbours among the rows of all workers; see `boostbp.group.Group.runs`.
     """
 
     def __init__(self, backend: Backend, table: Table, settings: LayerSettings, weight: Floats) -> None:
         self.settings = settings
         self.X = table.X
-        self.own: slice | None = None
-        self.first_row, n_rows = workers().place(len(table.X))
+        self.own: NDArray[np.int64] | None = None
+        self.runs, n_rows = workers().runs(len(table.X))
         if are_gathered(n_rows):
-            self.own, self.first_row = slice(self.first_row, self.first_row + len(table.X)), 0
+            self.own, _ = workers().numbers(len(table.X))
+            self.runs = [(0, n_rows)]
             X, weight = workers().together(table.X, weight)
             apart(lambda: self._make(backend, Table(X, table.categorical), weight))
         else:

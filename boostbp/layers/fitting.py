@@ -216,10 +216,12 @@ class Rounds:
         share = self.bound.settings.subsample
         if share == 1.0:
             return grad, hess
-        bits = np.random.PCG64((self.seed, number))
-        bits.advance(self.bound.first_row)  # rows of a table draw the same numbers, however many workers share it out
-        sampled = np.random.Generator(bits).random(len(grad)) < share
-        weight = np.where(sampled, 1.0, UNSAMPLED)[:, None]
+        drawn = [np.empty(0)]
+        for first, count in self.bound.runs:
+            bits = np.random.PCG64((self.seed, number))
+            bits.advance(first)  # rows of a table draw the same numbers, however many workers share it out
+            drawn.append(np.random.Generator(bits).random(count))
+        weight = np.where(np.concatenate(drawn) < share, 1.0, UNSAMPLED)[:, None]
         return grad * weight, hess * weight
 
     def multi_output_trees(self) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, SubsetGrower, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, capabilities_of
-from boostbp.group import workers
+from boostbp.group import joined, workers
 from boostbp.trees.tree import Tree
 
 __all__ = ["RowSampling", "drawn_rows", "on_sample"]
@@ -26,9 +26,7 @@ def on_sample(backend: Backend, samples: int | None) -> Backend:
 
 def drawn_rows(n_rows: int, samples: int, seed: int) -> NDArray[np.intp]:
     """Numbers of the rows of a sample, ascending; of a group of workers, those of one worker in the sample of all."""
-    first, total = workers().place(n_rows)
-    rows = np.sort(np.random.default_rng(seed).permutation(total)[:samples])
-    return rows[slice(*np.searchsorted(rows, (first, first + n_rows)))] - first
+    return workers().chosen(n_rows, lambda total: np.sort(np.random.default_rng(seed).permutation(total)[:samples]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class RowSampling:
 
     def bind(self, table: Table, growth: TreeParams) -> Grower:
         """Draw the rows and bin them, with the seed of `growth`; or bin all rows, if each fit draws its own."""
-        _, n_rows = workers().place(len(table.X))
+        _, n_rows = workers().runs(len(table.X))
         if n_rows <= self.samples:
             return self.backend.bind(table, growth)
         if self.anew:
@@ -75,7 +73,8 @@ class RowSampling:
         smallest = max(1, round(growth.min_samples_leaf * self.samples / n_rows))
         growth = replace(growth, min_samples_leaf=smallest)
         rows = drawn_rows(len(table.X), self.samples, growth.random_state)
-        return _SampledGrower(self.backend.bind(table.take(rows), growth), rows)
+        with joined(workers().of(rows)):
+            return _SampledGrower(self.backend.bind(table.take(rows), growth), rows)
 
 
 @dataclass
@@ -97,7 +96,8 @@ class _DrawingGrower:
         if self.whole is not None:
             some: Grower = self.whole.take(rows)
         else:
-            some = self.sampling.backend.bind(self.table.take(rows), self.growth)
+            with joined(workers().of(rows)):
+                some = self.sampling.backend.bind(self.table.take(rows), self.growth)
         return _SampledGrower(some.fork(outputs, seed), rows)
 
 

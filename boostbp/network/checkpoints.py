@@ -144,7 +144,7 @@ def find(path: Path | None, n_rows: int) -> State | None:
 
 def _with_rows(state: State, path: Path, n_rows: int) -> State:
     """The state with the rows of this worker, from the files of those that wrote them."""
-    first, total = workers().place(n_rows)
+    [(first, _)], total = workers().runs(n_rows)
     if total != sum(state.rows):
         raise ValueError(
             f"{state.origin} belongs to another fit: it has {sum(state.rows)} rows, these are {total}. Pass what it "

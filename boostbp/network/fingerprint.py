@@ -81,7 +81,7 @@ def _rows(array: Any, *, rounded: bool = False) -> Any:
     group = workers()
     if group.alone:
         return array
-    first, total = group.place(len(array))
+    numbers, total = group.numbers(len(array))
     columns = np.ascontiguousarray(array, np.float64).reshape(len(array), array.size // max(len(array), 1))
     places, found = _mixed(np.arange(columns.shape[1], dtype=np.uint64)), np.zeros((), np.uint64)
     for start in range(0, len(array), _BLOCK):
@@ -89,7 +89,7 @@ def _rows(array: Any, *, rounded: bool = False) -> Any:
         if rounded:
             bits = (bits + (np.uint64(1) << (_LAST_BITS - np.uint64(1)))) >> _LAST_BITS
         of_rows = _mixed(bits + places).sum(axis=1, dtype=np.uint64)
-        number = np.arange(first + start, first + start + len(bits), dtype=np.uint64)
+        number = numbers[start : start + _BLOCK].astype(np.uint64)
         found += _mixed(of_rows + _mixed(number)).sum(dtype=np.uint64)
     return total, [int(np.sum(group.gather(found), dtype=np.uint64))]
 

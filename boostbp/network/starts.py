@@ -47,14 +47,11 @@ def _indicators(table: Table) -> Sparse:
 
 def noise(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Floats:
     """Gaussian noise, (rows, units): the paper's start."""
-    first, total = workers().place(len(h))
-    end = first + len(h)
-    parts = [  # of the rows of all workers: each has the noise that it would have on one machine
-        rng.standard_normal((rows.stop - rows.start, units))[
-            max(first - rows.start, 0) : max(end - rows.start, 0)
-        ].copy()
-        for rows in row_blocks(0, total, units)
-    ]
+    numbers, total = workers().numbers(len(h))
+    parts = [np.empty((0, units))]
+    for rows in row_blocks(0, total, units):  # of all workers: each has the noise that it would have on one machine
+        own = slice(*np.searchsorted(numbers, (rows.start, rows.stop)))
+        parts.append(rng.standard_normal((rows.stop - rows.start, units))[numbers[own] - rows.start])
     return np.concatenate(parts)
 
 
@@ -81,7 +78,7 @@ def principal(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -
     """
     below = Standardised.of(h, weight)
     directions = rng.standard_normal((h.shape[1], units))
-    shape = workers().place(len(h))[1], h.shape[1]
+    shape = workers().runs(len(h))[1], h.shape[1]
     n_components = min(*shape, units)
     basis = rng.standard_normal((h.shape[1], min(*shape, units + OVERSAMPLED)))
     for _ in range(POWERS):

@@ -176,7 +176,7 @@ class Trainer:
         if held_out is not None and self.L > 1:
             hidden = self.network.hidden(held_out.X, n_jobs=self.settings.n_threads)
             parts = [(h, held_out.y, held_out.weight) for h in hidden]
-        samples = [group.together(h[rows], self.y[rows], self.weight[rows]) for h in self.h[1:-1]]
+        samples = [group.of(rows).together(h[rows], self.y[rows], self.weight[rows]) for h in self.h[1:-1]]
         return [linear_probe_r2(h, y, weight, part) for (h, y, weight), part in zip(samples, parts, strict=True)]
 
     def _forward(self) -> None:

@@ -39,7 +39,7 @@ def held_rows(X, *, weight=None, strata=None, groups=None, seed=0, **changes):
     table = X if isinstance(X, Table) else Table(np.ascontiguousarray(X, np.float64))
     rows = np.arange(len(table.X), dtype=np.float64)
     weight = np.ones(len(rows)) if weight is None else np.asarray(weight, np.float64)
-    _, y, left, sets, _ = hold_out(asked, Split(table, rows[:, None], weight), strata, groups=groups, X=X)
+    _, y, left, sets, *_ = hold_out(asked, Split(table, rows[:, None], weight), strata, groups=groups, X=X)
     held = sets[0].y[:, 0] if sets else rows[:0]
     if isinstance(asked.validation, str | float):
         assert sorted([*y[:, 0], *held]) == rows.tolist()
