@@ -62,16 +62,19 @@ class Fit(NamedTuple):
 
 
 def apart(model: str, backend: str, workers: int, rows: int, features: int = FEATURES) -> dict[str, Any]:
-    """Several workers beside one process. Every process has one thread; see `grown`."""
+    """Several workers beside one process, on new rows. Every process has one thread; see `grown`."""
     alone = _alone(model, backend, rows, features)
     found, fits = _measured(model, backend, workers, rows, features)
-    X = _table(0, FEW, features)[0]
+    X, y = _table(rows, rows + FEW, features)
     expected, *predicted = (fit.model.predict(X) for fit in (alone, *fits))
     return {
         "one process, seconds": alone.seconds,
+        "one process, processor seconds": alone.cpu,
         **found,
         "workers agree": all(np.array_equal(one, predicted[0]) for one in predicted),
         "difference": float(np.abs(predicted[0] - expected).max() / expected.std()),
+        "one process, R2": alone.model.score(X, y),
+        "R2": fits[0].model.score(X, y),
     }
 
 

@@ -17,6 +17,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.backends.xgboost import XGBoostGrower
 from boostbp.dask import DaskBoostBPClassifier, DaskBoostBPRegressor
 from boostbp.distributed import WorkersLostError
+from boostbp.layers import gathered_rows
 
 pytest.importorskip("dask")
 pytest.importorskip("xgboost")
@@ -51,6 +52,18 @@ def no_task_is_left(request):
         assert tasks == {}
 
 
+@pytest.fixture
+def rows_apart(client):
+    """Rows are not gathered, however few: trees are grown by the workers together."""
+    client.run(gather, 0)
+    yield
+    client.run(gather, gathered_rows.GATHERED_ROWS)
+
+
+def gather(most):
+    gathered_rows.GATHERED_ROWS = most
+
+
 def tasks_of(dask_scheduler):
     names = ("_count", "_fit_part", "_start_tracker", "_together")
     return {key: task.state for key, task in dask_scheduler.tasks.items() if str(key).startswith(names)}
@@ -75,7 +88,7 @@ def frame(n_rows=800, seed=0):
 
 
 @pytest.mark.full_length
-def test_arrays_give_the_model_of_one_machine_and_stay_where_they_are(client):
+def test_arrays_give_the_model_of_one_machine_and_stay_where_they_are(client, rows_apart):
     (X, y, weight), (X_valid, y_valid, _) = numbers(), numbers(200, 1)
     one = BoostBPRegressor((4,), **HOW).fit(X, y, weight, eval_set=[(X_valid, y_valid)])
     parts = client.persist(da.from_array(X, chunks=(150, 2)).rechunk({1: -1}))
@@ -107,7 +120,7 @@ def test_arrays_give_the_model_of_one_machine_and_stay_where_they_are(client):
         refused.fit(parts, da.from_array(y, chunks=150), client=client)
 
 
-def test_frames_with_categories_gaps_and_empty_partitions_give_the_model_of_one_machine(client):
+def test_frames_with_categories_gaps_and_empty_partitions_give_the_model_of_one_machine(client, rows_apart):
     rows = frame()
     rows["label"] = np.array(["low", "mid", "high"])[np.digitize(rows["y"], [-1.0, 1.5])]
     columns = [*"abcde", "text", "declared"]
@@ -142,12 +155,22 @@ def test_columns_of_one_folder_of_parquet_files_go_together(client, tmp_path):
 
 
 @pytest.mark.full_length
-def test_the_default_model_is_that_of_one_machine(client):
-    X, y, weight = numbers(300)
-    how = HOW | {"deep": "auto", "quality": 1}
+@pytest.mark.parametrize("place", [[0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [1, 1, 1, 1]], ids=str)
+def test_the_default_model_is_that_of_one_machine_wherever_partitions_lie(client, rows_apart, place):
+    X, y, weight = numbers(400)
+    how = HOW | {"deep": "auto", "quality": 1, "subsample": 0.7}
     one = BoostBPRegressor((3,), **how).fit(X, y, weight)
     model = DaskBoostBPRegressor((3,), **how)
-    model.fit(*(da.from_array(part, chunks=150) for part in (X, y, weight)), client=client)
+    columns = [da.from_array(part, chunks=100) for part in (X, y, weight)]
+    workers = sorted(client.scheduler_info()["workers"])
+    held = [
+        client.submit(np.copy, X[100 * number :][:100], workers=[workers[at]], pure=False)
+        for number, at in enumerate(place)
+    ]
+    distributed.wait(held)
+    columns[0] = da.concatenate([da.from_delayed(part, (100, 5), X.dtype) for part in held])
+    model.fit(*columns, client=client)
+    assert [client.who_has(part)[part.key] for part in held] == [(workers[at],) for at in place]
     assert model.history_.choice.candidates
     np.testing.assert_allclose(model.predict(X), one.predict(X), rtol=0, atol=1e-9)
 
