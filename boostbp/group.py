@@ -104,12 +104,13 @@ class Group(ABC):
             counts = self.gather(n_rows)
             return [(sum(counts[: self.rank]), n_rows)], sum(counts)
         assert len(self.part) == n_rows, f"{n_rows} rows in parts of {len(self.part)}"
-        own, sizes = (numbers.tolist() for numbers in np.unique(self.part, return_counts=True))
+        parts, sizes = (numbers.tolist() for numbers in np.unique(self.part, return_counts=True))
+        held = list(zip(parts, sizes, strict=True))
         first, total = {}, 0
-        for part, size in sorted(pair for pairs in self.gather(list(zip(own, sizes, strict=True))) for pair in pairs):
+        for part, size in sorted(pair for pairs in self.gather(held) for pair in pairs):
             first[part] = total
             total += size
-        return [(first[part], size) for part, size in zip(own, sizes, strict=True)], total
+        return [(first[part], size) for part, size in held], total
 
     def numbers(self, n_rows: int) -> tuple[NDArray[np.int64], int]:
         """Numbers of this worker's rows among all rows, ascending, and how many these are."""
@@ -133,7 +134,7 @@ class Group(ABC):
     def together(self, *arrays: NDArray[Any]) -> Sequence[NDArray[Any]]:
         """Arrays of this worker's rows as arrays of the rows of all workers, in their order."""
         numbers = () if self.part is None else (self.numbers(len(arrays[0]))[0],)
-        arrays = tuple(np.concatenate(each) for each in zip(*self.gather((*arrays, *numbers)), strict=True))
+        arrays = tuple(map(np.concatenate, zip(*self.gather((*arrays, *numbers)), strict=True)))
         if self.part is None:
             return arrays
         order = np.argsort(arrays[-1])

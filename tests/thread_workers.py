@@ -48,7 +48,7 @@ def shares(n_rows, size):
 
 
 def in_group(size, work, *arrays, n_parts=None):
-    """``work(*arrays)`` of each worker, on its rows of the arrays, by rank; each has a block, or parts here and there."""
+    """``work(*arrays)`` of each worker, on its rows of the arrays, by rank; a block of them, or parts."""
     barrier, answers, n_rows = Barrier(size), [None] * size, len(arrays[0])
     part = None if n_parts is None else np.arange(n_rows) * n_parts // n_rows
     held = shares(n_rows, size) if part is None else [np.flatnonzero(7 * part % 5 % size == k) for k in range(size)]

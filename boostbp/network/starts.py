@@ -50,8 +50,8 @@ def noise(h: Matrix, weight: Floats, units: int, rng: np.random.Generator) -> Fl
     numbers, total = workers().numbers(len(h))
     parts = [np.empty((0, units))]
     for rows in row_blocks(0, total, units):  # of all workers: each has the noise that it would have on one machine
-        own = slice(*np.searchsorted(numbers, (rows.start, rows.stop)))
-        parts.append(rng.standard_normal((rows.stop - rows.start, units))[numbers[own] - rows.start])
+        held = slice(*np.searchsorted(numbers, (rows.start, rows.stop)))
+        parts.append(rng.standard_normal((rows.stop - rows.start, units))[numbers[held] - rows.start])
     return np.concatenate(parts)
 
 

@@ -22,7 +22,7 @@ def parts(labels, seed=0):
     asked = SimpleNamespace(**ASKED | {"random_state": seed})
     rows = np.arange(len(labels), dtype=np.float64)[:, None]
     given = Split(Table(rows), labels[:, None].astype(float), np.ones(len(labels)))
-    table, y, weight, sets, _ = hold_out(asked, given, labels)
+    table, y, weight, sets, *_ = hold_out(asked, given, labels)
     held = [*(each.X for each in sets), np.empty((0, 1))]
     every = np.concatenate([table.X, *held]).ravel()
     assert np.array_equal(np.sort(every), rows.ravel())
