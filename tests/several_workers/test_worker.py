@@ -209,6 +209,10 @@ def test_other_estimators_inputs_and_ranks_are_refused():
         fit_worker(BoostBPAutoencoder(), np.ones((9, 2)), None, address=NOWHERE, rank=0)
     with pytest.raises(ValueError, match=r"X='a sparse matrix' is not supported on several workers: pass"):
         fit_worker(model, sp.eye_array(9, format="csr"), np.ones(9), address=NOWHERE, rank=0)
+    with pytest.raises(ValueError, match=r"parts=\[\(0, 4\), \(2, 4\)\] is not allowed: their rows are not the 9 of X"):
+        fit_worker(model, np.ones((9, 2)), np.ones(9), address=NOWHERE, rank=0, parts=[(0, 4), (2, 4)])
+    with pytest.raises(ValueError, match=r"parts with checkpoint is not supported"):
+        fit_worker(model, np.ones((9, 2)), np.ones(9), address=NOWHERE, rank=0, parts=[(0, 9)], checkpoint="here")
     with pytest.raises(ValueError, match=r"rank=2 is not allowed: give a whole number of at most 1"):
         fit_worker(model, np.ones((9, 2)), np.ones(9), address=NOWHERE, rank=2)
 
