@@ -110,13 +110,12 @@ def _train_in_turn(
     race.tell("layers", hint=_hint(rung, time.perf_counter() - begun))
     race.most = limit = rung.work * first
     auditions = max(constants.AUDITIONS_WORK * limit, 1.01 * first)  # some of them in any case, but at quality 1
-    race_until = limit * (constants.LAYERS_WORK if networks else 1.0)
+    interrupt = interrupt or race.begin(layers[constants.FIRST_LAYERS :], constants.AUDITION_PIECES, limit=auditions)
     if rung.if_bent and not (network_wanted or problem.resume or _bent(race)):
         networks = ()
     interrupt = (
         interrupt
-        or race.begin(layers[constants.FIRST_LAYERS :], constants.AUDITION_PIECES, limit=auditions)
-        or race.run(race_until)
+        or race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
         or _train_networks(networks, race, problem, constants.NETWORKS_WORK * limit, wanted=network_wanted)
     )
     if interrupt is not None or not race.others:
@@ -131,7 +130,7 @@ def _train_in_turn(
 
 
 def _bent(race: Race) -> bool:
-    """Whether leaves with slopes do much better than constant ones, of the first layers; or nothing tells.
+    """Whether leaves with slopes do much better than constant ones, of all layers so far; or nothing tells.
 
     Networks are sums of smooth functions. What they are good for, leaves with slopes gain by as well; where these gain
     little, there are steps, or noise.
