@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from helpers import few_rounds
 from hypothesis import HealthCheck, settings
+
+from boostbp.ensemble.ladder import RUNGS
 
 # No deadlines: the first call of a compiled kernel takes seconds. Derandomised, so that a red test stays red.
 settings.register_profile(
@@ -26,3 +29,16 @@ def length_of_single_layers(request):
     """Few rounds, where the model need not be good: tests of what it is worth are marked ``full_length``."""
     with nullcontext() if request.node.get_closest_marker("full_length") else few_rounds():
         yield
+
+
+@pytest.fixture
+def before_refit(monkeypatch):
+    """Fit a model that stays as it was chosen: ``before_refit(model, X, y, ...)``."""
+
+    def fit(model, *args, **how):
+        with monkeypatch.context() as patch:
+            for quality, rung in RUNGS.items():
+                patch.setitem(RUNGS, quality, replace(rung, refit=False))
+            return model.fit(*args, **how)
+
+    return fit

@@ -41,16 +41,3 @@ def weights_of(monkeypatch):
 def choose(everything, weights_of):
     """Make the model of candidates in equal parts, by their names."""
     return lambda *names: weights_of(lambda one: one.name in names)
-
-
-@pytest.fixture
-def before_refit(monkeypatch):
-    """Fit a model that stays as it was chosen: ``before_refit(model, X, y, ...)``."""
-
-    def fit(model, *args, **how):
-        with monkeypatch.context() as patch:
-            for quality, rung in RUNGS.items():
-                patch.setitem(RUNGS, quality, replace(rung, refit=False))
-            return model.fit(*args, **how)
-
-    return fit

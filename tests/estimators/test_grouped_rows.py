@@ -245,16 +245,15 @@ def test_splitters_give_their_last_split(splitter):
     np.testing.assert_array_equal(held, np.sort(expected))
 
 
-def test_rows_may_be_listed_or_masked_and_the_others_are_left_out():
+def test_rows_may_be_listed_or_masked_and_the_others_are_left_out(before_refit):
     X = rng.normal(size=(100, 2))
     train, held = np.arange(10, 60), np.arange(70, 90)
     mask = [np.isin(np.arange(100), rows) for rows in (train, held)]
     for pair in ((train, held), (held[:0].tolist() + train.tolist(), held), mask):
         np.testing.assert_array_equal(held_rows(X, validation=pair), held)
     y = X[:, 0]
-    how = SMALL | {"quality": 1}  # of which no leaf is fitted again on all rows
-    model = BoostBPRegressor(**parameters(validation=(train, held), **how)).fit(X, y)
-    alone = BoostBPRegressor(**parameters(**how)).fit(X[train], y[train], eval_set=(X[held], y[held]))
+    model = before_refit(BoostBPRegressor(**parameters(validation=(train, held), **SMALL)), X, y)
+    alone = BoostBPRegressor(**parameters(**SMALL)).fit(X[train], y[train], eval_set=(X[held], y[held]))
     np.testing.assert_array_equal(model.predict(X), alone.predict(X))
     with pytest.raises(ValueError, match="all rows of one side have weight 0"):
         held_rows(X, validation=(train, held), weight=np.isin(np.arange(100), train))

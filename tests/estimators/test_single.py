@@ -50,10 +50,11 @@ def test_classifier_keeps_the_rounds_that_validation_likes_and_can_be_stored(tmp
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_rows_that_were_held_out_are_learnt_from_in_the_end(backend):
-    """By as many rounds as they chose, and in the units of the rows that were learnt from before; not at quality 1."""
+def test_rows_that_were_held_out_are_learnt_from_in_the_end(backend, before_refit):
+    """By as many rounds as they chose, and in the units of the rows that were learnt from before."""
     how = {"n_estimators": 40, "backend": backend, "random_state": 0}
-    model, before = (BoostBPRegressor((), **parameters(quality=quality, **how)).fit(X, Y) for quality in (2, 1))
+    model = BoostBPRegressor((), **parameters(**how)).fit(X, Y)
+    before = before_refit(BoostBPRegressor((), **parameters(**how)), X, Y)
     forest, chosen = (one.network_.layers[0].forest for one in (model, before))
     rounds = rounds_of(chosen)
     assert rounds_of(forest) == rounds < 40
@@ -64,12 +65,12 @@ def test_rows_that_were_held_out_are_learnt_from_in_the_end(backend):
     assert np.abs(before.predict(X) - alone.predict(X)).max() > 0.1 * Y.std()
 
 
-def test_a_single_layer_outlives_an_interrupt_before_it_is_grown_again(monkeypatch):
+def test_a_single_layer_outlives_an_interrupt_before_it_is_grown_again(monkeypatch, before_refit):
     def pressed(*args):
         raise KeyboardInterrupt
 
     how = {"n_estimators": 20, "random_state": 0}
-    kept = BoostBPRegressor((), **parameters(quality=1, **how)).fit(X, Y)
+    kept = before_refit(BoostBPRegressor((), **parameters(**how)), X, Y)
     monkeypatch.setattr(Problem, "on_all_rows", pressed)
     model = interrupted_fit(BoostBPRegressor((), **parameters(**how)), X, Y)
     assert model.history_.stop is Stop.INTERRUPTED
@@ -77,10 +78,11 @@ def test_a_single_layer_outlives_an_interrupt_before_it_is_grown_again(monkeypat
     np.testing.assert_array_equal(model.predict(X), kept.predict(X))
 
 
-def test_a_single_layer_is_not_grown_again_without_time():
+def test_a_single_layer_is_not_grown_again_without_time(before_refit):
     how = {"n_estimators": 20, "max_time": 1e-9, "random_state": 0}
-    models = [BoostBPRegressor((), **parameters(quality=quality, **how)).fit(X, Y) for quality in (2, 1)]
-    np.testing.assert_array_equal(*(model.predict(X) for model in models))
+    model, before = (BoostBPRegressor((), **parameters(**how)) for _ in range(2))
+    np.testing.assert_array_equal(model.fit(X, Y).predict(X), before_refit(before, X, Y).predict(X))
+    assert not model.history_.refitted
 
 
 def test_a_single_layer_stays_as_it_is_where_fitting_it_again_is_interrupted(monkeypatch):
