@@ -249,13 +249,7 @@ def labels_of(column: Any, kind: Any, name: str, text: bool | None = None) -> ND
 
 
 def numbers_of(table: Any, names: Sequence[str], source: str) -> NDArray[Any] | None:
-    """Numbers of verbatim columns, (rows,) or (rows, columns); None if none is named.
-
-    Raises
-    ------
-    ValueError
-        If a cell is missing, or is no number.
-    """
+    """Numbers of verbatim columns, (rows,) or (rows, columns), None if none is named; ValueError if a cell is none."""
     try:
         columns = [labels_of(table[name], table[name].type, name, text=False) for name in names]
     except _arrow().ArrowInvalid as error:

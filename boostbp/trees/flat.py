@@ -56,9 +56,11 @@ class Flat(NamedTuple):
     def of(cls, forests: Sequence[Forest]) -> Flat:
         """Lay out the forests of layers, from the input up; their bases must have no functions."""
         parts = [_Part.of(forest) for forest in forests]
-        nodes, trees, steps, table, sets, categories = (list(of) for of in zip(*parts, strict=True))
-        first_node, first_record = (offsets([len(each) for each in of]) for of in (nodes, table))
-        first_tree, first_set, first_word = (offsets([len(each) for each in of]) for of in (trees, sets, categories))
+        nodes, trees, steps, table, sets, categories = (list(field) for field in zip(*parts, strict=True))
+        first_node, first_record = (offsets([len(array) for array in arrays]) for arrays in (nodes, table))
+        first_tree, first_set, first_word = (
+            offsets([len(array) for array in arrays]) for arrays in (trees, sets, categories)
+        )
         layers = np.empty((len(forests), 7), np.int64)
         for number, forest in enumerate(forests):
             layers[number] = (

@@ -89,11 +89,11 @@ def _begins_run(forest: Forest) -> NDArray[np.bool_]:
     return ~alike
 
 
-def _differ(fields: tuple[NDArray[Any], ...], one: NDArray[np.intp], other: NDArray[np.intp]) -> NDArray[np.bool_]:
+def _differ(fields: tuple[NDArray[Any], ...], at: NDArray[np.intp], before: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Return which entries differ in a field; NaN, the threshold of a set of categories, is like NaN."""
-    unlike = np.zeros(len(one), bool)
+    unlike = np.zeros(len(at), bool)
     for field in fields:
-        a, b = field[one], field[other]
+        a, b = field[at], field[before]
         unlike |= (a != b) & ((a == a) | (b == b))
     return unlike
 
