@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ __all__ = [
     "column_names",
     "columns_like",
     "labels_of",
+    "numbers_of",
     "read",
     "read_beside",
     "schema_of",
@@ -245,6 +246,15 @@ def labels_of(column: Any, kind: Any, name: str, text: bool | None = None) -> ND
     if values.dtype.kind == "f" and np.all(np.isfinite(values)) and np.all(values == np.trunc(values)):
         return values.astype(np.int64)
     return values
+
+
+def numbers_of(table: Any, names: Sequence[str], source: str) -> NDArray[Any] | None:
+    """Numbers of verbatim columns, (rows,) or (rows, columns), None if none is named; ValueError if a cell is none."""
+    try:
+        columns = [labels_of(table[name], table[name].type, name, text=False) for name in names]
+    except _arrow().ArrowInvalid as error:
+        raise ValueError(f"Column {', '.join(map(repr, names))} of {source} must hold numbers: {error}") from error
+    return None if not columns else columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
 def read(path: Path, target: str, columns: Columns, *, text: bool | None = None) -> tuple[Any, NDArray[Any]]:

@@ -262,7 +262,7 @@ CASES = {
         {},
     ),
     "one tree for all units, some rows": (
-        {"hidden_layer_sizes": (4,), "hidden": {"multi_strategy": "multi_output_tree"}, "subsample": 0.7},
+        {"hidden_layer_sizes": (4,), "hidden": {"multi_strategy": "multi_output_tree", "subsample": 0.7}},
         {},
     ),
     "downward, moved, noise": (

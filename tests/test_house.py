@@ -181,6 +181,12 @@ def test_import_loads_no_optional_package(module):
     assert not (OPTIONAL & ours) - theirs
 
 
+def test_estimators_have_few_parameters_of_their_own():
+    for name in ("BoostBPRegressor", "BoostBPClassifier", "BoostBPAutoencoder"):
+        parameters = getattr(importlib.import_module("boostbp"), name)().get_params(deep=False)
+        assert len(parameters) <= 25, f"{name} has {len(parameters)}: which can a spec hold, as hidden= or output=?"
+
+
 def test_public_names_are_sorted_and_complete():
     import boostbp
 

@@ -17,6 +17,7 @@ from boostbp.cli.options import (
     Missing,
     Model,
     Numeric,
+    Offset,
     Quiet,
     Seed,
     Set,
@@ -55,6 +56,14 @@ def fit(
         str | None,
         typer.Option(metavar="COLUMN", help="Column, no feature, whose rows of one value are held out together."),
     ] = None,
+    offset: Offset = None,
+    init_model: Annotated[
+        Path | None,
+        typer.Option(
+            "--init-model",
+            help="File of a model that training goes on from, on these rows. It reads the columns as that model does.",
+        ),
+    ] = None,
     missing: Missing = None,
     seed: Seed = 0,
     n_jobs: Jobs = 1,
@@ -64,49 +73,61 @@ def fit(
 
     Ctrl-C saves the best state so far; the exit code is 130.
     """
+    import numpy as np
+
+    from boostbp import storage
     from boostbp.cli.assignments import settings
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.files import Columns, columns_like, read, read_beside
+    from boostbp.files import Columns, columns_like, numbers_of, read_beside
     from boostbp.inputs import TableFiles, first_rows, numbers_in
     from boostbp.report.datasets import task_of
 
-    check_written("--model", model, ("DATA", data), ("--valid", valid), ("--config", config))
+    files = ("DATA", data), ("--valid", valid), ("--config", config), ("--init-model", init_model)
+    check_written("--model", model, *files)
     if groups is not None and valid is not None:
         raise fail("--groups is of rows held out of DATA, and --valid is held out already: leave one of them out.", 2)
     columns = Columns(
         categorical=categorical or (),
         numeric=numeric or (),
-        verbatim=[] if groups is None else [groups],
+        verbatim=[*([] if groups is None else [groups]), *(offset or ())],
         drop=drop or (),
         missing=missing or (),
     )
+    if init_model is not None and (categorical or numeric):
+        raise fail("--categorical and --numeric say how columns are read, as --init-model does: leave them out.", 2)
+    earlier = None if init_model is None else storage.load(init_model)
+    if earlier is not None:
+        known = earlier.schema_.columns()
+        columns = columns._replace(features=known.features, categorical=known.categorical, numeric=known.numeric)
     by_blocks = data.is_dir() or numbers_in(data) > LARGE
-    rows: dict[str, Any]
+    rows: dict[str, Any] = {"init_model": earlier}
     if by_blocks:
         table = TableFiles(data, columns)
         X, y = first_rows(table, target, TOLD_BY)
-        rows = {"X": table, "y": target, "groups": groups}
+        rows |= {"X": table, "y": target, "groups": groups, "offset": offset}
     else:
-        X, y, beside = read_beside(data, target, columns)
-        rows = {"X": X, "y": y, "groups": None if groups is None else beside[groups].to_pylist()}
-    kind = task_of(y, task.given)
+        text = None if earlier is None else np.asarray(getattr(earlier, "classes_", 0)).dtype.kind == "U"
+        X, y, beside = read_beside(data, target, columns, text=text)
+        of_groups = None if groups is None else beside[groups].to_pylist()
+        rows |= {"X": X, "y": y, "groups": of_groups, "offset": numbers_of(beside, offset or (), data.name)}
+    kind = task_of(y, task.given) if earlier is None else _task_of(earlier, task)
     estimator_type = BoostBPClassifier if kind == "classification" else BoostBPRegressor
     try:
         params = settings(estimator_type, config=config, assigned=assigned or (), backend=backend)
     except ValueError as error:
         raise fail(str(error), 2) from error
     estimator = estimator_type(**{"random_state": seed, "n_jobs": n_jobs, **params})
-    # typed as the training file: few rows of text may look like numbers
-    as_trained = columns_like(X, missing or ())
-    eval_set = None if valid is None else [read(valid, target, as_trained, text=y.dtype.kind == "U")]
+    if valid is not None:
+        # typed as the training file: few rows of text may look like numbers
+        as_trained = columns_like(X, missing or ())._replace(verbatim=offset or ())
+        *pair, beside = read_beside(valid, target, as_trained, text=y.dtype.kind == "U")
+        rows |= {"eval_set": [tuple(pair)], "eval_offset": numbers_of(beside, offset or (), valid.name)}
     if not quiet:
         count = "read block by block" if by_blocks else f"{len(y)} rows"
         say(f"{data.name}: {count}, {X.shape[1]} features, {kind} of {target!r}")
-    from boostbp import storage
-
     interrupted = False
     try:
-        estimator.fit(**rows, eval_set=eval_set)
+        estimator.fit(**rows)
     except KeyboardInterrupt:
         if not hasattr(estimator, "network_"):  # nothing to save yet
             raise
@@ -116,6 +137,17 @@ def fit(
         say(_summary(estimator, model))
     if interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _task_of(earlier: Any, task: Task) -> str:
+    """The task of a model that training goes on from."""
+    kinds = {"BoostBPClassifier": "classification", "BoostBPRegressor": "regression"}
+    kind, what = kinds.get(type(earlier).__name__), f"--init-model is a {type(earlier).__name__}"
+    if kind is None:
+        raise fail(f"{what}: give the model of a regressor or a classifier.", 2)
+    if task.given not in (None, kind):
+        raise fail(f"{what}, and --task is {task.value}: leave --task out.", 2)
+    return kind
 
 
 def _summary(estimator: Any, model: Path) -> str:

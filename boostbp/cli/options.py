@@ -17,6 +17,7 @@ __all__ = [
     "Missing",
     "Model",
     "Numeric",
+    "Offset",
     "Out",
     "Quiet",
     "Seed",
@@ -54,6 +55,15 @@ Missing = Annotated[
 Model = Annotated[Path, typer.Option("--model", "-m", help="File of the model.")]
 Numeric = Annotated[
     list[str] | None, typer.Option("--numeric", metavar="COLUMN", help="Column of numbers. Repeatable.")
+]
+Offset = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--offset",
+        metavar="COLUMN",
+        help="Column, no feature, that is added to the raw output, such as the logarithm of the exposure. Again for "
+        "each further output.",
+    ),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="File to write: .csv or .parquet.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless it fails.")]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from boostbp.cli.errors import fail, one_line_errors, say
-from boostbp.cli.options import Missing, Model, Out, Quiet
+from boostbp.cli.options import Missing, Model, Offset, Out, Quiet
 from boostbp.cli.output_files import check_written
 from boostbp.files import Columns
 
@@ -27,7 +27,7 @@ Escape = Annotated[
     ),
 ]
 Threads = Annotated[int | None, typer.Option("--n-jobs", "-j", help="Threads; by default as in training.")]
-Made = Callable[[Any], dict[str, Any]]
+Made = Callable[[Any, Any], dict[str, Any]]  # of features, and the columns beside them
 
 
 @one_line_errors
@@ -36,35 +36,44 @@ def predict(
     model: Model,
     out: Out,
     proba: Annotated[bool, typer.Option("--proba", help="Add a column of probability for each class.")] = False,
+    offset: Offset = None,
     keep: Keep = None,
     escape: Escape = False,
     missing: Missing = None,
     n_jobs: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Predict a CSV or Parquet file, which may be larger than memory."""
+    """Predict a CSV or Parquet file, which may be larger than memory.
+
+    Of a model that was fitted with --offset it is added again; without it, it is 0.
+    """
     from boostbp import storage
+    from boostbp.files import numbers_of
 
     _check_out(out, data, model, escape)
     estimator = storage.load(model)
     if proba and not hasattr(estimator, "predict_proba"):
         raise ValueError("--proba needs a classifier, but the model is a regressor: leave it out.")
 
-    def made(X: Any) -> dict[str, Any]:
+    kept = list(keep or ())
+    beside = [*kept, *[name for name in offset or () if name not in kept]]
+
+    def made(X: Any, table: Any) -> dict[str, Any]:
+        known = {"offset": numbers_of(table, offset or (), data.name)}
         if not hasattr(estimator, "predict_proba"):
-            predicted = estimator.predict(X)
+            predicted = estimator.predict(X, **known)
             if predicted.ndim == 1:
                 return {"prediction": predicted}
             if estimator.loss == "quantile" and estimator.alpha is not None:
                 return {f"quantile_{level:g}": predicted[:, k] for k, level in enumerate(estimator.alpha)}
             return _numbered("prediction", predicted)
-        probability = estimator.predict_proba(X)
+        probability = estimator.predict_proba(X, **known)
         columns = {"prediction": estimator.classes_[probability.argmax(axis=1)]}
         if proba:
             columns |= {f"probability_{name}": probability[:, k] for k, name in enumerate(estimator.classes_)}
         return columns
 
-    _stream(estimator, data, out, made, columns_of(estimator, keep or (), missing or ()), escape, n_jobs, quiet)
+    _stream(estimator, data, out, made, columns_of(estimator, beside, missing or ()), kept, escape, n_jobs, quiet)
 
 
 @one_line_errors
@@ -86,10 +95,11 @@ def transform(
     _check_out(out, data, model, escape)
     estimator = storage.load(model)
 
-    def made(X: Any) -> dict[str, Any]:
+    def made(X: Any, table: Any) -> dict[str, Any]:
         return _numbered("h", estimator.hidden_representation(X, layer))
 
-    _stream(estimator, data, out, made, columns_of(estimator, keep or (), missing or ()), escape, n_jobs, quiet)
+    kept = list(keep or ())
+    _stream(estimator, data, out, made, columns_of(estimator, kept, missing or ()), kept, escape, n_jobs, quiet)
     words = weight_in_words(estimator.history_.weight())
     if words and not quiet:
         say(f"They are the units of networks with {words}.")
@@ -117,6 +127,7 @@ def _stream(
     out: Path,
     made: Made,
     columns: Columns,
+    kept: list[str],
     escape: bool,
     n_jobs: int | None,
     quiet: bool,
@@ -132,7 +143,8 @@ def _stream(
     rows = 0
     with sink(out) as write:
         for X, table in chunks(data, columns):
-            outputs = made(X)
+            outputs = made(X, table)
+            table = table.select(kept)
             twice = ", ".join(repr(name) for name in outputs if name in table.column_names)
             if twice:
                 raise ValueError(

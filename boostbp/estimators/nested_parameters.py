@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 # Parameters that are specs: their fields are parameters too, by names such as hidden__max_depth.
 SPECS: Mapping[str, type[Any]] = {"hidden": LayerSpec, "output": LayerSpec, "backprop": BackpropSpec}
-OF_ANY_LAYER = ("max_depth", "min_samples_leaf", "subsample", "colsample_bytree", "backend_params")
+OF_ANY_LAYER = ("max_depth", "min_samples_leaf", "colsample_bytree", "backend_params")
 OF_OUTPUT = ("n_estimators", "learning_rate")
 # Fields that no parameter is called by, and the specs that hold them.
 FIELD_PLACES: Mapping[str, tuple[str, ...]] = {

@@ -73,9 +73,6 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
         Of the trees of every layer; -1: no limit. None: 3 in hidden layers, 4 in the output layer.
     min_samples_leaf : int or None
         Rows in a leaf of every layer. None: 20.
-    subsample : float or None
-        Share of the rows on which a tree of any layer is grown, drawn anew each round; its leaves are fitted on all of
-        them. None: 1.
     colsample_bytree : float or None
         Share of the features on which a tree of any layer may split, drawn anew for each tree. None: 1.
     hidden : LayerSpec, dict or None, or a sequence of these
@@ -176,7 +173,6 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
         learning_rate: float | None = None,
         max_depth: int | None = None,
         min_samples_leaf: int | None = None,
-        subsample: float | None = None,
         colsample_bytree: float | None = None,
         hidden: LayerSpec | Mapping[str, Any] | Sequence[LayerSpec | Mapping[str, Any]] | None = None,
         output: LayerSpec | Mapping[str, Any] | None = None,
@@ -203,7 +199,6 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
         self.learning_rate = learning_rate
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
-        self.subsample = subsample
         self.colsample_bytree = colsample_bytree
         self.hidden = hidden
         self.output = output

@@ -61,22 +61,22 @@ def _plain_numbers(X: Any, schema: Schema) -> NDArray[np.float64] | None:
 
     Most of the time of a prediction for one row goes to what this leaves out.
     """
-    import narwhals as nw
-
     if schema.categories or getattr(X, "size", SMALL + 1) > SMALL:
         return None
     if isinstance(X, np.ndarray):
         values, alike = X, schema.names is None
-    elif nw.dependencies.is_pandas_dataframe(X):
+    else:
+        import narwhals as nw
+
+        if not nw.dependencies.is_pandas_dataframe(X):
+            return None
         alike = schema.names is not None and X.columns.tolist() == list(schema.names)
         values = X.to_numpy() if alike else np.empty(0)
-    else:
-        return None
     alike = alike and values.ndim == 2 and values.shape[1] == schema.n_features and len(values) > 0
     if not alike or type(values) is not np.ndarray or not np.can_cast(values.dtype, np.float64):
         return None
     numbers = np.ascontiguousarray(values, np.float64)
-    return None if np.isinf(numbers).any() else numbers
+    return None if True in np.isinf(numbers).tobytes() else numbers  # of few cells, in half the time of any()
 
 
 @interrupts.deferred()  # libraries of tables take what a handler raises for errors of their own

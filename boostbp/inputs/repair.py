@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 __all__ = ["Repair"]
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 MOST_ROWS = 10_000  # that columns are compared on
 MOST_COLUMNS = 200  # that are compared: work grows with the cube
 ROWS_PER_COLUMN = 10  # at least: of fewer, columns explain each other by chance
@@ -40,6 +42,11 @@ class Repair:
 
     units: Units
     normal: Normal
+    _look: Callable[[Floats, Mask], None] = field(default=None, init=False, repr=False, compare=False)  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        """What copies hold: not the loop that looks at a few rows, which is made for the first of them."""
+        return type(self), (self.units, self.normal)
 
     @classmethod
     def of(cls, table: Table, weight: Floats) -> Repair | None:
@@ -78,10 +85,14 @@ class Repair:
 
     def _may_contradict(self, X: Floats) -> bool:
         """Whether a row may have a cell that contradicts its others: most of the time of a few rows is saved."""
-        units, normal, found = self.units, self.normal, np.empty(len(X), np.bool_)
-        of_normal = normal.precision, normal.lowest, normal.highest, normal.least, normal.most
-        may_contradict(X, units.column, units.floor, units.center, units.scale, FAR, *of_normal, found)
-        return bool(found.any())
+        if self._look is None:
+            units, normal = self.units, self.normal
+            of_normal = normal.precision, normal.lowest, normal.highest, normal.least, normal.most
+            look = may_contradict.given(units.column, units.floor, units.center, units.scale, FAR, *of_normal)
+            object.__setattr__(self, "_look", look)
+        found = np.empty(len(X), np.bool_)
+        self._look(X, found)
+        return True in found.tobytes()
 
     def _units_of(self, X: Matrix, rows: slice) -> Floats:
         return self.units.of_values(_block(X, self.units.column, rows))

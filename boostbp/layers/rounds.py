@@ -31,10 +31,15 @@ def stages(n_rounds: int) -> list[int]:
 
 def round_of(forest: Forest) -> NDArray[np.int64]:
     """Round in which each tree was grown, from 0, (trees,); -1 for the base, which comes first."""
-    outputs = forest.leaves.tree_output[forest.n_base :, 0]
-    rounds = np.full(forest.n_trees, -1)
-    for output in np.unique(outputs):
-        trees = np.flatnonzero(outputs == output) + forest.n_base
+    outputs, rounds = forest.leaves.tree_output[forest.n_base :], np.full(forest.n_trees, -1)
+    if (outputs[:, 1] > 1).any() and (outputs[:, 1] < forest.n_outputs).any():  # a tree waits for all that it serves
+        latest = np.full(forest.n_outputs, -1)
+        for tree, (first, served) in enumerate(outputs.tolist(), forest.n_base):
+            rounds[tree] = latest[first : first + served].max() + 1
+            latest[first : first + served] = rounds[tree]
+        return rounds
+    for output in np.unique(outputs[:, 0]):
+        trees = np.flatnonzero(outputs[:, 0] == output) + forest.n_base
         rounds[trees] = np.arange(len(trees))
     return rounds
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Table
 from boostbp.floats import usual_in_methods
 from boostbp.layers import Layer, Trace
+from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
+from boostbp.trees.joining import joined
 from boostbp.trees.rounding import rounded
 from boostbp.trees.sparse import Sparse, hstack
 
@@ -39,6 +41,11 @@ class Network:
     layers: tuple[Layer, ...]
     baseline: Floats
     skip: bool = False
+    _few_rows: Callable[[Floats, Floats], None] = field(default=None, init=False, repr=False, compare=False)  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        """What copies hold: not the flat layout."""
+        return type(self), (self.layers, self.baseline, self.skip)
 
     def forward(self, X: Floats, *, n_jobs: int = 1) -> tuple[list[Floats], list[Trace]]:
         """All hidden variables ``[h_0, .. h_L]``, each (rows, units), and a trace for each layer."""
@@ -52,24 +59,29 @@ class Network:
 
     def predict(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """Raw output h_L, (rows, outputs), without traces."""
-        if len(X) <= FEW_ROWS and not isinstance(X, Sparse):
-            return self._predict_few(X)
+        if len(X) <= FEW_ROWS and self._has_few_rows(X):
+            out = np.empty((len(X), len(self.baseline)))
+            self._few_rows(X, out)
+            return out
         if self.skip and len(self.layers) > 1 and not self._hidden_used():
             unseen = np.zeros((len(X), self.layers[-2].forest.n_outputs))
             return self.layers[-1].predict(hstack(unseen, X), n_jobs=n_jobs) + self.baseline
         return self.representation(X, -1, n_jobs=n_jobs)
 
-    def _predict_few(self, X: Floats) -> Floats:
-        """Raw output of a few rows: as `representation`, without what only pays for many."""
-        h = self.layers[0].forest.predict(X)
-        for layer in self.layers[1:]:
-            h = layer.forest.predict(np.concatenate([h, X], axis=1) if self.skip else h)
-        return h + self.baseline
+    def _has_few_rows(self, X: Floats) -> bool:
+        """Whether a few rows go through `_few_rows`, which is made for the first of them."""
+        first = self.layers[0].forest
+        if isinstance(X, Sparse) or X.shape[1:] != (first.n_features,):
+            return False
+        if self._few_rows is None and not any(layer.forest.basis.has_functions for layer in self.layers):
+            flat = Flat.of([layer.forest for layer in self.layers])
+            object.__setattr__(self, "_few_rows", flat.loop(self.baseline, skip=self.skip))
+        return self._few_rows is not None
 
     def rounded(self) -> Network:
-        """The network in numbers of few bits, for small files; see `boostbp.trees.rounding`."""
+        """The network with like trees joined, in numbers of few bits; see `boostbp.trees.joining` and ``rounding``."""
         bits = [HIDDEN_BITS] * (len(self.layers) - 1) + [OUTPUT_BITS]
-        layers = (Layer(rounded(layer.forest, of)) for layer, of in zip(self.layers, bits, strict=True))
+        layers = (Layer(rounded(joined(layer.forest), of)) for layer, of in zip(self.layers, bits, strict=True))
         return replace(self, layers=tuple(layers))
 
     def _hidden_used(self) -> bool:

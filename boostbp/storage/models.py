@@ -36,8 +36,8 @@ from boostbp.trees import interrupts
 
 __all__ = ["load", "save"]
 
-KIND, VERSION = "model", 3
-OLDEST = 3  # versions 1 and 2 had other arrays of leaves
+KIND, VERSION = "model", 4
+OLDEST = 4  # versions 1 and 2 had other arrays of leaves, 3 another parameter
 _CLASSES: dict[str, Any] = {
     estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
 }

@@ -169,11 +169,6 @@ class Forest:
 
             self._by_blocks(dense_block, X, n_threads)
             return out
-        if len(X) <= FEW_ROWS:
-            out[:] = 0.0
-            Z = bases.expand(self.basis, X)
-            kernels.predict_few(self.nodes, self.tree_split, self.leaves, X, Z, self.clip, out)
-            return out
 
         def chunk(first: int) -> None:
             part = X[first : first + CHUNK]

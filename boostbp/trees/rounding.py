@@ -21,7 +21,7 @@ from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import offsets
 
-__all__ = ["rounded"]
+__all__ = ["rescaled", "rounded"]
 
 Floats = NDArray[np.float64]
 RANGE_BITS = 6  # of centers and bounds, in units of the scale: the mean of 1,000 rows is not known to 1/64 of it
@@ -36,13 +36,19 @@ def rounded(forest: Forest, weight_bits: int) -> Forest:
     weight_bits : int
         Of a leaf's weights for an output, beside the largest of them, or beside that of most leaves if it is larger.
     """
-    leaves = _with_short_scalings(forest.leaves)
+    leaves = rescaled(forest.leaves, *_short_scalings(forest.leaves.scaling))
     return replace(forest, leaves=leaves._replace(weight=_short_weights(leaves, weight_bits)))
 
 
-def _with_short_scalings(leaves: kernels.Leaves) -> kernels.Leaves:
-    """Return the same regressions with scales that are powers of two, and short centers and bounds."""
-    scaling, ratio, shift = _short_scalings(leaves.scaling)
+def rescaled(leaves: kernels.Leaves, scaling: Floats, ratio: Floats, shift: Floats) -> kernels.Leaves:
+    """Return the same regressions with other scalings: ``u = ratio v + shift`` of each path column.
+
+    Parameters
+    ----------
+    scaling : (path columns, 4) float64
+        The other ones, of ``v``.
+    ratio, shift : (path columns,) float64
+    """
     n_columns = np.diff(leaves.start)
     size = np.diff(leaves.tree_leaf)
     n_outputs, degree = np.repeat(leaves.tree_output[:, 1], size), np.repeat(leaves.tree_degree, size)

@@ -13,7 +13,7 @@ __all__ = ["PARTS", "WarmUp", "compile_loops", "warmup"]
 
 # What is called by others comes first: a loop is compiled once, and part of those that call it.
 PARTS: dict[str, tuple[Loop, ...]] = {
-    "predict": (kernels.route, kernels.evaluate, kernels.predict_few, kernels.may_contradict),
+    "predict": (kernels.route, kernels.evaluate, kernels.predict_flat, kernels.may_contradict),
     "jacobian": (kernels.jacobian, kernels.vjp),
     "attributions": (kernels.changes,),
     "fit": (

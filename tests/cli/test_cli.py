@@ -13,7 +13,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from typer.testing import CliRunner
 
 import boostbp
-from boostbp import BoostBPClassifier, BoostBPRegressor, files, storage
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, files, storage
 from boostbp.cli import app
 from boostbp.cli.assignments import settings
 from boostbp.cli.output_files import sink
@@ -433,6 +433,81 @@ def test_sink_renames_only_when_all_is_well(tmp_path):
         pass
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.parquet"]
     assert parquet.read_table(path).num_rows == 4
+
+
+@pytest.fixture(scope="module")
+def claims(tmp_path_factory):
+    """Counts of claims by exposure, as CSV and as Parquet: rows to fit, to check by, and of later."""
+    where, rng = tmp_path_factory.mktemp("claims"), np.random.default_rng(0)
+    exposure = rng.uniform(0.1, 3.0, 600)
+    frame = pd.DataFrame({"age": rng.integers(18, 80, 600), "area": np.array(list("abc"))[rng.integers(0, 3, 600)]})
+    frame["log_exposure"] = np.log(exposure)
+    frame["claims"] = rng.poisson(exposure * np.exp(frame.age / 80 + (frame.area == "a")))
+    for name, rows in {"train": slice(0, 300), "valid": slice(300, 400), "later": slice(400, 600)}.items():
+        table = pa.Table.from_pandas(frame[rows], preserve_index=False)
+        csv.write_csv(table, where / f"{name}.csv")
+        (where / name).mkdir()
+        parquet.write_table(table, where / name / "0.parquet")
+    return where
+
+
+POISSON = ["-s", "loss=poisson", "-s", "quality=1", "-s", "n_estimators=20"]
+
+
+def read_claims(claims, name):
+    frame = pd.read_csv(claims / f"{name}.csv", dtype={"area": "category"})
+    return frame[["age", "area"]].astype({"age": float}), frame.claims, frame.log_exposure
+
+
+@pytest.mark.parametrize("valid", [False, True])
+@pytest.mark.parametrize("source", ["train.csv", "train"])
+def test_offset_is_a_column_that_is_no_feature(claims, tmp_path, source, valid):
+    X, y, offset = read_claims(claims, "train")
+    how = {"loss": "poisson", "quality": 1, "n_estimators": 20, "random_state": 0}
+    X_valid, y_valid, offset_valid = read_claims(claims, "valid")
+    held = {"eval_set": [(X_valid, y_valid)], "eval_offset": offset_valid} if valid else {}
+    expected = BoostBPRegressor(**how).fit(X, y, offset=offset, **held).predict(X_valid, offset=offset_valid)
+    more = ["--valid", claims / "valid.csv"] if valid else []
+    where, out = tmp_path / "model", tmp_path / "out.csv"
+    made = run("fit", claims / source, "-t", "claims", "-m", where, "--offset", "log_exposure", *more, *POISSON)
+    assert made.exit_code == 0, made.output
+    assert "2 features" in made.stderr
+    made = run("predict", claims / "valid.csv", "-m", where, "-o", out, "--offset", "log_exposure", "--keep", "age")
+    assert made.exit_code == 0, made.output
+    written = pd.read_csv(out)
+    assert list(written) == ["age", "prediction"]
+    np.testing.assert_allclose(written.prediction, expected, rtol=1e-12)
+    assert run("predict", claims / "valid.csv", "-m", where, "-o", out).exit_code == 0
+    np.testing.assert_allclose(pd.read_csv(out).prediction * np.exp(offset_valid), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("source", ["later.csv", "later"])
+def test_training_goes_on_from_a_file(claims, tmp_path, source):
+    (X, y, _), (X_later, y_later, _) = read_claims(claims, "train"), read_claims(claims, "later")
+    how = {"loss": "poisson", "quality": 1, "n_estimators": 20, "random_state": 0}
+    first = BoostBPRegressor(**how).fit(X, y)
+    storage.save(first, tmp_path / "first")
+    expected = BoostBPRegressor(**how).fit(X_later, y_later, init_model=first).predict(X)
+    more = ["--init-model", tmp_path / "first", *POISSON]
+    made = run("fit", claims / source, "-t", "claims", "-m", tmp_path / "second", *more)
+    assert made.exit_code == 0, made.output
+    np.testing.assert_allclose(storage.load(tmp_path / "second").predict(X), expected, rtol=1e-12)
+
+
+def test_offset_and_earlier_model_that_do_not_fit_are_refused(claims, folder, model, tmp_path):
+    fit = ["fit", claims / "train.csv", "-t", "claims", "-m", tmp_path / "model", *POISSON]
+    assert "Column 'area' of train.csv must hold numbers" in error_of(run(*fit, "--offset", "area"), 1)
+    assert "has no column 'exposure'" in error_of(run(*fit, "--offset", "exposure"), 1)
+    assert "train.csv has no column 'sepal_length'" in error_of(run(*fit, "--init-model", model), 1)
+    later = ["fit", folder / "iris.csv", "-t", "species", "-m", tmp_path / "model", "--init-model", model, *QUICK]
+    assert run(*later).exit_code == 0
+    assert storage.load(tmp_path / "model").classes_.tolist() == ["setosa", "versicolor", "virginica"]
+    assert "--init-model is a BoostBPClassifier, and --task" in error_of(run(*later, "--task", "regression"), 2)
+    assert "as --init-model does" in error_of(run(*later, "--numeric", "sepal_length"), 2)
+    X = pd.read_csv(claims / "train.csv")[["age"]]
+    storage.save(BoostBPAutoencoder((2,), epochs=1, n_estimators=2).fit(X), tmp_path / "coder")
+    assert "give the model of a regressor" in error_of(run(*fit, "--init-model", tmp_path / "coder"), 2)
+    assert "would replace --init-model" in error_of(run(*fit[:5], model, "--init-model", model), 2)
 
 
 def test_validation_file_and_picture_are_typed_as_the_training_file(tmp_path):

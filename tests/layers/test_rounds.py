@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from flat_parameters import layer_of, parameters
@@ -26,6 +28,13 @@ def test_first_rounds_are_a_shorter_fit(base, multi_strategy):
     cut = rounds.first_rounds(long, 5)
     assert cut.n_trees == short.n_trees
     np.testing.assert_array_equal(cut.predict(H), short.predict(H))
+
+
+def test_a_tree_of_several_outputs_waits_for_those_before_it():
+    one = layer(4, "zero", multi_strategy="one_output_per_tree")
+    served = np.array([[0, 1], [1, 1], [0, 2], [0, 1], [0, 1], [1, 1], [0, 2], [1, 1]])
+    mixed = replace(one, leaves=one.leaves._replace(tree_output=served))
+    np.testing.assert_array_equal(rounds.round_of(mixed), [0, 0, 1, 2, 3, 2, 4, 5])
 
 
 @pytest.mark.parametrize("base", ["ridge", "additive", "zero"])

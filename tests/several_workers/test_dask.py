@@ -293,12 +293,12 @@ def test_a_fit_that_lost_a_worker_goes_on_from_its_checkpoint_with_those_that_ar
     client.wait_for_workers(2, timeout=60)
     X, y, _ = numbers(400)
     parts, target = da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50)
-    model = DaskBoostBPRegressor((3,), early_stopping=False, subsample=0.8, **HOW)
+    model = DaskBoostBPRegressor((3,), early_stopping=False, output={"subsample": 0.8}, **HOW)
     worker = min(client.run(os.getpid))
     client.run(arm, signal.SIGKILL, 40, workers=[worker])  # after the first epoch
     with pytest.raises(WorkersLostError):
         model.fit(parts, target, checkpoint=tmp_path / "state", client=client, timeout=20.0)
     assert (tmp_path / "state").exists()
     model.fit(parts, target, checkpoint=tmp_path / "state", client=client)
-    one = BoostBPRegressor((3,), early_stopping=False, subsample=0.8, **HOW).fit(X, y)
+    one = BoostBPRegressor((3,), early_stopping=False, output={"subsample": 0.8}, **HOW).fit(X, y)
     np.testing.assert_allclose(model.predict(X), one.predict(X), rtol=0, atol=1e-9)

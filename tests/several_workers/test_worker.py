@@ -57,7 +57,11 @@ def table(n_rows, seed):
     ("kind", "units", "changes"),
     [
         (BoostBPRegressor, (4,), {}),
-        (BoostBPRegressor, (4, 3), {"subsample": 0.8, "colsample_bytree": 0.5, "backprop": {"structure_samples": 0.6}}),
+        (
+            BoostBPRegressor,
+            (4, 3),
+            {"hidden": {"subsample": 0.8}, "colsample_bytree": 0.5, "backprop": {"structure_samples": 0.6}},
+        ),
         (BoostBPClassifier, (4,), {"class_weight": "balanced"}),
         (BoostBPClassifier, (4, 3), {"n_jobs": 2}),
     ],

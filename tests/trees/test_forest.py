@@ -82,19 +82,6 @@ def test_predict_in_chunks_is_evaluate(name, monkeypatch):
         np.testing.assert_array_equal(forest.predict(X, n_threads), expected)
 
 
-@pytest.mark.parametrize("clip", [False, True])
-@pytest.mark.parametrize("name", BASES)
-def test_few_rows_get_the_bits_that_they_get_among_many(name, clip):
-    X, members = make_members(BASES[name])
-    forest = pack(members, BASES[name], clip)
-    X = np.concatenate([X, 3.0 * X])
-    together = forest.predict(X)
-    for n_rows in (1, 2, forests.FEW_ROWS, forests.FEW_ROWS + 1):
-        for first in range(0, 40, n_rows):
-            rows = slice(first, first + n_rows)
-            assert forest.predict(X[rows]).tobytes() == together[rows].tobytes()
-
-
 @pytest.mark.parametrize("name", BASES)
 def test_threads_change_nothing(name):
     X, members = make_members(BASES[name])

@@ -102,6 +102,16 @@ class Loop:
             return self.dispatcher(*brought)
         return self.dispatcher(*[kind.bring(arg) for kind, arg in zip(self.kinds, args, strict=True)])
 
+    def given(self, *first: Any) -> Callable[..., Any]:
+        """Return the loop with its first arguments in place, of which nothing is asked in later calls."""
+        brought = [kind.bring(arg) for kind, arg in zip(self.kinds, first, strict=False)]
+        kinds, dispatcher = self.kinds[len(first) :], self.dispatcher
+
+        def call(*last: Any) -> Any:
+            return dispatcher(*brought, *[kind.bring(arg) for kind, arg in zip(kinds, last, strict=True)])
+
+        return call
+
     def compile(self) -> None:
         """Load or compile the one version of it, if it is not there yet."""
         self.dispatcher.compile(tuple(kind.type for kind in self.kinds))
@@ -131,7 +141,7 @@ def _bring(array: Any, dtype: Any) -> Any:
     return array if array.flags.writeable else np.asarray(_Writable(array))
 
 
-def read(dtype: str, axes: int) -> Kind:
+def read(dtype: Any, axes: int) -> Kind:
     """An array that the loop only reads."""
     kind = np.dtype(dtype)
     return Kind(types.Array(from_dtype(kind), axes, "C"), lambda array: _bring(array, kind), (kind,))

@@ -13,17 +13,17 @@ MARGIN = (
 )
 
 
-@exact(MATRIX, INT64S, *[VECTOR] * 3, FLOAT, MATRIX, *[VECTOR] * 4, written("?", 1))
-def may_contradict(X, column, floor, center, scale, far, precision, lowest, highest, least, most, out):
+@exact(INT64S, *[VECTOR] * 3, FLOAT, MATRIX, *[VECTOR] * 4, MATRIX, written("?", 1))
+def may_contradict(column, floor, center, scale, far, precision, lowest, highest, least, most, X, out):
     """Write to `out`, (rows,), which rows are those of `Normal.suspects`, or within rounding of them.
 
     Parameters
     ----------
-    X : (rows, features) float64
     column, floor, center, scale : those of `Units`
     far : float
         Largest size of a value in these units.
     precision, lowest, highest, least, most : those of `Normal`
+    X : (rows, features) float64
     """
     size = len(column)
     u, error = np.empty(size), np.empty(size)

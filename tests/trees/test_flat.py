@@ -1,0 +1,132 @@
+"""Few rows get the bits from a flat layout that they get among many rows."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from helpers import BASES as ALL_BASES
+from helpers import random_tree
+from known_leaves import fit_leaves
+
+from boostbp.layers import Layer
+from boostbp.network.network import Network
+from boostbp.trees.basis import BASES
+from boostbp.trees.flat import Flat
+from boostbp.trees.forest import FEW_ROWS, Forest, TreeWithLeaves
+from boostbp.trees.kernels.few_rows import LANES
+from boostbp.trees.leaf_rows import LeafColumns
+from boostbp.trees.ridge import Ridge
+from boostbp.trees.tree import Tree
+
+
+def rows(seed=0, n=300):
+    """Rows of three numbers and a column of categories, some missing, some far out, some of no known category."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 4)).round(1)
+    X[:, 3] = rng.integers(-2, 90, n)
+    X[::7, :3] *= 1e3
+    X[::11, 0] = [1e300, -1e300, 0.0][seed % 3]
+    X[rng.random(X.shape) < 0.15] = np.nan
+    return X
+
+
+def forest(basis, *, n_features=4, n_outputs=3, sizes=(), clip=True, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((200, n_features)).round(1)
+    X[:, -1] = rng.integers(0, 60, 200)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    members = []
+    for i, size in enumerate(sizes):
+        tree = random_tree(rng, size, features=n_features, categorical=(n_features - 1,))
+        outputs = 1 + i % n_outputs if i % 2 else 1
+        paths = LeafColumns.of(tree, basis)
+        Y = rng.standard_normal((200, outputs))
+        model = fit_leaves(tree.leaf_of(X), paths, basis.expand(X), -Y, np.ones(200), Ridge(0.1))
+        members.append(TreeWithLeaves(tree, model, int(rng.integers(n_outputs - outputs + 1))))
+    return Forest.pack(members, n_features=n_features, n_outputs=n_outputs, basis=basis, clip=clip)
+
+
+def assert_few_like_many(network, X):
+    many = network.predict(X)
+    assert len(X) > FEW_ROWS
+    for n_rows in (1, FEW_ROWS):
+        for first in range(0, len(X) - n_rows + 1, n_rows):
+            few = slice(first, first + n_rows)
+            assert network.predict(X[few]).tobytes() == many[few].tobytes(), X[few]
+
+
+@pytest.mark.parametrize("clip", [False, True])
+@pytest.mark.parametrize("name", BASES)
+def test_rows_of_one_layer(name, clip):
+    sizes = (7, 0, 12, 3, 1, 0, 30, 2, 5, 5, 5, 5, 5, 5, 5, 5, 5, 19)
+    assert len(sizes) > LANES
+    network = Network((Layer(forest(BASES[name], sizes=sizes, clip=clip)),), np.array([1.0, -2.0, 0.5]))
+    assert_few_like_many(network, rows())
+    assert_few_like_many(network, rows(1))
+
+
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("name", BASES)
+def test_rows_of_several_layers(name, skip):
+    basis = BASES[name]
+    lower = forest(basis, n_outputs=5, sizes=(6, 3, 0, 9), seed=1)
+    middle = forest(basis, n_features=9 if skip else 5, n_outputs=2, sizes=(4, 4, 12), seed=2)
+    upper = forest(basis, n_features=6 if skip else 2, n_outputs=3, sizes=(8, 1), seed=3)
+    network = Network(tuple(map(Layer, (lower, middle, upper))), np.array([1.0, -2.0, 0.5]), skip)
+    assert_few_like_many(network, rows(2))
+
+
+def test_missing_values_go_where_a_split_sends_them_whatever_its_threshold():
+    ends = [-np.inf, -1e308, 0.0, 1e308, np.inf]
+    members = []
+    for threshold in ends:
+        for missing_left in (False, True):
+            tree = Tree.of([0], [threshold], [~0], [~1], [missing_left])
+            paths = LeafColumns(np.zeros(3, np.int32), np.empty(0, np.int32), 1)
+            model = fit_leaves(np.array([0, 1]), paths, np.zeros((2, 0)), -np.eye(2)[:, :1], np.ones(2), Ridge(0.5))
+            members.append(TreeWithLeaves(tree, model, len(members)))
+    layer = Forest.pack(members, n_features=1, n_outputs=len(members), basis=BASES["constant"])
+    X = np.array([np.nan, -1e308, -1.0, 0.0, -0.0, 1.0, 1e308, 5.0, 6.0])[:, None]
+    assert_few_like_many(Network((Layer(layer),), np.zeros(len(members))), X)
+
+
+def test_a_layer_without_trees_is_the_baseline():
+    network = Network((Layer(forest(BASES["linear"])),), np.array([1.0, -2.0, 0.5]))
+    np.testing.assert_array_equal(network.predict(rows()[:2]), [network.baseline] * 2)
+
+
+def test_functions_of_ones_own_take_the_other_way():
+    basis = next(basis for basis in ALL_BASES.values() if basis.has_functions)
+    network = Network((Layer(forest(basis, sizes=(5, 2))),), np.zeros(3))
+    assert_few_like_many(network, np.nan_to_num(rows()).clip(-3, 3))
+    assert network._few_rows is None
+
+
+def test_rows_of_another_width_are_refused():
+    network = Network((Layer(forest(BASES["linear"], sizes=(5,))),), np.zeros(3))
+    with pytest.raises(ValueError, match=r"H has shape \(1, 3\)"):
+        network.predict(np.zeros((1, 3)))
+
+
+def test_copies_do_not_hold_the_layout():
+    network = Network((Layer(forest(BASES["linear"], sizes=(5,))),), np.zeros(3), skip=True)
+    before = len(pickle.dumps(network))
+    network.predict(rows()[:1])
+    assert network._few_rows is not None
+    again = pickle.loads(pickle.dumps(network))
+    assert len(pickle.dumps(network)) == before
+    assert again.skip
+    np.testing.assert_array_equal(again.predict(rows()[:1]), network.predict(rows()[:1]))
+
+
+def test_nodes_of_a_split_lie_side_by_side_and_leaves_lead_to_themselves():
+    one = forest(BASES["quadratic"], sizes=(7, 0, 12, 3))
+    flat = Flat.of([one])
+    assert len(flat.trees) == LANES
+    n_splits = len(one.gain)
+    is_leaf = flat.nodes["left"] == np.arange(len(flat.nodes))
+    assert is_leaf.sum() == n_splits + one.n_trees + 1
+    children = flat.nodes["left"][~is_leaf]
+    assert sorted([*children, *(children + 1), *flat.trees[: one.n_trees, 0]]) == list(range(len(flat.nodes) - 1))
