@@ -37,8 +37,6 @@ from numpy.typing import NDArray
 
 from boostbp.atomic_write import atomic_write
 
-__all__ = ["Archive", "Arrays", "MismatchError", "from_bytes", "load", "read", "take", "to_bytes", "write"]
-
 Arrays = dict[str, NDArray[Any]]
 T = TypeVar("T")
 

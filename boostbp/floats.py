@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["usual_floats", "usual_in_methods"]
-
 C = TypeVar("C", bound=type)
 NUMPYS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 import sys
 
-__all__ = ["give_back"]
-
 
 def give_back() -> None:
     """Let the C library return what was freed: glibc keeps, of what reading a model took, half as much as it holds."""

@@ -26,8 +26,6 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ALONE", "SAMPLE", "Group", "evenly_spaced", "joined", "workers"]
-
 T = TypeVar("T")
 SAMPLE = 200_000  # rows that bins and units are taken of: quantiles of them are off by a thousandth of the rows
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["paper_settings"]
-
 
 def paper_settings(**changes: Any) -> dict[str, Any]:
     """Algorithm 1 as printed, as parameters of any estimator.

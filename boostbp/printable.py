@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["printable"]
-
 # Control characters (escape sequences of terminals begin with one), marks that turn the direction of what follows or
 # are invisible, halves of characters, separators of lines.
 _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))

@@ -17,8 +17,6 @@ from boostbp.layers.constraints import signs_of
 from boostbp.layers.layer_spec import OUTPUT, settings_of
 from boostbp.trees import interrupts, threads
 
-__all__ = ["check_codes", "fit_layer"]
-
 Floats = NDArray[np.float64]
 CODES = 1 << 24  # float32, in which XGBoost holds codes, counts so far
 

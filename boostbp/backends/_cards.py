@@ -13,8 +13,6 @@ from typing import Any
 
 from boostbp.trees import forks
 
-__all__ = ["CURE", "on_card", "turn"]
-
 CURE = (
     "Leave the device out to grow trees on the CPU, or use a build of the library for this device, on a machine that "
     "has one."

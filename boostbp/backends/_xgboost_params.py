@@ -13,8 +13,6 @@ from boostbp.backends._cards import CURE, on_card
 from boostbp.backends.base import TreeParams
 from boostbp.backends.native_params import AMOUNT, COUNT, MONOTONE, PART, SHARE, SWITCH, Check, Natives, words
 
-__all__ = ["check_card", "native"]
-
 
 def _card(name: str, value: Any) -> str:
     if not isinstance(value, str) or not re.fullmatch(r"(cuda|gpu)(:\d{1,4})?", value):

@@ -10,8 +10,6 @@ from boostbp import checks
 from boostbp.backends.base import Backend, Table, TreeParams
 from boostbp.trees.sparse import Sparse
 
-__all__ = ["Capabilities", "capabilities_of", "check_supported", "one_stream_each"]
-
 
 def one_stream_each(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
     """As many streams of random numbers as outputs."""

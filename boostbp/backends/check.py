@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Floats
 
-__all__ = ["ConformanceError", "check_backend"]
-
 
 class ConformanceError(AssertionError):
     """A backend breaks a duty, or cannot do what its capabilities declare."""

@@ -25,8 +25,6 @@ from boostbp.group import workers
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree, Trees
 
-__all__ = ["LightGBM", "LightGBMGrower", "backend"]
-
 # A booster keeps every tree it grew, and a grower may live as long as the training data.
 _TREES_PER_BOOSTER = 2048
 _CHEAP_ROWS = 10_000  # up to which a call costs as much as the trees that it grows

@@ -19,21 +19,6 @@ from boostbp import checks
 from boostbp.backends._cards import CURE, on_card
 from boostbp.backends.base import TreeParams
 
-__all__ = [
-    "AMOUNT",
-    "COUNT",
-    "MONOTONE",
-    "NUMBER",
-    "PART",
-    "SHARE",
-    "SWITCH",
-    "WHOLE",
-    "Check",
-    "Natives",
-    "blamed",
-    "words",
-]
-
 MONOTONE = (
     "leaves and what stands under the trees, which boostbp fits, must keep to it, too. Use "
     "output={'monotone_constraints': ...}."

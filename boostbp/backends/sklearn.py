@@ -20,8 +20,6 @@ from boostbp.extras import require
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree
 
-__all__ = ["SKLearn", "SKLearnGrower", "backend", "read"]
-
 
 def _features(name: str, value: Any) -> Any:
     """Of `max_features`: a number, a share or a word."""

@@ -27,8 +27,6 @@ from boostbp.trees.disk_arrays import is_on_disk, scratch_folder
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees
 
-__all__ = ["XGBoost", "XGBoostGrower", "backend"]
-
 # A booster keeps every tree it grew, and a grower may live as long as the training data.
 _TREES_PER_BOOSTER = 2048
 

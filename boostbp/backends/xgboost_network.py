@@ -17,8 +17,6 @@ import numpy as np
 from boostbp.extras import require
 from boostbp.group import Group
 
-__all__ = ["Address", "WorkersLostError", "connected", "tracked"]
-
 T = TypeVar("T")
 DIGITS = 6  # of a rank: the tracker sorts workers by text
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from boostbp.report.page import Study
     from boostbp.report.result import Result
 
-__all__ = ["compare"]
-
 _SHIPPED = ["breast_cancer", "digits", "diabetes"]
 
 

@@ -16,8 +16,6 @@ from rich.console import Console
 
 from boostbp.printable import printable
 
-__all__ = ["INTERRUPTED", "console", "fail", "one_line_errors", "output", "say"]
-
 INTERRUPTED = 130  # the exit code of shells for Ctrl-C
 _PIPE_WIDTH = 120
 

@@ -15,8 +15,6 @@ from rich.text import Text
 from boostbp.cli.errors import one_line_errors, output, say
 from boostbp.printable import printable
 
-__all__ = ["inspect"]
-
 _HEALTH = {
     "dead": "no gradient",
     "drift": "movement",

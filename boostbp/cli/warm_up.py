@@ -5,8 +5,6 @@ from __future__ import annotations
 from boostbp.cli.errors import one_line_errors, say
 from boostbp.cli.options import Quiet
 
-__all__ = ["warm_up"]
-
 
 @one_line_errors
 def warm_up(quiet: Quiet = False) -> None:

@@ -17,8 +17,6 @@ from boostbp.group import workers
 from boostbp.network.history import NETWORK, CandidateResult, Choice
 from boostbp.network.network import Network
 
-__all__ = ["Average", "average_of"]
-
 Floats = NDArray[np.float64]
 ROUNDING = 1e-9  # of weights
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from boostbp.group import workers
 
-__all__ = ["Budget"]
-
 
 @dataclass
 class Budget:

@@ -23,18 +23,6 @@ from boostbp.network.history import NETWORK, Stop
 from boostbp.network.network import Network, above, table_above
 from boostbp.network.settings import Settings
 
-__all__ = [
-    "Candidate",
-    "Kind",
-    "LayerTraining",
-    "NetworkTraining",
-    "begin_above",
-    "directions_of",
-    "network",
-    "output_layer_on",
-    "single_layer",
-]
-
 Floats = NDArray[np.float64]
 Condition = Callable[[Problem], bool]
 MOST_EPOCHS = 2**31

@@ -23,8 +23,6 @@ from boostbp.network.network import Network
 from boostbp.trees.sparse import row_blocks
 from boostbp.trees.standardised import Standardised
 
-__all__ = ["directions_layer", "gradient_outer_product", "leading_directions", "paired_directions"]
-
 Floats = NDArray[np.float64]
 
 

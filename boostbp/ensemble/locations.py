@@ -21,8 +21,6 @@ from boostbp.layers import Layer, LayerSettings
 from boostbp.losses import SquaredError
 from boostbp.network.offsets import NO_OFFSET, best_constant
 
-__all__ = ["located"]
-
 Floats = NDArray[np.float64]
 
 

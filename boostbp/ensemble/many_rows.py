@@ -17,8 +17,6 @@ from boostbp.ensemble.schedule import FIRST_STAGE, shared, train_all
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.network.monitor import Stage
 
-__all__ = ["train_many"]
-
 
 def train_many(
     candidates: Sequence[Candidate],

@@ -18,8 +18,6 @@ from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective
 from boostbp.layers.fixed_structure import FixedStructure
 from boostbp.trees.merging import PlacedForest, merged
 
-__all__ = ["Boosted", "Boosting", "boost_again"]
-
 Floats = NDArray[np.float64]
 
 

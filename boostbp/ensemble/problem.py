@@ -28,8 +28,6 @@ from boostbp.network.state import State
 from boostbp.network.trainer import baseline_of
 from boostbp.trees.sparse import vstack
 
-__all__ = ["EnsembleSettings", "Problem", "back_propagate", "back_propagation"]
-
 Floats = NDArray[np.float64]
 
 

@@ -20,8 +20,6 @@ from boostbp.group import workers
 from boostbp.network.monitor import Stage
 from boostbp.trees import interrupts
 
-__all__ = ["Entrant", "Race"]
-
 Floats = NDArray[np.float64]
 STEPS = (0.1, 0.25, 0.5, 0.75, 1.0)  # shares of the model that a candidate may get, for its promise
 

@@ -13,8 +13,6 @@ from boostbp.layers import Layer, LayerSettings
 from boostbp.network.history import History
 from boostbp.network.network import Network
 
-__all__ = ["OutputLayerPlan", "TrainedCandidate", "distinct"]
-
 Floats = NDArray[np.float64]
 
 

@@ -13,13 +13,6 @@ from boostbp.losses import Loss, checked, traits_of
 if TYPE_CHECKING:
     from boostbp.ensemble.problem import Problem
 
-__all__ = [
-    "shrink_weight",
-    "smooth_labels",
-    "stacked_weights",
-    "t_statistic",
-]
-
 Floats = NDArray[np.float64]
 LONGEST = 5.0  # logarithm of how much a weight may change in a step
 

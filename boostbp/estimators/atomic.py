@@ -10,8 +10,6 @@ from boostbp.estimators import session
 from boostbp.floats import usual_floats
 from boostbp.trees import interrupts, threads
 
-__all__ = ["all_or_nothing"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -24,11 +24,8 @@ from boostbp.floats import usual_in_methods
 from boostbp.inputs import named_in_errors, read_weight, refuse_extreme
 from boostbp.layers import LayerSpec
 from boostbp.losses import SquaredError
-from boostbp.network.backprop import EvalSet
 from boostbp.network.backprop_spec import BackpropSpec
-from boostbp.network.monitor import Progress
-
-__all__ = ["BoostBPAutoencoder"]
+from boostbp.network.monitor import EvalSet, Progress
 
 Floats = NDArray[np.float64]
 

@@ -32,16 +32,14 @@ from boostbp.inputs import Schema, blocks_of, drop_zero_weight, is_blocks, read_
 from boostbp.inspection import summary_of
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
-from boostbp.network.backprop import EvalSet, Progress
 from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.history import History
+from boostbp.network.monitor import EvalSet, Progress
 from boostbp.network.network import Network
 from boostbp.network.offsets import of_rows
 from boostbp.network.settings import Settings
 from boostbp.suggestions import suggestion
 from boostbp.trees import threads
-
-__all__ = ["BaseBoostBP", "names_of"]
 
 Floats = NDArray[np.float64]
 WHY = "without evaluation sets and held-out rows (fewer than 36, early_stopping=False or epochs=0)"

@@ -14,8 +14,6 @@ from sklearn.base import is_classifier
 from boostbp.inputs import is_blocks, rows_of
 from boostbp.trees.disk_arrays import on_disk
 
-__all__ = ["on_blocks"]
-
 R = TypeVar("R")
 KEPT = ("network_", "_calibration")  # what a fit leaves that may hold large arrays
 

@@ -28,8 +28,6 @@ from boostbp.losses import Loss
 from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.monitor import Progress
 
-__all__ = ["BoostBPClassifier"]
-
 Floats = NDArray[np.float64]
 
 

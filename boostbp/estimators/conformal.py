@@ -28,8 +28,6 @@ from boostbp.group import workers
 from boostbp.inputs import read_groups, read_weight, weights_in_rows
 from boostbp.losses import Quantiles, traits_of
 
-__all__ = ["Calibration", "Intervals", "KeptOut", "Sets"]
-
 Floats = NDArray[np.float64]
 DRAW = 99  # of the draws of a seed: those before are of rows that are held out
 ROUNDING = 1e-12  # of coverage times rows

@@ -18,8 +18,6 @@ from boostbp.network.fingerprint import words_of
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 
-__all__ = ["Earlier", "begin_from", "check_sum"]
-
 Floats = NDArray[np.float64]
 # What says how an input, and a target, are read. An input has no names if its table had none.
 _READING = ("schema_", "n_features_in_", "feature_names_in_", "_repair", "classes_", "_shift", "_scale")

@@ -13,8 +13,6 @@ from boostbp.estimators.nested_parameters import constrained
 from boostbp.estimators.session import Run
 from boostbp.network.callbacks import Checkpoint
 
-__all__ = ["check_run", "check_single_layers", "ensemble_settings_of", "rung_of"]
-
 
 def rung_of(estimator: Any) -> Rung:
     """What the quality of an estimator may cost; its parameters may not be checked yet."""

@@ -10,8 +10,6 @@ from scipy.sparse import issparse
 
 from boostbp.inputs.sources import is_frame
 
-__all__ = ["Part", "listed", "tables"]
-
 
 class Part(NamedTuple):
     """One evaluation set as the user passed it, and what errors call it."""

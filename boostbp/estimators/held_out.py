@@ -19,8 +19,6 @@ from boostbp.inputs import distinct_rows, hashes_of, numbered, read_groups
 from boostbp.network.monitor import EvalSet
 from boostbp.network.offsets import NO_OFFSET, of_rows, of_scale
 
-__all__ = ["Split", "at_random", "check_validation", "hold_out", "hold_out_others"]
-
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 # Of early_stopping="auto": below so many rows none are given away, and so many at least are given away, or a quarter.

@@ -19,8 +19,6 @@ from boostbp.network.history import History
 from boostbp.network.network import Network
 from boostbp.trees.sparse import dense
 
-__all__ = ["Inspected"]
-
 Floats = NDArray[np.float64]
 KINDS = ("split", "gain", "jacobian", "attribution")
 METHODS = ("integrated_gradients", "gradient_x_input")

@@ -12,18 +12,6 @@ from boostbp.layers import LayerSpec
 from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.suggestions import suggestion
 
-__all__ = [
-    "FIELD_PLACES",
-    "OF_ANY_LAYER",
-    "OF_OUTPUT",
-    "SPECS",
-    "changed",
-    "constrained",
-    "nested",
-    "places_of",
-    "suggests",
-]
-
 P = ParamSpec("P")
 E = TypeVar("E")
 R = TypeVar("R")

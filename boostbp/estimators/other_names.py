@@ -15,8 +15,6 @@ from boostbp.floats import usual_in_methods
 from boostbp.inspection import Names
 from boostbp.layers import rounds
 
-__all__ = ["OtherNames"]
-
 Floats = NDArray[np.float64]
 
 

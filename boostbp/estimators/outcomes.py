@@ -13,8 +13,6 @@ from boostbp import losses
 from boostbp.estimators.supervised import Supervised
 from boostbp.floats import usual_in_methods
 
-__all__ = ["ClassPredictions", "NumberPredictions"]
-
 Floats = NDArray[np.float64]
 
 

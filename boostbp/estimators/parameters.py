@@ -27,8 +27,6 @@ from boostbp.network.settings import Settings
 from boostbp.network.starts import STARTS
 from boostbp.trees import forks, threads
 
-__all__ = ["clips", "settings_of"]
-
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "deep": partial(checks.one_of, allowed=("auto", True, False)),
     "quality": partial(checks.one_of, allowed=tuple(RUNGS)),

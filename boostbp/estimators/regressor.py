@@ -28,8 +28,6 @@ from boostbp.layers import LayerSpec
 from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.monitor import Progress
 
-__all__ = ["BoostBPRegressor"]
-
 Floats = NDArray[np.float64]
 
 

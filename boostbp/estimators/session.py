@@ -22,8 +22,6 @@ from boostbp.network.settings import Settings
 from boostbp.network.state import State
 from boostbp.trees.warmup import compile_loops
 
-__all__ = ["Run", "Training", "begin", "more", "raise_interrupt"]
-
 _FOREIGN = ("before_iteration", "after_iteration", "on_epoch_end")  # of LightGBM, XGBoost and Keras; ours have none
 
 

@@ -17,10 +17,8 @@ from boostbp.estimators.eval_sets import Part
 from boostbp.estimators.nested_parameters import constrained
 from boostbp.inputs import Repair, named_in_errors, read_offset, read_weight
 from boostbp.losses import Loss, traits_of
-from boostbp.network.backprop import EvalSet
+from boostbp.network.monitor import EvalSet
 from boostbp.network.offsets import NO_OFFSET
-
-__all__ = ["Supervised"]
 
 Floats = NDArray[np.float64]
 

@@ -9,8 +9,6 @@ from boostbp.group import workers
 from boostbp.losses import Loss, location, traits_of
 from boostbp.network.steps import std
 
-__all__ = ["robust_units", "standard_units", "units_of"]
-
 Floats = NDArray[np.float64]
 # Quantiles above the median (those below stand opposite), and the distance between the two in a Gaussian's standard
 # deviations.

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from boostbp import cautions
 
-__all__ = ["Category", "Factors", "categories_of", "codes_of", "factorize", "in_order", "is_missing", "text_in"]
-
 Category = str | int | float | bool
 
 _PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")  # as files hold numbers; "01" is another text

@@ -12,8 +12,6 @@ from sklearn.utils.class_weight import compute_sample_weight
 from boostbp import cautions
 from boostbp.group import workers
 
-__all__ = ["classes_of", "warn_of_numbers", "weights_of_classes"]
-
 MOST_CLASSES = 50  # that are numbers, and not 0, 1, 2, ...: more are probably an amount
 
 

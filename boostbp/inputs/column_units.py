@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from boostbp.trees.bounds import ROWS, bounds_of
 
-__all__ = ["Units"]
-
 Floats = NDArray[np.float64]
 TENTH = 0.1  # quantiles on both sides of the median tell whether a column is symmetric
 FLOOR = 1e-3  # of the least value that counts: in logarithms, 0 and less is so far below it

@@ -13,8 +13,6 @@ from boostbp.inputs.categories import Factors, factorize, is_missing, text_in
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["DECLARED", "ArrayColumn", "Column", "FrameColumn"]
-
 DECLARED = ("Categorical", "Enum")  # dtypes that say that a column holds categories; text may hold anything
 _TEXT = (*DECLARED, "String")
 _NO_NUMBER = ("Array", "Binary", "Date", "Datetime", "Duration", "List", "Struct", "Time")

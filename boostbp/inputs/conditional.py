@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Conditional"]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

@@ -16,8 +16,6 @@ from boostbp.inputs.conditional import Conditional
 from boostbp.trees.bounds import GAP, bounds_of
 from boostbp.trees.sparse import row_blocks
 
-__all__ = ["Cells", "Normal"]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 SHARE = 0.5  # of its variance that the others must explain for a column to be determined by them

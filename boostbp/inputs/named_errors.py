@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["named_in_errors"]
-
 
 @contextmanager
 def named_in_errors(source: str) -> Iterator[None]:

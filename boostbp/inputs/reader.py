@@ -16,9 +16,6 @@ from boostbp.inputs.schema import Schema
 from boostbp.inputs.sources import Source, open_source
 from boostbp.trees import interrupts
 
-__all__ = ["read_input"]
-
-
 SMALL = 4096  # cells that are sooner read than looked at closely
 
 

@@ -15,8 +15,6 @@ from boostbp.trees.forest import FEW_ROWS
 from boostbp.trees.kernels import may_contradict
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
-__all__ = ["Repair"]
-
 Floats = NDArray[np.float64]
 MOST_ROWS = 10_000  # that columns are compared on
 MOST_COLUMNS = 200  # that are compared: work grows with the cube

@@ -11,8 +11,6 @@ from boostbp.backends.base import Table
 from boostbp.group import workers
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
-__all__ = ["distinct_rows", "hashes_of", "numbered"]
-
 Floats = NDArray[np.float64]
 Hashes = NDArray[np.uint64]
 # Constants of splitmix64 (Steele, Lea and Flood 2014), whose last step mixes the bits of a number

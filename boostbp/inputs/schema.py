@@ -19,8 +19,6 @@ from boostbp.inputs.sources import Source, matrix_of
 from boostbp.inputs.text import check_categories
 from boostbp.trees.sparse import Matrix, Sparse
 
-__all__ = ["Schema"]
-
 
 @dataclass(frozen=True, slots=True)
 class Schema:

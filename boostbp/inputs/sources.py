@@ -14,8 +14,6 @@ from sklearn.utils import check_array
 
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
 
-__all__ = ["Source", "is_frame", "matrix_of", "open_source"]
-
 _NUMBERS = "fiub"
 _ROWS_AT_ONCE = 4096  # rows of all columns that are written together, so that they stay in cache
 

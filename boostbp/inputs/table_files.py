@@ -13,8 +13,6 @@ from boostbp import files
 from boostbp.extras import require
 from boostbp.folders import files_of, format_of
 
-__all__ = ["TableFiles", "blocks_of_table", "first_rows", "numbers_in"]
-
 
 class TableFiles(NamedTuple):
     """A table in a file, or in the files of a folder, and what its columns are.

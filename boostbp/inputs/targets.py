@@ -19,18 +19,6 @@ from boostbp.inputs.categories import is_missing, text_in
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
 from boostbp.inputs.sources import is_frame, matrix_of, open_source
 
-__all__ = [
-    "drop_zero_weight",
-    "read_groups",
-    "read_numbers",
-    "read_offset",
-    "read_target",
-    "read_weight",
-    "refuse_extreme",
-    "refuse_text",
-    "weights_in_rows",
-]
-
 LARGEST = 1e100  # of targets, and its inverse the least: beyond, float64 does not hold weighted squares
 HEAVIEST = 1e30  # of weights, and its inverse the least that the largest may be: libraries see them in float32
 

@@ -7,8 +7,6 @@ import numpy as np
 from boostbp import cautions, spelling
 from boostbp.inputs.categories import Factors, is_missing
 
-__all__ = ["check_categories"]
-
 DISTINCT = 0.9  # distinct values per row from which on a category tells nothing
 FEWEST_ROWS = 20  # below, few rows may well differ
 

@@ -18,8 +18,6 @@ from boostbp.network.network import Network
 from boostbp.trees.forest import Forest
 from boostbp.trees.sparse import dense
 
-__all__ = ["importances", "importances_over", "shares_of"]
-
 Floats = NDArray[np.float64]
 
 

@@ -19,8 +19,6 @@ from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
 
-__all__ = ["LeafRecords", "all_leaves", "leaf_records"]
-
 Floats = NDArray[np.float64]
 Record = dict[str, Any]
 

@@ -15,8 +15,6 @@ from boostbp.inspection.importances import importances_over
 from boostbp.network.network import Network
 from boostbp.trees.sparse import Sparse
 
-__all__ = ["SUMMARY", "Summary", "summary_of"]
-
 Floats = NDArray[np.float64]
 MOST_ROWS = 256  # rows that importances are measured on
 STEPS = 4  # of their attributions; they are complete for any number of steps

@@ -21,8 +21,6 @@ from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse
 
-__all__ = ["BoundInput", "LayerSettings"]
-
 Floats = NDArray[np.float64]
 
 

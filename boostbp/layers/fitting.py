@@ -24,8 +24,6 @@ from boostbp.trees.missing import with_missing_leaves
 from boostbp.trees.ridge import LeafRanges, fit_rows
 from boostbp.trees.tree import Tree, Trees
 
-__all__ = ["Rounds", "keeps_trace"]
-
 Floats = NDArray[np.float64]
 MOST_TRACE = 1 << 30  # bytes of leaf numbers that a layer keeps for its backward pass
 LEAST_SHARE = 1e-6  # of a round: smaller steps than these are none

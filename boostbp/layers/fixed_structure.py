@@ -14,8 +14,6 @@ from boostbp.backends.capabilities import Capabilities
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import Tree, Trees
 
-__all__ = ["FixedStructure"]
-
 Floats = NDArray[np.float64]
 
 

@@ -16,8 +16,6 @@ from boostbp.trees import interrupts
 from boostbp.trees.forest import Forest
 from boostbp.trees.sparse import Matrix, Sparse
 
-__all__ = ["Fit", "Layer", "Trace", "fit"]
-
 Floats = NDArray[np.float64]
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from boostbp.losses import Loss, checked, traits_of
 
-__all__ = ["LossObjective", "Objective", "SquaredObjective"]
-
 Floats = NDArray[np.float64]
 BLOCK = 1 << 15  # numbers of an array of a block: 64 kB
 

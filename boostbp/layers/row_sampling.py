@@ -14,8 +14,6 @@ from boostbp.backends.capabilities import Capabilities, capabilities_of
 from boostbp.group import workers
 from boostbp.trees.tree import Tree
 
-__all__ = ["RowSampling", "drawn_rows", "on_sample"]
-
 Floats = NDArray[np.float64]
 
 

@@ -28,8 +28,6 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LEAST_HESSIAN", "LinkName", "Loss", "Task", "Traits", "refuse", "traits_of"]
-
 Floats = NDArray[np.float64]
 Task = Literal["classification", "regression"]
 LinkName = Literal["identity", "log", "logit", "softmax", "sorted"]

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from boostbp.losses.base import Loss
 
-__all__ = ["baseline", "check", "derivatives", "gradient", "hessian", "value"]
-
 Floats = NDArray[np.float64]
 Shape = tuple[int, ...]
 

@@ -13,8 +13,6 @@ from boostbp.losses import location
 from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, refuse
 from boostbp.losses.log_link import LogLink
 
-__all__ = ["Logistic", "Poisson", "Softmax"]
-
 Floats = NDArray[np.float64]
 
 

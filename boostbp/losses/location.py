@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["huber_centre", "log_mean", "mean", "quantile"]
-
 Floats = NDArray[np.float64]
 
 _ABSENT = 1e-6  # stands for the share of a class, or the mean of a count, that never occurs

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from boostbp.losses import location
 from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, refuse
 
-__all__ = ["Gamma", "LogLink", "Tweedie"]
-
 Floats = NDArray[np.float64]
 
 

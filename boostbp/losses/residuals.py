@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from boostbp.losses import location
 from boostbp.losses.base import LinkName, Task, refuse
 
-__all__ = ["AbsoluteError", "Huber", "Quantile", "Quantiles", "SquaredError"]
-
 Floats = NDArray[np.float64]
 
 

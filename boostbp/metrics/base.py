@@ -26,8 +26,6 @@ from boostbp.metrics import class_scores, scores
 from boostbp.metrics.custom_metrics import adapt, is_maximised, name_of
 from boostbp.suggestions import unsupported
 
-__all__ = ["Metric", "default_metric", "load"]
-
 Floats = NDArray[np.float64]
 Function = Callable[[Floats, Floats, Floats], float]
 

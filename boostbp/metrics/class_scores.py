@@ -9,19 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-__all__ = [
-    "accuracy",
-    "auc",
-    "auc_mu",
-    "aucpr",
-    "average_precision",
-    "error",
-    "error_at",
-    "error_of_top",
-    "labels",
-    "logloss",
-]
-
 Floats = NDArray[np.float64]
 
 _LEAST = np.finfo(np.float64).eps  # of a probability under a logarithm, as in scikit-learn

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from boostbp.metrics.class_scores import labels
 
-__all__ = ["adapt", "is_maximised", "name_of"]
-
 Floats = NDArray[np.float64]
 
 _OF_LABELS = frozenset(

@@ -8,23 +8,6 @@ from scipy.special import gammaln
 
 from boostbp.losses import Loss
 
-__all__ = [
-    "by_sklearn",
-    "fair",
-    "gamma",
-    "gamma_deviance",
-    "mae",
-    "mean_value",
-    "mse",
-    "poisson",
-    "poisson_nloglik",
-    "pseudo_huber",
-    "r2",
-    "rmse",
-    "rmsle",
-    "tweedie",
-]
-
 Floats = NDArray[np.float64]
 
 

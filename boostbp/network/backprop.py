@@ -15,7 +15,7 @@ from boostbp.losses import Loss
 from boostbp.metrics import Metric
 from boostbp.network.fingerprint import fingerprint
 from boostbp.network.history import History, Stop
-from boostbp.network.monitor import Callback, EvalSet, Monitor, Progress
+from boostbp.network.monitor import Callback, EvalSet, Monitor
 from boostbp.network.network import Network
 from boostbp.network.offsets import NO_OFFSET
 from boostbp.network.resume import capture, restore
@@ -23,8 +23,6 @@ from boostbp.network.settings import Settings
 from boostbp.network.state import State
 from boostbp.network.trainer import DivergenceError, Trainer
 from boostbp.trees import interrupts
-
-__all__ = ["BackPropagation", "Callback", "EvalSet", "Progress", "Settings", "train"]
 
 Floats = NDArray[np.float64]
 

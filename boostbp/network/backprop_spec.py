@@ -13,8 +13,6 @@ from boostbp.network import steps
 from boostbp.network.starts import STARTS
 from boostbp.network.steps import Step
 
-__all__ = ["BackpropSpec"]
-
 
 def _row_count(name: str, value: Any) -> Any:
     is_share = isinstance(value, float)

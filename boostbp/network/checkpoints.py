@@ -34,8 +34,6 @@ from boostbp.network.state import State
 from boostbp.network.stored import history_from, history_of, network_from, network_of
 from boostbp.trees import interrupts
 
-__all__ = ["find", "read", "write"]
-
 KIND, VERSION = "checkpoint", 3
 ROWS, ROWS_VERSION = "rows of a checkpoint", 1
 OLDEST = 3  # versions 1 and 2 had other arrays of leaves

@@ -19,8 +19,6 @@ from boostbp.network.offsets import NO_OFFSET
 from boostbp.network.settings import Settings
 from boostbp.trees.sparse import Sparse
 
-__all__ = ["fingerprint", "words_of"]
-
 # They say when training ends, how fast it is or what is refused, not where it goes.
 _FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "alone"))
 _SEEDS = frozenset(("seed", "random_state"))

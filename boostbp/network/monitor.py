@@ -18,8 +18,6 @@ from boostbp.network.offsets import NO_OFFSET, of_rows
 from boostbp.network.settings import Settings
 from boostbp.network.state import LowestLoss, State
 
-__all__ = ["Callback", "EvalSet", "Monitor", "Progress", "Stage"]
-
 Floats = NDArray[np.float64]
 
 

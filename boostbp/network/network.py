@@ -15,8 +15,6 @@ from boostbp.trees.forest import FEW_ROWS
 from boostbp.trees.rounding import rounded
 from boostbp.trees.sparse import Sparse, hstack
 
-__all__ = ["Network"]
-
 Floats = NDArray[np.float64]
 OUTPUT_BITS = 11  # of rounded weights: of a thousand trees, they move an output by 1e-4 of its standard deviation
 HIDDEN_BITS = 18  # by hidden units, rows fall to one side of a split or the other

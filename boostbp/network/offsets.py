@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from boostbp.group import workers
 from boostbp.losses import Loss, checked
 
-__all__ = ["NO_OFFSET", "best_constant", "of_rows", "of_scale"]
-
 Floats = NDArray[np.float64]
 NO_OFFSET: Floats = np.zeros(())  # an offset is this, or (rows, outputs)
 MOST_STEPS, LEAST_STEP = 100, 1e-10

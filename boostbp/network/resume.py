@@ -16,8 +16,6 @@ from boostbp.network.network import layer_input
 from boostbp.network.state import State
 from boostbp.network.trainer import Trainer
 
-__all__ = ["capture", "restore"]
-
 
 def capture(trainer: Trainer, monitor: Monitor, fingerprint: Mapping[str, str]) -> State:
     """The state after an epoch that `monitor` has seen."""

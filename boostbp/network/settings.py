@@ -9,8 +9,6 @@ from boostbp.layers import LayerSettings
 from boostbp.network.starts import Start, projection
 from boostbp.network.steps import Normalised, Step
 
-__all__ = ["Settings"]
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:

@@ -14,8 +14,6 @@ from boostbp.network.steps import std
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.standardised import Standardised
 
-__all__ = ["STARTS", "Start", "identity", "noise", "principal", "projection", "start_of"]
-
 Floats = NDArray[np.float64]
 OVERSAMPLED = 8  # directions beyond the components asked for
 POWERS = 4  # power iterations

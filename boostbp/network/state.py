@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from boostbp.network.history import History
 from boostbp.network.network import Network
 
-__all__ = ["LowestLoss", "State"]
-
 Floats = NDArray[np.float64]
 LowestLoss = tuple[float, Network | None, int]
 

@@ -25,8 +25,6 @@ from boostbp.network.starts import start_of
 from boostbp.network.steps import moved, pace_after, std
 from boostbp.trees.sparse import Sparse
 
-__all__ = ["DivergenceError", "Trainer", "baseline_of"]
-
 Floats = NDArray[np.float64]
 MAX_ABS = 1e8  # a hidden variable this large has exploded: starts have standard deviation 1
 WORSE = 100.0  # a training loss so many times that of the best constant has exploded

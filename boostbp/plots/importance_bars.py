@@ -9,8 +9,6 @@ import numpy as np
 from boostbp.floats import usual_floats
 from boostbp.plots import axes as panels
 
-__all__ = ["importances"]
-
 
 @usual_floats()
 def importances(

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from boostbp.floats import usual_floats
 from boostbp.plots import axes as panels
 
-__all__ = ["calibration", "residuals"]
-
 Floats = NDArray[np.float64]
 
 

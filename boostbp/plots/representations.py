@@ -13,8 +13,6 @@ from boostbp.floats import usual_floats
 from boostbp.network.history import NETWORK, weight_in_words
 from boostbp.plots import axes as panels
 
-__all__ = ["Method", "plane", "representation", "representations"]
-
 Floats = NDArray[np.float64]
 Method = Literal["pca", "tsne"]
 

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 from boostbp.extras import require
 from boostbp.plots.axes import figure
 
-__all__ = ["Picture", "picture"]
-
 _SIZE = (3.7, 2.9)  # inches: letters of 10 points are as large as those around the picture
 _SHARED: dict[str, Any] = {
     "axes.axisbelow": True,

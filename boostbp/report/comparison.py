@@ -21,8 +21,6 @@ from boostbp.report.splits import splits
 from boostbp.report.trial import Job
 from boostbp.trees.threads import count
 
-__all__ = ["Result", "compare"]
-
 VALID_SIZE = 0.2  # share of the rows that are no test rows, by which every model chooses its length
 
 

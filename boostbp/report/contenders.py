@@ -18,21 +18,6 @@ from numpy.typing import NDArray
 from boostbp.extras import require
 from boostbp.search import nested
 
-__all__ = [
-    "PATIENCE",
-    "RATE",
-    "ROUNDS",
-    "SINGLE_LAYER",
-    "TRAINERS",
-    "Contender",
-    "Fitted",
-    "Split",
-    "Trainer",
-    "deep",
-    "length_of",
-    "train",
-]
-
 RATE, ROUNDS, PATIENCE = 0.05, 2000, 50
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from boostbp.network.history import History
 
-__all__ = ["Curve", "Evidence", "curve_of"]
-
 # What the libraries call the two losses that a comparison looks at.
 _LOSSES = {
     "binary_logloss": "log-loss",

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["facts_of"]
-
 
 def facts_of(model: Any) -> dict[str, Any]:
     """What there is to say of a fitted estimator, as values that JSON holds.

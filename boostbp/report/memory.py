@@ -8,8 +8,6 @@ from pathlib import Path
 
 from boostbp import freed_memory
 
-__all__ = ["Peak"]
-
 _STATUS = Path("/proc/self/status")
 
 

@@ -14,8 +14,6 @@ from boostbp.report.result import Result
 from boostbp.report.table import columns
 from boostbp.versions import versions
 
-__all__ = ["Study", "check", "write"]
-
 
 @dataclass(frozen=True, slots=True)
 class Study:

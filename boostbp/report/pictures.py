@@ -18,8 +18,6 @@ from boostbp.report.evidence import Evidence
 from boostbp.report.result import Result
 from boostbp.report.table import SCORES
 
-__all__ = ["Group", "groups"]
-
 
 class Group(NamedTuple):
     """Pictures that belong together, how to read them, and sentences to heed."""

@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from boostbp.report.evidence import Evidence
 
-__all__ = ["Result", "joined"]
-
 
 @dataclass(frozen=True, slots=True)
 class Result:

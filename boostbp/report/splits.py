@@ -13,8 +13,6 @@ from boostbp.report.contenders import Split
 from boostbp.report.datasets import Task
 from boostbp.report.trial import Data, take
 
-__all__ = ["splits"]
-
 REFUSED = frozenset(',:[]{}"<')  # in names of columns, by LightGBM or XGBoost
 
 

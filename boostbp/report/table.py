@@ -10,8 +10,6 @@ from rich.text import Text
 
 from boostbp.report.result import Result
 
-__all__ = ["SCORES", "Cell", "Column", "columns", "table"]
-
 
 class _Score(NamedTuple):
     heading: str

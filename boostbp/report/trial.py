@@ -24,8 +24,6 @@ from boostbp.report.contenders import Contender, Fitted, Split, train
 from boostbp.report.evidence import Evidence, curve_of
 from boostbp.report.memory import Peak
 
-__all__ = ["Data", "Job", "measure", "rehearse", "take"]
-
 _REHEARSAL_ROWS = 400
 _REHEARSAL_LENGTH = 3
 _PREDICTIONS = 3

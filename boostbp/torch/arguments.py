@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from boostbp.inputs import read_weight
 from boostbp.torch.passes import as_floats, is_tensor
 
-__all__ = ["columns", "complete", "refuse_lost", "size", "weights"]
-
 Floats = NDArray[np.float64]
 Columns = NDArray[np.bool_] | None
 _ENOUGH = 20  # rows that tell columns without missing values from those that have many

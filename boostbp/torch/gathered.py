@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from boostbp.torch.row_hashes import RowHashes, row_hashes, same_rows
 
-__all__ = ["ForwardCall", "LastFit", "Momentum", "PendingCalls", "Rows", "StepTarget", "check_known", "in_order"]
-
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64] | None
 

@@ -25,8 +25,6 @@ else:
     torch = require("torch", extra="torch", what="boostbp.torch")
     nn = torch.nn
 
-__all__ = ["GBDTStep"]
-
 
 @usual_in_methods
 class GBDTStep:

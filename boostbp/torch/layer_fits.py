@@ -16,8 +16,6 @@ from boostbp.network.starts import STARTS, start_of
 from boostbp.single import check_codes
 from boostbp.trees import interrupts, threads
 
-__all__ = ["Refits", "start_in"]
-
 Floats = NDArray[np.float64]
 
 

@@ -33,8 +33,6 @@ else:
     torch = require("torch", extra="torch", what="boostbp.torch")
     nn = torch.nn
 
-__all__ = ["GBDTModule"]
-
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64] | None
 

@@ -21,8 +21,6 @@ else:
     torch = require("torch", extra="torch", what="boostbp.torch")
     forward_ad = torch.autograd.forward_ad
 
-__all__ = ["Trees", "as_floats", "as_input", "as_targets", "as_tensor", "drawn_seed", "has_tangent", "is_tensor"]
-
 Floats = NDArray[np.float64]
 _jit: Any = torch.jit
 _numbers = itertools.count()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RowHashes", "row_hashes", "same_rows"]
-
 RowHashes = NDArray[np.uint64]
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _BLOCK = 4096  # rows at a time, which stay in the cache

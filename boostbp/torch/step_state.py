@@ -14,8 +14,6 @@ from boostbp.torch.gathered import LastFit, Momentum
 from boostbp.torch.module import GBDTModule
 from boostbp.trees import interrupts
 
-__all__ = ["state_of", "take_over"]
-
 torch: Any = require("torch", extra="torch", what="boostbp.torch")
 
 FORMAT, VERSION = "boostbp.GBDTStep", 2

@@ -18,8 +18,6 @@ from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.splines import Functions, functions_of
 from boostbp.trees.tree import Tree, Trees, offsets
 
-__all__ = ["INTERVALS", "Smooth"]
-
 Floats = NDArray[np.float64]
 INTERVALS = 9  # between knots, for any function: the penalty smooths the simpler ones
 SLACK = 1e-9  # beyond the ends of an interval, in units of half its width: rounding clips no row of it

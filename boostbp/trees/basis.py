@@ -10,8 +10,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BASES", "Basis", "Elementwise", "Polynomial", "check_finite", "expand", "load", "vjp"]
-
 Floats = NDArray[np.float64]
 
 

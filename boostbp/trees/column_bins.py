@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from boostbp.trees import kernels
 
-__all__ = ["ColumnBins"]
-
 CUTS = 254
 SAMPLE = 2048  # rows that the cuts are quantiles of: any cuts give exact routing, those of even bins are fast
 

@@ -18,8 +18,6 @@ from boostbp.trees.leaves import stacked as leaves_stacked
 from boostbp.trees.sparse import Matrix, Sparse, dense, row_blocks
 from boostbp.trees.tree import Tree, Trees, concat, concat_offsets, stacked
 
-__all__ = ["FEW_ROWS", "Forest", "TreeBatch", "TreeWithLeaves"]
-
 Floats = NDArray[np.float64]
 ROWS_OF_A_THREAD = 256  # at least: fewer are done sooner than a thread starts
 GAIN_BITS = 10  # three digits are enough for what gains are good for, and make small files

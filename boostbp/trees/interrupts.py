@@ -23,8 +23,6 @@ from typing import Any, TypeVar
 
 from boostbp.trees import forks
 
-__all__ = ["Stopped", "check", "deferred", "result_of", "stoppable"]
-
 R = TypeVar("R")
 Handler = Callable[[int, FrameType | None], Any]
 PATIENCE = 5.0  # seconds after which a handler runs wherever Python is: what is at work may never ask

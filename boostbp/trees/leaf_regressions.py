@@ -15,8 +15,6 @@ from boostbp.trees.ridge import NOT_MONOTONE, Ridge, TreeRows, fit_together
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees, offsets, paths_of
 
-__all__ = ["fit_trees", "rows_by_leaf"]
-
 Floats = NDArray[np.float64]
 ROOM = 1 << 25  # path columns of rows, of trees whose sums go to the other workers together: 256 MB
 

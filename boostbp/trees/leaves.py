@@ -13,8 +13,6 @@ from boostbp.trees.leaf_rows import LeafColumns, LeafRows
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import concat, concat_offsets
 
-__all__ = ["LeafModel", "add_to", "stacked"]
-
 Floats = NDArray[np.float64]
 
 

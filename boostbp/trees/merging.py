@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from boostbp.trees.forest import Forest, TreeBatch
 
-__all__ = ["PlacedForest", "merged"]
-
 
 class PlacedForest(NamedTuple):
     """A forest, and where its features and outputs stand in the merged one.

@@ -19,8 +19,6 @@ from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
 
-__all__ = ["with_missing_leaves"]
-
 Floats = NDArray[np.float64]
 
 

@@ -16,8 +16,6 @@ from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.leaf_rows import LeafColumns, LeafRows
 from boostbp.trees.leaves import LeafModel
 
-__all__ = ["NOT_MONOTONE", "LeafRanges", "LeafSums", "Ridge", "TreeRows", "fit_rows", "fit_together", "solve"]
-
 Floats = NDArray[np.float64]
 NOT_MONOTONE = np.empty(0, np.int64)
 

@@ -21,8 +21,6 @@ from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import offsets
 
-__all__ = ["rounded"]
-
 Floats = NDArray[np.float64]
 RANGE_BITS = 6  # of centers and bounds, in units of the scale: the mean of 1,000 rows is not known to 1/64 of it
 

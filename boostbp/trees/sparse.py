@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from boostbp.trees.kernels import moments as kernels
 
-__all__ = ["Matrix", "Sparse", "dense", "hstack", "row_blocks", "vstack"]
-
 Floats = NDArray[np.float64]
 Matrix = Any
 """(rows, features) float64, C-contiguous, or `Sparse`."""

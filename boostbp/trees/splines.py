@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 from scipy.linalg import eigh
 
-__all__ = ["Functions", "functions_of"]
-
 Floats = NDArray[np.float64]
 CLOSE = 1e-9  # share of the range: knots nearer than this are one
 ROUGHNESS = 2.0  # the k-th bent function is divided by k^2, its variance by k^4, as in a smoothing spline

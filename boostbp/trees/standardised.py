@@ -14,8 +14,6 @@ from boostbp.trees.kernels import moments as kernels
 from boostbp.trees.ridge import LeafRanges
 from boostbp.trees.sparse import Matrix, Sparse
 
-__all__ = ["Standardised"]
-
 Floats = NDArray[np.float64]
 
 

@@ -14,8 +14,6 @@ from boostbp.backends.capabilities import Capabilities, capabilities_of
 from boostbp.backends.check import ConformanceError
 from boostbp.trees.tree import Tree
 
-__all__ = ["Trial", "demand", "sized", "well_formed"]
-
 
 def demand(holds: Any, broken: str, cure: str) -> None:
     """Raise an error that says what is broken and how to mend it, unless a promise is kept."""

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Floats, Table
 from boostbp.trees.tree import Tree
 
-__all__ = ["adversarial", "gradient", "loss_left", "mixed", "same", "switches"]
-
 LARGEST = float(np.finfo(np.float32).max)
 REPEATS = 3  # rows by which each value is tried
 # Zeros, and numbers that float32 rounds to 0 or to infinity

@@ -11,8 +11,6 @@ from boostbp.backends.conformance.data import gradient, loss_left, mixed, same, 
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree
 
-__all__ = ["CAPABILITIES"]
-
 ROUNDS = 12  # of one gradient; 12 draws of a fifth of the features all hold the same one by a chance of 4e-9
 
 

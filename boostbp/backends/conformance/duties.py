@@ -15,8 +15,6 @@ from boostbp.backends.conformance.backend_trial import Trial, demand
 from boostbp.backends.conformance.data import gradient, loss_left, mixed, same, switches
 from boostbp.trees.tree import Tree
 
-__all__ = ["DUTIES"]
-
 SEEDED = "Let bind() and fork(outputs, seed) begin with a state of its own that nothing but `seed` decides."
 
 

@@ -7,8 +7,6 @@ import numpy as np
 from boostbp.trees.kernels.entry import BOOL, INT64S, LEAVES, MATRIX, NODES, exact, written
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER
 
-__all__ = ["predict_few"]
-
 
 @exact(NODES, INT64S, LEAVES, MATRIX, MATRIX, BOOL, written("f8", 2))
 def predict_few(nodes, tree_split, leaves, X, Z, clip, out):

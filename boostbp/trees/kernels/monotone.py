@@ -22,8 +22,6 @@ from boostbp.trees.kernels.leaf_steps import boxes, least_step, reach_of
 from boostbp.trees.kernels.records import inner, largest
 from boostbp.trees.kernels.signed import solve_signed
 
-__all__ = ["solve_monotone"]
-
 SHARES = 16  # steps in which the share is looked for by which leaves move towards their means
 PAIRS = 1024  # of leaves, that are compared at a split; beyond it, all of a side together: a tree may have 2^17 leaves
 

@@ -7,8 +7,6 @@ import numpy as np
 from boostbp.trees.kernels.records import INV_SCALE, LOWER, UPPER, inner
 from boostbp.trees.kernels.solving import solve_leaf
 
-__all__ = ["solve_signed"]
-
 FREE, FLAT_END, ABSENT = 0, 1, 2  # a column of a leaf: as it is; with a slope of 0 at one end of its range; left out
 
 
