@@ -7,7 +7,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Floats
+from boostbp.backends.base import Backend
+from boostbp.floats import Floats
 
 
 class ConformanceError(AssertionError):

@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import shrink_weight, stacked_weights, t_statistic
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.network.history import NETWORK, CandidateResult, Choice
 from boostbp.network.network import Network
 
-Floats = NDArray[np.float64]
 ROUNDING = 1e-9  # of weights
 
 

@@ -8,7 +8,6 @@ from enum import Enum
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
@@ -23,7 +22,6 @@ from boostbp.network.history import NETWORK, Stop
 from boostbp.network.network import Network, above, table_above
 from boostbp.network.settings import Settings
 
-Floats = NDArray[np.float64]
 Condition = Callable[[Problem], bool]
 MOST_EPOCHS = 2**31
 

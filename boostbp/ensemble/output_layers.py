@@ -6,19 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp import layers
 from boostbp.backends.base import Backend, TreeParams
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import OutputLayerPlan
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective
 from boostbp.layers.fixed_structure import FixedStructure
 from boostbp.trees.merging import PlacedForest, merged
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
 from boostbp.ensemble import constants
 from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS, Rung
 from boostbp.ensemble.weights import smooth_labels
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.layers.row_sampling import RowSampling, drawn_rows, on_sample
 from boostbp.layers.shared_structure import SharedStructure
@@ -27,8 +27,6 @@ from boostbp.network.settings import Settings
 from boostbp.network.state import State
 from boostbp.network.trainer import baseline_of
 from boostbp.trees.sparse import vstack
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

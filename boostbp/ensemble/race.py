@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
@@ -16,11 +15,11 @@ from boostbp.ensemble.parallel import run_tasks
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weights import stacked_weights
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.network.monitor import Stage
 from boostbp.trees import interrupts
 
-Floats = NDArray[np.float64]
 STEPS = (0.1, 0.25, 0.5, 0.75, 1.0)  # shares of the model that a candidate may get, for its promise
 
 

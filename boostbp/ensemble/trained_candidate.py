@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.layers import Layer, LayerSettings
 from boostbp.network.history import History
 from boostbp.network.network import Network
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

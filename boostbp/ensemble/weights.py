@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.ensemble import constants
+from boostbp.floats import Floats
 from boostbp.losses import Loss, checked, traits_of
 
 if TYPE_CHECKING:
     from boostbp.ensemble.problem import Problem
 
-Floats = NDArray[np.float64]
 LONGEST = 5.0  # logarithm of how much a weight may change in a step
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -20,14 +19,12 @@ from boostbp.estimators.eval_sets import tables
 from boostbp.estimators.held_out import Split, hold_out
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.units import standard_units
-from boostbp.floats import usual_in_methods
+from boostbp.floats import Floats, usual_in_methods
 from boostbp.inputs import named_in_errors, read_weight, refuse_extreme
 from boostbp.layers import LayerSpec
 from boostbp.losses import SquaredError
 from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.monitor import EvalSet, Progress
-
-Floats = NDArray[np.float64]
 
 
 @usual_in_methods

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_classifier
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
@@ -26,7 +25,7 @@ from boostbp.estimators.earlier import check_sum
 from boostbp.estimators.ensemble_parameters import check_run, ensemble_settings_of
 from boostbp.estimators.held_out import Split
 from boostbp.estimators.other_names import OtherNames
-from boostbp.floats import usual_in_methods
+from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import workers
 from boostbp.inputs import Schema, blocks_of, drop_zero_weight, is_blocks, read_input
 from boostbp.inspection import summary_of
@@ -41,7 +40,6 @@ from boostbp.network.settings import Settings
 from boostbp.suggestions import suggestion
 from boostbp.trees import threads
 
-Floats = NDArray[np.float64]
 WHY = "without evaluation sets and held-out rows (fewer than 36, early_stopping=False or epochs=0)"
 NOT_WEIGHED = (
     f"The network was not weighed against single layers, though deep='auto': {WHY}, or after an interrupt, it is the "

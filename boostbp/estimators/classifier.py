@@ -20,15 +20,13 @@ from boostbp.estimators.eval_sets import listed
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.outcomes import ClassPredictions
-from boostbp.floats import usual_in_methods
+from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import workers
 from boostbp.inputs import classes_of, read_target, read_weight, warn_of_numbers, weights_of_classes
 from boostbp.layers import LayerSpec
 from boostbp.losses import Loss
 from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.monitor import Progress
-
-Floats = NDArray[np.float64]
 
 
 @usual_in_methods

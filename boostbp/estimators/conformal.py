@@ -24,11 +24,11 @@ from boostbp import checks
 from boostbp.backends.base import Table
 from boostbp.estimators.held_out import Split, at_random
 from boostbp.estimators.supervised import Supervised
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.inputs import read_groups, read_weight, weights_in_rows
 from boostbp.losses import Quantiles, traits_of
 
-Floats = NDArray[np.float64]
 DRAW = 99  # of the draws of a seed: those before are of rows that are held out
 ROUNDING = 1e-12  # of coverage times rows
 LEAST_DEVIATION = 1e-150  # that a residual is divided by

@@ -6,19 +6,17 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp import checks
 from boostbp.estimators.nested_parameters import constrained
+from boostbp.floats import Floats
 from boostbp.losses import Loss
 from boostbp.network.fingerprint import words_of
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 
-Floats = NDArray[np.float64]
 # What says how an input, and a target, are read. An input has no names if its table had none.
 _READING = ("schema_", "n_features_in_", "feature_names_in_", "_repair", "classes_", "_shift", "_scale")
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from boostbp import checks
 from boostbp.backends.base import Table
 from boostbp.estimators.ensemble_parameters import rung_of
+from boostbp.floats import Floats
 from boostbp.group import SAMPLE, workers
 from boostbp.inputs import distinct_rows, hashes_of, numbered, read_groups
 from boostbp.network.monitor import EvalSet
 from boostbp.network.offsets import NO_OFFSET, of_rows, of_scale
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 # Of early_stopping="auto": below so many rows none are given away, and so many at least are given away, or a quarter.
 FEWEST, LEAST_HELD = 36, 50

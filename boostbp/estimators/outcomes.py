@@ -11,9 +11,7 @@ from scipy.special import log_expit, log_softmax
 
 from boostbp import losses
 from boostbp.estimators.supervised import Supervised
-from boostbp.floats import usual_in_methods
-
-Floats = NDArray[np.float64]
+from boostbp.floats import Floats, usual_in_methods
 
 
 @usual_in_methods

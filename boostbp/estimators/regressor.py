@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
@@ -22,13 +21,11 @@ from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.outcomes import NumberPredictions
 from boostbp.estimators.units import units_of
-from boostbp.floats import usual_in_methods
+from boostbp.floats import Floats, usual_in_methods
 from boostbp.inputs import named_in_errors, read_target, read_weight
 from boostbp.layers import LayerSpec
 from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.monitor import Progress
-
-Floats = NDArray[np.float64]
 
 
 @usual_in_methods

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import Tags
 
 from boostbp.backends.base import Table
@@ -15,12 +14,11 @@ from boostbp.estimators.base import BaseBoostBP, names_of
 from boostbp.estimators.earlier import Earlier
 from boostbp.estimators.eval_sets import Part
 from boostbp.estimators.nested_parameters import constrained
+from boostbp.floats import Floats
 from boostbp.inputs import Repair, named_in_errors, read_offset, read_weight
 from boostbp.losses import Loss, traits_of
 from boostbp.network.monitor import EvalSet
 from boostbp.network.offsets import NO_OFFSET
-
-Floats = NDArray[np.float64]
 
 
 class Supervised(BaseBoostBP):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.losses import Loss, location, traits_of
 from boostbp.network.steps import std
 
-Floats = NDArray[np.float64]
 # Quantiles above the median (those below stand opposite), and the distance between the two in a Gaussian's standard
 # deviations.
 _QUARTILES = ((0.75, 1.349), (0.9, 2.563), (0.98, 4.107))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.trees.bounds import ROWS, bounds_of
 
-Floats = NDArray[np.float64]
 TENTH = 0.1  # quantiles on both sides of the median tell whether a column is symmetric
 FLOOR = 1e-3  # of the least value that counts: in logarithms, 0 and less is so far below it
 NEXT_FLOOR = 0.5  # of counts, whose 0 is next to 1

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from boostbp.floats import Floats
+
 Mask = NDArray[np.bool_]
 
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.inputs.conditional import Conditional
 from boostbp.trees.bounds import GAP, bounds_of
 from boostbp.trees.sparse import row_blocks
 
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 SHARE = 0.5  # of its variance that the others must explain for a column to be determined by them
 LEAST = 2.0  # standard deviations of its column that a cell may be off at least

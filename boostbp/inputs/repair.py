@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.inputs.column_units import FAR, Units
 from boostbp.inputs.contradictions import Cells, Normal
@@ -15,7 +16,6 @@ from boostbp.trees.forest import FEW_ROWS
 from boostbp.trees.kernels import may_contradict
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
-Floats = NDArray[np.float64]
 MOST_ROWS = 10_000  # that columns are compared on
 MOST_COLUMNS = 200  # that are compared: work grows with the cube
 ROWS_PER_COLUMN = 10  # at least: of fewer, columns explain each other by chance

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
-Floats = NDArray[np.float64]
 Hashes = NDArray[np.uint64]
 # Constants of splitmix64 (Steele, Lea and Flood 2014), whose last step mixes the bits of a number
 _STEP = np.uint64(0x9E3779B97F4A7C15)

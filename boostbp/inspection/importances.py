@@ -10,15 +10,13 @@ gain of 0, are no choice; slopes and attributions see all of the model.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
+from boostbp.floats import Floats
 from boostbp.inspection.attributions import ROOM, attribute
 from boostbp.network.network import Network
 from boostbp.trees.forest import Forest
 from boostbp.trees.sparse import dense
-
-Floats = NDArray[np.float64]
 
 
 def importances(network: Network, kind: str, layer: int | None = None) -> Floats:

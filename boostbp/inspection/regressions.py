@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.extras import require
+from boostbp.floats import Floats
 from boostbp.inspection.names import Names
 from boostbp.network.network import Network
 from boostbp.trees import basis as bases
@@ -19,7 +20,6 @@ from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
 
-Floats = NDArray[np.float64]
 Record = dict[str, Any]
 
 

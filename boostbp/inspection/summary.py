@@ -7,15 +7,14 @@ from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.inspection.importances import importances_over
 from boostbp.network.network import Network
 from boostbp.trees.sparse import Sparse
 
-Floats = NDArray[np.float64]
 MOST_ROWS = 256  # rows that importances are measured on
 STEPS = 4  # of their attributions; they are complete for any number of steps
 SUMMARY = ("center", "jacobian", "attribution")  # what a file holds of it

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, Table, TreeParams
 from boostbp.backends.capabilities import capabilities_of, check_supported
+from boostbp.floats import Floats
 from boostbp.trees import basis as bases
 from boostbp.trees import interrupts
 from boostbp.trees.basis import BASES, Basis
@@ -20,8 +21,6 @@ from boostbp.trees.column_bins import ColumnBins
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
+from boostbp.floats import Floats
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import Tree, Trees
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

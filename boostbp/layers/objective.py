@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.losses import Loss, checked, traits_of
 
-Floats = NDArray[np.float64]
 BLOCK = 1 << 15  # numbers of an array of a block: 64 kB
 
 

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, SubsetGrower, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, capabilities_of
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees.tree import Tree
-
-Floats = NDArray[np.float64]
 
 
 def on_sample(backend: Backend, samples: int | None) -> Backend:

@@ -28,7 +28,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from boostbp.floats import Floats
+
 Task = Literal["classification", "regression"]
 LinkName = Literal["identity", "log", "logit", "softmax", "sorted"]
 LEAST_HESSIAN = 1e-6

@@ -7,12 +7,10 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.losses import location
 from boostbp.losses.base import LinkName, Task, refuse
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

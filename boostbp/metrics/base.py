@@ -18,15 +18,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp import cautions
+from boostbp.floats import Floats
 from boostbp.losses import LOSSES, Loss, traits_of
 from boostbp.metrics import class_scores, scores
 from boostbp.metrics.custom_metrics import adapt, is_maximised, name_of
 from boostbp.suggestions import unsupported
 
-Floats = NDArray[np.float64]
 Function = Callable[[Floats, Floats, Floats], float]
 
 

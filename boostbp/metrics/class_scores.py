@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-Floats = NDArray[np.float64]
+from boostbp.floats import Floats
 
 _LEAST = np.finfo(np.float64).eps  # of a probability under a logarithm, as in scikit-learn
 

@@ -9,11 +9,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.metrics.class_scores import labels
-
-Floats = NDArray[np.float64]
 
 _OF_LABELS = frozenset(
     (

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from boostbp.floats import Floats
 from boostbp.losses import Loss
-
-Floats = NDArray[np.float64]
 
 
 def by_sklearn(function: str, prediction: Floats, y: Floats, weight: Floats) -> float:

@@ -6,10 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 
-import numpy as np
-from numpy.typing import NDArray
-
 from boostbp.backends.base import Backend, Table
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
@@ -23,8 +21,6 @@ from boostbp.network.settings import Settings
 from boostbp.network.state import State
 from boostbp.network.trainer import DivergenceError, Trainer
 from boostbp.trees import interrupts
-
-Floats = NDArray[np.float64]
 
 
 def train(

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.group import evenly_spaced, workers
 from boostbp.layers import Layer, rounds
 from boostbp.metrics import Metric
@@ -17,8 +17,6 @@ from boostbp.network.network import Network
 from boostbp.network.offsets import NO_OFFSET, of_rows
 from boostbp.network.settings import Settings
 from boostbp.network.state import LowestLoss, State
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

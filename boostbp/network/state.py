@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from boostbp.floats import Floats
 from boostbp.network.history import History
 from boostbp.network.network import Network
 
-Floats = NDArray[np.float64]
 LowestLoss = tuple[float, Network | None, int]
 
 

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.floats import usual_floats
+from boostbp.floats import Floats, usual_floats
 from boostbp.plots import axes as panels
-
-Floats = NDArray[np.float64]
 
 
 @usual_floats()

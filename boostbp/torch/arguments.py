@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.inputs import read_weight
 from boostbp.torch.passes import as_floats, is_tensor
 
-Floats = NDArray[np.float64]
 Columns = NDArray[np.bool_] | None
 _ENOUGH = 20  # rows that tell columns without missing values from those that have many
 

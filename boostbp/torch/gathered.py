@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.torch.row_hashes import RowHashes, row_hashes, same_rows
 
-Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64] | None
 
 

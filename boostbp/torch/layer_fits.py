@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp import backends, layers
 from boostbp.backends.base import Table
+from boostbp.floats import Floats
 from boostbp.inputs import drop_zero_weight
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective, Objective, SquaredObjective
 from boostbp.losses import Loss, checked
 from boostbp.network.starts import STARTS, start_of
 from boostbp.single import check_codes
 from boostbp.trees import interrupts, threads
-
-Floats = NDArray[np.float64]
 
 
 def start_in(start: str, table: Table, weight: Floats, n_outputs: int, random: np.random.Generator) -> Floats:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostbp import checks, losses
 from boostbp.backends.base import Table
 from boostbp.extras import require
-from boostbp.floats import usual_in_methods
+from boostbp.floats import Floats, usual_in_methods
 from boostbp.inputs import weights_in_rows
 from boostbp.layers import Layer, LayerSpec
 from boostbp.layers.layer_spec import HIDDEN, settings_of
@@ -33,7 +33,6 @@ else:
     torch = require("torch", extra="torch", what="boostbp.torch")
     nn = torch.nn
 
-Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64] | None
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.extras import require
+from boostbp.floats import Floats
 from boostbp.layers import Layer, Trace
 from boostbp.torch.gathered import ForwardCall, PendingCalls
 
@@ -21,7 +22,6 @@ else:
     torch = require("torch", extra="torch", what="boostbp.torch")
     forward_ad = torch.autograd.forward_ad
 
-Floats = NDArray[np.float64]
 _jit: Any = torch.jit
 _numbers = itertools.count()
 

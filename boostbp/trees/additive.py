@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees import kernels
 from boostbp.trees.forest import TreeBatch
@@ -18,7 +19,6 @@ from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.splines import Functions, functions_of
 from boostbp.trees.tree import Tree, Trees, offsets
 
-Floats = NDArray[np.float64]
 INTERVALS = 9  # between knots, for any function: the penalty smooths the simpler ones
 SLACK = 1e-9  # beyond the ends of an interval, in units of half its width: rounding clips no row of it
 

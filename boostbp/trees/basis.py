@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from boostbp.floats import Floats
 
 
 class Basis(Protocol):

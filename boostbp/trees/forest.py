@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.trees import basis as bases
 from boostbp.trees import kernels, threads
 from boostbp.trees.basis import Basis
@@ -18,7 +19,6 @@ from boostbp.trees.leaves import stacked as leaves_stacked
 from boostbp.trees.sparse import Matrix, Sparse, dense, row_blocks
 from boostbp.trees.tree import Tree, Trees, concat, concat_offsets, stacked
 
-Floats = NDArray[np.float64]
 ROWS_OF_A_THREAD = 256  # at least: fewer are done sooner than a thread starts
 GAIN_BITS = 10  # three digits are enough for what gains are good for, and make small files
 FEW_ROWS = 8  # whose prediction is sooner done than prepared

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees import kernels, leaf_rows, threads
 from boostbp.trees.basis import Basis
@@ -15,7 +16,6 @@ from boostbp.trees.ridge import NOT_MONOTONE, Ridge, TreeRows, fit_together
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees, offsets, paths_of
 
-Floats = NDArray[np.float64]
 ROOM = 1 << 25  # path columns of rows, of trees whose sums go to the other workers together: 256 MB
 
 

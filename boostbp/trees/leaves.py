@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.trees import kernels, threads
 from boostbp.trees.leaf_rows import LeafColumns, LeafRows
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import concat, concat_offsets
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

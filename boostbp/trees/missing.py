@@ -15,11 +15,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
-
-Floats = NDArray[np.float64]
 
 
 def with_missing_leaves(tree: Tree, model: LeafModel, constant: Floats) -> tuple[Tree, LeafModel]:

@@ -10,13 +10,13 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees import kernels, threads
 from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.leaf_rows import LeafColumns, LeafRows
 from boostbp.trees.leaves import LeafModel
 
-Floats = NDArray[np.float64]
 NOT_MONOTONE = np.empty(0, np.int64)
 
 

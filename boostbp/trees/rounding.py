@@ -15,13 +15,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import offsets
 
-Floats = NDArray[np.float64]
 RANGE_BITS = 6  # of centers and bounds, in units of the scale: the mean of 1,000 rows is not known to 1/64 of it
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.trees.kernels import moments as kernels
 
-Floats = NDArray[np.float64]
 Matrix = Any
 """(rows, features) float64, C-contiguous, or `Sparse`."""
 CELLS = 1 << 20  # numbers in a block of rows: 8 MB

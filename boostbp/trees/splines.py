@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 from scipy.linalg import eigh
 
-Floats = NDArray[np.float64]
+from boostbp.floats import Floats
+
 CLOSE = 1e-9  # share of the range: knots nearer than this are one
 ROUGHNESS = 2.0  # the k-th bent function is divided by k^2, its variance by k^4, as in a smoothing spline
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Floats, TreeParams
+from boostbp.backends.base import Backend, TreeParams
 from boostbp.backends.capabilities import capabilities_of
 from boostbp.backends.conformance.backend_trial import Trial, demand
 from boostbp.backends.conformance.data import adversarial, gradient, mixed
 from boostbp.backends.conformance.declared import CAPABILITIES
 from boostbp.backends.conformance.duties import DUTIES
+from boostbp.floats import Floats
 
 __all__ = ["LeafOf", "duties_of"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Floats, Table
+from boostbp.backends.base import Table
+from boostbp.floats import Floats
 from boostbp.trees.tree import Tree
 
 LARGEST = float(np.finfo(np.float32).max)

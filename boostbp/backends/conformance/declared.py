@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from boostbp.backends.base import Floats, LinearLeaves, Table, TreeParams
+from boostbp.backends.base import LinearLeaves, Table, TreeParams
 from boostbp.backends.conformance.backend_trial import Trial, demand, sized, well_formed
 from boostbp.backends.conformance.data import gradient, loss_left, mixed, same, switches
+from boostbp.floats import Floats
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree
 
