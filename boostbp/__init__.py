@@ -5,7 +5,7 @@ from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPReg
 from boostbp.export import lightgbm_linear_to_onnx, to_c, to_onnx
 from boostbp.layers import LayerSpec
 from boostbp.network import callbacks
-from boostbp.network.backprop_spec import BackpropSpec
+from boostbp.network.settings import BackpropSpec
 from boostbp.paper import paper_settings
 from boostbp.single import fit_layer
 from boostbp.storage import load, save

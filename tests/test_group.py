@@ -11,7 +11,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends.base import Table
 from boostbp.estimators import held_out
 from boostbp.estimators.held_out import Split, hold_out
-from boostbp.estimators.units import units_of
+from boostbp.estimators.outcomes import units_of
 from boostbp.group import ALONE, evenly_spaced, joined, workers
 from boostbp.inputs import Repair, classes_of, hashes_of, weights_in_rows, weights_of_classes
 from boostbp.inputs.reader import read_input

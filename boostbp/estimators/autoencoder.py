@@ -13,18 +13,18 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from boostbp.backends.base import Table
 from boostbp.estimators import session
-from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.base import BaseBoostBP, names_of
-from boostbp.estimators.eval_sets import tables
+from boostbp.estimators.beyond_memory import all_or_nothing
 from boostbp.estimators.held_out import Split, hold_out
 from boostbp.estimators.nested_parameters import suggests
-from boostbp.estimators.units import standard_units
+from boostbp.estimators.outcomes import standard_units
+from boostbp.estimators.supervised import tables
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.inputs import named_in_errors, read_weight, refuse_extreme
 from boostbp.layers import LayerSpec
 from boostbp.losses import SquaredError
-from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.monitor import EvalSet, Progress
+from boostbp.network.settings import BackpropSpec
 
 
 @usual_in_methods

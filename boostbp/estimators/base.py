@@ -20,23 +20,22 @@ from boostbp.ensemble import ensemble
 from boostbp.ensemble.problem import Problem, back_propagate
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.estimators import nested_parameters, parameters, session
-from boostbp.estimators.atomic import all_or_nothing
+from boostbp.estimators.beyond_memory import all_or_nothing
 from boostbp.estimators.earlier import check_sum
-from boostbp.estimators.ensemble_parameters import check_run, ensemble_settings_of
 from boostbp.estimators.held_out import Split
 from boostbp.estimators.other_names import OtherNames
+from boostbp.estimators.parameters import check_run, ensemble_settings_of
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import workers
 from boostbp.inputs import Schema, blocks_of, drop_zero_weight, is_blocks, read_input
 from boostbp.inspection import summary_of
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
-from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.history import History
 from boostbp.network.monitor import EvalSet, Progress
 from boostbp.network.network import Network
 from boostbp.network.offsets import of_rows
-from boostbp.network.settings import Settings
+from boostbp.network.settings import BackpropSpec, Settings
 from boostbp.suggestions import suggestion
 from boostbp.trees import threads
 

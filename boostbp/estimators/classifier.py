@@ -12,21 +12,20 @@ from sklearn.base import ClassifierMixin
 
 from boostbp import losses
 from boostbp.estimators import session
-from boostbp.estimators.atomic import all_or_nothing
-from boostbp.estimators.beyond_memory import on_blocks
+from boostbp.estimators.beyond_memory import all_or_nothing, on_blocks
 from boostbp.estimators.conformal import Sets
 from boostbp.estimators.earlier import begin_from
-from boostbp.estimators.eval_sets import listed
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.outcomes import ClassPredictions
+from boostbp.estimators.supervised import listed
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import workers
 from boostbp.inputs import classes_of, read_target, read_weight, warn_of_numbers, weights_of_classes
 from boostbp.layers import LayerSpec
 from boostbp.losses import Loss
-from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.monitor import Progress
+from boostbp.network.settings import BackpropSpec
 
 
 @usual_in_methods

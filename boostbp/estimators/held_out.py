@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from boostbp import checks
 from boostbp.backends.base import Table
-from boostbp.estimators.ensemble_parameters import rung_of
+from boostbp.ensemble.ladder import RUNGS
 from boostbp.floats import Floats
 from boostbp.group import SAMPLE, workers
 from boostbp.inputs import distinct_rows, hashes_of, numbered, read_groups
@@ -75,7 +75,7 @@ def hold_out_others(
     """
     drawn = isinstance(estimator.validation, Real) and len(sets) == 1 and sets[0].from_training
     n_others = (
-        rung_of(estimator).members - 1
+        RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))].members - 1
         if drawn and checks.one_of("deep", estimator.deep, ("auto", True, False)) is not True
         else 0
     )

@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from boostbp.layers import LayerSpec
-from boostbp.network.backprop_spec import BackpropSpec
+from boostbp.network.settings import BackpropSpec
 from boostbp.suggestions import suggestion
 
 P = ParamSpec("P")

@@ -32,7 +32,7 @@ class Training:
     Attributes
     ----------
     train : callable
-        `backprop.train` with all but `settings`, `callbacks` and `resume`.
+        ``train(settings=, callbacks=, resume=, report=) -> (network, history)``, with all else given.
     settings : Settings
     state : State or None
         After its last epoch.

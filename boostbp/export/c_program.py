@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from boostbp.export.description import Description, described
 from boostbp.inputs import Repair
-from boostbp.inputs.column_units import FAR
+from boostbp.inputs.repair import FAR
 from boostbp.trees.forest import Forest
 from boostbp.versions import __version__
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from boostbp.export.onnx_graph import Graph, int64, library
 from boostbp.inputs import Repair
-from boostbp.inputs.column_units import FAR
+from boostbp.inputs.repair import FAR
 
 __all__ = ["repaired"]
 

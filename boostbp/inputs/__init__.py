@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from boostbp.cautions import named_in_errors
 from boostbp.inputs.blocks import Rows, blocks_of, is_blocks, rows_of
 from boostbp.inputs.classes import classes_of, warn_of_numbers, weights_of_classes
-from boostbp.inputs.named_errors import named_in_errors
 from boostbp.inputs.reader import read_input
 from boostbp.inputs.repair import Repair
 from boostbp.inputs.repeats import distinct_rows, hashes_of, numbered

@@ -13,10 +13,9 @@ from sklearn.utils import assert_all_finite, check_array
 
 from boostbp.backends.base import Table
 from boostbp.files import Columns
-from boostbp.inputs.categories import Category, categories_of, codes_of, in_order
+from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, in_order
 from boostbp.inputs.columns import DECLARED, ArrayColumn
 from boostbp.inputs.sources import Source, matrix_of
-from boostbp.inputs.text import check_categories
 from boostbp.trees.sparse import Matrix, Sparse
 
 

@@ -17,7 +17,7 @@ from boostbp.trees import basis as bases
 from boostbp.trees import interrupts
 from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.bounds import bounded
-from boostbp.trees.column_bins import ColumnBins
+from boostbp.trees.leaf_regressions import ColumnBins
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from boostbp.floats import Floats
-from boostbp.metrics.class_scores import labels
+from boostbp.metrics.scores import labels
 
 _OF_LABELS = frozenset(
     (

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from boostbp.cautions import printable
 from boostbp.extras import require
-from boostbp.printable import printable
 
 _ROW = 3  # panels side by side
 _PANEL = (4.6, 3.6)  # inches

@@ -9,8 +9,8 @@ import numpy as np
 
 from boostbp.archive import Arrays, take
 from boostbp.inputs import Repair, Schema
-from boostbp.inputs.column_units import Units
 from boostbp.inputs.contradictions import Normal
+from boostbp.inputs.repair import Units
 
 __all__ = ["repair_from", "repair_of"]
 

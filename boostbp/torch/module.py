@@ -21,8 +21,8 @@ from boostbp.network import steps
 from boostbp.network.starts import STARTS
 from boostbp.network.steps import Step, is_constant, moved
 from boostbp.torch import arguments, tree_tensor
+from boostbp.torch.arguments import Refits, start_in
 from boostbp.torch.gathered import LastFit, Momentum, PendingCalls, Rows, StepTarget, check_known
-from boostbp.torch.layer_fits import Refits, start_in
 from boostbp.torch.passes import Trees, as_input, as_targets, as_tensor, drawn_seed, has_tangent
 from boostbp.trees import threads
 

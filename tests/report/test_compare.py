@@ -11,12 +11,10 @@ from rich.console import Console
 from sklearn.datasets import load_diabetes, load_iris
 
 from benchmarks.rivals.contenders import trees_of
-from boostbp.report.comparison import Result, compare
+from boostbp.report.comparison import Result, compare, splits
 from boostbp.report.contenders import SINGLE_LAYER, deep
-from boostbp.report.memory import Peak
-from boostbp.report.splits import splits
 from boostbp.report.table import table
-from boostbp.report.trial import Job, measure, rehearse
+from boostbp.report.trial import Job, Peak, measure, rehearse
 
 QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
 SINGLE = ["LightGBM", "LightGBM linear_tree", "XGBoost"]

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from studies import MODELS, study
 
+from boostbp.report.comparison import splits
 from boostbp.report.contenders import SINGLE_LAYER, deep
 from boostbp.report.page import check, write
 from boostbp.report.result import Result, joined
-from boostbp.report.splits import splits
 from boostbp.report.trial import Job, measure
 
 TINY = {"epochs": 2, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}

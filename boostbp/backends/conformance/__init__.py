@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,10 @@ def duties_of(backend: str | Backend, *, leaf_of: LeafOf | None = None) -> dict[
 
     trial = Trial(load(backend))
     able = capabilities_of(trial.backend)
-    duties: dict[str, Duty] = {_words(duty): lambda duty=duty: duty(trial) for duty in DUTIES}  # type: ignore[misc]
+    duties: dict[str, Duty] = {_words(duty): partial(duty, trial) for duty in DUTIES}
     for capability in CAPABILITIES:
         if getattr(able, word := capability.__name__):
-            duties[f"capability {word!r}"] = lambda word=word, try_it=capability: _declared(trial, word, try_it)  # type: ignore[misc]
+            duties[f"capability {word!r}"] = partial(_declared, trial, word, capability)
     if leaf_of is not None:
         duties["routes rows as the library does"] = lambda: _routes(trial, leaf_of)
     return duties
