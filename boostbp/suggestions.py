@@ -63,7 +63,6 @@ def suggestion(name: str, places: Mapping[str, str] | Iterable[str]) -> str:
 
     Parameters
     ----------
-    name : str
     places : mapping of str to str, or iterable of str
         Every parameter there is, and how to write it where that is not its bare name:
         ``{"max_leaves": "output={'max_leaves': ...}"}``.

@@ -41,7 +41,6 @@ class Bins:
 
     Attributes
     ----------
-    table : Table
     dataset : lightgbm.Dataset
         For growing structures.
     usable : bool

@@ -104,7 +104,6 @@ class Natives:
 
         Parameters
         ----------
-        params : mapping
         known : mapping of str to str
             Every name that the installed library knows -> its main name.
 

@@ -31,9 +31,6 @@ class Address:
 
     Attributes
     ----------
-    host : str
-    port : int
-    n_workers : int
     timeout : float
         Seconds that workers wait for one another.
     """
@@ -54,7 +51,6 @@ def tracked(n_workers: int, *, host: str = "127.0.0.1", timeout: float = 60.0) -
 
     Parameters
     ----------
-    n_workers : int
     host : str
         Address of this machine at which the workers reach it; by default, workers must be on it.
     timeout : float

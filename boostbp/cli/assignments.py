@@ -34,7 +34,6 @@ def settings(
     assigned : iterable of str
         ``key=value``, or ``hidden.key=value`` for one that another holds; ``hidden__key=value`` is the same. A field
         of a spec by its bare name is for every layer, see `boostbp.search.parameters`.
-    backend : str, optional
 
     Raises
     ------

@@ -28,7 +28,6 @@ class Average:
     ----------
     parts : tuple of TrainedCandidate
         Those with weight.
-    weights : tuple of float
     constant : (outputs,) float64
         Weight of the constant times the constant; 0 if it has none.
     shown : Network or None
@@ -57,13 +56,7 @@ class Average:
 
 
 def average_of(candidates: Sequence[TrainedCandidate], problem: Problem) -> Average:
-    """Return the average of the candidates by the held-out rows; see `stacked_weights`.
-
-    Parameters
-    ----------
-    candidates : sequence of TrainedCandidate
-    problem : Problem
-    """
+    """Return the average of the candidates by the held-out rows; see `stacked_weights`."""
     raws = np.stack([one.held_out for one in candidates])
     deep = [one.network is not None for one in candidates]
     weights, gain, error = workers().agree(_weights(raws, deep, problem))

@@ -14,7 +14,6 @@ class Budget:
 
     Attributes
     ----------
-    seconds : float or None
     spent : bool
         Whether something was cut short or left out for want of time.
     ended : bool

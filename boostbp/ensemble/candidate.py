@@ -41,8 +41,6 @@ class Candidate:
 
     Attributes
     ----------
-    name : str
-    kind : Kind
     begin : callable
         ``begin(problem, needed)`` gives a `LayerTraining` or `NetworkTraining`, which depends on nothing else.
     when : tuple of callable
@@ -201,8 +199,6 @@ class NetworkTraining:
 
     Attributes
     ----------
-    name : str
-    history : History
     looks : int
         How many times it has been looked at.
     """

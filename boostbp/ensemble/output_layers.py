@@ -31,7 +31,6 @@ class Boosted:
         That table, bound for the next piece.
     fit : (rows, outputs) float64
         Raw output so far on the training rows, baseline and offset included.
-    pieces : tuple of Layer
     """
 
     problem: Problem
@@ -64,7 +63,6 @@ class Boosting:
 
     Attributes
     ----------
-    boosted : Boosted
     settings : LayerSettings
         Of a piece.
     held_out_input : (held-out rows, features) float64
@@ -75,7 +73,6 @@ class Boosting:
         Fall of the held-out loss that counts as a gain.
     best : int
         Number of pieces with the least loss.
-    best_score : float
     best_raw : (held-out rows, outputs) float64
     """
 

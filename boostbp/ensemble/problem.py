@@ -63,8 +63,6 @@ class Problem:
     table : Table
         h_0 of the training rows; of an output layer, what it sees of them.
     y : (rows, outputs), weight : (rows,) float64
-    backend : Backend
-    loss : Loss
     settings : Settings
         Of the network that the user asked for; candidates change them.
     baseline : (outputs,) float64
@@ -74,10 +72,8 @@ class Problem:
     target, smoothed : (held-out rows, outputs) float64
         Targets of the held-out rows as the loss takes them, and the same with smoothed labels, by which candidates are
         scored. Without evaluation sets there are no such rows.
-    metric : Metric or None
     outcome : callable
         Raw output to what `metric` compares with the targets of evaluation sets.
-    callbacks : sequence of callable
     resume : State or None
         Of an earlier training of the network that the user asked for.
     report : callable

@@ -29,7 +29,6 @@ class Entrant:
 
     Attributes
     ----------
-    training : LayerTraining
     before : (held-out rows, outputs) float64
         Its raw output before its last piece.
     interrupt : KeyboardInterrupt or None
@@ -73,7 +72,6 @@ class Race:
 
     Attributes
     ----------
-    entrants : dict of str to Entrant
     others : list of TrainedCandidate
         Trained networks that are in the sum as well.
     spent : float

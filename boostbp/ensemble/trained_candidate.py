@@ -26,10 +26,8 @@ class TrainedCandidate:
 
     Attributes
     ----------
-    name : str
     network : str or None
         Name of the network whose hidden layers it has; None for a single layer.
-    model : Network
     held_out : (held-out rows, outputs) float64
         Its raw output on the held-out rows.
     plan : OutputLayerPlan or None

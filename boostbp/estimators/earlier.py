@@ -27,8 +27,6 @@ class Earlier:
 
     Attributes
     ----------
-    network : Network
-    loss : Loss
     scale : (outputs,) float64
         Units of the target in one unit of the raw output.
     """
@@ -42,12 +40,7 @@ class Earlier:
         return self.network.predict(X, n_jobs=n_threads) * self.scale
 
     def check(self, loss: Loss, n_outputs: int) -> None:
-        """Refuse to go on with a loss whose raw output means something else, or with other outputs.
-
-        Raises
-        ------
-        ValueError
-        """
+        """Refuse to go on with a loss whose raw output means something else, or with other outputs."""
         if words_of(loss) != words_of(self.loss):
             raise ValueError(
                 f"init_model was trained by {words_of(self.loss)}, this estimator has loss={words_of(loss)}: use the "
@@ -101,10 +94,6 @@ def check_sum(earlier: Network, settings: Settings, *, networks: bool) -> None:
         Of the network that is asked for.
     networks : bool
         Whether it may be trained.
-
-    Raises
-    ------
-    ValueError
     """
     there, asked = len(earlier.layers) - 1, len(settings.units) if networks else 0
     if there and asked and there != asked:

@@ -37,7 +37,6 @@ class Split(NamedTuple):
     ----------
     table, y, weight, offset : Table, (rows, outputs), (rows,) and (rows, outputs) float64
         The offset may be `NO_OFFSET`.
-    sets : sequence of EvalSet
     """
 
     table: Table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import wraps
@@ -15,6 +16,10 @@ from boostbp.suggestions import suggestion
 P = ParamSpec("P")
 E = TypeVar("E")
 R = TypeVar("R")
+C = TypeVar("C", bound=type)
+_ENTRY = re.compile(
+    r"^(( *)(\w+(?:, \w+)*) : .*\n(?:\2 +.*\n)*)", re.MULTILINE
+)  # a parameter, in the manner of numpydoc
 
 # Parameters that are specs: their fields are parameters too, by names such as hidden__max_depth.
 SPECS: Mapping[str, type[Any]] = {"hidden": LayerSpec, "output": LayerSpec, "backprop": BackpropSpec}
@@ -77,6 +82,25 @@ def _constructor_places(kind: type) -> dict[str, str]:
     layer_fields["monotone_constraints"] = "output={'monotone_constraints': ...}"
     backprop_fields = {f.name: f"backprop={{{f.name!r}: ...}}" for f in fields(BackpropSpec)}
     return layer_fields | backprop_fields | written
+
+
+def documented_as(owner: type) -> Callable[[C], C]:
+    """Write out what a class says of its parameters, and of those of `fit`, by ``NAME, NAME : as in `OWNER```."""
+
+    def write_out(kind: C) -> C:
+        for documented, source in ((kind, owner), (vars(kind)["fit"], vars(owner)["fit"])):
+            entries = {
+                name: text for text, _, names in _ENTRY.findall(source.__doc__ or "") for name in names.split(", ")
+            }
+            parts = re.split(
+                rf"^ *(\w+(?:, \w+)*) : as in `{owner.__name__}`\n", documented.__doc__ or "", flags=re.MULTILINE
+            )
+            for k in range(1, len(parts), 2):
+                parts[k] = "".join(dict.fromkeys(entries[name] for name in parts[k].split(", ")))
+            documented.__doc__ = "".join(parts)
+        return kind
+
+    return write_out
 
 
 def suggests(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P], R]:

@@ -49,10 +49,8 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
 
     Parameters
     ----------
-    estimator : BaseBoostBP
     n_rows, n_outputs : int
         Of the training data.
-    seed : int
 
     Raises
     ------

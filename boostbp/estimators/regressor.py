@@ -96,7 +96,7 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
         a quarter of fewer than 200. False: run all epochs.
     validation : float, "last", splitter or pair
         Which rows are held out. A share of the rows (of the groups, if `fit` is told them; of distinct rows, if some
-        are repeated), drawn at random; rows of a group (`fit`'s `groups`) stay together, and
+        are repeated), drawn at random, of classes each its share; rows of a group (`fit`'s `groups`) stay together, and
         so do rows that are repeated, in numbers that chance would not repeat. "last": the last tenth, of rows in the
         order of time. Or the last split of a splitter of scikit-learn, such as `TimeSeriesSplit` or
         `GroupShuffleSplit`, or of one's own with ``split(X, y, groups)``; or a pair, the numbers (or masks) of the

@@ -33,7 +33,6 @@ class Training:
     ----------
     train : callable
         ``train(settings=, callbacks=, resume=, report=) -> (network, history)``, with all else given.
-    settings : Settings
     state : State or None
         After its last epoch.
     summarise : callable, optional
@@ -52,8 +51,6 @@ class Run:
 
     Attributes
     ----------
-    callbacks : sequence of callable or None
-    checkpoint : str, path or None
     keep_state : bool
         Whether the estimator keeps the state of training, for `fit_more`.
     earlier : Earlier or None

@@ -42,7 +42,6 @@ def listed(
     eval_set : (X, y), (X, y, sample_weight), or several of these in a list or tuple
     eval_X, eval_y, eval_sample_weight : one of each, or a tuple of each
         The same as arguments of their own, which scikit-learn can route and transform.
-    eval_offset : array-like, or one for each set in a list or tuple
 
     Raises
     ------
@@ -203,7 +202,6 @@ class Supervised(BaseBoostBP):
         ----------
         offset : object
             That of the training rows, None if there is none.
-        n_outputs : int
         earlier : Earlier or None
             What is added to their offset.
         """

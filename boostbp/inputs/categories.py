@@ -200,7 +200,6 @@ def check_categories(factors: Factors, label: str, *, declared: bool) -> None:
 
     Parameters
     ----------
-    factors : Factors
     label : str
         What messages call the column.
     declared : bool

@@ -32,10 +32,6 @@ def read_input(estimator: Any, X: Any, *, reset: bool, categorical_features: Any
     categorical_features : "from_dtype", None or sequence of str, int or bool
         See `Schema.of`; looked at with `reset` only.
 
-    Returns
-    -------
-    Table
-
     Raises
     ------
     ValueError

@@ -135,7 +135,6 @@ class Repair:
 
         Parameters
         ----------
-        table : Table
         weight : (rows,) float64
             Row weights: a weight of 2 is a row twice, a weight of 0 is none.
         """

@@ -27,10 +27,6 @@ def distinct_rows(table: Table) -> NDArray[np.intp]:
     measured once and written down again are equal in numbers that chance would not repeat: far more often than columns
     with as many values, and as much correlation, would be. Equal categories alone say nothing: they are to come again.
 
-    Parameters
-    ----------
-    table : Table
-
     Returns
     -------
     (rows,) integer

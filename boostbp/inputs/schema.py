@@ -25,7 +25,6 @@ class Schema:
 
     Attributes
     ----------
-    n_features : int
     names : tuple of str or None
         Column names; None if the table had none, or not only strings.
     categories : mapping of int to tuple
@@ -45,7 +44,6 @@ class Schema:
 
         Parameters
         ----------
-        source : Source
         categorical_features : "from_dtype", None or sequence of str, int or bool
             "from_dtype": columns of a dataframe that hold categories or strings. None: no column.
             Otherwise column names, column numbers, or a mask, (features,).
@@ -109,10 +107,6 @@ class Schema:
 
     def read(self, source: Source) -> Table:
         """Read a table with these columns, as many and in this order.
-
-        Parameters
-        ----------
-        source : Source
 
         Returns
         -------

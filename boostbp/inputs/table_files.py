@@ -19,7 +19,6 @@ class TableFiles(NamedTuple):
 
     Attributes
     ----------
-    path : Path
     columns : Columns
         But for those that are no features by what `fit` is told.
     """

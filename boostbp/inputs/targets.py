@@ -73,7 +73,6 @@ def read_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     Parameters
     ----------
     sample_weight : None, number or array-like, (rows,)
-    n_rows : int
 
     Returns
     -------
@@ -124,7 +123,6 @@ def read_offset(offset: Any, n_rows: int, n_outputs: int, name: str = "offset") 
     Parameters
     ----------
     offset : array-like or series, (rows,) or (rows, outputs)
-    n_rows, n_outputs : int
     name : str
         What errors call it.
 
@@ -165,7 +163,6 @@ def read_groups(groups: Any, n_rows: int) -> NDArray[np.integer]:
     ----------
     groups : array-like or series, (rows,)
         Numbers or text.
-    n_rows : int
 
     Returns
     -------

@@ -29,7 +29,6 @@ class Names:
 
     Attributes
     ----------
-    features, outputs : tuple of str
     units : tuple of int
         Size of each hidden layer.
     skip : bool

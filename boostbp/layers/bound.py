@@ -33,12 +33,10 @@ class LayerSettings:
         Rounds (N_i of the paper): trees per output, or trees in all with ``growth.shared``.
     learning_rate : float
         Shrinkage of each tree (beta).
-    growth : TreeParams
     subsample : float
         Share of the rows whose gradients a round's trees are grown on.
     basis : Basis
         phi.
-    ridge : Ridge
     clip : bool
         Clip a leaf's inputs to its training range at evaluation, and inputs of all regressions of the layer to the
         bounds of their columns, in training as well; see `boostbp.trees.bounds`. The Jacobian is 0 where clipped.
@@ -71,10 +69,8 @@ class BoundInput:
 
     Parameters
     ----------
-    backend : Backend
     table : Table
         The input, (rows, features).
-    settings : LayerSettings
     weight : (rows,) float64
         Row weights.
     """

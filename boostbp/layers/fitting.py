@@ -44,7 +44,6 @@ class Rounds:
         The trees: the base, then those of the first round by output, those of the second, and so on.
     leaf : (trees, rows), smallest integer type
         The leaf of each row under each tree; of no tree unless they are kept.
-    keeps_leaf : bool
     """
 
     bound: BoundInput

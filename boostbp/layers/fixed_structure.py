@@ -19,7 +19,6 @@ class FixedStructure:
 
     Attributes
     ----------
-    trees : Trees
     numbers : tuple of tuple of int
         For each output the numbers of its trees, in the order of the rounds; a single entry if the trees serve all
         outputs.

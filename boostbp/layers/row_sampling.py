@@ -37,7 +37,6 @@ class RowSampling:
 
     Attributes
     ----------
-    backend : Backend
     samples : int
         Rows to grow on; a table with no more rows is used whole.
     anew : bool

@@ -19,22 +19,18 @@ class State:
 
     Attributes
     ----------
-    epoch : int
     h, g : tuple of (rows, units) float64
         Hidden variables h_1 .. h_L and the gradients of the loss in them.
     m : tuple of (rows, units) float64
         Momentum of each.
-    drift, r2 : tuple of float
     random : mapping
         State of the random generator.
     network : Network
         As it stands.
     best : Network
         Of the best epoch.
-    best_score : float
     lowest_loss : tuple of float, Network or None, int
         The epoch of the least training loss, if no metric chooses the best one: loss, network, number.
-    history : History
     elapsed : float
         Seconds of training so far.
     fingerprint : mapping of str to str

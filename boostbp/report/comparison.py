@@ -127,7 +127,6 @@ def splits(
         Shares of the rows, and of the rows that are not test rows.
     folds : int or None
         None: one split. Otherwise each row is a test row in one of so many.
-    seed : int
 
     Raises
     ------

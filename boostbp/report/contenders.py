@@ -93,11 +93,9 @@ def train(
 
     Parameters
     ----------
-    contender : Contender
     split : Split
         Labels are 0 .. classes - 1 for classification.
     task : {"classification", "regression"}
-    n_jobs, seed : int
     length : int, optional
         Largest number of rounds or epochs, for a rehearsal; without rows to stop by, the number itself. Networks of
         ours need none: they hold rows out by themselves.

@@ -56,7 +56,6 @@ def write(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> 
     ----------
     path : Path
         Written atomically.
-    studies : sequence of Study
     settings : mapping of str to str
         What the comparison was told, for people.
     """

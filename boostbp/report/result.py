@@ -54,7 +54,6 @@ class Evidence:
     observed : (test rows,)
         Class numbers, or numbers.
     predicted : (test rows, classes) or (test rows,)
-    curve : Curve or None
     history : History or None
         Of a deep model.
     hidden : mapping of int to (rows, units) float64
@@ -77,7 +76,6 @@ def curve_of(model: Any, length: int | None) -> Curve | None:
 
     Parameters
     ----------
-    model : estimator of this package, of LightGBM or of XGBoost
     length : int or None
         Rounds or epochs kept.
     """

@@ -87,7 +87,6 @@ def table(results: Sequence[Result], title: str) -> Table:
 
     Parameters
     ----------
-    results : sequence of Result
     title : str
         Markup in it is text.
     """

@@ -110,9 +110,7 @@ class Job:
 
     Attributes
     ----------
-    contender : Contender
     task : {"classification", "regression"}
-    n_jobs, seed : int
     evidence : bool
         Whether there will be pictures.
     """

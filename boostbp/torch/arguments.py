@@ -96,10 +96,6 @@ class Fitted(NamedTuple):
 class Refits:
     """Fits of trees to rows of a library.
 
-    Parameters
-    ----------
-    backend : str or Backend
-
     Attributes
     ----------
     bound : BoundInput or None

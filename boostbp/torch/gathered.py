@@ -224,7 +224,6 @@ class LastFit(NamedTuple):
 
         Parameters
         ----------
-        step : Rows
         expected : int or None
             How many there must be, if that was said: they may then be other ones, but not the same in another order.
 

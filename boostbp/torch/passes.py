@@ -31,9 +31,7 @@ class Trees(NamedTuple):
 
     Attributes
     ----------
-    layer : Layer
     baseline : (outputs,) float64
-    n_threads : int
     gathered : PendingCalls or None
         Where dL/doutput goes; None in eval mode.
     mean : bool

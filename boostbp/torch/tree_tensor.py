@@ -32,9 +32,7 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    layer : Layer or None
     baseline : (outputs,) float64
-    in_features : int or None
     last : LastFit
         Without its rows.
     """

@@ -55,14 +55,10 @@ class Forest:
 
     Attributes
     ----------
-    n_features, n_outputs : int
-    basis : Basis
     clip : bool
         Whether a leaf's inputs are clipped to the range that the leaf saw in training.
     tree_split : (trees + 1,) int64
         First split of each tree in `nodes`.
-    nodes : kernels.Nodes
-    leaves : kernels.Leaves
     gain : (splits,) float64
         Rounded to `GAIN_BITS` bits.
     n_base : int

@@ -79,7 +79,6 @@ def fit_trees(
 
     Parameters
     ----------
-    trees : Trees
     X : (rows, features), Z : (rows, columns) float64, C-contiguous
         The input, and the columns that regressions read of it; or two sparse inputs, of the same columns.
     bins : ColumnBins or None

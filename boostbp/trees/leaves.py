@@ -21,13 +21,11 @@ class LeafModel:
 
     Attributes
     ----------
-    paths : LeafColumns
     scaling : (path columns, 4) float64
         See `LeafRanges.scaling`.
     weight : (sum of terms * outputs,) float64
         Per leaf (terms, outputs), in units of ``u``; shrinkage included.
         A row that misses a path column has ``u = 0`` there, the leaf's mean.
-    n_outputs : int
     """
 
     paths: LeafColumns

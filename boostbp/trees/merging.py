@@ -17,7 +17,6 @@ class PlacedForest(NamedTuple):
 
     Attributes
     ----------
-    forest : Forest
     features : (its features,) int
         Number of each of its features among those of the merged forest.
     first_output : int

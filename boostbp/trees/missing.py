@@ -28,7 +28,6 @@ def with_missing_leaves(tree: Tree, model: LeafModel, constant: Floats) -> tuple
 
     Parameters
     ----------
-    tree : Tree
     model : LeafModel
         Of one output, whose columns are the features.
     constant : (leaves,) float64

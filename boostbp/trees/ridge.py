@@ -119,7 +119,6 @@ class LeafSums:
         ``sum h phi phi'`` of each leaf (lower triangle), one after the other.
     moment : (sum of terms * outputs,) float64
         ``-sum phi grad'`` of each leaf, (terms, outputs).
-    n_outputs : int
     """
 
     gram: Floats
@@ -187,7 +186,6 @@ class TreeRows:
     ----------
     blocks : sequence of LeafRows
         All rows, grouped by leaf.
-    paths : LeafColumns
     grad : (outputs, rows) float64, C-contiguous
     hess : (rows,) float64
     nodes : kernels.Nodes or None
@@ -228,7 +226,6 @@ def fit_together(
 
     Parameters
     ----------
-    trees : sequence of TreeRows
     n_threads : int
         Threads over blocks.
     sign : (features,) int64

@@ -29,7 +29,6 @@ def rounded(forest: Forest, weight_bits: int) -> Forest:
 
     Parameters
     ----------
-    forest : Forest
     weight_bits : int
         Of a leaf's weights for an output, beside the largest of them, or beside that of most leaves if it is larger.
     """

@@ -41,13 +41,7 @@ class Kind(NamedTuple):
 
 
 class Loop:
-    """A compiled loop that Python and other compiled loops call.
-
-    Attributes
-    ----------
-    dispatcher : numba.core.dispatcher.Dispatcher
-    kinds : tuple of Kind
-    """
+    """A compiled loop that Python and other compiled loops call."""
 
     def __init__(self, function: Callable[..., Any], kinds: tuple[Kind, ...]) -> None:
         self.dispatcher, self.kinds = njit(**ENTERED)(function), kinds
