@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from boostbp import losses
-from boostbp.estimators import session
-from boostbp.estimators.beyond_memory import all_or_nothing, on_blocks
 from boostbp.estimators.conformal import Sets
-from boostbp.estimators.earlier import begin_from
-from boostbp.estimators.held_out import Split, hold_out, hold_out_others
+from boostbp.estimators.earlier import Earlier
 from boostbp.estimators.nested_parameters import documented_as, suggests
 from boostbp.estimators.outcomes import ClassPredictions
 from boostbp.estimators.regressor import BoostBPRegressor
-from boostbp.estimators.supervised import listed
+from boostbp.estimators.supervised_fit import SupervisedFit
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import workers
-from boostbp.inputs import classes_of, read_target, read_weight, warn_of_numbers, weights_of_classes
+from boostbp.inputs import classes_of, read_target, warn_of_numbers, weights_of_classes
 from boostbp.layers import LayerSpec
 from boostbp.losses import Loss
-from boostbp.network.monitor import Progress
 from boostbp.network.settings import BackpropSpec
 
 
 @documented_as(BoostBPRegressor)
 @usual_in_methods
-class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets):
+class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets, SupervisedFit):
     """Multi-layered gradient boosted trees for classification, trained by back-propagation.
 
     Parameters
@@ -122,66 +117,21 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets):
         self.verbose = verbose
         self.backend_params = backend_params
 
-    @all_or_nothing
-    @on_blocks
-    @suggests
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        offset: Any = None,
-        init_model: Any = None,
-        eval_set: Any = None,
-        eval_names: Sequence[str] | None = None,
-        groups: Any = None,
-        eval_X: Any = None,
-        eval_y: Any = None,
-        eval_sample_weight: Any = None,
-        eval_offset: Any = None,
-        callbacks: Sequence[Callable[[Progress], object]] | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        keep_state: bool = False,
-    ) -> Self:
-        """Train.
+    def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        labels = read_target(y, n_rows, labels=True)
+        return labels, labels
 
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix, (rows, features); path, or iterator of blocks ``(X, y)``
-            Rows beyond memory: see `BoostBPRegressor.fit`.
-        y : array-like of labels, (rows,)
-            More than 50 that are numbers other than 0, 1, 2, ... are warned of: they are probably an amount.
-        sample_weight : as in `BoostBPRegressor`
-        offset : array-like, (rows,) for two classes, (rows, classes) for more, optional
-            What is known of each row beforehand, and added to its raw output: log-odds. The model learns the rest, and
-            does not hold it: pass it to `predict_proba` and its like, too. LightGBM calls it ``init_score``, XGBoost
-            ``base_margin``.
-        init_model : BoostBPClassifier, optional
-            A fitted or loaded model that training goes on from, on these rows, which may be others than its own. What
-            it predicts is added to the raw output, as an `offset` is; new layers learn the rest, and the model is the
-            sum of both. It stays as it is. Tables and targets are read as it reads them (columns, categories, classes,
-            units), and the loss is the same; other parameters are those of the new layers.
-        eval_set, eval_names : as in `BoostBPRegressor`
-        groups : array-like, (rows,), optional
-            Group of each row; those of a group are held out together (see `BoostBPRegressor.fit`).
-        eval_X, eval_y, eval_sample_weight, eval_offset, callbacks, checkpoint, keep_state : as in `BoostBPRegressor`
-        """
-        earlier = begin_from(self, init_model)
-        run = session.Run(callbacks, checkpoint, keep_state, earlier)
-        table = self._read(X, reset=earlier is None)
-        labels = read_target(y, len(table.X), labels=True)
-        weight, kept_out = self._keep_out(table, read_weight(sample_weight, len(table.X)), labels, groups)
+    def _learn_target(self, values: NDArray[Any], weight: Floats, earlier: Earlier | None) -> tuple[Floats, Floats]:
         if self.class_weight is not None:
-            weight = weight * weights_of_classes(self.class_weight, labels)
+            weight = weight * weights_of_classes(self.class_weight, values)
             if not workers().max(weight.max(initial=0.0))[0] > 0:
                 raise ValueError(
                     f"class_weight={self.class_weight!r} leaves no row a weight: give a class of y, "
-                    f"{np.unique(labels).tolist()}, a weight above 0."
+                    f"{np.unique(values).tolist()}, a weight above 0."
                 )
         if earlier is None:
-            self.classes_ = classes_of(labels)  # those without weight, too: others count on a column for each
-        elif len(unknown := np.setdiff1d(labels, self.classes_)):
+            self.classes_ = classes_of(values)  # those without weight, too: others count on a column for each
+        elif len(unknown := np.setdiff1d(values, self.classes_)):
             raise ValueError(
                 f"y has classes that init_model does not know: {unknown.tolist()!r}. Leave those rows out, or train "
                 "anew."
@@ -191,26 +141,11 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets):
                 f"y has one class only, {self.classes_.tolist()[0]!r}: a classifier needs rows of at least two."
             )
         warn_of_numbers(self.classes_)
-        target = self._one_hot(labels)
-        if earlier is None:
-            table = self._repaired(table, weight)
-        self._loss = loss = losses.load(self.loss, n_outputs=target.shape[1])
-        self._check_loss(loss, target.shape[1])
-        if earlier is not None:
-            earlier.check(loss, target.shape[1])
-        loss.check(target)
-        parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
-        sets = self._eval_sets(parts, eval_names, offset, target.shape[1], earlier)
-        given = Split(table, target, weight, sets, self._offset(table.X, offset, target.shape[1], earlier))
-        split = given if sets else hold_out(self, given, labels, groups=groups, X=X)
-        others = hold_out_others(self, given, labels, groups=groups, sets=split.sets)
-        metric = self._metric(loss, split.sets)
-        self._train([split, *others], loss, metric, loss.link, run)
-        self._calibrate_by(kept_out, given, offset)
-        return self
+        return self._one_hot(values), weight
 
-    def _check_loss(self, loss: Loss, n_outputs: int) -> None:
-        """Refuse losses whose link gives no probabilities that sum to 1."""
+    def _load_loss(self, n_outputs: int) -> Loss:
+        """Return the loss; ValueError if its link gives no probabilities that sum to 1."""
+        loss = losses.load(self.loss, n_outputs=n_outputs)
         traits = losses.traits_of(loss)
         if traits.task == "regression":
             raise ValueError(
@@ -219,6 +154,10 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets):
             )
         if not traits.takes(n_outputs):
             raise ValueError(f"loss={self.loss!r} is not for {max(n_outputs, 2)} classes: use loss='log_loss'.")
+        return loss
+
+    def _outcome(self, raw: Floats) -> Floats:
+        return self._loss.link(raw)
 
     def _one_hot(self, labels: NDArray[Any]) -> Floats:
         one_hot = (labels[:, None] == self.classes_).astype(np.float64)

@@ -84,7 +84,7 @@ class Calibration:
         return float(scores[order[min(int(place), len(order) - 1)]])
 
 
-class _Conformal(Supervised):
+class Conformal(Supervised):
     """Rows that are kept out of a fit, and what they say of it."""
 
     calibration: Any
@@ -183,7 +183,7 @@ class _Conformal(Supervised):
         return self._calibration, checks.between("coverage", coverage, 0, 1)
 
 
-class Intervals(_Conformal):
+class Intervals(Conformal):
     """Intervals of a regressor."""
 
     def predict_interval(self, X: Any, coverage: float = 0.9, *, offset: Any = None) -> Floats:
@@ -250,7 +250,7 @@ class Intervals(_Conformal):
         raise NotImplementedError
 
 
-class Sets(_Conformal):
+class Sets(Conformal):
     """Sets of classes of a classifier."""
 
     def predict_set(self, X: Any, coverage: float = 0.9, *, offset: Any = None) -> NDArray[np.bool_]:

@@ -84,17 +84,16 @@ def _constructor_places(kind: type) -> dict[str, str]:
     return layer_fields | backprop_fields | written
 
 
-def documented_as(owner: type) -> Callable[[C], C]:
+def documented_as(owner: Any) -> Callable[[C], C]:
     """Write out what a class says of its parameters, and of those of `fit`, by ``NAME, NAME : as in `OWNER```."""
+    reference = re.compile(rf"^ *(\w+(?:, \w+)*) : as in `{owner.__name__}`\n", re.MULTILINE)
 
     def write_out(kind: C) -> C:
-        for documented, source in ((kind, owner), (vars(kind)["fit"], vars(owner)["fit"])):
-            entries = {
-                name: text for text, _, names in _ENTRY.findall(source.__doc__ or "") for name in names.split(", ")
-            }
-            parts = re.split(
-                rf"^ *(\w+(?:, \w+)*) : as in `{owner.__name__}`\n", documented.__doc__ or "", flags=re.MULTILINE
-            )
+        methods: Any = kind
+        for documented, source in ((kind, owner), (methods.fit, owner.fit)):
+            found = _ENTRY.findall(source.__doc__ or "")
+            entries = {name: text for text, _, names in found for name in names.split(", ")}
+            parts = reference.split(documented.__doc__ or "")
             for k in range(1, len(parts), 2):
                 parts[k] = "".join(dict.fromkeys(entries[name] for name in parts[k].split(", ")))
             documented.__doc__ = "".join(parts)
