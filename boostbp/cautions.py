@@ -7,6 +7,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 # what lies between: this package, and what wraps its methods or runs them
 _BETWEEN = {"boostbp", "concurrent", "contextlib", "functools", "joblib", "sklearn", "threading"}
@@ -18,9 +19,10 @@ _JOINERS = "\u200c\u200d"  # of these scripts and emoji are spelled
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the innermost call from outside this package, whatever wraps its methods."""
-    level, frame = 1, sys._getframe()
+    level = 1
+    frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
-        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+        level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 
 

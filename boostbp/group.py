@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,8 +95,8 @@ class Group(ABC):
 class _Alone(Group):
     """One process with all rows."""
 
-    rank: ClassVar[int] = 0  # type: ignore[misc]
-    size: ClassVar[int] = 1  # type: ignore[misc]
+    rank = 0
+    size = 1
 
     def sum(self, *arrays: Any) -> Sequence[Any]:
         return arrays

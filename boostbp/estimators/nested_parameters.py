@@ -69,9 +69,9 @@ def changed(name: str, value: Any, changes: Mapping[str, Any]) -> Any:
     return replace(spec, **changes)
 
 
-def places_of(kind: type) -> dict[str, str]:
+def places_of(kind: Any) -> dict[str, str]:
     """Return how to write each parameter of an estimator: its own, those of its specs, and those of `fit`."""
-    of_fit = inspect.signature(kind.fit).parameters  # type: ignore[attr-defined]
+    of_fit = inspect.signature(kind.fit).parameters
     return {name: f"{name}=... of fit" for name in OF_FIT if name in of_fit} | _constructor_places(kind)
 
 

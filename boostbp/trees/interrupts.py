@@ -9,7 +9,7 @@ that has ended would go on.
 from __future__ import annotations
 
 # its functions make no enums, which takes those of `signal` nearly all of their time
-import _signal  # type: ignore[import-not-found]
+import _signal
 import _thread
 import signal
 import sys
