@@ -70,8 +70,8 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; if `deep`, the fields of specs as well, such as ``hidden__max_depth``."""
-        own: dict[str, Any] = super().get_params(deep=deep)
-        return {**own, **nested_parameters.nested(self)} if deep else own
+        params: dict[str, Any] = super().get_params(deep=deep)
+        return {**params, **nested_parameters.nested(self)} if deep else params
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; fields of specs by names such as ``hidden__max_depth``.
@@ -82,22 +82,22 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             If there is no such parameter; the message says which one was meant.
         """
         fields: dict[str, dict[str, Any]] = {}
-        own: dict[str, Any] = {}
+        plain: dict[str, Any] = {}
         known = self.get_params(deep=False)
         for name, value in params.items():
             head, nested, field = name.partition("__")
             if nested and head in nested_parameters.SPECS:
                 fields.setdefault(head, {})[field] = value
             elif name in known:
-                own[name] = value
+                plain[name] = value
             else:
                 cure = suggestion(name, nested_parameters.places_of(type(self)))
                 raise ValueError(f"{type(self).__name__} has no parameter {name!r}: {cure}")
         specs = {
-            head: nested_parameters.changed(head, own.get(head, known[head]), changes)
+            head: nested_parameters.changed(head, plain.get(head, known[head]), changes)
             for head, changes in fields.items()
         }
-        super().set_params(**{**own, **specs})
+        super().set_params(**{**plain, **specs})
         return self
 
     def _backprop(self) -> BackpropSpec:
@@ -259,7 +259,7 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             offset = of_rows(split.offset, split.weight > 0)
             total, given = workers().sum(weight.sum(), split.weight.sum())
             in_rows = total / given
-            sets = [replace(one, weight=one.weight * in_rows) if one.from_training else one for one in split.sets]
+            sets = [replace(part, weight=part.weight * in_rows) if part.from_training else part for part in split.sets]
             return partial(
                 Problem.of,
                 table,

@@ -95,15 +95,15 @@ def check_sum(earlier: Network, settings: Settings, *, networks: bool) -> None:
     networks : bool
         Whether it may be trained.
     """
-    there, asked = len(earlier.layers) - 1, len(settings.units) if networks else 0
-    if there and asked and there != asked:
+    there, wanted = len(earlier.layers) - 1, len(settings.units) if networks else 0
+    if there and wanted and there != wanted:
         raise ValueError(
-            f"hidden_layer_sizes={settings.units!r} has {asked} hidden layers, init_model has {there}, which cannot "
+            f"hidden_layer_sizes={settings.units!r} has {wanted} hidden layers, init_model has {there}, which cannot "
             "stand in one network: use as many, or deep=False, which adds single layers."
         )
     for old, new in zip(reversed(earlier.layers), reversed(settings.layers), strict=False):
-        forest, own = old.forest, new.basis.has_functions or old.forest.basis.has_functions
-        if len(forest.leaves.column) and (forest.clip != new.clip or (own and forest.basis != new.basis)):
+        forest, functions = old.forest, new.basis.has_functions or old.forest.basis.has_functions
+        if len(forest.leaves.column) and (forest.clip != new.clip or (functions and forest.basis != new.basis)):
             raise ValueError(
                 f"init_model has leaves on {forest.basis!r} with clip={forest.clip}, this estimator on {new.basis!r} "
                 f"with clip={new.clip}, which cannot stand in one network: use the same."

@@ -216,7 +216,9 @@ def _kept(run: Run) -> dict[str, Any]:
     callbacks = run.callbacks if isinstance(run.callbacks, list | tuple) else ()
     kept = {"checkpoint": run.checkpoint, "keep_state": run.keep_state}
     return kept | {
-        f"callbacks[{number}]": each for number, each in enumerate(callbacks) if isinstance(each, Checkpoint)
+        f"callbacks[{number}]": callback
+        for number, callback in enumerate(callbacks)
+        if isinstance(callback, Checkpoint)
     }
 
 

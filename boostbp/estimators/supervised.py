@@ -109,7 +109,7 @@ def _weighted(part: Part, weight: Any) -> Part:
 
 def _each(argument: str, value: Any, count: int) -> list[Any]:
     """One entry for each evaluation set."""
-    listed = isinstance(value, (tuple, list)) and not all(np.ndim(one) == 0 and one is not None for one in value)
+    listed = isinstance(value, (tuple, list)) and not all(np.ndim(part) == 0 and part is not None for part in value)
     if not listed and count == 1:
         return [value]
     if not listed or len(value) != count:

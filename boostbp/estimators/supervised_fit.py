@@ -118,16 +118,16 @@ class SupervisedFit(Conformal):
         loss.check(target)
         parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
         sets = self._eval_sets(parts, eval_names, offset, n_outputs, earlier)
-        for part, one in zip(parts, sets, strict=True):
+        for part, watched in zip(parts, sets, strict=True):
             with named_in_errors(part.source):
-                loss.check(one.y)
+                loss.check(watched.y)
         given = Split(table, target, weight, sets, self._offset(table.X, offset, n_outputs, earlier))
         split = given if sets else hold_out(self, given, strata, groups=groups, X=X)
         if earlier is None:
             self._learn_units(split)
         metric = self._metric(loss, split.sets, self._training_unit())
         others = hold_out_others(self, given, strata, groups=groups, sets=split.sets)
-        self._train([self._in_units(one) for one in (split, *others)], loss, metric, self._outcome, run)
+        self._train([self._in_units(part) for part in (split, *others)], loss, metric, self._outcome, run)
         self._calibrate_by(kept_out, given, offset)
         return self
 

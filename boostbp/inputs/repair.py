@@ -161,7 +161,7 @@ class Repair:
         if not len(rows):
             return table
         cells = [self._wrong(table, rows[block]) for block in row_blocks(0, len(rows), len(column))]
-        return Table(_replaced(X, cells), table.categorical) if any(len(each.row) for each in cells) else table
+        return Table(_replaced(X, cells), table.categorical) if any(len(part.row) for part in cells) else table
 
     def _may_contradict(self, X: Floats) -> bool:
         """Whether a row may have a cell that contradicts its others: most of the time of a few rows is saved."""

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
 from boostbp.floats import Floats
-from boostbp.group import workers
+from boostbp.group import evenly_spaced, workers
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
 Hashes = NDArray[np.uint64]
-# Constants of splitmix64 (Steele, Lea and Flood 2014), whose last step mixes the bits of a number
+# Constants of splitmix64
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 SAMPLE, COLUMNS = 300, 2000  # distinct rows and columns by which chance is judged
@@ -33,13 +33,13 @@ def distinct_rows(table: Table) -> NDArray[np.intp]:
         For a group of workers, numbers of the rows of all of them.
     """
     group = workers()
-    [hashes] = group.together(_hashes(table.X))
+    [hashes] = group.together(row_hashes(table.X))
     rows = np.arange(len(hashes))
     number, first, counts = _distinct(hashes)
     if len(first) in (1, len(rows)):
         return rows
     pairs = float(counts @ (counts - 1)) / (len(rows) * (len(rows) - 1))
-    sampled = np.sort(first)[_evenly(len(first), SAMPLE)] - group.place(len(table.X))[0]
+    sampled = np.sort(first)[evenly_spaced(len(first), SAMPLE)] - group.place(len(table.X))[0]
     [X] = group.together(table.X[sampled[(sampled >= 0) & (sampled < len(table.X))]])
     return number if pairs > BEYOND_CHANCE * _chance(Table(X, table.categorical)) else rows
 
@@ -51,7 +51,7 @@ def numbered(values: NDArray[Any]) -> NDArray[np.intp]:
 
 def hashes_of(X: Matrix, seed: int) -> Hashes:
     """A number for each row, uniform in all of uint64, the same for the same values, and others for each seed."""
-    return _stirred(_hashes(X) + np.array([seed + 1], np.uint64) * _STEP)
+    return stirred(row_hashes(X) + np.array([seed + 1], np.uint64) * _STEP)
 
 
 def _distinct(values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
@@ -60,7 +60,7 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp],
     return np.argsort(np.argsort(first))[place], first, counts
 
 
-def _hashes(X: Matrix) -> Hashes:
+def row_hashes(X: Matrix) -> Hashes:
     """A number for each row, the same for the same values, whether they are held sparse or not."""
     out = np.zeros(len(X), np.uint64)
     if isinstance(X, Sparse):
@@ -78,19 +78,15 @@ def _hashes(X: Matrix) -> Hashes:
 def _mixed(values: Floats, columns: NDArray[np.uint64]) -> Hashes:
     """Hashes of cells, each in its column; 0 for the value 0, which sparse matrices do not hold."""
     values = np.where(np.isnan(values), np.nan, values)  # one NaN of the many
-    bits = _stirred(values.view(np.uint64) + (columns + np.uint64(1)) * _STEP)
+    bits = stirred(values.view(np.uint64) + (columns + np.uint64(1)) * _STEP)
     return np.where(values == 0, np.uint64(0), bits)
 
 
-def _stirred(bits: Hashes) -> Hashes:
-    """The bits mixed, so that each depends on all."""
+def stirred(bits: Hashes) -> Hashes:
+    """The bits mixed, so that each depends on all: the last step of splitmix64 (Steele, Lea and Flood 2014)."""
     bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
     bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
     return bits ^ (bits >> np.uint64(31))
-
-
-def _evenly(count: int, most: int) -> NDArray[np.intp]:
-    return np.linspace(0, count - 1, min(count, most)).astype(np.intp)
 
 
 def _chance(distinct: Table) -> float:
@@ -101,7 +97,7 @@ def _chance(distinct: Table) -> float:
     squares, over the number of columns. Squared correlations are less what they are by chance, 1 / (rows - 1).
     """
     numeric = distinct.numeric
-    columns = _evenly(numeric.shape[1], COLUMNS) if numeric.shape[1] else np.arange(0)
+    columns = evenly_spaced(numeric.shape[1], COLUMNS) if numeric.shape[1] else np.arange(0)
     X = numeric.dense(columns, slice(0, len(numeric))) if isinstance(numeric, Sparse) else numeric[:, columns]
     X = np.where(np.isnan(X), np.inf, X)  # missing is a value like others, and the last
     X = X[:, [np.any(x != x[0]) for x in X.T]]

@@ -44,7 +44,7 @@ def blocks_of_table(table: TableFiles, names: Mapping[str, list[str]]) -> Iterat
     for features, verbatim in files.batches(path, columns._replace(features=tuple(chosen))):
         if len(features):
             values = {
-                name: [files.labels_of(verbatim[each], schema.field(each).type, each) for each in part]
+                name: [files.labels_of(verbatim[column], schema.field(column).type, column) for column in part]
                 for name, part in names.items()
             }
             yield features, {name: np.column_stack(part) if len(part) > 1 else part[0] for name, part in values.items()}

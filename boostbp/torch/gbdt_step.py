@@ -21,7 +21,7 @@ from boostbp.trees import interrupts
 
 torch: Any = require("torch", extra="torch", what="boostbp.torch")
 
-FORMAT, VERSION = "boostbp.GBDTStep", 2
+FORMAT, VERSION = "boostbp.GBDTStep", 3
 
 
 if TYPE_CHECKING:

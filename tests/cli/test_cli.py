@@ -8,26 +8,18 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from command_line import run
 from pyarrow import csv, parquet
 from sklearn.datasets import load_diabetes, load_iris
-from typer.testing import CliRunner
 
 import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor, files, storage
-from boostbp.cli import app
 from boostbp.cli.assignments import settings
 from boostbp.cli.output_files import sink
 from boostbp.network.history import Stop
 from boostbp.network.trainer import Trainer
 
 QUICK = ["-s", "epochs=1", "-s", "hidden_layer_sizes=3", "-s", "n_estimators=4", "-s", "min_samples_leaf=5"]
-
-
-def run(*arguments):
-    """Run a command; whatever happens, it must not end in a traceback."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
 
 
 def error_of(result, code):
