@@ -30,7 +30,6 @@ FLOORS = (
         "extras",
         "floats",
         "folders",
-        "freed_memory",
         "group",
         "plain",
         "printable",

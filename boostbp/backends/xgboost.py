@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends import _xgboost_params, _xgboost_ubj
-from boostbp.backends._cards import on_card, turn
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.float32 import gradients, representable
-from boostbp.backends.native_params import blamed
+from boostbp.backends.native_params import blamed, on_card, turn
 from boostbp.backends.nodes import without_small_leaves
 from boostbp.extras import require
 from boostbp.floats import Floats

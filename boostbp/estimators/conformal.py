@@ -265,7 +265,7 @@ class Sets(Conformal):
         ----------
         X : array-like, (rows, features)
         coverage : float
-            Between 0 and 1. The calibration does not depend on it: any number of them may be asked for.
+            Between 0 and 1, any number of times.
         offset : array-like, optional
             As in `predict`.
 

@@ -27,28 +27,21 @@ from boostbp.trees.sparse import Sparse
 class LayerSettings:
     """How a layer is fitted.
 
+    Fields that `LayerSpec` has too mean what they mean there, and none is left open. The others:
+
     Attributes
     ----------
-    n_estimators : int
-        Rounds (N_i of the paper): trees per output, or trees in all with ``growth.shared``.
-    learning_rate : float
-        Shrinkage of each tree (beta).
-    subsample : float
-        Share of the rows whose gradients a round's trees are grown on.
-    basis : Basis
-        phi.
-    clip : bool
-        Clip a leaf's inputs to its training range at evaluation, and inputs of all regressions of the layer to the
-        bounds of their columns, in training as well; see `boostbp.trees.bounds`. The Jacobian is 0 where clipped.
+    growth : TreeParams
+        With ``growth.shared``, `n_estimators` counts trees in all, not trees per output.
+    ridge : Ridge
+        Of the leaf regressions.
     base : {"ridge", "additive", None}
-        Start from one ridge regression on all numeric inputs, or on smooth functions of them.
+        None: nothing.
     base_lambda : float or None
-        Its penalty; None chooses by generalised cross-validation.
+        None chooses by generalised cross-validation.
     min_base_lambda : float or None
         Least penalty that cross-validation may choose, as a share of the sum of squares of a column; None: one that
         suits typed columns, see `RidgeBase.bind`.
-    leaves : {"refit", "native"}
-        Leaf regressions by us on phi, or the library's own linear leaves.
     """
 
     n_estimators: int = 100

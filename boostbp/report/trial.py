@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, log_loss, r2_score, root_mean_squared_error
 
-from boostbp import freed_memory
 from boostbp.report.contenders import Contender, Fitted, Split, train
 from boostbp.report.result import Evidence, curve_of
+from boostbp.storage.models import give_back
 
 _STATUS = Path("/proc/self/status")
 _REHEARSAL_ROWS = 400
@@ -47,7 +47,7 @@ class Peak:
 
     def __init__(self) -> None:
         gc.collect()
-        freed_memory.give_back()  # or the next allocations would fill it unseen
+        give_back()  # or the next allocations would fill it unseen
         self._linux = _reset()
         self._start = _status("VmRSS") if self._linux else _maxrss()
 

@@ -12,8 +12,6 @@ from boostbp.estimators.parameters import settings_of
 from boostbp.network.stored import loss_from, loss_of, step_from, step_of
 from boostbp.trees.basis import BASES
 
-__all__ = ["check_parameters", "parameters_from", "parameters_of"]
-
 _OF_A_RUN = "validation"  # belongs to the process that trained, not to the model, unless it is a word or a number
 
 

@@ -21,20 +21,22 @@ compiled code sees them.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
+from functools import partial
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import archive, freed_memory
+from boostbp import archive
+from boostbp.archive import Arrays
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.floats import usual_floats
-from boostbp.storage.fitted import Arrays, fitted_from, fitted_of
+from boostbp.storage.fitted import fitted_from, fitted_of
 from boostbp.storage.json_parameters import check_parameters, parameters_from, parameters_of
 from boostbp.trees import interrupts
-
-__all__ = ["load", "save"]
 
 KIND, VERSION = "model", 3
 OLDEST = 3  # versions 1 and 2 had other arrays of leaves
@@ -42,6 +44,8 @@ _CLASSES: dict[str, Any] = {
     estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
 }
 Path = str | os.PathLike[str]
+_KIND = "state"
+_STATE = "_fitted_state"
 
 
 @usual_floats()
@@ -117,7 +121,7 @@ def load(path: Path) -> Any:
     try:
         return archive.load(path, _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
     finally:
-        freed_memory.give_back()
+        give_back()
 
 
 def _rebuilt(content: Any, arrays: Arrays) -> BaseBoostBP:
@@ -129,3 +133,45 @@ def _rebuilt(content: Any, arrays: Arrays) -> BaseBoostBP:
         setattr(estimator, name, value)
     check_parameters(estimator)
     return estimator
+
+
+def pack(estimator: Any, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Attributes with bytes in the place of those that a fit made.
+
+    An estimator that is not fitted, derived, or holds code of the user's own has them as they are.
+    """
+    if type(estimator) not in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor) or "network_" not in attributes:
+        return attributes
+    try:
+        content, arrays = fitted_of(estimator)
+    except ValueError:
+        return attributes
+    data = archive.to_bytes(kind=_KIND, version=VERSION, content=content, arrays=arrays)
+    held = _read(type(estimator), data)
+    return {name: value for name, value in attributes.items() if name not in held} | {_STATE: data}
+
+
+def unpack(kind: type, state: dict[str, Any]) -> dict[str, Any]:
+    """The attributes that `pack` took.
+
+    Raises
+    ------
+    ValueError
+        If the bytes are corrupted, inconsistent, or of a later version.
+    """
+    attributes = dict(state)
+    return attributes | _read(kind, attributes.pop(_STATE)) if _STATE in attributes else attributes
+
+
+def _read(kind: type, data: bytes) -> dict[str, Any]:
+    return archive.from_bytes(data, _STATE, partial(fitted_from, kind), kind=_KIND, version=VERSION, oldest=OLDEST)
+
+
+BaseBoostBP._packing = (pack, unpack)
+
+
+def give_back() -> None:
+    """Let the C library return what was freed: glibc keeps, of what reading a model took, half as much as it holds."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
