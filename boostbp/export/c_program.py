@@ -16,8 +16,6 @@ from boostbp.inputs.repair import FAR
 from boostbp.trees.forest import Forest
 from boostbp.versions import __version__
 
-__all__ = ["to_c"]
-
 NUMBERS_PER_LINE = 8
 _TREES = ("tree_split", "tree_leaf", "tree_output", "tree_degree")
 _NODES = ("feature", "left", "right", "cat_start", "cat_words", "threshold", "missing_left", "categories")

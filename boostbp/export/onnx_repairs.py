@@ -13,8 +13,6 @@ from boostbp.export.onnx_graph import Graph, int64, library
 from boostbp.inputs import Repair
 from boostbp.inputs.repair import FAR
 
-__all__ = ["repaired"]
-
 
 def repaired(graph: Graph, repair: Repair, X: str, n_features: int) -> str:
     """Add the repair of a block of rows, (rows, features); returns the name of the rows as they are read."""
