@@ -26,7 +26,10 @@ CASES = [
         estimator,
         check,
         id=f"{backend}-{type(estimator).__name__}-{check.func.__name__}-{number}",
-        marks=pytest.mark.slow if backend != "lightgbm" and kind is not BoostBPAutoencoder else (),
+        # a sparse matrix is read as a sparse array is
+        marks=pytest.mark.slow
+        if (backend != "lightgbm" and kind is not BoostBPAutoencoder) or "sparse_matrix" in check.func.__name__
+        else (),
     )
     for backend in WITH_CATEGORIES
     for kind in KINDS
