@@ -11,6 +11,10 @@ from boostbp.backends.base import Backend, Table, TreeParams
 from boostbp.trees.sparse import Sparse
 
 
+class ConformanceError(AssertionError):
+    """A backend breaks a duty, or cannot do what its capabilities declare."""
+
+
 def one_stream_each(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
     """As many streams of random numbers as outputs."""
     return n_outputs

@@ -11,7 +11,6 @@ import numpy as np
 from boostbp.backends.base import Backend, Table
 from boostbp.ensemble import constants
 from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS, Rung
-from boostbp.ensemble.weights import smooth_labels
 from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.layers.row_sampling import RowSampling, drawn_rows, on_sample
@@ -304,3 +303,18 @@ def back_propagate(problem: Problem) -> tuple[Network, History]:
     training = back_propagation(problem)
     training.advance()
     return training.network, training.history
+
+
+def smooth_labels(target: Floats, weight: Floats, loss: Loss) -> Floats:
+    """Return targets of held-out rows; of classes, as if a quarter of a row more like each had another class.
+
+    Few rows may all be told apart by a model that is sure of them without limit: it would seem to lose nothing, and
+    lose without limit where it errs. The idea is Platt's (1999), with all held-out rows in place of those of a class,
+    and a quarter of his row: models that tell few rows apart may well be right.
+    """
+    if not traits_of(loss).soft_labels:
+        return target
+    other = constants.SMOOTHING_ROWS / (np.count_nonzero(weight) + 2.0)
+    if target.shape[1] == 1:
+        return target * (1.0 - other) + (1.0 - target) * other
+    return target * (1.0 - other) + (1.0 - target) * other / (target.shape[1] - 1)

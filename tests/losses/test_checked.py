@@ -10,7 +10,7 @@ from scipy.stats import norm
 from user_losses import UserLoss
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, losses
-from boostbp.ensemble.weights import smooth_labels
+from boostbp.ensemble.problem import smooth_labels
 from boostbp.estimators.outcomes import units_of
 from boostbp.layers import LossObjective
 from boostbp.losses import checked

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from boostbp.backends.base import Backend, Grower, Table, TreeParams
-from boostbp.backends.capabilities import Capabilities, capabilities_of
-from boostbp.backends.check import ConformanceError
+from boostbp.backends.capabilities import Capabilities, ConformanceError, capabilities_of
 from boostbp.floats import Floats
 from boostbp.trees.tree import Tree
 
