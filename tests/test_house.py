@@ -33,7 +33,6 @@ FLOORS = (
         "group",
         "plain",
         "printable",
-        "paper",
         "spelling",
         "suggestions",
     },

@@ -19,11 +19,10 @@ from boostbp.losses import Loss, traits_of
 from boostbp.metrics import Metric
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import History
-from boostbp.network.monitor import Callback, EvalSet, Stage
+from boostbp.network.monitor import Callback, EvalSet, Stage, State
 from boostbp.network.network import Network
 from boostbp.network.offsets import NO_OFFSET, of_rows
 from boostbp.network.settings import Settings
-from boostbp.network.state import State
 from boostbp.network.trainer import baseline_of
 from boostbp.trees.sparse import vstack
 

@@ -16,10 +16,9 @@ from boostbp.network import checkpoints
 from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, checkpoint, log_evaluation
 from boostbp.network.displays import ProgressBar, StageLog, show_log
 from boostbp.network.history import History
-from boostbp.network.monitor import Callback, Progress, Stage
+from boostbp.network.monitor import Callback, Progress, Stage, State
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
-from boostbp.network.state import State
 from boostbp.trees.warmup import compile_loops
 
 _FOREIGN = ("before_iteration", "after_iteration", "on_epoch_end")  # of LightGBM, XGBoost and Keras; ours have none

@@ -19,11 +19,10 @@ from boostbp.losses import Loss
 from boostbp.metrics import Metric
 from boostbp.network.fingerprint import fingerprint
 from boostbp.network.history import History, Stop
-from boostbp.network.monitor import Callback, EvalSet, Monitor
+from boostbp.network.monitor import Callback, EvalSet, Monitor, State
 from boostbp.network.network import Network, layer_input
 from boostbp.network.offsets import NO_OFFSET
 from boostbp.network.settings import Settings
-from boostbp.network.state import State
 from boostbp.network.trainer import DivergenceError, Trainer
 from boostbp.trees import interrupts
 
