@@ -314,7 +314,8 @@ def test_compare_prints_and_writes_the_same_scores(tmp_path):
 
 
 @pytest.mark.slow
-def test_compare_takes_a_file_with_categories(folder):
+def test_compare_takes_a_file_with_categories(folder, monkeypatch):
+    monkeypatch.setattr(comparison, "SINGLE_LAYER", comparison.SINGLE_LAYER[::2])
     arguments = ["-t", "species", "--drop", "key", "-b", "lightgbm", "-s", "early_stopping=false", *QUICK]
     result = run("compare", folder / "iris.csv", *arguments)
     assert result.exit_code == 0, result.output
