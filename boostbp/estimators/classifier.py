@@ -13,10 +13,10 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from boostbp import cautions, losses
 from boostbp.estimators.conformal import Sets
-from boostbp.estimators.earlier import Earlier
 from boostbp.estimators.nested_parameters import documented_as, suggests
 from boostbp.estimators.outcomes import ClassPredictions
 from boostbp.estimators.regressor import BoostBPRegressor
+from boostbp.estimators.session import Earlier
 from boostbp.estimators.supervised_fit import SupervisedFit
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import workers

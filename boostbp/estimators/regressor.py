@@ -11,10 +11,10 @@ from sklearn.utils import Tags
 
 from boostbp import losses
 from boostbp.estimators.conformal import Intervals
-from boostbp.estimators.earlier import Earlier
 from boostbp.estimators.held_out import Split
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.outcomes import NumberPredictions, units_of
+from boostbp.estimators.session import Earlier
 from boostbp.estimators.supervised_fit import SupervisedFit
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.inputs import read_target

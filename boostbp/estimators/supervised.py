@@ -12,8 +12,8 @@ from sklearn.utils import Tags
 from boostbp.backends.base import Table
 from boostbp.estimators import parameters
 from boostbp.estimators.base import BaseBoostBP, names_of
-from boostbp.estimators.earlier import Earlier
 from boostbp.estimators.nested_parameters import constrained
+from boostbp.estimators.session import Earlier
 from boostbp.floats import Floats
 from boostbp.inputs import Repair, named_in_errors, read_offset, read_weight
 from boostbp.inputs.sources import is_frame

@@ -13,9 +13,9 @@ from boostbp.cautions import named_in_errors
 from boostbp.estimators import session
 from boostbp.estimators.beyond_memory import all_or_nothing, on_blocks
 from boostbp.estimators.conformal import Conformal
-from boostbp.estimators.earlier import Earlier, begin_from
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
+from boostbp.estimators.session import Earlier, begin_from
 from boostbp.estimators.supervised import listed
 from boostbp.floats import Floats
 from boostbp.inputs import read_weight

@@ -8,7 +8,7 @@ from boostbp.inputs.reader import read_input
 from boostbp.inputs.repair import Repair
 from boostbp.inputs.repeats import distinct_rows, hashes_of, numbered
 from boostbp.inputs.schema import Schema
-from boostbp.inputs.table_files import TableFiles, first_rows, numbers_in
+from boostbp.inputs.sources import TableFiles, first_rows, numbers_in
 from boostbp.inputs.targets import (
     drop_zero_weight,
     read_groups,

@@ -18,8 +18,7 @@ from boostbp.cautions import named_in_errors
 from boostbp.inputs.categories import Factors, check_categories
 from boostbp.inputs.columns import DECLARED
 from boostbp.inputs.schema import Schema
-from boostbp.inputs.sources import Source, open_source
-from boostbp.inputs.table_files import TableFiles, blocks_of_table
+from boostbp.inputs.sources import Source, TableFiles, blocks_of_table, open_source
 from boostbp.inputs.targets import read_numbers, read_target
 from boostbp.trees import interrupts
 from boostbp.trees.disk_arrays import scratch_folder

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, TreeParams
 from boostbp.backends.capabilities import capabilities_of
-from boostbp.backends.conformance.backend_trial import Trial, demand
-from boostbp.backends.conformance.data import adversarial, gradient, mixed
+from boostbp.backends.conformance.backend_trial import Trial, adversarial, demand, gradient, mixed
 from boostbp.backends.conformance.declared import CAPABILITIES
 from boostbp.backends.conformance.duties import DUTIES
 from boostbp.floats import Floats

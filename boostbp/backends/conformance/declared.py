@@ -8,8 +8,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from boostbp.backends.base import LinearLeaves, Table, TreeParams
-from boostbp.backends.conformance.backend_trial import Trial, demand, sized, well_formed
-from boostbp.backends.conformance.data import gradient, loss_left, mixed, same, switches
+from boostbp.backends.conformance.backend_trial import (
+    Trial,
+    demand,
+    gradient,
+    loss_left,
+    mixed,
+    same,
+    sized,
+    switches,
+    well_formed,
+)
 from boostbp.floats import Floats
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree
