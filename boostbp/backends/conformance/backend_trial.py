@@ -1,4 +1,4 @@
-"""A trial of a backend: tables, trees grown on demand, and the error that tells which duty is broken and how to mend it."""
+"""A trial of a backend: tables, trees grown on demand, and the error that tells which duty is broken, and its cure."""
 
 from __future__ import annotations
 
