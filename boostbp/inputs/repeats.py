@@ -16,6 +16,7 @@ Hashes = NDArray[np.uint64]
 # Constants of splitmix64
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+CELLS = 1 << 15  # hashed at a time: they stay in the cache
 SAMPLE, COLUMNS = 300, 2000  # distinct rows and columns by which chance is judged
 BEYOND_CHANCE = 100.0  # times as many pairs of equal rows as chance would make
 
@@ -70,7 +71,8 @@ def row_hashes(X: Matrix) -> Hashes:
             np.add.at(out, rows[part], _mixed(values[part], columns[part]))
         return out
     columns = np.arange(X.shape[1], dtype=np.uint64)
-    for part in row_blocks(0, len(X), X.shape[1]):
+    size = max(1, CELLS // max(1, X.shape[1]))
+    for part in (slice(first, first + size) for first in range(0, len(X), size)):
         out[part] = _mixed(X[part], columns).sum(axis=1, dtype=np.uint64)
     return out
 
@@ -79,7 +81,8 @@ def _mixed(values: Floats, columns: NDArray[np.uint64]) -> Hashes:
     """Hashes of cells, each in its column; 0 for the value 0, which sparse matrices do not hold."""
     values = np.where(np.isnan(values), np.nan, values)  # one NaN of the many
     bits = stirred(values.view(np.uint64) + (columns + np.uint64(1)) * _STEP)
-    return np.where(values == 0, np.uint64(0), bits)
+    bits[values == 0] = 0
+    return bits
 
 
 def stirred(bits: Hashes) -> Hashes:
