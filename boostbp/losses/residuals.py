@@ -117,12 +117,25 @@ class Huber(_Regression):
 
 
 @dataclass(frozen=True, slots=True)
-class _Pinball(_Regression):
-    """What the losses of quantiles share."""
+class Quantile(_Regression):
+    """``alpha (y - h)`` below the target, ``(1 - alpha) (h - y)`` above; baseline: weighted quantile.
 
-    alpha: Any
+    Attributes
+    ----------
+    alpha : float
+        Level between 0 and 1; 0.5 is half the absolute error.
+    """
+
+    alpha: Any = 0.5  # a float; `Quantiles` has several
+    name: ClassVar[str] = "quantile"
+    aliases: ClassVar[tuple[str, ...]] = ("reg:quantileerror",)
     robust: ClassVar[bool] = True
     homogeneous: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse a level outside (0, 1)."""
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha={self.alpha!r} is not between 0 and 1: use e.g. Quantile(alpha=0.9).")
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Pinball loss."""
@@ -134,33 +147,13 @@ class _Pinball(_Regression):
         level = np.asarray(self.alpha)
         return np.select([h < y, h > y], [-level, 1 - level], 0.0)
 
-
-@dataclass(frozen=True, slots=True)
-class Quantile(_Pinball):
-    """``alpha (y - h)`` below the target, ``(1 - alpha) (h - y)`` above; baseline: weighted quantile.
-
-    Attributes
-    ----------
-    alpha : float
-        Level between 0 and 1; 0.5 is half the absolute error.
-    """
-
-    alpha: float = 0.5
-    name: ClassVar[str] = "quantile"
-    aliases: ClassVar[tuple[str, ...]] = ("reg:quantileerror",)
-
-    def __post_init__(self) -> None:
-        """Refuse a level outside (0, 1)."""
-        if not 0 < self.alpha < 1:
-            raise ValueError(f"alpha={self.alpha!r} is not between 0 and 1: use e.g. Quantile(alpha=0.9).")
-
     def baseline(self, y: Floats, weight: Floats) -> Floats:
         """Weighted quantile."""
         return location.quantile(y, weight, self.alpha)
 
 
 @dataclass(frozen=True, slots=True)
-class Quantiles(_Pinball):
+class Quantiles(Quantile):
     """Sum of the losses of `Quantile` at several levels, with an output for each; baseline: weighted quantiles.
 
     The columns of ``y`` are copies of one target: see `Traits.copies`. Raw outputs may cross; `link` sorts those of a
@@ -179,6 +172,7 @@ class Quantiles(_Pinball):
 
     alpha: tuple[float, ...] = (0.1, 0.5, 0.9)
     name: ClassVar[str] = "quantiles"
+    aliases: ClassVar[tuple[str, ...]] = ()
     link_name: ClassVar[LinkName] = "sorted"
     max_outputs: ClassVar[int] = 1
     separable: ClassVar[bool] = False  # it could not tell which levels some of the outputs are
