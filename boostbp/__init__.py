@@ -2,11 +2,11 @@
 
 from boostbp.backends import check_backend
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp.estimators.nested_parameters import paper_settings
 from boostbp.export import lightgbm_linear_to_onnx, to_c, to_onnx
 from boostbp.layers import LayerSpec
 from boostbp.network import callbacks
-from boostbp.network.backprop_spec import BackpropSpec
-from boostbp.paper import paper_settings
+from boostbp.network.settings import BackpropSpec
 from boostbp.single import fit_layer
 from boostbp.storage import load, save
 from boostbp.trees.basis import Elementwise

@@ -37,8 +37,6 @@ from numpy.typing import NDArray
 
 from boostbp.atomic_write import atomic_write
 
-__all__ = ["Archive", "Arrays", "MismatchError", "from_bytes", "load", "read", "take", "to_bytes", "write"]
-
 Arrays = dict[str, NDArray[Any]]
 T = TypeVar("T")
 
@@ -170,26 +168,6 @@ def _seal(file: IO[bytes]) -> None:
     file.write(digest.hexdigest().encode())
 
 
-def read(path: str | os.PathLike[str], *, kind: str, version: int, oldest: int = 1) -> Archive:
-    """Read a file that `write` wrote, without a look at what it says.
-
-    Parameters
-    ----------
-    kind : str
-        What the file must be.
-    version, oldest : int
-        The latest and the earliest version that the caller understands.
-
-    Raises
-    ------
-    ValueError
-        If the file is foreign, truncated, corrupted, of another kind or of another version.
-    OSError
-        If it cannot be read.
-    """
-    return load(path, Archive, kind=kind, version=version, oldest=oldest)
-
-
 def load(
     path: str | os.PathLike[str], build: Callable[[Any, Arrays], T], *, kind: str, version: int, oldest: int = 1
 ) -> T:
@@ -199,9 +177,11 @@ def load(
     ----------
     build : callable
         ``build(content, arrays)``, which takes out of `arrays` all that it uses (see `take`) or gives them on as
-        they are. Whatever it raises is the file's fault, and a ValueError.
-    kind, version, oldest
-        As of `read`.
+        they are: `Archive` looks at nothing. Whatever it raises is the file's fault, and a ValueError.
+    kind : str
+        What the file must be.
+    version, oldest : int
+        The latest and the earliest version that the caller understands.
 
     Raises
     ------

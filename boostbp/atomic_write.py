@@ -15,8 +15,6 @@ from pathlib import Path
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["atomic_write", "check_writable", "remove_partial"]
-
 # What a rename would replace by a file, and a write would not.
 _SPECIAL = {
     stat.S_IFIFO: "a named pipe",

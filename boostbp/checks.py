@@ -11,24 +11,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-__all__ = [
-    "LARGEST_INT",
-    "MOST_LEAVES",
-    "at_least",
-    "between",
-    "file",
-    "finite",
-    "named",
-    "one_of",
-    "or_else",
-    "random_state",
-    "seconds",
-    "share",
-    "shown",
-    "signs",
-    "whole",
-]
-
 LARGEST_INT = 2**31 - 1  # of compiled code: beyond it libraries wrap round without a word
 MOST_LEAVES = 2**17  # of a tree: more are refused by LightGBM
 LONGEST = 200  # characters of a value in a message

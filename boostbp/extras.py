@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ["require"]
-
 
 def require(module: str, *, extra: str, what: str) -> ModuleType:
     """Import an optional package.

@@ -14,19 +14,6 @@ from boostbp import spelling
 from boostbp.extras import require
 from boostbp.folders import files_of, format_of
 
-__all__ = [
-    "Columns",
-    "batches",
-    "chunks",
-    "column_names",
-    "columns_like",
-    "labels_of",
-    "numbers_of",
-    "read",
-    "read_beside",
-    "schema_of",
-]
-
 # Types of a CSV file are inferred from its first block, so the block is larger than pyarrow's.
 _CSV_BLOCK = 8 << 20
 _PARQUET_ROWS = 16_384  # decoded at a time: more of them take more memory than a row group as it is stored

@@ -9,9 +9,9 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["usual_floats", "usual_in_methods"]
-
+Floats = NDArray[np.float64]
 C = TypeVar("C", bound=type)
 NUMPYS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["files_of", "format_of"]
-
 _SUFFIXES = (".csv", ".parquet")
 
 

@@ -22,12 +22,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["ALONE", "SAMPLE", "Group", "evenly_spaced", "joined", "workers"]
 
 T = TypeVar("T")
 SAMPLE = 200_000  # rows that bins and units are taken of: quantiles of them are off by a thousandth of the rows
@@ -149,8 +147,8 @@ class Group(ABC):
 class _Alone(Group):
     """One process with all rows."""
 
-    rank: ClassVar[int] = 0  # type: ignore[misc]
-    size: ClassVar[int] = 1  # type: ignore[misc]
+    rank = 0
+    size = 1
 
     def sum(self, *arrays: Any) -> Sequence[Any]:
         return arrays

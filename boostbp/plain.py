@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["decode", "encode"]
-
 _NOT_FINITE = ("nan", "inf", "-inf")
 
 

@@ -6,20 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp import backends, checks, layers
 from boostbp.backends.base import Table
-from boostbp.floats import usual_floats
+from boostbp.floats import Floats, usual_floats
 from boostbp.inputs import drop_zero_weight, read_weight, refuse_extreme, refuse_text
 from boostbp.layers import BoundInput, Layer, LayerSpec, SquaredObjective
 from boostbp.layers.constraints import signs_of
 from boostbp.layers.layer_spec import OUTPUT, settings_of
 from boostbp.trees import interrupts, threads
 
-__all__ = ["check_codes", "fit_layer"]
-
-Floats = NDArray[np.float64]
 CODES = 1 << 24  # float32, in which XGBoost holds codes, counts so far
 
 

@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["fault", "spells_date", "spells_number"]
-
 _SIGN, _CURRENCY = "[-+\u2212\u2013]", "[$\u20ac\u00a3\u00a5]"
 # 1234  1,234.5  1.234,5  1 234  1_234  1'234  .5  ,5
 _DIGITS = r"(?:\d{1,3}(?P<sep>[,.'\u2019\s_])\d{3}(?:(?P=sep)\d{3})*|\d+)(?:[.,]\d*)?|[.,]\d+"

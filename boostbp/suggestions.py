@@ -5,8 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
-__all__ = ["MEANT", "suggestion", "unsupported"]
-
 # What LightGBM, XGBoost, CatBoost and scikit-learn call it -> what it is called here.
 MEANT: Mapping[str, str] = {
     **dict.fromkeys(("num_leaves", "max_leaf_nodes", "n_leaves"), "max_leaves"),
@@ -65,7 +63,6 @@ def suggestion(name: str, places: Mapping[str, str] | Iterable[str]) -> str:
 
     Parameters
     ----------
-    name : str
     places : mapping of str to str, or iterable of str
         Every parameter there is, and how to write it where that is not its bare name:
         ``{"max_leaves": "output={'max_leaves': ...}"}``.

@@ -7,8 +7,6 @@ from importlib.metadata import PackageNotFoundError, version
 
 from boostbp.trees import threads
 
-__all__ = ["__version__", "show_versions", "versions"]
-
 __version__ = "0.1.0"
 _PACKAGES = (
     "lightgbm", "xgboost", "xgboost-cpu", "numba", "numpy", "scipy", "scikit-learn", "pandas", "polars",

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from boostbp.backends import _xgboost_ubj
-from boostbp.backends.conformance.data import adversarial
-from boostbp.backends.conformance.data import gradient as target
-from boostbp.backends.conformance.data import mixed as table
+from boostbp.backends.conformance.backend_trial import adversarial
+from boostbp.backends.conformance.backend_trial import gradient as target
+from boostbp.backends.conformance.backend_trial import mixed as table
 from boostbp.backends.nodes import Numbering
 
 __all__ = ["LARGEST", "ORACLES", "adversarial", "library_leaf", "table", "target"]

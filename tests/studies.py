@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from boostbp.network.history import NETWORK, CandidateResult, Choice, Epoch, History, Stop
-from boostbp.report.evidence import Curve, Evidence
 from boostbp.report.page import Study
-from boostbp.report.result import Result, joined
+from boostbp.report.result import Curve, Evidence, Result, joined
 
 MODELS = ["boostbp (lightgbm)", "LightGBM", "XGBoost"]
 RNG = np.random.default_rng(0)

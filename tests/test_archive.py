@@ -37,7 +37,7 @@ def path(tmp_path, request):
 
 
 def read(path):
-    return archive.read(path, kind="model", version=1)
+    return archive.load(path, archive.Archive, kind="model", version=1)
 
 
 def packed(array):

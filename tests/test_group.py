@@ -11,10 +11,11 @@ from thread_workers import Everywhere, in_group, shares
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends.base import Table
 from boostbp.estimators import held_out
+from boostbp.estimators.classifier import classes_of, weights_of_classes
 from boostbp.estimators.held_out import Split, hold_out
-from boostbp.estimators.units import units_of
+from boostbp.estimators.outcomes import units_of
 from boostbp.group import ALONE, evenly_spaced, joined, workers
-from boostbp.inputs import Repair, classes_of, hashes_of, weights_in_rows, weights_of_classes
+from boostbp.inputs import Repair, hashes_of, weights_in_rows
 from boostbp.inputs.reader import read_input
 from boostbp.layers import gathered_rows
 from boostbp.losses.residuals import AbsoluteError, SquaredError

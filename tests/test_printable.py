@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boostbp.printable import printable
+from boostbp.cautions import printable
 
 
 @given(st.text(st.characters()))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import importlib.util
-from pathlib import Path
 
 import numpy as np
 import optuna
@@ -141,14 +139,6 @@ def test_every_corner_of_our_spaces_can_be_fitted(kind):
         assert model.score(X, X[:, 0]) > 0.5
 
 
-def example():
-    path = Path(__file__).parents[1] / "examples" / "optuna_search.py"
-    spec = importlib.util.spec_from_file_location("optuna_search", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_optuna_is_told_the_metric_of_each_epoch_and_prunes_by_it():
     X = np.random.default_rng(0).uniform(size=(200, 3))
     seen = []
@@ -196,13 +186,6 @@ def test_pruning_wants_a_study_that_goes_the_way_of_the_metric():
     history = fit(trial, "valid_1")
     assert list(study.trials[trial.number].intermediate_values.values()) == history.metrics("valid_1")
     assert fit(optuna.trial.FixedTrial({})).metrics("valid_0") == history.metrics("valid_0")
-
-
-def test_example_of_a_search_runs(capsys):
-    example().main(["--quick"])
-    printed = capsys.readouterr().out
-    assert "6 trials" in printed
-    assert "best" in printed
 
 
 def test_trials_that_say_what_they_want_get_it():

@@ -21,7 +21,7 @@ from boostbp.extras import require
 from boostbp.inputs import drop_zero_weight
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
-from boostbp.network.backprop_spec import BackpropSpec
+from boostbp.network.settings import BackpropSpec
 from boostbp.trees.sparse import dense
 
 __all__ = ["GBDTNNClassifier", "GBDTNNRegressor", "NNGBDTClassifier", "NNGBDTRegressor"]

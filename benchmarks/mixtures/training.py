@@ -89,7 +89,7 @@ def train(
     resume: Any = None,
     report: object = None,
 ) -> tuple[MixtureNetwork, History]:
-    """Train a mixture: as `boostbp.network.backprop.train`, with a plan of the network.
+    """Train a mixture: as `boostbp.network.backprop.BackPropagation`, with a plan of the network.
 
     Parameters
     ----------

@@ -9,8 +9,8 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from boostbp.backends.base import Backend, Table, TreeParams
-from boostbp.backends.capabilities import Capabilities, capabilities_of
-from boostbp.backends.check import ConformanceError, check_backend
+from boostbp.backends.capabilities import Capabilities, ConformanceError, capabilities_of
+from boostbp.backends.check import check_backend
 
 __all__ = [
     "Backend",

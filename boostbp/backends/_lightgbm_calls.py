@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["iterations", "text_of", "update"]
-
 _INT, _LONG = ctypes.c_int, ctypes.c_int64
 _SPLITS = 0  # importances count splits: those in the text are not read
 _END = b"\nend of trees"

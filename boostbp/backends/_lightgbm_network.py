@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from boostbp.group import Group, workers
 
-__all__ = ["exactly_summed", "networked"]
-
 _INT, _AT = ctypes.c_int, ctypes.c_void_p
 _INTS = ctypes.POINTER(ctypes.c_int)
 # `ReduceFunction`, `ReduceScatterFunction` and `AllgatherFunction` of LightGBM's meta.h

@@ -21,8 +21,6 @@ from boostbp.backends.native_params import (
     words,
 )
 
-__all__ = ["native"]
-
 _NUMBER_OF: Check = partial(checks.whole, least=-1, most=checks.LARGEST_INT)  # -1: LightGBM chooses
 # What values may be, by the bounds in LightGBM's documentation.
 _TAKES: dict[str, Check] = {

@@ -11,8 +11,6 @@ from boostbp.backends.base import LinearLeaves
 from boostbp.trees.kernels import Nodes
 from boostbp.trees.tree import Trees, offsets
 
-__all__ = ["linear_leaves", "trees"]
-
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; bits 2 and 3 are the missing type
 _MISSING_IS_NAN = 2
 # LightGBM reads numbers up to this size as 0.0, and puts thresholds on the ends of this band.

@@ -14,8 +14,6 @@ import numpy as np
 from boostbp.extras import require
 from boostbp.trees import forks
 
-__all__ = ["Turn", "hold_threads", "was_told", "with_threads"]
-
 _calls: Counter[int] = Counter()  # now inside LightGBM, by their number of threads
 _turn = forks.through(Condition())
 _told: list[int] = []  # the number that LightGBM was told last

@@ -9,11 +9,20 @@ from functools import cache
 from typing import Any
 
 from boostbp import checks
-from boostbp.backends._cards import CURE, on_card
 from boostbp.backends.base import TreeParams
-from boostbp.backends.native_params import AMOUNT, COUNT, MONOTONE, PART, SHARE, SWITCH, Check, Natives, words
-
-__all__ = ["check_card", "native"]
+from boostbp.backends.native_params import (
+    AMOUNT,
+    COUNT,
+    CURE,
+    MONOTONE,
+    PART,
+    SHARE,
+    SWITCH,
+    Check,
+    Natives,
+    on_card,
+    words,
+)
 
 
 def _card(name: str, value: Any) -> str:

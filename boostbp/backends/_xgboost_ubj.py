@@ -13,8 +13,6 @@ from boostbp.backends.nodes import Numbering
 from boostbp.trees.kernels import Nodes
 from boostbp.trees.tree import Trees
 
-__all__ = ["node_of_leaf", "trees"]
-
 Record = dict[str, Any]
 
 _DTYPES = {

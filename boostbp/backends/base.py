@@ -11,28 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import checks
+from boostbp.floats import Floats
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree
-
-__all__ = [
-    "CHECKS",
-    "FEW_ROWS",
-    "MOST_THREADS",
-    "TOGETHER",
-    "Backend",
-    "Grower",
-    "LinearLeaves",
-    "NativeGrower",
-    "SubsetGrower",
-    "Table",
-    "TreeParams",
-]
 
 FEW_ROWS = 2000  # up to which a round of trees is mostly Python, where threads wait for each other
 TOGETHER = 8  # outputs that are best grown by one call then
 MOST_THREADS = 1024  # starting more may end the process
 
-Floats = NDArray[np.float64]
 Gradient = Callable[[Floats], tuple[Floats, Floats]]
 
 

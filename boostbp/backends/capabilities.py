@@ -10,7 +10,9 @@ from boostbp import checks
 from boostbp.backends.base import Backend, Table, TreeParams
 from boostbp.trees.sparse import Sparse
 
-__all__ = ["Capabilities", "capabilities_of", "check_supported", "one_stream_each"]
+
+class ConformanceError(AssertionError):
+    """A backend breaks a duty, or cannot do what its capabilities declare."""
 
 
 def one_stream_each(n_rows: int, n_outputs: int, growth: TreeParams) -> int:

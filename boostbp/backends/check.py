@@ -7,13 +7,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Floats
-
-__all__ = ["ConformanceError", "check_backend"]
-
-
-class ConformanceError(AssertionError):
-    """A backend breaks a duty, or cannot do what its capabilities declare."""
+from boostbp.backends.base import Backend
+from boostbp.backends.capabilities import ConformanceError
+from boostbp.floats import Floats
 
 
 def check_backend(backend: str | Backend, *, leaf_of: Callable[[Any, Floats], NDArray[Any]] | None = None) -> None:

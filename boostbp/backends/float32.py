@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["gradients", "largest_below", "largest_not_above", "representable"]
-
 _LARGEST = np.finfo(np.float32).max
 
 

@@ -13,19 +13,17 @@ from numpy.typing import NDArray
 
 from boostbp import checks
 from boostbp.backends import _lightgbm_calls, _lightgbm_params, _lightgbm_text
-from boostbp.backends._cards import on_card, turn
 from boostbp.backends._lightgbm_network import exactly_summed, networked
 from boostbp.backends._lightgbm_threads import Turn, hold_threads, was_told, with_threads
-from boostbp.backends.base import FEW_ROWS, TOGETHER, Floats, Gradient, LinearLeaves, Table, TreeParams
+from boostbp.backends.base import FEW_ROWS, TOGETHER, Gradient, LinearLeaves, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.float32 import gradients
-from boostbp.backends.native_params import blamed
+from boostbp.backends.native_params import blamed, on_card, turn
 from boostbp.extras import require
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree, Trees
-
-__all__ = ["LightGBM", "LightGBMGrower", "backend"]
 
 # A booster keeps every tree it grew, and a grower may live as long as the training data.
 _TREES_PER_BOOSTER = 2048
@@ -42,7 +40,6 @@ class Bins:
 
     Attributes
     ----------
-    table : Table
     dataset : lightgbm.Dataset
         For growing structures.
     usable : bool

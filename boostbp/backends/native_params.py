@@ -8,32 +8,23 @@ or end the process at a column that is not there. So a parameter of a new releas
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import RLock
 from typing import Any, Self
 
 import numpy as np
 
 from boostbp import checks
-from boostbp.backends._cards import CURE, on_card
 from boostbp.backends.base import TreeParams
+from boostbp.trees import forks
 
-__all__ = [
-    "AMOUNT",
-    "COUNT",
-    "MONOTONE",
-    "NUMBER",
-    "PART",
-    "SHARE",
-    "SWITCH",
-    "WHOLE",
-    "Check",
-    "Natives",
-    "blamed",
-    "words",
-]
-
+CURE = (
+    "Leave the device out to grow trees on the CPU, or use a build of the library for this device, on a machine that "
+    "has one."
+)
+_free: Any = forks.through(RLock())
 MONOTONE = (
     "leaves and what stands under the trees, which boostbp fits, must keep to it, too. Use "
     "output={'monotone_constraints': ...}."
@@ -44,6 +35,19 @@ _MIXED = (
     "hidden layers mix the features, and layers above them number hidden units: no constraint would hold. "
     "Use hidden_layer_sizes=(), or leave it out."
 )
+
+
+def on_card(params: Mapping[str, Any]) -> bool:
+    """Whether native parameters ask for another device than the CPU."""
+    return any(params.get(name, "cpu") != "cpu" for name in ("device", "device_type"))
+
+
+def turn(params: Mapping[str, Any]) -> AbstractContextManager[Any]:
+    """Wait until no other grower is on a card.
+
+    One grower fills a card, and those of one input share its bins, which go to the card when they are first used.
+    """
+    return _free if on_card(params) else nullcontext()
 
 
 def _switch(name: str, value: Any) -> bool:
@@ -119,7 +123,6 @@ class Natives:
 
         Parameters
         ----------
-        params : mapping
         known : mapping of str to str
             Every name that the installed library knows -> its main name.
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from boostbp.group import workers
 from boostbp.trees.tree import Tree
 
-__all__ = ["Numbering", "without_small_leaves"]
-
 Ints = NDArray[np.int64]
 
 

@@ -11,16 +11,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from boostbp import checks
-from boostbp.backends.base import Floats, Table, TreeParams
+from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.float32 import largest_not_above, representable
 from boostbp.backends.native_params import AMOUNT, COUNT, MONOTONE, SHARE, Check, Natives
 from boostbp.backends.nodes import Numbering
 from boostbp.extras import require
+from boostbp.floats import Floats
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree
-
-__all__ = ["SKLearn", "SKLearnGrower", "backend", "read"]
 
 
 def _features(name: str, value: Any) -> Any:

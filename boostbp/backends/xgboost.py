@@ -15,19 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends import _xgboost_params, _xgboost_ubj
-from boostbp.backends._cards import on_card, turn
-from boostbp.backends.base import Floats, Table, TreeParams
+from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.float32 import gradients, representable
-from boostbp.backends.native_params import blamed
+from boostbp.backends.native_params import blamed, on_card, turn
 from boostbp.backends.nodes import without_small_leaves
 from boostbp.extras import require
+from boostbp.floats import Floats
 from boostbp.group import SAMPLE, workers
 from boostbp.trees.disk_arrays import is_on_disk, scratch_folder
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees
-
-__all__ = ["XGBoost", "XGBoostGrower", "backend"]
 
 # A booster keeps every tree it grew, and a grower may live as long as the training data.
 _TREES_PER_BOOSTER = 2048

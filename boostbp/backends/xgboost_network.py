@@ -17,8 +17,6 @@ import numpy as np
 from boostbp.extras import require
 from boostbp.group import Group
 
-__all__ = ["Address", "WorkersLostError", "connected", "tracked"]
-
 T = TypeVar("T")
 DIGITS = 6  # of a rank: the tracker sorts workers by text
 
@@ -33,9 +31,6 @@ class Address:
 
     Attributes
     ----------
-    host : str
-    port : int
-    n_workers : int
     timeout : float
         Seconds that workers wait for one another.
     """
@@ -56,7 +51,6 @@ def tracked(n_workers: int, *, host: str = "127.0.0.1", timeout: float = 60.0) -
 
     Parameters
     ----------
-    n_workers : int
     host : str
         Address of this machine at which the workers reach it; by default, workers must be on it.
     timeout : float

@@ -10,14 +10,26 @@ from typing import Annotated
 import typer
 
 from boostbp.cli.compare import compare
+from boostbp.cli.errors import one_line_errors, say
 from boostbp.cli.export import export
 from boostbp.cli.fit import fit
 from boostbp.cli.inspect import inspect
+from boostbp.cli.options import Quiet
 from boostbp.cli.plot import plot
 from boostbp.cli.predict import predict, transform
-from boostbp.cli.warm_up import warm_up
 
 __all__ = ["app", "main"]
+
+
+@one_line_errors
+def warm_up(quiet: Quiet = False) -> None:
+    """Compile all that fits and predictions use, so that no later call waits for it."""
+    from boostbp.trees.warmup import warmup
+
+    report = warmup(verbose=0 if quiet else 1)
+    if not quiet:
+        say(str(report))
+
 
 app = typer.Typer(
     name="boostbp",

@@ -13,8 +13,6 @@ from boostbp.estimators.nested_parameters import FIELD_PLACES, SPECS, places_of
 from boostbp.search import parameters
 from boostbp.suggestions import suggestion
 
-__all__ = ["assignments", "settings"]
-
 _WORDS = {"true": True, "false": False, "none": None}
 _TABLES = ("backend_params", "hidden", "output", "backprop")  # parameters that hold parameters
 # Type of a default -> what may be given in its place.
@@ -36,7 +34,6 @@ def settings(
     assigned : iterable of str
         ``key=value``, or ``hidden.key=value`` for one that another holds; ``hidden__key=value`` is the same. A field
         of a spec by its bare name is for every layer, see `boostbp.search.parameters`.
-    backend : str, optional
 
     Raises
     ------

@@ -12,16 +12,14 @@ from rich.status import Status
 from rich.text import Text
 
 from boostbp.atomic_write import atomic_write
+from boostbp.cautions import printable
 from boostbp.cli.errors import console, fail, one_line_errors, output, say
 from boostbp.cli.options import Categorical, Drop, Jobs, Missing, Numeric, Seed, Set, Task
 from boostbp.cli.output_files import check_written
-from boostbp.printable import printable
 
 if TYPE_CHECKING:
     from boostbp.report.page import Study
     from boostbp.report.result import Result
-
-__all__ = ["compare"]
 
 _SHIPPED = ["breast_cancer", "digits", "diabetes"]
 

@@ -14,9 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import typer
 from rich.console import Console
 
-from boostbp.printable import printable
-
-__all__ = ["INTERRUPTED", "console", "fail", "one_line_errors", "output", "say"]
+from boostbp.cautions import printable
 
 INTERRUPTED = 130  # the exit code of shells for Ctrl-C
 _PIPE_WIDTH = 120

@@ -12,8 +12,6 @@ from boostbp.cli.errors import fail, one_line_errors, say
 from boostbp.cli.options import Quiet
 from boostbp.cli.output_files import check_written
 
-__all__ = ["export"]
-
 
 class Format(StrEnum):
     """What is written."""

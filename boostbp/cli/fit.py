@@ -25,8 +25,6 @@ from boostbp.cli.options import (
 )
 from boostbp.cli.output_files import check_written
 
-__all__ = ["fit"]
-
 LARGE = 1 << 30  # bytes of numbers from which on a file is read block by block
 TOLD_BY = 200_000  # rows that tell what the target is, where not all are in memory
 

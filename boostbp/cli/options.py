@@ -8,23 +8,6 @@ from typing import Annotated, Literal
 
 import typer
 
-__all__ = [
-    "Backend",
-    "Categorical",
-    "Config",
-    "Drop",
-    "Jobs",
-    "Missing",
-    "Model",
-    "Numeric",
-    "Offset",
-    "Out",
-    "Quiet",
-    "Seed",
-    "Set",
-    "Task",
-]
-
 
 class Task(StrEnum):
     """What the target is."""

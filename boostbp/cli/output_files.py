@@ -13,8 +13,6 @@ from boostbp.cli.errors import fail
 from boostbp.extras import require
 from boostbp.folders import format_of
 
-__all__ = ["check_written", "sink", "without_formulas"]
-
 
 def check_written(option: str, path: Path, *read: tuple[str, Path | None]) -> None:
     """Leave with exit code 2 if a file could not be written, or would replace another of the same command.

@@ -14,8 +14,6 @@ from boostbp.cli.output_files import check_written
 from boostbp.cli.predict import columns_of
 from boostbp.files import Columns
 
-__all__ = ["plot"]
-
 _FORMATS = {".png", ".svg", ".pdf"}
 
 

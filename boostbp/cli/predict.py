@@ -13,8 +13,6 @@ from boostbp.cli.options import Missing, Model, Offset, Out, Quiet
 from boostbp.cli.output_files import check_written
 from boostbp.files import Columns
 
-__all__ = ["columns_of", "predict", "transform"]
-
 Data = Annotated[Path, typer.Argument(help="CSV file with a header, or Parquet file.")]
 Keep = Annotated[
     list[str] | None, typer.Option("--keep", metavar="COLUMN", help="Column to copy to the output. Repeatable.")

@@ -16,8 +16,6 @@ from boostbp.backends.xgboost_network import Address, WorkersLostError, tracked
 from boostbp.distributed.worker import check_supported, fit_worker
 from boostbp.extras import require
 
-__all__ = ["computed", "fit_cluster", "is_collection", "parts_of"]
-
 TICK = 1.0  # seconds between two looks whether all workers are still there
 GRACE = 5.0  # seconds for the one that failed to be known, once another has missed it; heartbeats are more frequent
 _trackers: dict[str, ExitStack] = {}  # of this process, by the fit

@@ -23,8 +23,6 @@ from boostbp.network.fingerprint import words_of
 from boostbp.network.steps import STEPS
 from boostbp.versions import versions
 
-__all__ = ["check_supported", "fit_worker"]
-
 E = TypeVar("E", BoostBPClassifier, BoostBPRegressor)
 PACKAGES = (
     "boostbp",

@@ -6,20 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import shrink_weight, stacked_weights, t_statistic
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.network.history import NETWORK, CandidateResult, Choice
 from boostbp.network.network import Network
 
-__all__ = ["Average", "average_of"]
-
-Floats = NDArray[np.float64]
 ROUNDING = 1e-9  # of weights
 
 
@@ -31,7 +28,6 @@ class Average:
     ----------
     parts : tuple of TrainedCandidate
         Those with weight.
-    weights : tuple of float
     constant : (outputs,) float64
         Weight of the constant times the constant; 0 if it has none.
     shown : Network or None
@@ -60,13 +56,7 @@ class Average:
 
 
 def average_of(candidates: Sequence[TrainedCandidate], problem: Problem) -> Average:
-    """Return the average of the candidates by the held-out rows; see `stacked_weights`.
-
-    Parameters
-    ----------
-    candidates : sequence of TrainedCandidate
-    problem : Problem
-    """
+    """Return the average of the candidates by the held-out rows; see `stacked_weights`."""
     raws = np.stack([one.held_out for one in candidates])
     deep = [one.network is not None for one in candidates]
     weights, gain, error = workers().agree(_weights(raws, deep, problem))

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from boostbp.group import workers
 
-__all__ = ["Budget"]
-
 
 @dataclass
 class Budget:
@@ -16,7 +14,6 @@ class Budget:
 
     Attributes
     ----------
-    seconds : float or None
     spent : bool
         Whether something was cut short or left out for want of time.
     ended : bool

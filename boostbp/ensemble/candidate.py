@@ -8,7 +8,6 @@ from enum import Enum
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
@@ -23,19 +22,6 @@ from boostbp.network.history import NETWORK, Stop
 from boostbp.network.network import Network, above, table_above
 from boostbp.network.settings import Settings
 
-__all__ = [
-    "Candidate",
-    "Kind",
-    "LayerTraining",
-    "NetworkTraining",
-    "begin_above",
-    "directions_of",
-    "network",
-    "output_layer_on",
-    "single_layer",
-]
-
-Floats = NDArray[np.float64]
 Condition = Callable[[Problem], bool]
 MOST_EPOCHS = 2**31
 
@@ -55,8 +41,6 @@ class Candidate:
 
     Attributes
     ----------
-    name : str
-    kind : Kind
     begin : callable
         ``begin(problem, needed)`` gives a `LayerTraining` or `NetworkTraining`, which depends on nothing else.
     when : tuple of callable
@@ -215,8 +199,6 @@ class NetworkTraining:
 
     Attributes
     ----------
-    name : str
-    history : History
     looks : int
         How many times it has been looked at.
     """

@@ -20,32 +20,6 @@ from boostbp.trees.basis import Polynomial
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse
 
-__all__ = [
-    "additive_base",
-    "additive_units",
-    "as_asked",
-    "constant_leaves",
-    "deep_trees",
-    "fits_leaves",
-    "grown",
-    "has_base",
-    "has_copies",
-    "has_directions",
-    "has_hidden_trees",
-    "has_numeric_columns",
-    "is_free",
-    "large_leaves_without_base",
-    "layer_as_asked",
-    "linear_units",
-    "linear_units_cross_validated",
-    "many_constant_leaves",
-    "output_layer",
-    "sampled",
-    "sampled_without_base",
-    "too_many_columns",
-    "trees_may_be_deeper",
-]
-
 
 def grown(layer: LayerSettings, **growth: Any) -> LayerSettings:
     """The layer with trees that are grown otherwise."""

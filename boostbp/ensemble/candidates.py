@@ -12,8 +12,6 @@ from boostbp.ensemble.locations import located
 from boostbp.ensemble.problem import EnsembleSettings, Problem
 from boostbp.network.history import NETWORK
 
-__all__ = ["CANDIDATES", "candidates_for"]
-
 CANDIDATES: list[Candidate] = [
     # Layers on the features, in the order in which they are tried. The first two are what do best for their seconds,
     # alone and together; their work is the measure of all.

@@ -17,15 +17,12 @@ from numpy.typing import NDArray
 from boostbp import layers
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.layers import BoundInput, Layer, SquaredObjective
 from boostbp.network.network import Network
 from boostbp.trees.sparse import row_blocks
 from boostbp.trees.standardised import Standardised
-
-__all__ = ["directions_layer", "gradient_outer_product", "leading_directions", "paired_directions"]
-
-Floats = NDArray[np.float64]
 
 
 def directions_layer(problem: Problem, model: Network) -> Layer:

@@ -27,8 +27,6 @@ from boostbp.network.offsets import of_rows
 from boostbp.network.settings import Settings
 from boostbp.trees import interrupts
 
-__all__ = ["train"]
-
 LOSS_ROWS = 250  # of which the training loss of an average without the network is told
 SEEDS_APART = 1_000_003  # of members: pieces of a layer have seeds one after the other
 

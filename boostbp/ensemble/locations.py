@@ -11,19 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.ensemble.candidate import Candidate, LayerTraining
 from boostbp.ensemble.output_layers import Boosted, Boosting
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
+from boostbp.floats import Floats
 from boostbp.layers import Layer, LayerSettings
 from boostbp.losses import SquaredError
 from boostbp.network.offsets import NO_OFFSET, best_constant
-
-__all__ = ["located"]
-
-Floats = NDArray[np.float64]
 
 
 def located(candidate: Candidate) -> Candidate:

@@ -18,8 +18,6 @@ from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.group import joined
 from boostbp.network.monitor import Stage
 
-__all__ = ["train_many"]
-
 
 def train_many(
     candidates: Sequence[Candidate],

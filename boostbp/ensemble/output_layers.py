@@ -6,21 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp import layers
 from boostbp.backends.base import Backend, TreeParams
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import OutputLayerPlan
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective
 from boostbp.layers.fixed_structure import FixedStructure
 from boostbp.trees.merging import PlacedForest, merged
-
-__all__ = ["Boosted", "Boosting", "boost_again"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +31,6 @@ class Boosted:
         That table, bound for the next piece.
     fit : (rows, outputs) float64
         Raw output so far on the training rows, baseline and offset included.
-    pieces : tuple of Layer
     """
 
     problem: Problem
@@ -68,7 +63,6 @@ class Boosting:
 
     Attributes
     ----------
-    boosted : Boosted
     settings : LayerSettings
         Of a piece.
     held_out_input : (held-out rows, features) float64
@@ -79,7 +73,6 @@ class Boosting:
         Fall of the held-out loss that counts as a gain.
     best : int
         Number of pieces with the least loss.
-    best_score : float
     best_raw : (held-out rows, outputs) float64
     """
 

@@ -11,8 +11,6 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.trees import interrupts
 
-__all__ = ["n_parallel", "run_tasks"]
-
 T = TypeVar("T")
 
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
 from boostbp.ensemble import constants
 from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS, Rung
-from boostbp.ensemble.weights import smooth_labels
+from boostbp.floats import Floats
 from boostbp.group import ALONE, Group, joined, workers
 from boostbp.layers.row_sampling import RowSampling, drawn_rows, on_sample
 from boostbp.layers.shared_structure import SharedStructure
@@ -20,17 +19,12 @@ from boostbp.losses import Loss, traits_of
 from boostbp.metrics import Metric
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import History
-from boostbp.network.monitor import Callback, EvalSet, Stage
+from boostbp.network.monitor import Callback, EvalSet, Stage, State
 from boostbp.network.network import Network
 from boostbp.network.offsets import NO_OFFSET, of_rows
 from boostbp.network.settings import Settings
-from boostbp.network.state import State
 from boostbp.network.trainer import baseline_of
 from boostbp.trees.sparse import vstack
-
-__all__ = ["EnsembleSettings", "Problem", "back_propagate", "back_propagation"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +61,6 @@ class Problem:
     table : Table
         h_0 of the training rows; of an output layer, what it sees of them.
     y : (rows, outputs), weight : (rows,) float64
-    backend : Backend
-    loss : Loss
     settings : Settings
         Of the network that the user asked for; candidates change them.
     baseline : (outputs,) float64
@@ -78,10 +70,8 @@ class Problem:
     target, smoothed : (held-out rows, outputs) float64
         Targets of the held-out rows as the loss takes them, and the same with smoothed labels, by which candidates are
         scored. Without evaluation sets there are no such rows.
-    metric : Metric or None
     outcome : callable
         Raw output to what `metric` compares with the targets of evaluation sets.
-    callbacks : sequence of callable
     resume : State or None
         Of an earlier training of the network that the user asked for.
     report : callable
@@ -326,3 +316,18 @@ def back_propagate(problem: Problem) -> tuple[Network, History]:
     training = back_propagation(problem)
     training.advance()
     return training.network, training.history
+
+
+def smooth_labels(target: Floats, weight: Floats, loss: Loss) -> Floats:
+    """Return targets of held-out rows; of classes, as if a quarter of a row more like each had another class.
+
+    Few rows may all be told apart by a model that is sure of them without limit: it would seem to lose nothing, and
+    lose without limit where it errs. The idea is Platt's (1999), with all held-out rows in place of those of a class,
+    and a quarter of his row: models that tell few rows apart may well be right.
+    """
+    if not traits_of(loss).soft_labels:
+        return target
+    other = constants.SMOOTHING_ROWS / (np.count_nonzero(weight) + 2.0)
+    if target.shape[1] == 1:
+        return target * (1.0 - other) + (1.0 - target) * other
+    return target * (1.0 - other) + (1.0 - target) * other / (target.shape[1] - 1)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
@@ -16,13 +15,11 @@ from boostbp.ensemble.parallel import run_tasks
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weights import stacked_weights
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.network.monitor import Stage
 from boostbp.trees import interrupts
 
-__all__ = ["Entrant", "Race"]
-
-Floats = NDArray[np.float64]
 STEPS = (0.1, 0.25, 0.5, 0.75, 1.0)  # shares of the model that a candidate may get, for its promise
 
 
@@ -32,7 +29,6 @@ class Entrant:
 
     Attributes
     ----------
-    training : LayerTraining
     before : (held-out rows, outputs) float64
         Its raw output before its last piece.
     interrupt : KeyboardInterrupt or None
@@ -76,7 +72,6 @@ class Race:
 
     Attributes
     ----------
-    entrants : dict of str to Entrant
     others : list of TrainedCandidate
         Trained networks that are in the sum as well.
     spent : float

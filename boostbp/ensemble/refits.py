@@ -18,8 +18,6 @@ from boostbp.network.history import History
 from boostbp.network.network import Network, table_above
 from boostbp.trees import interrupts
 
-__all__ = ["refit_all", "refit_single_layer"]
-
 
 def refit_all(
     chosen: Sequence[TrainedCandidate], problem: Problem, budget: Budget

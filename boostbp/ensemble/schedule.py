@@ -18,8 +18,6 @@ from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.group import workers
 from boostbp.network.history import NETWORK
 
-__all__ = ["FIRST_STAGE", "shared", "train_all", "train_network"]
-
 FIRST_STAGE = "first layers"  # what every fit begins with
 LONG = 60.0  # seconds of a fit from which on it is said what a lower quality takes
 

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.layers import Layer, LayerSettings
 from boostbp.network.history import History
 from boostbp.network.network import Network
-
-__all__ = ["OutputLayerPlan", "TrainedCandidate", "distinct"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +26,8 @@ class TrainedCandidate:
 
     Attributes
     ----------
-    name : str
     network : str or None
         Name of the network whose hidden layers it has; None for a single layer.
-    model : Network
     held_out : (held-out rows, outputs) float64
         Its raw output on the held-out rows.
     plan : OutputLayerPlan or None

@@ -10,8 +10,6 @@ from boostbp.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.merging import PlacedForest, merged
 
-__all__ = ["weighted_sum"]
-
 
 def weighted_sum(networks: Sequence[Network], weights: Sequence[float]) -> Network:
     """The network whose raw output is the weighted sum of those of others, on the same features.

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.ensemble import constants
+from boostbp.ensemble.problem import Problem
+from boostbp.floats import Floats
 from boostbp.losses import Loss, checked, traits_of
 
-if TYPE_CHECKING:
-    from boostbp.ensemble.problem import Problem
-
-__all__ = [
-    "shrink_weight",
-    "smooth_labels",
-    "stacked_weights",
-    "t_statistic",
-]
-
-Floats = NDArray[np.float64]
 LONGEST = 5.0  # logarithm of how much a weight may change in a step
 
 
@@ -49,21 +37,6 @@ def t_statistic(raw: Floats, target: Floats, baseline: Floats, weight: Floats, l
     score = weight * (u * (y - slope * u)).sum(1)
     error = float(np.sqrt(score @ score)) / size
     return max(slope, 0.0) / error if error > 0 else np.inf
-
-
-def smooth_labels(target: Floats, weight: Floats, loss: Loss) -> Floats:
-    """Return targets of held-out rows; of classes, as if a quarter of a row more like each had another class.
-
-    Few rows may all be told apart by a model that is sure of them without limit: it would seem to lose nothing, and
-    lose without limit where it errs. The idea is Platt's (1999), with all held-out rows in place of those of a class,
-    and a quarter of his row: models that tell few rows apart may well be right.
-    """
-    if not traits_of(loss).soft_labels:
-        return target
-    other = constants.SMOOTHING_ROWS / (np.count_nonzero(weight) + 2.0)
-    if target.shape[1] == 1:
-        return target * (1.0 - other) + (1.0 - target) * other
-    return target * (1.0 - other) + (1.0 - target) * other / (target.shape[1] - 1)
 
 
 def stacked_weights(raws: Floats, problem: Problem) -> Floats:

@@ -12,8 +12,6 @@ import math
 from boostbp.layers import LayerSettings
 from boostbp.network.settings import Settings
 
-__all__ = ["epoch_work", "round_work"]
-
 ROUND, TREE = 0.07, 0.03  # of a round and of each of its trees, however few the rows
 LEAF_ROW = 10e-6  # of a row in a leaf regression
 KEPT = 0.6  # of a round whose structures are kept for some epochs

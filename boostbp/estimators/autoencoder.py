@@ -7,32 +7,28 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from boostbp.backends.base import Table
 from boostbp.estimators import session
-from boostbp.estimators.atomic import all_or_nothing
 from boostbp.estimators.base import BaseBoostBP, names_of
-from boostbp.estimators.eval_sets import tables
+from boostbp.estimators.beyond_memory import all_or_nothing
 from boostbp.estimators.held_out import Split, hold_out
-from boostbp.estimators.nested_parameters import suggests
-from boostbp.estimators.units import standard_units
-from boostbp.floats import usual_in_methods
+from boostbp.estimators.nested_parameters import documented_as, suggests
+from boostbp.estimators.outcomes import standard_units
+from boostbp.estimators.regressor import BoostBPRegressor
+from boostbp.estimators.supervised import tables
+from boostbp.floats import Floats, usual_in_methods
 from boostbp.inputs import named_in_errors, read_weight, refuse_extreme
 from boostbp.layers import LayerSpec
 from boostbp.losses import SquaredError
-from boostbp.network.backprop import EvalSet
-from boostbp.network.backprop_spec import BackpropSpec
-from boostbp.network.monitor import Progress
-
-__all__ = ["BoostBPAutoencoder"]
-
-Floats = NDArray[np.float64]
+from boostbp.network.monitor import EvalSet, Progress
+from boostbp.network.settings import BackpropSpec
 
 
+@documented_as(BoostBPRegressor)
 @usual_in_methods
 class BoostBPAutoencoder(BaseBoostBP):
     """Multi-layered gradient boosted trees that reconstruct their own input from a hidden layer.
@@ -43,63 +39,10 @@ class BoostBPAutoencoder(BaseBoostBP):
     ----------
     hidden_layer_sizes : sequence of int
         Units of each hidden layer, from the input up; at least one layer.
-    backend : {"lightgbm", "xgboost", "sklearn"} or Backend
-        Who grows the trees.
-    n_estimators : int or None
-        Boosting rounds of the output layer, which is the only one where ``hidden_layer_sizes=()``. None: see
-        `LayerSpec`. Hidden layers, which are fitted again every epoch, have 20: ``hidden={"n_estimators": ...}``.
-    learning_rate : float or None
-        Shrinkage of each tree of the output layer (the paper's beta). None: see `LayerSpec`.
-    max_depth : int or None
-        Of the trees of every layer; -1: no limit. None: 3 in hidden layers, 4 in the output layer.
-    min_samples_leaf : int or None
-        Rows in a leaf of every layer. None: 20.
-    colsample_bytree : float or None
-        Share of the features on which a tree of any layer may split, drawn anew for each tree. None: 1.
-    hidden : LayerSpec, dict or None, or a sequence of these
-        How hidden layers are fitted, by the fields of `LayerSpec`, such as ``{"max_depth": 2, "basis": "linear"}``; a
-        sequence holds one for each. They win over the parameters above, and so do those of `output`.
-    output : LayerSpec, dict or None
-        How the output layer is fitted, by the fields of `LayerSpec`.
-    backprop : BackpropSpec, dict or None
-        How hidden layers are trained, by the fields of `BackpropSpec`, such as ``{"step_size": 0.3}``.
-    epochs : int
-        Largest number of epochs of back-propagation.
-    early_stopping : bool or "auto"
-        Without `eval_set`, hold out the rows that `validation` says. "auto": from 36 rows on, and 50 rows at least, or
-        a quarter of fewer than 200. False: run all epochs.
-    validation : float, "last", splitter or pair
-        Which rows are held out. A share of the rows (of the groups, if `fit` is told them; of distinct rows, if some
-        are repeated), drawn at random; rows of a group (`fit`'s `groups`) stay together, and
-        so do rows that are repeated, in numbers that chance would not repeat. "last": the last tenth, of rows in the
-        order of time. Or the last split of a splitter of scikit-learn, such as `TimeSeriesSplit` or
-        `GroupShuffleSplit`, or of one's own with ``split(X, y, groups)``; or a pair, the numbers (or masks) of the
-        rows to learn from and of those to hold out.
-    eval_metric : str, callable, tuple or None
-        Metric of the evaluation sets, which chooses the best epoch and number of rounds (models of the average are
-        weighed by the loss), by its name in LightGBM, XGBoost or scikit-learn ("tweedie-nloglik@1.3"), a
-        function ``f(y_true, y_pred)``, which is maximised if its name ends in ``_score``, or a tuple
-        ``(name, f, greater_is_better)``; None: the loss's own. Metrics of classes are a classifier's. With `n_jobs`
-        above 1, functions are called from several threads.
-    max_time : float or None
-        Seconds after which no further rounds and no new epoch begin; what is there by then is the model, and time is
-        left to grow it again on all rows. The clock starts when everything is compiled; see `boostbp.warmup`.
-    categorical_features : "from_dtype", sequence or None
-        Columns with categories. "from_dtype": those of a data frame that are categories or text by their dtype; text
-        that spells numbers or dates is refused until it is converted, or named here. Otherwise names, numbers, or bools
-        for all columns.
-    n_jobs : int or None
-        Threads; -1: all cores. The model does not depend on it.
-    random_state : int, RandomState or None
-    verbose : int
-        0: silent; 1: a progress bar; 2: log what is trained, and each epoch, to the logger ``boostbp``, and to the
-        standard error if no logging was set up.
-    backend_params : dict or None
-        Native parameters of the library under its names, for every layer; values must be of their kind and within their
-        bounds. Refused, with the reason, are those that would break the method, that a parameter of ours stands for,
-        and that speak of features by number or name: hidden layers have units in their place. Only
-        ``interaction_constraints``, lists of column numbers, is taken where ``hidden_layer_sizes=()``: features without
-        a list in common do not interact.
+    backend, n_estimators, learning_rate, max_depth, min_samples_leaf : as in `BoostBPRegressor`
+    colsample_bytree, hidden, output, backprop, epochs, early_stopping, validation : as in `BoostBPRegressor`
+    eval_metric, max_time, categorical_features, n_jobs, random_state, verbose : as in `BoostBPRegressor`
+    backend_params : as in `BoostBPRegressor`
 
     Attributes
     ----------
@@ -186,9 +129,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         ----------
         X : array-like or data frame, (rows, features)
         y : ignored
-        sample_weight : array-like, (rows,), optional
-            A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
-            than 1 on average are scaled to 1.
+        sample_weight : as in `BoostBPRegressor`
         eval_set : array-like or list of array-like, optional
             Inputs to watch; the first one chooses the epoch. An array or data frame is one set.
         eval_names : list of str, optional
@@ -197,15 +138,7 @@ class BoostBPAutoencoder(BaseBoostBP):
             Group of each row; those of a group are held out together (see `BoostBPRegressor.fit`).
         eval_X : array-like or tuple of array-like, optional
             The same as `eval_set`, by the name of other estimators.
-        callbacks : sequence of callable, optional
-            Each is called with a `Progress` after each epoch; returning True stops. See `boostbp.callbacks`.
-        checkpoint : str or path, optional
-            File that holds the whole state of the network's training after each epoch. A fit that finds it goes on from
-            there, and ends in the same model, bit for bit, as one that was never interrupted; it must see the same data
-            and parameters (`epochs` may grow). What the network is weighed against is trained anew. Needs a whole
-            number as `random_state`.
-        keep_state : bool
-            Keep the state of the network's training, which holds the training rows, in memory for `fit_more`.
+        callbacks, checkpoint, keep_state : as in `BoostBPRegressor`
         """
         run = session.Run(callbacks, checkpoint, keep_state)
         if self._backprop().skip:

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_classifier
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
@@ -21,29 +20,25 @@ from boostbp.ensemble import ensemble
 from boostbp.ensemble.problem import Problem, back_propagate
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.estimators import nested_parameters, parameters, session
-from boostbp.estimators.atomic import all_or_nothing
-from boostbp.estimators.earlier import check_sum
-from boostbp.estimators.ensemble_parameters import check_run, ensemble_settings_of
+from boostbp.estimators.beyond_memory import all_or_nothing
 from boostbp.estimators.held_out import Split
 from boostbp.estimators.other_names import OtherNames
-from boostbp.floats import usual_in_methods
+from boostbp.estimators.parameters import check_run, ensemble_settings_of
+from boostbp.estimators.session import check_sum
+from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import joined, workers
 from boostbp.inputs import Schema, blocks_of, drop_zero_weight, is_blocks, read_input
 from boostbp.inspection import summary_of
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
-from boostbp.network.backprop import EvalSet, Progress
-from boostbp.network.backprop_spec import BackpropSpec
 from boostbp.network.history import History
+from boostbp.network.monitor import EvalSet, Progress
 from boostbp.network.network import Network
 from boostbp.network.offsets import of_rows
-from boostbp.network.settings import Settings
+from boostbp.network.settings import BackpropSpec, Settings
 from boostbp.suggestions import suggestion
 from boostbp.trees import threads
 
-__all__ = ["BaseBoostBP", "names_of"]
-
-Floats = NDArray[np.float64]
 WHY = "without evaluation sets and held-out rows (fewer than 36, early_stopping=False or epochs=0)"
 NOT_WEIGHED = (
     f"The network was not weighed against single layers, though deep='auto': {WHY}, or after an interrupt, it is the "
@@ -75,8 +70,8 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; if `deep`, the fields of specs as well, such as ``hidden__max_depth``."""
-        own: dict[str, Any] = super().get_params(deep=deep)
-        return {**own, **nested_parameters.nested(self)} if deep else own
+        params: dict[str, Any] = super().get_params(deep=deep)
+        return {**params, **nested_parameters.nested(self)} if deep else params
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; fields of specs by names such as ``hidden__max_depth``.
@@ -87,22 +82,22 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             If there is no such parameter; the message says which one was meant.
         """
         fields: dict[str, dict[str, Any]] = {}
-        own: dict[str, Any] = {}
+        plain: dict[str, Any] = {}
         known = self.get_params(deep=False)
         for name, value in params.items():
             head, nested, field = name.partition("__")
             if nested and head in nested_parameters.SPECS:
                 fields.setdefault(head, {})[field] = value
             elif name in known:
-                own[name] = value
+                plain[name] = value
             else:
                 cure = suggestion(name, nested_parameters.places_of(type(self)))
                 raise ValueError(f"{type(self).__name__} has no parameter {name!r}: {cure}")
         specs = {
-            head: nested_parameters.changed(head, own.get(head, known[head]), changes)
+            head: nested_parameters.changed(head, plain.get(head, known[head]), changes)
             for head, changes in fields.items()
         }
-        super().set_params(**{**own, **specs})
+        super().set_params(**{**plain, **specs})
         return self
 
     def _backprop(self) -> BackpropSpec:
@@ -264,7 +259,7 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             offset = of_rows(split.offset, split.weight > 0)
             total, given = workers().sum(weight.sum(), split.weight.sum())
             in_rows = total / given
-            sets = [replace(one, weight=one.weight * in_rows) if one.from_training else one for one in split.sets]
+            sets = [replace(part, weight=part.weight * in_rows) if part.from_training else part for part in split.sets]
             return partial(
                 Problem.of,
                 table,

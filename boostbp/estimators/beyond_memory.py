@@ -1,4 +1,4 @@
-"""Fits on rows beyond memory: read block by block, and trained on with their arrays on the disk."""
+"""Fits that happen whole or not at all, and fits on rows beyond memory, whose arrays lie on the disk."""
 
 from __future__ import annotations
 
@@ -7,20 +7,49 @@ import gc
 from collections.abc import Callable
 from functools import wraps
 from traceback import clear_frames
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from sklearn.base import is_classifier
 
+from boostbp.estimators import session
+from boostbp.floats import usual_floats
 from boostbp.inputs import is_blocks, rows_of
+from boostbp.trees import interrupts, threads
 from boostbp.trees.disk_arrays import on_disk
 
-__all__ = ["on_blocks"]
-
+P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 KEPT = ("network_", "_calibration")  # what a fit leaves that may hold large arrays
 
 
-def on_blocks(fit: Callable[..., R]) -> Callable[..., R]:
+def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
+    """Make a fit that fails leave the estimator as it was: never a network of one fit with the columns of another.
+
+    One that is interrupted when there is a model raises that when the estimator has it. A fit also is the same for any
+    number of BLAS's threads, and for any `np.seterr`.
+    """
+
+    @wraps(fit)
+    @usual_floats()
+    @interrupts.deferred()
+    @threads.single_threaded_blas()
+    def whole(*args: P.args, **options: P.kwargs) -> R:
+        estimator = args[0]
+        before = dict(vars(estimator))
+        try:
+            fitted = fit(*args, **options)
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+        session.raise_interrupt(estimator)
+        return fitted
+
+    return whole
+
+
+def on_blocks(fit: Callable[..., T]) -> Callable[..., T]:
     """Let `fit` take a path or an iterator of blocks in the place of arrays; the model is that of these rows as arrays.
 
     Raises
@@ -30,7 +59,7 @@ def on_blocks(fit: Callable[..., R]) -> Callable[..., R]:
     """
 
     @wraps(fit)
-    def whole(self: Any, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> R:
+    def whole(self: Any, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> T:
         if not is_blocks(X):
             return fit(self, X, y, sample_weight, **options)
         if options.get("keep_state"):

@@ -24,12 +24,10 @@ from boostbp import checks
 from boostbp.backends.base import Table
 from boostbp.estimators.held_out import Split, at_random
 from boostbp.estimators.supervised import Supervised
+from boostbp.floats import Floats
 from boostbp.inputs import read_groups, read_weight, weights_in_rows
 from boostbp.losses import Quantiles, traits_of
 
-__all__ = ["Calibration", "Intervals", "KeptOut", "Sets"]
-
-Floats = NDArray[np.float64]
 DRAW = 99  # of the draws of a seed: those before are of rows that are held out
 ROUNDING = 1e-12  # of coverage times rows
 LEAST_DEVIATION = 1e-150  # that a residual is divided by
@@ -85,7 +83,7 @@ class Calibration:
         return float(scores[order[min(int(place), len(order) - 1)]])
 
 
-class _Conformal(Supervised):
+class Conformal(Supervised):
     """Rows that are kept out of a fit, and what they say of it."""
 
     calibration: Any
@@ -179,7 +177,7 @@ class _Conformal(Supervised):
         return self._calibration, checks.between("coverage", coverage, 0, 1)
 
 
-class Intervals(_Conformal):
+class Intervals(Conformal):
     """Intervals of a regressor."""
 
     def predict_interval(self, X: Any, coverage: float = 0.9, *, offset: Any = None) -> Floats:
@@ -246,7 +244,7 @@ class Intervals(_Conformal):
         raise NotImplementedError
 
 
-class Sets(_Conformal):
+class Sets(Conformal):
     """Sets of classes of a classifier."""
 
     def predict_set(self, X: Any, coverage: float = 0.9, *, offset: Any = None) -> NDArray[np.bool_]:
@@ -261,7 +259,7 @@ class Sets(_Conformal):
         ----------
         X : array-like, (rows, features)
         coverage : float
-            Between 0 and 1. The calibration does not depend on it: any number of them may be asked for.
+            Between 0 and 1, any number of times.
         offset : array-like, optional
             As in `predict`.
 

@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 
 from boostbp import checks
 from boostbp.backends.base import Table
-from boostbp.estimators.ensemble_parameters import rung_of
+from boostbp.ensemble.ladder import RUNGS
+from boostbp.floats import Floats
 from boostbp.group import ALONE, SAMPLE, Group, joined, workers
 from boostbp.inputs import distinct_rows, hashes_of, numbered, read_groups
 from boostbp.network.monitor import EvalSet
 from boostbp.network.offsets import NO_OFFSET, of_rows, of_scale
 
-__all__ = ["Split", "at_random", "check_validation", "hold_out", "hold_out_others"]
-
-Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 # Of early_stopping="auto": below so many rows none are given away, and so many at least are given away, or a quarter.
 FEWEST, LEAST_HELD = 36, 50
@@ -63,7 +61,7 @@ class Split(NamedTuple):
 
     def in_units(self, shift: Floats, scale: Floats) -> Split:
         """Targets to learn, and all offsets, in other units; evaluation sets keep their targets."""
-        sets = [replace(one, offset=of_scale(one.offset, scale)) for one in self.sets]
+        sets = [replace(part, offset=of_scale(part.offset, scale)) for part in self.sets]
         return self._replace(y=(self.y - shift) / scale, sets=sets, offset=of_scale(self.offset, scale))
 
 
@@ -81,7 +79,7 @@ def hold_out_others(
     """
     drawn = isinstance(estimator.validation, Real) and len(sets) == 1 and sets[0].from_training
     n_others = (
-        rung_of(estimator).members - 1
+        RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))].members - 1
         if drawn and checks.one_of("deep", estimator.deep, ("auto", True, False)) is not True
         else 0
     )
@@ -146,10 +144,10 @@ def hold_out(estimator: Any, given: Split, strata: Any, *, groups: Any = None, X
 
 def _held_by_all(split: Split, group: Group) -> Split:
     """Let each worker hold the held-out rows of all."""
-    [own] = split.sets
-    X, y, weight = group.together(own.X, own.y, own.weight)
-    offset = group.together(own.offset)[0] if own.offset.ndim else own.offset
-    return split._replace(sets=[replace(own, X=X, y=y, weight=weight, offset=offset)])
+    [held_out] = split.sets
+    X, y, weight = group.together(held_out.X, held_out.y, held_out.weight)
+    offset = group.together(held_out.offset)[0] if held_out.offset.ndim else held_out.offset
+    return split._replace(sets=[replace(held_out, X=X, y=y, weight=weight, offset=offset)])
 
 
 def check_validation(validation: Any) -> Any:
@@ -179,7 +177,7 @@ def _said(validation: Any) -> str:
 
 def _number_held(estimator: Any, count: int, what: str = "rows") -> int:
     """How many of so many rows, or groups of them, are given away."""
-    asked = share = SHARE if isinstance(estimator.validation, str) else float(estimator.validation)
+    stated = share = SHARE if isinstance(estimator.validation, str) else float(estimator.validation)
     if estimator.early_stopping == "auto":
         share = max(share, min(LEAST_HELD / count, 0.25))
     n_held = int(np.ceil(share * count))
@@ -188,7 +186,7 @@ def _number_held(estimator: Any, count: int, what: str = "rows") -> int:
             f"validation={estimator.validation!r} of {count} {what} leaves none to learn from: give a smaller share, "
             f"more {what}, or early_stopping=False."
         )
-    few = asked == SHARE and estimator.early_stopping == "auto" and count >= MANY
+    few = stated == SHARE and estimator.early_stopping == "auto" and count >= MANY
     return min(n_held, MOST_HELD) if few else n_held
 
 
@@ -217,7 +215,7 @@ def at_random(
     together = workers().of(counted)
     seeds = checks.random_state("random_state", estimator.random_state).randint(2**31 - 1, size=number + 1)
     seed = together.agree(int(seeds[-1]))
-    own, n_rows = together.numbers(len(counted))
+    here, n_rows = together.numbers(len(counted))
     if n_rows > SAMPLE and not together.alone:
         return _by_hash(estimator, table, counted, strata, n_rows, seed)
     shares, *labels = together.together(weight[counted], *([] if strata is None else [strata[counted]]))
@@ -237,12 +235,12 @@ def at_random(
     size: Floats = np.bincount(group, shares).astype(np.float64)
     if not labels:
         held = np.isin(group, _drawn(np.zeros(count), size, n_held, seed))
-        return counted[held[own]]
+        return counted[held[here]]
     classes = np.unique(labels[0], return_inverse=True)[1]
     held = np.isin(group, _drawn(_rarest(classes, group, shares), size, n_held, seed))
     lost = np.setdiff1d(classes[held], classes[~held])
     held &= ~np.isin(group, group[np.isin(classes, lost)])
-    return counted[held[own]]
+    return counted[held[here]]
 
 
 def _drawn(strata: NDArray[Any], size: Floats, n_held: int, seed: int) -> Rows:

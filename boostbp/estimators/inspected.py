@@ -6,22 +6,18 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp import inspection
 from boostbp.backends.base import Table
 from boostbp.extras import require
-from boostbp.floats import usual_in_methods
+from boostbp.floats import Floats, usual_in_methods
 from boostbp.inputs import Schema, blocks_of, is_blocks
 from boostbp.inspection import Attributions, Health, LeafRecords, Names, Summary
 from boostbp.network.history import History
 from boostbp.network.network import Network
 from boostbp.trees.sparse import dense
 
-__all__ = ["Inspected"]
-
-Floats = NDArray[np.float64]
 KINDS = ("split", "gain", "jacobian", "attribution")
 METHODS = ("integrated_gradients", "gradient_x_input")
 

@@ -1,32 +1,25 @@
-"""Nested parameters: those that hold others, such as ``hidden``, and names that are answered by ours."""
+"""Nested parameters: those that hold others, such as ``hidden``; names that are answered by ours; the paper's."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from boostbp.layers import LayerSpec
-from boostbp.network.backprop_spec import BackpropSpec
+from boostbp.network.settings import BackpropSpec
 from boostbp.suggestions import suggestion
-
-__all__ = [
-    "FIELD_PLACES",
-    "OF_ANY_LAYER",
-    "OF_OUTPUT",
-    "SPECS",
-    "changed",
-    "constrained",
-    "nested",
-    "places_of",
-    "suggests",
-]
 
 P = ParamSpec("P")
 E = TypeVar("E")
 R = TypeVar("R")
+C = TypeVar("C", bound=type)
+_ENTRY = re.compile(
+    r"^(( *)(\w+(?:, \w+)*) : .*\n(?:\2 +.*\n)*)", re.MULTILINE
+)  # a parameter, in the manner of numpydoc
 
 # Parameters that are specs: their fields are parameters too, by names such as hidden__max_depth.
 SPECS: Mapping[str, type[Any]] = {"hidden": LayerSpec, "output": LayerSpec, "backprop": BackpropSpec}
@@ -76,9 +69,9 @@ def changed(name: str, value: Any, changes: Mapping[str, Any]) -> Any:
     return replace(spec, **changes)
 
 
-def places_of(kind: type) -> dict[str, str]:
+def places_of(kind: Any) -> dict[str, str]:
     """Return how to write each parameter of an estimator: its own, those of its specs, and those of `fit`."""
-    of_fit = inspect.signature(kind.fit).parameters  # type: ignore[attr-defined]
+    of_fit = inspect.signature(kind.fit).parameters
     return {name: f"{name}=... of fit" for name in OF_FIT if name in of_fit} | _constructor_places(kind)
 
 
@@ -89,6 +82,24 @@ def _constructor_places(kind: type) -> dict[str, str]:
     layer_fields["monotone_constraints"] = "output={'monotone_constraints': ...}"
     backprop_fields = {f.name: f"backprop={{{f.name!r}: ...}}" for f in fields(BackpropSpec)}
     return layer_fields | backprop_fields | written
+
+
+def documented_as(owner: Any) -> Callable[[C], C]:
+    """Write out what a class says of its parameters, and of those of `fit`, by ``NAME, NAME : as in `OWNER```."""
+    reference = re.compile(rf"^ *(\w+(?:, \w+)*) : as in `{owner.__name__}`\n", re.MULTILINE)
+
+    def write_out(kind: C) -> C:
+        methods: Any = kind
+        for documented, source in ((kind, owner), (methods.fit, owner.fit)):
+            found = _ENTRY.findall(source.__doc__ or "")
+            entries = {name: text for text, _, names in found for name in names.split(", ")}
+            parts = reference.split(documented.__doc__ or "")
+            for k in range(1, len(parts), 2):
+                parts[k] = "".join(dict.fromkeys(entries[name] for name in parts[k].split(", ")))
+            documented.__doc__ = "".join(parts)
+        return kind
+
+    return write_out
 
 
 def suggests(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P], R]:
@@ -115,3 +126,53 @@ def suggests(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, 
         return method(self, *args, **parameters)
 
     return checked
+
+
+def paper_settings(**changes: Any) -> dict[str, Any]:
+    """Algorithm 1 as printed, as parameters of any estimator.
+
+    Gaussian-noise start, alpha = mu = 0.5 on plain gradients, layers fitted from the output down,
+    each on its old input, the output layer fitted to its moved target, phi = [1, x, x^2] with the
+    penalty of the printed solution, no clipping, no ridge base, best thresholds, all 60 epochs. The paper gives
+    neither beta, lambda nor the rows per leaf: the values here are ours.
+
+    Parameters
+    ----------
+    **changes
+        Parameters to set beside these, such as ``n_estimators=200``; of ``hidden``, ``output`` and ``backprop``, dicts
+        of what to set in them.
+
+    Examples
+    --------
+    >>> from boostbp import BoostBPRegressor, paper_settings
+    >>> model = BoostBPRegressor((32,), **paper_settings(n_estimators=200, hidden={"n_estimators": 40}))
+    """
+    layer = {
+        "basis": "quadratic",
+        "reg_lambda": 1.0,
+        "penalize_constant": True,
+        "standardize": False,
+        "clip": False,
+        "base": "zero",
+        "extra_trees": False,
+    }
+    settings: dict[str, Any] = {
+        "hidden": layer,
+        "output": layer,
+        "backprop": {
+            "start": "noise",
+            "step": "plain",
+            "step_size": 0.5,
+            "momentum": 0.5,
+            "refit_order": "downward",
+            "output_target": "moved",
+            "structure_epochs": 1,
+        },
+        "deep": True,
+        "early_stopping": False,
+        "epochs": 60,
+    }
+    return settings | {
+        name: {**settings[name], **value} if isinstance(settings.get(name), dict) else value
+        for name, value in changes.items()
+    }

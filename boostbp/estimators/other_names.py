@@ -11,13 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp.estimators.inspected import Inspected
-from boostbp.floats import usual_in_methods
+from boostbp.floats import Floats, usual_in_methods
 from boostbp.inspection import Names
 from boostbp.layers import rounds
-
-__all__ = ["OtherNames"]
-
-Floats = NDArray[np.float64]
 
 
 @usual_in_methods

@@ -12,22 +12,21 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from boostbp import checks
-from boostbp.ensemble.ladder import RUNGS
-from boostbp.estimators.ensemble_parameters import check_single_layers
+from boostbp.ensemble.ladder import RUNGS, Rung
+from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.estimators.held_out import check_validation
-from boostbp.estimators.nested_parameters import OF_ANY_LAYER, OF_OUTPUT
+from boostbp.estimators.nested_parameters import OF_ANY_LAYER, OF_OUTPUT, constrained
+from boostbp.estimators.session import Run
 from boostbp.inputs.schema import Schema
 from boostbp.layers import LayerSettings, LayerSpec
 from boostbp.layers.constraints import Signs, signs_of
 from boostbp.layers.layer_spec import HIDDEN, OUTPUT
 from boostbp.layers.layer_spec import settings_of as layer_settings_of
 from boostbp.network import steps
-from boostbp.network.backprop_spec import BackpropSpec
-from boostbp.network.settings import Settings
+from boostbp.network.callbacks import Checkpoint
+from boostbp.network.settings import BackpropSpec, Settings
 from boostbp.network.starts import STARTS
 from boostbp.trees import forks, threads
-
-__all__ = ["clips", "settings_of"]
 
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "deep": partial(checks.one_of, allowed=("auto", True, False)),
@@ -50,10 +49,8 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
 
     Parameters
     ----------
-    estimator : BaseBoostBP
     n_rows, n_outputs : int
         Of the training data.
-    seed : int
 
     Raises
     ------
@@ -198,3 +195,64 @@ def _sizes(hidden_layer_sizes: Any, fewest: int) -> tuple[int, ...]:
 def _is_size(size: Any) -> bool:
     whole = isinstance(size, Integral) or (isinstance(size, Real) and float(size).is_integer())
     return whole and not isinstance(size, bool) and 1 <= size <= MOST_UNITS
+
+
+def rung_of(estimator: Any) -> Rung:
+    """What the quality of an estimator may cost; its parameters may not be checked yet."""
+    return RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))]
+
+
+def ensemble_settings_of(estimator: Any, run: Run | None = None) -> EnsembleSettings:
+    """Settings of the ensemble, of parameters that are checked; what needs its hidden layers is the network alone."""
+    deep = True if estimator._fewest_hidden else estimator.deep
+    if constrained(estimator) and np.size(estimator.hidden_layer_sizes):  # hidden units mix features
+        deep = False
+    wanted = run is not None and bool(run.callbacks or any(_kept(run).values()))
+    return EnsembleSettings("auto" if deep == "auto" else bool(deep), int(estimator.quality), wanted)
+
+
+def _kept(run: Run) -> dict[str, Any]:
+    """What is asked for that keeps the training of a network, by the name in `fit`."""
+    callbacks = run.callbacks if isinstance(run.callbacks, list | tuple) else ()
+    kept = {"checkpoint": run.checkpoint, "keep_state": run.keep_state}
+    return kept | {
+        f"callbacks[{number}]": callback
+        for number, callback in enumerate(callbacks)
+        if isinstance(callback, Checkpoint)
+    }
+
+
+def check_single_layers(estimator: Any) -> None:
+    """Refuse ``deep=False`` where an estimator is made of its hidden layers.
+
+    Raises
+    ------
+    ValueError
+        If it is.
+    """
+    if estimator._fewest_hidden and not isinstance(estimator.deep, str) and not estimator.deep:
+        raise ValueError(
+            f"deep=False is not supported by {type(estimator).__name__}, which is made of its hidden layers: leave it "
+            "'auto'. BoostBPRegressor and BoostBPClassifier can do without."
+        )
+
+
+def check_run(estimator: Any, run: Run) -> None:
+    """Refuse to keep the training of a network where ``deep=False``, ``quality=1`` or constraints train none.
+
+    Raises
+    ------
+    ValueError
+        If it is asked for.
+    """
+    deep = checks.one_of("deep", estimator.deep, ("auto", True, False))
+    if deep is True or (deep == "auto" and rung_of(estimator).networks and not constrained(estimator)):
+        return
+    why = "monotone_constraints" if constrained(estimator) else f"quality={estimator.quality}"
+    why = "deep=False" if deep is False else why
+    for name, value in _kept(run).items():
+        if value:
+            raise ValueError(
+                f"{name}={value!r} with {why} is not supported: it keeps the training of a network, and none is "
+                f"trained. Leave out {name}, or use deep='auto' and quality=2 or more."
+            )

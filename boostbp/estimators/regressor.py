@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from boostbp import losses
-from boostbp.estimators import session
-from boostbp.estimators.atomic import all_or_nothing
-from boostbp.estimators.beyond_memory import on_blocks
 from boostbp.estimators.conformal import Intervals
-from boostbp.estimators.earlier import begin_from
-from boostbp.estimators.eval_sets import listed
-from boostbp.estimators.held_out import Split, hold_out, hold_out_others
+from boostbp.estimators.held_out import Split
 from boostbp.estimators.nested_parameters import suggests
-from boostbp.estimators.outcomes import NumberPredictions
-from boostbp.estimators.units import units_of
-from boostbp.floats import usual_in_methods
-from boostbp.group import joined, workers
-from boostbp.inputs import named_in_errors, read_target, read_weight
+from boostbp.estimators.outcomes import NumberPredictions, units_of
+from boostbp.estimators.session import Earlier
+from boostbp.estimators.supervised_fit import SupervisedFit
+from boostbp.floats import Floats, usual_in_methods
+from boostbp.group import joined
+from boostbp.inputs import read_target
 from boostbp.layers import LayerSpec
-from boostbp.network.backprop_spec import BackpropSpec
-from boostbp.network.monitor import Progress
-
-__all__ = ["BoostBPRegressor"]
-
-Floats = NDArray[np.float64]
+from boostbp.losses import Loss
+from boostbp.network.settings import BackpropSpec
 
 
 @usual_in_methods
-class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
+class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals, SupervisedFit):
     """Multi-layered gradient boosted trees for regression, trained by back-propagation.
 
     Parameters
@@ -101,7 +91,7 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
         a quarter of fewer than 200. False: run all epochs.
     validation : float, "last", splitter or pair
         Which rows are held out. A share of the rows (of the groups, if `fit` is told them; of distinct rows, if some
-        are repeated), drawn at random; rows of a group (`fit`'s `groups`) stay together, and
+        are repeated), drawn at random, of classes each its share; rows of a group (`fit`'s `groups`) stay together, and
         so do rows that are repeated, in numbers that chance would not repeat. "last": the last tenth, of rows in the
         order of time. Or the last split of a splitter of scikit-learn, such as `TimeSeriesSplit` or
         `GroupShuffleSplit`, or of one's own with ``split(X, y, groups)``; or a pair, the numbers (or masks) of the
@@ -216,120 +206,34 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals):
         self.verbose = verbose
         self.backend_params = backend_params
 
-    @all_or_nothing
-    @on_blocks
-    @suggests
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        offset: Any = None,
-        init_model: Any = None,
-        eval_set: Any = None,
-        eval_names: Sequence[str] | None = None,
-        groups: Any = None,
-        eval_X: Any = None,
-        eval_y: Any = None,
-        eval_sample_weight: Any = None,
-        eval_offset: Any = None,
-        callbacks: Sequence[Callable[[Progress], object]] | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        keep_state: bool = False,
-    ) -> Self:
-        """Train.
+    def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, None]:
+        return read_target(y, n_rows), None
 
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix, (rows, features); path, or iterator of blocks ``(X, y)``
-            What a sparse matrix does not hold is 0, as in scikit-learn; a NaN that it holds is missing. It is never
-            made dense, and gives the model that the same numbers give as an array. Rows beyond memory come from files,
-            whose columns `y`, `sample_weight`, `offset` and `groups` name, or in blocks: ``docs/beyond_memory.md``.
-        y : array-like, (rows,) or (rows, outputs)
-            Numbers; text is refused even where it spells them.
-        sample_weight : array-like, (rows,), optional
-            A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
-            than 1 on average are scaled to 1.
-        offset : array-like, (rows,) or (rows, outputs), optional
-            What is known of each row beforehand, and added to its raw output: the logarithm of its exposure for
-            ``loss="poisson"``, ``"gamma"`` and ``"tweedie"``; an amount in units of `y` for losses of residuals. The
-            model learns the rest, and does not hold it: pass it to `predict`, too. LightGBM calls it ``init_score``,
-            XGBoost ``base_margin``.
-        init_model : BoostBPRegressor, optional
-            A fitted or loaded model that training goes on from, on these rows, which may be others than its own. What
-            it predicts is added to the raw output, as an `offset` is; new layers learn the rest, and the model is the
-            sum of both. It stays as it is. Tables and targets are read as it reads them (columns, categories, classes,
-            units), and the loss is the same; other parameters are those of the new layers.
-        eval_set : (X, y), (X, y, sample_weight) or a list of these, optional
-            The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
-        eval_names : list of str, optional
-            What the evaluation sets are called in history, log and progress bar; "valid_0", "valid_1", ... if left out.
-        groups : array-like, (rows,), optional
-            Group of each row, such as the patient, shop or place that it was measured on: rows of a group are held out
-            together, so that what is said of held-out rows is said of new groups. Not looked at with an `eval_set`.
-        eval_X, eval_y, eval_sample_weight : optional
-            The same as `eval_set`, each an argument of its own as in LightGBM: one table and its target, or tuples of
-            them. Scikit-learn can route them, and a pipeline with ``transform_input=["eval_X"]`` transform the tables.
-        eval_offset : array-like or tuple of array-like, optional
-            The `offset` of the evaluation set, or of each; needed where there is an `offset`.
-        callbacks : sequence of callable, optional
-            Each is called with a `Progress` after each epoch; returning True stops. See `boostbp.callbacks`.
-        checkpoint : str or path, optional
-            File that holds the whole state of the network's training after each epoch. A fit that finds it goes on from
-            there, and ends in the same model, bit for bit, as one that was never interrupted; it must see the same data
-            and parameters (`epochs` may grow). What the network is weighed against is trained anew. Needs a whole
-            number as `random_state`.
-        keep_state : bool
-            Keep the state of the network's training, which holds the training rows, in memory for `fit_more`.
+    def _learn_target(self, values: Floats, weight: Floats, earlier: Earlier | None) -> tuple[Floats, Floats]:
+        self._one_dimensional = values.ndim == 1
+        return values.reshape(len(values), -1), weight
 
-        Raises
-        ------
-        ValueError
-            If the input, the target or a parameter is not usable; the message says which, and what to do.
-        KeyboardInterrupt
-            On Ctrl-C, with the best state so far in the estimator and `Stop.INTERRUPTED` in its history, unless the
-            first epoch is not over. See `boostbp.callbacks.stop_on_interrupt`. What any other handler of a signal
-            raises, between rounds of trees, leaves the estimator as it was, as all exceptions do.
-        """
-        earlier = begin_from(self, init_model)
-        run = session.Run(callbacks, checkpoint, keep_state, earlier)
-        table = self._read(X, reset=earlier is None)
-        target = read_target(y, len(table.X))
-        one_dimensional = target.ndim == 1
-        target = target.reshape(len(target), -1)
-        weight, kept_out = self._keep_out(table, read_weight(sample_weight, len(table.X)), None, groups)
-        if earlier is None:
-            table = self._repaired(table, weight)
-        self._loss = loss = losses.load(self.loss, n_outputs=target.shape[1], alpha=self.alpha)
+    def _load_loss(self, n_outputs: int) -> Loss:
+        loss = losses.load(self.loss, n_outputs=n_outputs, alpha=self.alpha)
         if losses.traits_of(loss).task == "classification":
             raise ValueError(
                 f"loss={self.loss!r} is one of classes, and a regressor predicts numbers: use BoostBPClassifier, or a "
                 "loss of numbers, such as loss='squared_error'."
             )
-        copies = losses.traits_of(loss).copies
-        self._one_dimensional = one_dimensional and copies is None
-        if earlier is not None:
-            earlier.check(loss, copies or target.shape[1])
-        loss.check(target)
-        parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
-        sets = self._eval_sets(parts, eval_names, offset, target.shape[1], earlier)
-        for part, one in zip(parts, sets, strict=True):
-            with named_in_errors(part.source):
-                loss.check(one.y)
-        known = self._offset(table.X, offset, target.shape[1], earlier)
-        given = Split(table, target, weight, sets, known, workers())
-        split = given if sets else hold_out(self, given, None, groups=groups, X=X)
-        if earlier is None:
-            with joined(split.group):
-                units = units_of(split.y - split.offset, split.weight, loss)
-            self._shift, self._scale = (np.repeat(unit, copies or 1) for unit in units)
-        metric = self._metric(loss, split.sets, self._scale)
-        others = hold_out_others(self, given, None, groups=groups, sets=split.sets)
-        splits = [one.in_units(self._shift, self._scale) for one in (split, *others)]
-        self._train(splits, loss, metric, self._outcome, run)
-        self._calibrate_by(kept_out, given, offset)
-        return self
+        self._one_dimensional &= losses.traits_of(loss).copies is None
+        return loss
+
+    def _learn_units(self, split: Split) -> None:
+        copies = losses.traits_of(self._loss).copies or 1
+        with joined(split.group):
+            units = units_of(split.y - split.offset, split.weight, self._loss)
+        self._shift, self._scale = (np.repeat(unit, copies) for unit in units)
+
+    def _training_unit(self) -> Floats:
+        return self._scale
+
+    def _in_units(self, split: Split) -> Split:
+        return split.in_units(self._shift, self._scale)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R2 of the prediction; of several quantiles, the mean of its like for pinball losses (`d2_pinball_score`)."""

@@ -1,30 +1,125 @@
-"""Session: the training of an estimator with its callbacks, progress bar and checkpoint, and how it goes on later."""
+"""Session: the training of an estimator with its callbacks and checkpoint, the model it begins from, how it goes on."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
+
 from boostbp import checks
 from boostbp.atomic_write import check_writable
-from boostbp.estimators.earlier import Earlier
+from boostbp.estimators.nested_parameters import constrained
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.inspection import Summary, warn_if_ill
+from boostbp.losses import Loss
 from boostbp.network import checkpoints
 from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, checkpoint, log_evaluation
 from boostbp.network.displays import ProgressBar, StageLog, show_log
+from boostbp.network.fingerprint import words_of
 from boostbp.network.history import History
-from boostbp.network.monitor import Callback, Progress, Stage
+from boostbp.network.monitor import Callback, Progress, Stage, State
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
-from boostbp.network.state import State
 from boostbp.trees.warmup import compile_loops
 
-__all__ = ["Run", "Training", "begin", "more", "raise_interrupt"]
-
+# What says how an input, and a target, are read. An input has no names if its table had none.
+_READING = ("schema_", "n_features_in_", "feature_names_in_", "_repair", "classes_", "_shift", "_scale")
 _FOREIGN = ("before_iteration", "after_iteration", "on_epoch_end")  # of LightGBM, XGBoost and Keras; ours have none
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What an earlier model predicts by.
+
+    Attributes
+    ----------
+    scale : (outputs,) float64
+        Units of the target in one unit of the raw output.
+    """
+
+    network: Network
+    loss: Loss
+    scale: Floats
+
+    def offset(self, X: Floats, n_threads: int) -> Floats:
+        """Its raw output in units of the target, (rows, outputs)."""
+        return self.network.predict(X, n_jobs=n_threads) * self.scale
+
+    def check(self, loss: Loss, n_outputs: int) -> None:
+        """Refuse to go on with a loss whose raw output means something else, or with other outputs."""
+        if words_of(loss) != words_of(self.loss):
+            raise ValueError(
+                f"init_model was trained by {words_of(self.loss)}, this estimator has loss={words_of(loss)}: use the "
+                "same loss, as raw outputs of both are added."
+            )
+        if n_outputs != len(self.scale):
+            raise ValueError(f"y has {n_outputs} outputs, init_model has {len(self.scale)}: give the same outputs.")
+
+
+def begin_from(estimator: Any, init_model: Any) -> Earlier | None:
+    """Let an estimator read inputs and targets as a fitted one does; None if there is no such.
+
+    Raises
+    ------
+    TypeError
+        If `init_model` is no model of this kind.
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+    """
+    if init_model is None:
+        return None
+    kind = "BoostBPClassifier" if is_classifier(estimator) else "BoostBPRegressor"
+    if isinstance(init_model, str | os.PathLike):
+        path = os.fspath(init_model)
+        raise TypeError(f"init_model={path!r} is a path: give the model in it, init_model=boostbp.load({path!r}).")
+    known = hasattr(init_model, "_beside") and is_classifier(init_model) == is_classifier(estimator)
+    if not known:
+        raise TypeError(f"init_model={checks.shown(init_model)} is not supported: give a fitted {kind}.")
+    check_is_fitted(init_model)
+    if constrained(estimator):
+        raise ValueError(
+            "init_model is not supported with monotone_constraints: what it predicts need not keep to them. Train on "
+            "all rows at once, or give its predictions as offset, which are not of the model then."
+        )
+    if not isinstance(init_model.network_, Network):
+        raise TypeError(f"init_model is a {type(init_model).__name__}, which is no sum of trees: give a fitted {kind}.")
+    earlier = Earlier(init_model.network_, init_model._loss, init_model._output_scale())
+    read = {name: getattr(init_model, name) for name in _READING if hasattr(init_model, name)}
+    for name in _READING:
+        vars(estimator).pop(name, None)
+    vars(estimator).update(read)
+    return earlier
+
+
+def check_sum(earlier: Network, settings: Settings, *, networks: bool) -> None:
+    """Refuse new layers that cannot stand in one network with those of an earlier one.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the network that is asked for.
+    networks : bool
+        Whether it may be trained.
+    """
+    there, wanted = len(earlier.layers) - 1, len(settings.units) if networks else 0
+    if there and wanted and there != wanted:
+        raise ValueError(
+            f"hidden_layer_sizes={settings.units!r} has {wanted} hidden layers, init_model has {there}, which cannot "
+            "stand in one network: use as many, or deep=False, which adds single layers."
+        )
+    for old, new in zip(reversed(earlier.layers), reversed(settings.layers), strict=False):
+        forest, functions = old.forest, new.basis.has_functions or old.forest.basis.has_functions
+        if len(forest.leaves.column) and (forest.clip != new.clip or (functions and forest.basis != new.basis)):
+            raise ValueError(
+                f"init_model has leaves on {forest.basis!r} with clip={forest.clip}, this estimator on {new.basis!r} "
+                f"with clip={new.clip}, which cannot stand in one network: use the same."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +129,7 @@ class Training:
     Attributes
     ----------
     train : callable
-        `backprop.train` with all but `settings`, `callbacks` and `resume`.
-    settings : Settings
+        ``train(settings=, callbacks=, resume=, report=) -> (network, history)``, with all else given.
     state : State or None
         After its last epoch.
     summarise : callable, optional
@@ -54,8 +148,6 @@ class Run:
 
     Attributes
     ----------
-    callbacks : sequence of callable or None
-    checkpoint : str, path or None
     keep_state : bool
         Whether the estimator keeps the state of training, for `fit_more`.
     earlier : Earlier or None

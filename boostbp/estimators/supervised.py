@@ -2,27 +2,138 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils import Tags
 
 from boostbp.backends.base import Table
 from boostbp.estimators import parameters
 from boostbp.estimators.base import BaseBoostBP, names_of
-from boostbp.estimators.earlier import Earlier
-from boostbp.estimators.eval_sets import Part
 from boostbp.estimators.nested_parameters import constrained
+from boostbp.estimators.session import Earlier
+from boostbp.floats import Floats
 from boostbp.inputs import Repair, named_in_errors, read_offset, read_weight
+from boostbp.inputs.sources import is_frame
 from boostbp.losses import Loss, traits_of
-from boostbp.network.backprop import EvalSet
+from boostbp.network.monitor import EvalSet
 from boostbp.network.offsets import NO_OFFSET
 
-__all__ = ["Supervised"]
 
-Floats = NDArray[np.float64]
+class Part(NamedTuple):
+    """One evaluation set as the user passed it, and what errors call it."""
+
+    source: str
+    X: Any
+    y: Any
+    weight: Any = None
+    offset: Any = None
+
+
+def listed(
+    eval_set: Any, eval_X: Any = None, eval_y: Any = None, eval_sample_weight: Any = None, eval_offset: Any = None
+) -> list[Part]:
+    """The evaluation sets of a supervised fit.
+
+    Parameters
+    ----------
+    eval_set : (X, y), (X, y, sample_weight), or several of these in a list or tuple
+    eval_X, eval_y, eval_sample_weight : one of each, or a tuple of each
+        The same as arguments of their own, which scikit-learn can route and transform.
+
+    Raises
+    ------
+    ValueError
+        If they are of another form, or the same is given twice.
+    """
+    by_column = eval_X is not None or eval_y is not None
+    if eval_set is not None and by_column:
+        raise ValueError("eval_set and eval_X, eval_y are both given: give eval_set, or eval_X and eval_y.")
+    parts = _of_columns(eval_X, eval_y) if by_column else _of_pairs(eval_set)
+    if eval_sample_weight is not None:
+        weights = _each("eval_sample_weight", eval_sample_weight, len(parts))
+        parts = [_weighted(part, weight) for part, weight in zip(parts, weights, strict=True)]
+    if eval_offset is not None:
+        offsets = _each("eval_offset", eval_offset, len(parts))
+        parts = [part._replace(offset=offset) for part, offset in zip(parts, offsets, strict=True)]
+    return parts
+
+
+def tables(argument: str, value: Any) -> list[tuple[str, Any]]:
+    """Tables in an argument that may hold one or several, each with what errors call it."""
+    if value is None:
+        return []
+    several = isinstance(value, (tuple, list)) and not _is_table(value)
+    return [(f"{argument}[{number}]", table) for number, table in enumerate(value if several else [value])]
+
+
+def _of_pairs(eval_set: Any) -> list[Part]:
+    if eval_set is None:
+        return []
+    if isinstance(eval_set, tuple) and _is_pair(eval_set):
+        eval_set = [eval_set]
+    elif _is_table(eval_set) or isinstance(eval_set, (str, Mapping)) or not isinstance(eval_set, Iterable):
+        raise ValueError(
+            f"eval_set is a {type(eval_set).__name__}: give pairs (X, y) or triples (X, y, sample_weight), such as "
+            "eval_set=[(X_valid, y_valid)]."
+        )
+    parts = []
+    for number, part in enumerate(eval_set):
+        if not isinstance(part, (tuple, list)) or len(part) not in (2, 3):
+            raise ValueError(
+                f"eval_set[{number}] is a {type(part).__name__}: give pairs (X, y), or triples (X, y, sample_weight)."
+            )
+        parts.append(Part(f"eval_set[{number}]", *part))
+    return parts
+
+
+def _of_columns(eval_X: Any, eval_y: Any) -> list[Part]:
+    if eval_X is None or eval_y is None:
+        given, other = ("eval_X", "eval_y") if eval_y is None else ("eval_y", "eval_X")
+        raise ValueError(f"{given} is given without {other}: give both, or neither.")
+    several = isinstance(eval_X, (tuple, list)) and not _is_table(eval_X)
+    targets = _each("eval_y", eval_y, len(eval_X)) if several else [eval_y]
+    named = zip(tables("eval_X", eval_X), targets, strict=True)
+    return [Part(f"{source}, {source.replace('X', 'y')}", X, y) for (source, X), y in named]
+
+
+def _weighted(part: Part, weight: Any) -> Part:
+    if weight is None:
+        return part
+    if part.weight is not None:
+        raise ValueError(f"{part.source} has weights, and eval_sample_weight has others: leave one of them out.")
+    return part._replace(weight=weight)
+
+
+def _each(argument: str, value: Any, count: int) -> list[Any]:
+    """One entry for each evaluation set."""
+    listed = isinstance(value, (tuple, list)) and not all(np.ndim(part) == 0 and part is not None for part in value)
+    if not listed and count == 1:
+        return [value]
+    if not listed or len(value) != count:
+        holds = f"{len(value)} entries" if listed else f"a {type(value).__name__}"
+        raise ValueError(f"{argument} holds {holds} for {count} evaluation sets: give a tuple with one for each.")
+    return list(value)
+
+
+def _is_pair(value: Any) -> bool:
+    return len(value) in (2, 3) and _is_table(value[0])
+
+
+def _is_table(value: Any) -> bool:
+    """Whether it is one table: an array of two axes, a frame, or a list of rows."""
+    if isinstance(value, (tuple, list)):
+        return len(value) > 0 and isinstance(value[0], (tuple, list, np.ndarray)) and _axes(value[0]) == 1
+    return issparse(value) or is_frame(value) or np.ndim(value) == 2
+
+
+def _axes(row: Any) -> int:
+    try:
+        return np.ndim(row)
+    except ValueError:  # lists of different lengths
+        return 2
 
 
 class Supervised(BaseBoostBP):
@@ -91,7 +202,6 @@ class Supervised(BaseBoostBP):
         ----------
         offset : object
             That of the training rows, None if there is none.
-        n_outputs : int
         earlier : Earlier or None
             What is added to their offset.
         """

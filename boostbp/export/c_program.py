@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from boostbp.export.description import Description, described
 from boostbp.inputs import Repair
-from boostbp.inputs.column_units import FAR
+from boostbp.inputs.repair import FAR
 from boostbp.trees.forest import Forest
 from boostbp.versions import __version__
-
-__all__ = ["to_c"]
 
 NUMBERS_PER_LINE = 8
 _TREES = ("tree_split", "tree_leaf", "tree_output", "tree_degree")

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp.floats import Floats
 from boostbp.inputs import Repair
 from boostbp.losses import Loss, traits_of
 from boostbp.network.network import Network
 from boostbp.trees.forest import Forest
 
-__all__ = ["Description", "Link", "described"]
-
-Floats = NDArray[np.float64]
 _ESTIMATORS = (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
 _PROBES = np.array([-60.0, -3.0, -0.5, 0.0, 0.25, 2.0, 60.0])  # raw outputs at which a link is compared with its name
 

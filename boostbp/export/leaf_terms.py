@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.trees.forest import Forest
 
-__all__ = ["Linear", "Terms", "constants_of", "linear_of", "terms_of"]
-
-Floats = NDArray[np.float64]
 NOTHING = 1e-30  # a weight that no prediction shows: u is of the size of 1
 
 

@@ -9,7 +9,6 @@ import re
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.backends import _lightgbm_text
 from boostbp.backends.base import LinearLeaves
@@ -22,9 +21,6 @@ from boostbp.trees.leaves import LeafModel
 from boostbp.trees.missing import with_missing_leaves
 from boostbp.trees.tree import Tree
 
-__all__ = ["lightgbm_linear_to_onnx"]
-
-Floats = NDArray[np.float64]
 _MISSING_IS_ZERO = 1  # a missing type, bits 2 and 3 of decision_type
 _LINKS = {
     **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),

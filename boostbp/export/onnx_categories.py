@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.export.onnx_graph import Graph, int64, library
+from boostbp.floats import Floats
 from boostbp.trees.forest import Forest
 
-__all__ = ["SplitColumns"]
-
-Floats = NDArray[np.float64]
 BITS = np.arange(8, dtype=np.uint8)
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from boostbp.extras import require
 
-__all__ = ["Graph", "int64", "library"]
-
 OPSET = 18
 IR_VERSION = 8  # that of opset 18
 

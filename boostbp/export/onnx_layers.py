@@ -19,11 +19,9 @@ from boostbp.export.leaf_terms import Terms, linear_of
 from boostbp.export.onnx_categories import SplitColumns
 from boostbp.export.onnx_graph import Graph, int64, library
 from boostbp.export.tree_tables import TreeTables, tables_of
+from boostbp.floats import Floats
 from boostbp.trees.forest import Forest
 
-__all__ = ["in_blocks", "raw_output"]
-
-Floats = NDArray[np.float64]
 PLACES = 20_000  # rows times trees that a block has at most, so that numbers of them stay in the cache of a core
 FEWEST, MOST = 16, 96  # rows of a block
 

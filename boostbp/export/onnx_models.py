@@ -15,8 +15,6 @@ from boostbp.export.onnx_layers import in_blocks, raw_output
 from boostbp.export.onnx_repairs import repaired
 from boostbp.versions import __version__
 
-__all__ = ["model_of", "to_onnx"]
-
 
 def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64", offset: bool = False) -> Any:
     """Write a fitted estimator as an ONNX model, which any ONNX runtime serves without Python and this package.

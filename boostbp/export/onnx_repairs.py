@@ -11,9 +11,7 @@ import numpy as np
 
 from boostbp.export.onnx_graph import Graph, int64, library
 from boostbp.inputs import Repair
-from boostbp.inputs.column_units import FAR
-
-__all__ = ["repaired"]
+from boostbp.inputs.repair import FAR
 
 
 def repaired(graph: Graph, repair: Repair, X: str, n_features: int) -> str:

@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.export.leaf_terms import Terms, constants_of, terms_of
+from boostbp.floats import Floats
 from boostbp.trees.forest import Forest
 
-__all__ = ["TreeTables", "tables_of"]
-
-Floats = NDArray[np.float64]
 PADDING = 0.2  # of the steps may be spent in leaves: shallower trees then walk with the others
 FILLED = 0.3  # of the leaves may be added to make trees complete
 FILLED_TERMS = 0.6  # of the terms may be added where they are then read sooner

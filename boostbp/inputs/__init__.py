@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from boostbp.cautions import named_in_errors
 from boostbp.inputs.blocks import Rows, blocks_of, is_blocks, rows_of
-from boostbp.inputs.classes import classes_of, warn_of_numbers, weights_of_classes
-from boostbp.inputs.named_errors import named_in_errors
 from boostbp.inputs.reader import read_input
 from boostbp.inputs.repair import Repair
 from boostbp.inputs.repeats import distinct_rows, hashes_of, numbered
 from boostbp.inputs.schema import Schema
-from boostbp.inputs.table_files import TableFiles, first_rows, numbers_in
+from boostbp.inputs.sources import TableFiles, first_rows, numbers_in
 from boostbp.inputs.targets import (
     drop_zero_weight,
     read_groups,
@@ -27,7 +26,6 @@ __all__ = [
     "Schema",
     "TableFiles",
     "blocks_of",
-    "classes_of",
     "distinct_rows",
     "drop_zero_weight",
     "first_rows",
@@ -44,7 +42,5 @@ __all__ = [
     "refuse_extreme",
     "refuse_text",
     "rows_of",
-    "warn_of_numbers",
     "weights_in_rows",
-    "weights_of_classes",
 ]

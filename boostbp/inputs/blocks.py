@@ -14,21 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import files
-from boostbp.inputs.categories import Factors
+from boostbp.cautions import named_in_errors
+from boostbp.floats import Floats
+from boostbp.inputs.categories import Factors, check_categories
 from boostbp.inputs.columns import DECLARED
-from boostbp.inputs.named_errors import named_in_errors
 from boostbp.inputs.schema import Schema
-from boostbp.inputs.sources import Source, open_source
-from boostbp.inputs.table_files import TableFiles, blocks_of_table
+from boostbp.inputs.sources import Source, TableFiles, blocks_of_table, open_source
 from boostbp.inputs.targets import read_numbers, read_target
-from boostbp.inputs.text import check_categories
 from boostbp.trees import interrupts
 from boostbp.trees.disk_arrays import scratch_folder
 from boostbp.trees.sparse import Sparse
 
-__all__ = ["Rows", "blocks_of", "is_blocks", "rows_of"]
-
-Floats = NDArray[np.float64]
 BLOCK_ROWS = 65_536  # of an array in a file
 
 

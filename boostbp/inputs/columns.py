@@ -13,8 +13,6 @@ from boostbp.inputs.categories import Factors, factorize, is_missing, text_in
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["DECLARED", "ArrayColumn", "Column", "FrameColumn"]
-
 DECLARED = ("Categorical", "Enum")  # dtypes that say that a column holds categories; text may hold anything
 _TEXT = (*DECLARED, "String")
 _NO_NUMBER = ("Array", "Binary", "Date", "Datetime", "Duration", "List", "Struct", "Time")
@@ -150,9 +148,10 @@ class FrameColumn:
         series = _decoded(self.series)
         if series.dtype.is_float():
             return factorize(series.to_numpy())
-        fixed = isinstance(self.series.dtype, nw.Enum)
-        declared, present = self.series.dtype, series.drop_nulls().unique(maintain_order=True)
-        values = list(declared.categories) if fixed else present.to_list()  # type: ignore[attr-defined]
+        dtype = self.series.dtype
+        fixed = isinstance(dtype, nw.Enum)
+        present = series.drop_nulls().unique(maintain_order=True)
+        values = list(dtype.categories) if isinstance(dtype, nw.Enum) else present.to_list()
         if not values:
             return Factors(np.full(len(series), -1), [])
         place = series.replace_strict(values, list(range(len(values))), return_dtype=nw.Float64).to_numpy()

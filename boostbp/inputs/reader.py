@@ -16,9 +16,6 @@ from boostbp.inputs.schema import Schema
 from boostbp.inputs.sources import Source, open_source
 from boostbp.trees import interrupts
 
-__all__ = ["read_input"]
-
-
 SMALL = 4096  # cells that are sooner read than looked at closely
 
 
@@ -34,10 +31,6 @@ def read_input(estimator: Any, X: Any, *, reset: bool, categorical_features: Any
         True in `fit`; False where `X` must look like the table of `fit`.
     categorical_features : "from_dtype", None or sequence of str, int or bool
         See `Schema.of`; looked at with `reset` only.
-
-    Returns
-    -------
-    Table
 
     Raises
     ------

@@ -8,16 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
-from boostbp.group import workers
+from boostbp.floats import Floats
+from boostbp.group import evenly_spaced, workers
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
-__all__ = ["distinct_rows", "hashes_of", "numbered"]
-
-Floats = NDArray[np.float64]
 Hashes = NDArray[np.uint64]
-# Constants of splitmix64 (Steele, Lea and Flood 2014), whose last step mixes the bits of a number
+# Constants of splitmix64
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+CELLS = 1 << 15  # hashed at a time: they stay in the cache
 SAMPLE, COLUMNS = 300, 2000  # distinct rows and columns by which chance is judged
 BEYOND_CHANCE = 100.0  # times as many pairs of equal rows as chance would make
 
@@ -29,23 +28,19 @@ def distinct_rows(table: Table) -> NDArray[np.intp]:
     measured once and written down again are equal in numbers that chance would not repeat: far more often than columns
     with as many values, and as much correlation, would be. Equal categories alone say nothing: they are to come again.
 
-    Parameters
-    ----------
-    table : Table
-
     Returns
     -------
     (rows,) integer
         For a group of workers, numbers of the rows of all of them.
     """
     group = workers()
-    [hashes] = group.together(_hashes(table.X))
+    [hashes] = group.together(row_hashes(table.X))
     rows = np.arange(len(hashes))
     number, first, counts = _distinct(hashes)
     if len(first) in (1, len(rows)):
         return rows
     pairs = float(counts @ (counts - 1)) / (len(rows) * (len(rows) - 1))
-    sampled = group.chosen(len(table.X), lambda _: np.sort(first)[_evenly(len(first), SAMPLE)])
+    sampled = group.chosen(len(table.X), lambda _: np.sort(first)[evenly_spaced(len(first), SAMPLE)])
     [X] = group.of(sampled).together(table.X[sampled])
     return number if pairs > BEYOND_CHANCE * _chance(Table(X, table.categorical)) else rows
 
@@ -57,7 +52,7 @@ def numbered(values: NDArray[Any]) -> NDArray[np.intp]:
 
 def hashes_of(X: Matrix, seed: int) -> Hashes:
     """A number for each row, uniform in all of uint64, the same for the same values, and others for each seed."""
-    return _stirred(_hashes(X) + np.array([seed + 1], np.uint64) * _STEP)
+    return stirred(row_hashes(X) + np.array([seed + 1], np.uint64) * _STEP)
 
 
 def _distinct(values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
@@ -66,7 +61,7 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp],
     return np.argsort(np.argsort(first))[place], first, counts
 
 
-def _hashes(X: Matrix) -> Hashes:
+def row_hashes(X: Matrix) -> Hashes:
     """A number for each row, the same for the same values, whether they are held sparse or not."""
     out = np.zeros(len(X), np.uint64)
     if isinstance(X, Sparse):
@@ -76,7 +71,8 @@ def _hashes(X: Matrix) -> Hashes:
             np.add.at(out, rows[part], _mixed(values[part], columns[part]))
         return out
     columns = np.arange(X.shape[1], dtype=np.uint64)
-    for part in row_blocks(0, len(X), X.shape[1]):
+    size = max(1, CELLS // max(1, X.shape[1]))
+    for part in (slice(first, first + size) for first in range(0, len(X), size)):
         out[part] = _mixed(X[part], columns).sum(axis=1, dtype=np.uint64)
     return out
 
@@ -84,19 +80,16 @@ def _hashes(X: Matrix) -> Hashes:
 def _mixed(values: Floats, columns: NDArray[np.uint64]) -> Hashes:
     """Hashes of cells, each in its column; 0 for the value 0, which sparse matrices do not hold."""
     values = np.where(np.isnan(values), np.nan, values)  # one NaN of the many
-    bits = _stirred(values.view(np.uint64) + (columns + np.uint64(1)) * _STEP)
-    return np.where(values == 0, np.uint64(0), bits)
+    bits = stirred(values.view(np.uint64) + (columns + np.uint64(1)) * _STEP)
+    bits[values == 0] = 0
+    return bits
 
 
-def _stirred(bits: Hashes) -> Hashes:
-    """The bits mixed, so that each depends on all."""
+def stirred(bits: Hashes) -> Hashes:
+    """The bits mixed, so that each depends on all: the last step of splitmix64 (Steele, Lea and Flood 2014)."""
     bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
     bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
     return bits ^ (bits >> np.uint64(31))
-
-
-def _evenly(count: int, most: int) -> NDArray[np.intp]:
-    return np.linspace(0, count - 1, min(count, most)).astype(np.intp)
 
 
 def _chance(distinct: Table) -> float:
@@ -107,7 +100,7 @@ def _chance(distinct: Table) -> float:
     squares, over the number of columns. Squared correlations are less what they are by chance, 1 / (rows - 1).
     """
     numeric = distinct.numeric
-    columns = _evenly(numeric.shape[1], COLUMNS) if numeric.shape[1] else np.arange(0)
+    columns = evenly_spaced(numeric.shape[1], COLUMNS) if numeric.shape[1] else np.arange(0)
     X = numeric.dense(columns, slice(0, len(numeric))) if isinstance(numeric, Sparse) else numeric[:, columns]
     X = np.where(np.isnan(X), np.inf, X)  # missing is a value like others, and the last
     X = X[:, [np.any(x != x[0]) for x in X.T]]

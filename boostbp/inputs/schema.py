@@ -13,13 +13,10 @@ from sklearn.utils import assert_all_finite, check_array
 
 from boostbp.backends.base import Table
 from boostbp.files import Columns
-from boostbp.inputs.categories import Category, categories_of, codes_of, in_order
+from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, in_order
 from boostbp.inputs.columns import DECLARED, ArrayColumn
 from boostbp.inputs.sources import Source, matrix_of
-from boostbp.inputs.text import check_categories
 from boostbp.trees.sparse import Matrix, Sparse
-
-__all__ = ["Schema"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +25,6 @@ class Schema:
 
     Attributes
     ----------
-    n_features : int
     names : tuple of str or None
         Column names; None if the table had none, or not only strings.
     categories : mapping of int to tuple
@@ -48,7 +44,6 @@ class Schema:
 
         Parameters
         ----------
-        source : Source
         categorical_features : "from_dtype", None or sequence of str, int or bool
             "from_dtype": columns of a dataframe that hold categories or strings. None: no column.
             Otherwise column names, column numbers, or a mask, (features,).
@@ -112,10 +107,6 @@ class Schema:
 
     def read(self, source: Source) -> Table:
         """Read a table with these columns, as many and in this order.
-
-        Parameters
-        ----------
-        source : Source
 
         Returns
         -------

@@ -1,20 +1,22 @@
-"""An input of any kind, opened: a block of numbers, or columns."""
+"""An input of any kind, opened: a block of numbers, columns, or a table in files that may be beyond memory."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
+from boostbp import files
+from boostbp.extras import require
+from boostbp.folders import files_of, format_of
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
-
-__all__ = ["Source", "is_frame", "matrix_of", "open_source"]
 
 _NUMBERS = "fiub"
 _ROWS_AT_ONCE = 4096  # rows of all columns that are written together, so that they stay in cache
@@ -145,3 +147,63 @@ def _refuse_lazy(X: Any) -> None:
         raise TypeError(
             f"X is a {type(X).__name__} of {type(X).__module__}, which is lazy: call .collect() or the like."
         )
+
+
+class TableFiles(NamedTuple):
+    """A table in a file, or in the files of a folder, and what its columns are.
+
+    Attributes
+    ----------
+    columns : Columns
+        But for those that are no features by what `fit` is told.
+    """
+
+    path: Path
+    columns: files.Columns = files.Columns()
+
+
+def blocks_of_table(table: TableFiles, names: Mapping[str, list[str]]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Blocks of a table's features, and of what `fit` takes beside them, by its name there.
+
+    Parameters
+    ----------
+    names : mapping
+        Name of an argument of `fit` -> columns that it is in.
+    """
+    path, columns = table
+    schema, beside = files.schema_of(path, columns.missing), list({name: 0 for part in names.values() for name in part})
+    columns = columns._replace(verbatim=beside)
+    chosen = [name for name in columns.chosen(schema.names, path.name) if name not in beside]
+    if not chosen:
+        raise ValueError(f"{path.name} has no feature beside {', '.join(map(repr, beside))}.")
+    for features, verbatim in files.batches(path, columns._replace(features=tuple(chosen))):
+        if len(features):
+            values = {
+                name: [files.labels_of(verbatim[column], schema.field(column).type, column) for column in part]
+                for name, part in names.items()
+            }
+            yield features, {name: np.column_stack(part) if len(part) > 1 else part[0] for name, part in values.items()}
+
+
+def first_rows(table: TableFiles, target: str, most: int) -> tuple[Any, NDArray[Any]]:
+    """Some features of a table, as `files.read` gives them, and the target of so many rows, or of all there are."""
+    schema = files.schema_of(table.path, table.columns.missing)
+    columns = table.columns._replace(verbatim=(target,), drop=(*table.columns.drop, *table.columns.verbatim))
+    X, parts = None, []
+    for features, beside in files.chunks(table.path, columns):
+        X = features if X is None else X
+        parts.append(files.labels_of(beside[target], schema.field(target).type, target))
+        if sum(map(len, parts)) >= most:
+            break
+    if X is None:
+        raise ValueError(f"{table.path.name} has no rows.")
+    return X, np.concatenate(parts)
+
+
+def numbers_in(path: Path) -> int:
+    """Bytes that a table takes as numbers, 8 for each cell of Parquet files; those of CSV files are about as large."""
+    paths = files_of(path)
+    if format_of(paths[0]) == "csv":
+        return sum(file.stat().st_size for file in paths)
+    parquet = require("pyarrow.parquet", extra="frames", what="reading a CSV or Parquet file")
+    return sum(8 * metadata.num_rows * metadata.num_columns for metadata in map(parquet.read_metadata, paths))

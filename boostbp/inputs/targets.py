@@ -19,18 +19,6 @@ from boostbp.inputs.categories import is_missing, text_in
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
 from boostbp.inputs.sources import is_frame, matrix_of, open_source
 
-__all__ = [
-    "drop_zero_weight",
-    "read_groups",
-    "read_numbers",
-    "read_offset",
-    "read_target",
-    "read_weight",
-    "refuse_extreme",
-    "refuse_text",
-    "weights_in_rows",
-]
-
 LARGEST = 1e100  # of targets, and its inverse the least: beyond, float64 does not hold weighted squares
 HEAVIEST = 1e30  # of weights, and its inverse the least that the largest may be: libraries see them in float32
 
@@ -85,7 +73,6 @@ def read_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
     Parameters
     ----------
     sample_weight : None, number or array-like, (rows,)
-    n_rows : int
 
     Returns
     -------
@@ -136,7 +123,6 @@ def read_offset(offset: Any, n_rows: int, n_outputs: int, name: str = "offset") 
     Parameters
     ----------
     offset : array-like or series, (rows,) or (rows, outputs)
-    n_rows, n_outputs : int
     name : str
         What errors call it.
 
@@ -177,7 +163,6 @@ def read_groups(groups: Any, n_rows: int) -> NDArray[np.integer]:
     ----------
     groups : array-like or series, (rows,)
         Numbers or text.
-    n_rows : int
 
     Returns
     -------

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from boostbp.inspection.attributions import Attributions, attribute
 from boostbp.inspection.health import Health, HealthWarning, LayerHealth, health_of, warn_if_ill
-from boostbp.inspection.importances import importances, importances_over
-from boostbp.inspection.names import Names
-from boostbp.inspection.regressions import LeafRecords, all_leaves, leaf_records
-from boostbp.inspection.summary import Summary, summary_of
+from boostbp.inspection.regressions import LeafRecords, Names, all_leaves, leaf_records
+from boostbp.inspection.summary import Summary, importances, importances_over, summary_of
 
 __all__ = [
     "Attributions",

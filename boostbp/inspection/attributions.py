@@ -24,11 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.extras import require
+from boostbp.floats import Floats
 from boostbp.network.network import Network
 
-__all__ = ["Attributions", "attribute"]
-
-Floats = NDArray[np.float64]
 ROOM = 1 << 22  # numbers per array that are held at once
 STILL = 1e-9  # a unit that moved by less than this share of its size has no slope
 

@@ -10,8 +10,6 @@ from typing import Any
 from boostbp import cautions
 from boostbp.network.history import NETWORK, History, Stop, weight_in_words
 
-__all__ = ["Health", "HealthWarning", "LayerHealth", "health_of", "warn_if_ill"]
-
 DEAD = 0.9  # share of rows without gradient from which on a layer hardly learns
 SURELY_DEAD = 0.99  # in all epochs
 COLLAPSED = 1e-3  # standard deviation, as a share of that at the start

@@ -12,50 +12,38 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, Table, TreeParams
 from boostbp.backends.capabilities import capabilities_of, check_supported
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.layers.gathered_rows import apart, are_gathered
 from boostbp.trees import basis as bases
 from boostbp.trees import interrupts
 from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.bounds import bounded
-from boostbp.trees.column_bins import ColumnBins
+from boostbp.trees.leaf_regressions import ColumnBins
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse
-
-__all__ = ["BoundInput", "LayerSettings"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class LayerSettings:
     """How a layer is fitted.
 
+    Fields that `LayerSpec` has too mean what they mean there, and none is left open. The others:
+
     Attributes
     ----------
-    n_estimators : int
-        Rounds (N_i of the paper): trees per output, or trees in all with ``growth.shared``.
-    learning_rate : float
-        Shrinkage of each tree (beta).
     growth : TreeParams
-    subsample : float
-        Share of the rows whose gradients a round's trees are grown on.
-    basis : Basis
-        phi.
+        With ``growth.shared``, `n_estimators` counts trees in all, not trees per output.
     ridge : Ridge
-    clip : bool
-        Clip a leaf's inputs to its training range at evaluation, and inputs of all regressions of the layer to the
-        bounds of their columns, in training as well; see `boostbp.trees.bounds`. The Jacobian is 0 where clipped.
+        Of the leaf regressions.
     base : {"ridge", "additive", None}
-        Start from one ridge regression on all numeric inputs, or on smooth functions of them.
+        None: nothing.
     base_lambda : float or None
-        Its penalty; None chooses by generalised cross-validation.
+        None chooses by generalised cross-validation.
     min_base_lambda : float or None
         Least penalty that cross-validation may choose, as a share of the sum of squares of a column; None: one that
         suits typed columns, see `RidgeBase.bind`.
-    leaves : {"refit", "native"}
-        Leaf regressions by us on phi, or the library's own linear leaves.
     """
 
     n_estimators: int = 100
@@ -76,10 +64,8 @@ class BoundInput:
 
     Parameters
     ----------
-    backend : Backend
     table : Table
         The input, (rows, features).
-    settings : LayerSettings
     weight : (rows,) float64
         Row weights.
 

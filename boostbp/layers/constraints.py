@@ -7,8 +7,6 @@ from typing import Any
 
 from boostbp import checks
 
-__all__ = ["Signs", "checked_constraints", "signs_of"]
-
 Signs = tuple[int, ...]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, NativeGrower
+from boostbp.floats import Floats
 from boostbp.group import SAMPLE, workers
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.objective import Objective
@@ -24,9 +25,6 @@ from boostbp.trees.missing import with_missing_leaves
 from boostbp.trees.ridge import LeafRanges, fit_rows
 from boostbp.trees.tree import Tree, Trees
 
-__all__ = ["Rounds", "keeps_trace"]
-
-Floats = NDArray[np.float64]
 MOST_TRACE = 1 << 30  # bytes of leaf numbers that a layer keeps for its backward pass
 LEAST_SHARE = 1e-6  # of a round: smaller steps than these are none
 # Weight of a row that is not sampled: a target -grad / hess stays a number, and no sum of float64 with a sampled row in
@@ -46,7 +44,6 @@ class Rounds:
         The trees: the base, then those of the first round by output, those of the second, and so on.
     leaf : (trees, rows), smallest integer type
         The leaf of each row under each tree; of no tree unless they are kept.
-    keeps_leaf : bool
     """
 
     bound: BoundInput

@@ -6,17 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
+from boostbp.floats import Floats
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import Tree, Trees
-
-__all__ = ["FixedStructure"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +19,6 @@ class FixedStructure:
 
     Attributes
     ----------
-    trees : Trees
     numbers : tuple of tuple of int
         For each output the numbers of its trees, in the order of the rounds; a single entry if the trees serve all
         outputs.

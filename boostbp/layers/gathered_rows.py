@@ -12,8 +12,6 @@ from typing import TypeVar
 from boostbp.group import ALONE, joined, workers
 from boostbp.trees.threads import Team
 
-__all__ = ["apart", "are_gathered"]
-
 R = TypeVar("R")
 GATHERED_ROWS = 20_000  # of all workers, up to which they are gathered
 

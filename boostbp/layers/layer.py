@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.floats import usual_in_methods
+from boostbp.floats import Floats, usual_in_methods
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.fitting import Rounds, keeps_trace
 from boostbp.layers.gathered_rows import apart
@@ -16,10 +16,6 @@ from boostbp.layers.objective import Objective
 from boostbp.trees import interrupts
 from boostbp.trees.forest import Forest
 from boostbp.trees.sparse import Matrix, Sparse
-
-__all__ = ["Fit", "Layer", "Trace", "fit"]
-
-Floats = NDArray[np.float64]
 
 
 @usual_in_methods

@@ -17,8 +17,6 @@ from boostbp.trees import basis as bases
 from boostbp.trees.basis import Elementwise
 from boostbp.trees.ridge import Ridge
 
-__all__ = ["HIDDEN", "OUTPUT", "LayerSpec", "Spec", "settings_of"]
-
 TRUTH = (True, False)
 # Native names of what two fields say: given beside the field, one of the two would not be heard.
 SAID_NATIVELY: Mapping[str, frozenset[str]] = {

@@ -7,14 +7,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.losses import Loss, checked, traits_of
 
-__all__ = ["LossObjective", "Objective", "SquaredObjective"]
-
-Floats = NDArray[np.float64]
 BLOCK = 1 << 15  # numbers of an array of a block: 64 kB
 
 

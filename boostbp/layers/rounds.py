@@ -8,13 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.layers.bound import LayerSettings
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import offsets
 
-__all__ = ["first_rounds", "rate_of", "round_of", "rounds_of", "staged", "stages", "structure_of_another"]
-
-Floats = NDArray[np.float64]
 KEPT = 0.95  # share of its target that a hidden layer can reach in one refit; less makes it shrink epoch by epoch
 SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 

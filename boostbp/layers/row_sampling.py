@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, SubsetGrower, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, capabilities_of
+from boostbp.floats import Floats
 from boostbp.group import joined, workers
 from boostbp.trees.tree import Tree
-
-__all__ = ["RowSampling", "drawn_rows", "on_sample"]
-
-Floats = NDArray[np.float64]
 
 
 def on_sample(backend: Backend, samples: int | None) -> Backend:
@@ -38,7 +35,6 @@ class RowSampling:
 
     Attributes
     ----------
-    backend : Backend
     samples : int
         Rows to grow on; a table with no more rows is used whole.
     anew : bool

@@ -11,15 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Grower, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, capabilities_of
+from boostbp.floats import Floats
 from boostbp.trees.tree import Tree, Trees
-
-__all__ = ["SharedStructure", "projected", "random_direction"]
-
-Floats = NDArray[np.float64]
 
 
 def random_direction(n_outputs: int, rng: np.random.Generator) -> Floats:

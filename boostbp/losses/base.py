@@ -28,9 +28,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LEAST_HESSIAN", "LinkName", "Loss", "Task", "Traits", "refuse", "traits_of"]
+from boostbp.floats import Floats
 
-Floats = NDArray[np.float64]
 Task = Literal["classification", "regression"]
 LinkName = Literal["identity", "log", "logit", "softmax", "sorted"]
 LEAST_HESSIAN = 1e-6

@@ -9,13 +9,10 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.losses.base import Loss
 
-__all__ = ["baseline", "check", "derivatives", "gradient", "hessian", "value"]
-
-Floats = NDArray[np.float64]
 Shape = tuple[int, ...]
 
 

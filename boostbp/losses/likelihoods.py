@@ -6,16 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from boostbp.floats import Floats
 from boostbp.losses import location
 from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, refuse
 from boostbp.losses.log_link import LogLink
-
-__all__ = ["Logistic", "Poisson", "Softmax"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,8 @@ raises ValueError if no row has a positive, finite weight.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["huber_centre", "log_mean", "mean", "quantile"]
-
-Floats = NDArray[np.float64]
+from boostbp.floats import Floats
 
 _ABSENT = 1e-6  # stands for the share of a class, or the mean of a count, that never occurs
 _ROUNDING = 1e-12  # by which sums such as 1/3 + 1/3 may miss what they should be

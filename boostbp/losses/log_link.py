@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.losses import location
 from boostbp.losses.base import LEAST_HESSIAN, LinkName, Task, refuse
-
-__all__ = ["Gamma", "LogLink", "Tweedie"]
-
-Floats = NDArray[np.float64]
 
 
 class LogLink:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.losses import location
 from boostbp.losses.base import LinkName, Task, refuse
-
-__all__ = ["AbsoluteError", "Huber", "Quantile", "Quantiles", "SquaredError"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +126,7 @@ class Quantile(_Regression):
         Level between 0 and 1; 0.5 is half the absolute error.
     """
 
-    alpha: float = 0.5
+    alpha: Any = 0.5  # a float; `Quantiles` has several
     name: ClassVar[str] = "quantile"
     aliases: ClassVar[tuple[str, ...]] = ("reg:quantileerror",)
     robust: ClassVar[bool] = True
@@ -174,7 +170,7 @@ class Quantiles(Quantile):
        (2010).
     """
 
-    alpha: tuple[float, ...] = (0.1, 0.5, 0.9)  # type: ignore[assignment]
+    alpha: tuple[float, ...] = (0.1, 0.5, 0.9)
     name: ClassVar[str] = "quantiles"
     aliases: ClassVar[tuple[str, ...]] = ()
     link_name: ClassVar[LinkName] = "sorted"

@@ -18,17 +18,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp import cautions
+from boostbp.floats import Floats
 from boostbp.losses import LOSSES, Loss, traits_of
-from boostbp.metrics import class_scores, scores
+from boostbp.metrics import scores
 from boostbp.metrics.custom_metrics import adapt, is_maximised, name_of
 from boostbp.suggestions import unsupported
 
-__all__ = ["Metric", "default_metric", "load"]
-
-Floats = NDArray[np.float64]
 Function = Callable[[Floats, Floats, Floats], float]
 
 
@@ -106,19 +103,19 @@ _CLASSES = {
         "logloss log_loss binary_logloss multi_logloss mlogloss binary multiclass softmax multiclassova multiclass_ova "
         "ova ovr cross_entropy xentropy kullback_leibler kldiv",
         False,
-        class_scores.logloss,
+        scores.logloss,
     ),
-    **_called("error binary_error multi_error merror", False, class_scores.error),
-    **_called("accuracy", True, class_scores.accuracy),
-    **_called("auc roc_auc", True, class_scores.auc),
-    **_called("auc_mu", True, class_scores.auc_mu),
-    **_called("aucpr", True, class_scores.aucpr),
-    **_called("average_precision", True, class_scores.average_precision),
+    **_called("error binary_error multi_error merror", False, scores.error),
+    **_called("accuracy", True, scores.accuracy),
+    **_called("auc roc_auc", True, scores.auc),
+    **_called("auc_mu", True, scores.auc_mu),
+    **_called("aucpr", True, scores.aucpr),
+    **_called("average_precision", True, scores.average_precision),
 }
 _AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
     "tweedie-nloglik": (scores.tweedie, lambda power: 1 < power < 2, "rho, 1 < rho < 2"),
-    "error": (class_scores.error_at, lambda threshold: 0 <= threshold <= 1, "t, a threshold from 0 to 1"),
-    "multi_error": (class_scores.error_of_top, lambda k: k >= 1 and k.is_integer(), "k, a whole number from 1"),
+    "error": (scores.error_at, lambda threshold: 0 <= threshold <= 1, "t, a threshold from 0 to 1"),
+    "multi_error": (scores.error_of_top, lambda k: k >= 1 and k.is_integer(), "k, a whole number from 1"),
 }
 
 

@@ -9,13 +9,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from boostbp.metrics.class_scores import labels
-
-__all__ = ["adapt", "is_maximised", "name_of"]
-
-Floats = NDArray[np.float64]
+from boostbp.floats import Floats
+from boostbp.metrics.scores import labels
 
 _OF_LABELS = frozenset(
     (

@@ -1,50 +1,34 @@
-"""Algorithm 1: forward, backward, move, refit."""
+"""Algorithm 1: forward, backward, move, refit; a training put down as a state, and taken up from it."""
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.backends.base import Backend, Table
+from boostbp.floats import Floats
 from boostbp.group import workers
+from boostbp.layers import Fit
+from boostbp.layers.rounds import structure_of_another
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
 from boostbp.network.fingerprint import fingerprint
 from boostbp.network.history import History, Stop
-from boostbp.network.monitor import Callback, EvalSet, Monitor, Progress
-from boostbp.network.network import Network
+from boostbp.network.monitor import Callback, EvalSet, Monitor, State
+from boostbp.network.network import Network, layer_input
 from boostbp.network.offsets import NO_OFFSET
-from boostbp.network.resume import capture, restore
 from boostbp.network.settings import Settings
-from boostbp.network.state import State
 from boostbp.network.trainer import DivergenceError, Trainer
 from boostbp.trees import interrupts
 
-__all__ = ["BackPropagation", "Callback", "EvalSet", "Progress", "Settings", "train"]
 
-Floats = NDArray[np.float64]
-
-
-def train(
-    table: Table,
-    y: Floats,
-    *,
-    backend: Backend,
-    loss: Loss,
-    settings: Settings,
-    weight: Floats,
-    offset: Floats = NO_OFFSET,
-    eval_sets: Sequence[EvalSet] = (),
-    metric: Metric | None = None,
-    outcome: Callable[[Floats], Floats] | None = None,
-    callbacks: Sequence[Callback] = (),
-    resume: State | None = None,
-) -> tuple[Network, History]:
-    """Train a network by back-propagation.
+class BackPropagation:
+    """A training by back-propagation that can be left at some epoch and gone on with.
 
     Parameters
     ----------
@@ -63,33 +47,6 @@ def train(
         See `Callback`.
     resume : State, optional
         Of an earlier training on the same data with the same settings; this one goes on from there.
-
-    Returns
-    -------
-    network : Network
-        Of the best epoch; without evaluation sets, of the last.
-    history : History
-    """
-    training = BackPropagation(
-        table,
-        y,
-        backend=backend,
-        loss=loss,
-        settings=settings,
-        weight=weight,
-        offset=offset,
-        eval_sets=eval_sets,
-        metric=metric,
-        outcome=outcome,
-        callbacks=callbacks,
-        resume=resume,
-    )
-    training.advance()
-    return training.network, training.history
-
-
-class BackPropagation:
-    """A training by back-propagation that can be left at some epoch and gone on with; parameters as in `train`.
 
     Attributes
     ----------
@@ -202,3 +159,91 @@ class BackPropagation:
         if not self._trainer.bounded:
             return Stop.NOT_FINITE
         return self._monitor.see(self._trainer.network, self._trainer.record(self._probed), begun)
+
+
+def capture(trainer: Trainer, monitor: Monitor, fingerprint: Mapping[str, str]) -> State:
+    """The state after an epoch that `monitor` has seen."""
+    assert monitor.best is not None
+    return State(
+        trainer.epoch,
+        tuple(trainer.h[1:]),
+        tuple(trainer.g[1:]),
+        tuple(trainer.m[1:]),
+        trainer.drift,
+        trainer.r2,
+        trainer.rng.bit_generator.state,
+        trainer.network,
+        monitor.best,
+        monitor.best_score,
+        monitor.lowest_loss,
+        replace(monitor.history, epochs=list(monitor.history.epochs)),
+        time.perf_counter() - monitor.begun,
+        fingerprint,
+        monitor.since,
+    )
+
+
+def restore(state: State, trainer: Trainer, monitor: Monitor, fingerprint: Mapping[str, str]) -> None:
+    """Put a training that has not begun into a state.
+
+    Raises
+    ------
+    ValueError
+        If the state is of other data or other parameters; the message says which.
+    """
+    _check(state, trainer.settings.epochs, fingerprint)
+    _check_shapes(state, trainer)
+    threads = trainer.settings.n_threads
+    trainer.epoch, trainer.drift, trainer.r2, trainer.losses = state.epoch, state.drift, state.r2, state.history.loss
+    trainer.h = [trainer.table.X, *state.h]
+    trainer.g = [np.empty((0, 0)), *state.g]
+    trainer.m = [np.empty((0, 0)), *state.m]
+    trainer.rng.bit_generator.state = dict(copy.deepcopy(state.random))
+    trainer.T = []
+    for i, (layer, output) in enumerate(zip(state.network.layers, trainer.h[1:], strict=True)):
+        h = layer_input(trainer.h[: i + 1], skip=state.network.skip)
+        trace = layer.trace(h, n_jobs=threads)
+        trainer.T.append(Fit(layer, output, trace))
+    trainer.T[-1] = trainer.T[-1]._replace(output=trainer.T[-1].output - trainer.baseline)
+    monitor.best, monitor.best_score, monitor.lowest_loss = state.best, state.best_score, state.lowest_loss
+    monitor.since = state.since
+    monitor.history.epochs = list(state.history.epochs)
+    monitor.history.best_epoch = state.history.best_epoch
+    monitor.begun = time.perf_counter() - state.elapsed
+
+
+def _check(state: State, epochs: int, fingerprint: Mapping[str, str]) -> None:
+    other = [
+        f"{name} differs" if _is_digest(now) else f"{name} was {state.fingerprint.get(name)}, is {now}"
+        for name, now in fingerprint.items()
+        if state.fingerprint.get(name) != now
+    ]
+    if other:
+        raise ValueError(
+            f"{state.origin} belongs to another fit: {'; '.join(other)}. "
+            "Pass what it was fitted to, or start anew without it."
+        )
+    if state.epoch > epochs:
+        raise ValueError(
+            f"epochs={epochs} is less than the {state.epoch} epochs of {state.origin}: give a larger number."
+        )
+
+
+def _check_shapes(state: State, trainer: Trainer) -> None:
+    """Refuse arrays and trees of other sizes than this training's: a file may state another's fingerprint."""
+    table, settings, wrong = trainer.table, trainer.settings, ""
+    sizes = (*settings.units, trainer.y.shape[1])
+    shapes = [h.shape for h in state.h]
+    if shapes != [(len(table.X), size) for size in sizes]:
+        wrong = f"hidden variables of the shapes {shapes}"
+    elif state.network.skip != settings.skip or state.network.layers[0].forest.n_features != table.X.shape[1]:
+        wrong = f"a network of {state.network.layers[0].forest.n_features} features"
+    else:
+        for layer, of_layer in zip(state.network.layers, settings.layers, strict=True):
+            wrong = wrong or structure_of_another(layer.forest, of_layer)
+    if wrong:
+        raise ValueError(f"{state.origin} is not consistent: it holds {wrong}. Start anew without it.")
+
+
+def _is_digest(text: str) -> bool:
+    return text.startswith("sha256:")

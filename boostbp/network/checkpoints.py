@@ -29,12 +29,10 @@ from boostbp.archive import Arrays, take
 from boostbp.atomic_write import remove_partial
 from boostbp.group import workers
 from boostbp.network.history import History
+from boostbp.network.monitor import State
 from boostbp.network.network import Network
-from boostbp.network.state import State
 from boostbp.network.stored import history_from, history_of, network_from, network_of
 from boostbp.trees import interrupts
-
-__all__ = ["find", "read", "write"]
 
 KIND, VERSION = "checkpoint", 3
 ROWS, ROWS_VERSION = "rows of a checkpoint", 1

@@ -11,8 +11,6 @@ from typing import Any
 from boostbp.network.history import Epoch
 from boostbp.network.monitor import Progress, Stage
 
-__all__ = ["ProgressBar", "StageLog", "figures", "log", "show_log"]
-
 log = logging.getLogger("boostbp")
 
 

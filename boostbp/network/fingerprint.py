@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
 from boostbp.group import workers
+from boostbp.inputs.repeats import stirred
 from boostbp.metrics import Metric
 from boostbp.network.monitor import EvalSet
 from boostbp.network.offsets import NO_OFFSET
 from boostbp.network.settings import Settings
 from boostbp.trees.sparse import Sparse
-
-__all__ = ["fingerprint", "words_of"]
 
 # They say when training ends, how fast it is or what is refused, not where it goes.
 _FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "alone"))
@@ -83,22 +82,15 @@ def _rows(array: Any, *, rounded: bool = False) -> Any:
         return array
     numbers, total = group.numbers(len(array))
     columns = np.ascontiguousarray(array, np.float64).reshape(len(array), array.size // max(len(array), 1))
-    places, found = _mixed(np.arange(columns.shape[1], dtype=np.uint64)), np.zeros((), np.uint64)
+    places, found = stirred(np.arange(columns.shape[1], dtype=np.uint64)), np.zeros((), np.uint64)
     for start in range(0, len(array), _BLOCK):
         bits = columns[start : start + _BLOCK].view(np.uint64)
         if rounded:
             bits = (bits + (np.uint64(1) << (_LAST_BITS - np.uint64(1)))) >> _LAST_BITS
-        of_rows = _mixed(bits + places).sum(axis=1, dtype=np.uint64)
+        of_rows = stirred(bits + places).sum(axis=1, dtype=np.uint64)
         number = numbers[start : start + _BLOCK].astype(np.uint64)
-        found += _mixed(of_rows + _mixed(number)).sum(dtype=np.uint64)
+        found += stirred(of_rows + stirred(number)).sum(dtype=np.uint64)
     return total, [int(np.sum(group.gather(found), dtype=np.uint64))]
-
-
-def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Numbers that depend on all bits: the last step of splitmix64 (Steele, Lea and Flood 2014)."""
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
 
 
 def _digest(*parts: Any) -> str:

@@ -10,17 +10,6 @@ from typing import Any
 
 from boostbp.extras import require
 
-__all__ = [
-    "NETWORK",
-    "REFITTED",
-    "CandidateResult",
-    "Choice",
-    "Epoch",
-    "History",
-    "Stop",
-    "weight_in_words",
-]
-
 NETWORK = "network"  # name of the candidate that was asked for
 REFITTED = "The leaves of its output layers were then fitted again on all rows."  # what `History.refitted` means
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lstsq
 
-__all__ = ["MOST_ROWS", "linear_probe_r2"]
+from boostbp.floats import Floats
 
-Floats = NDArray[np.float64]
 ROUNDING = 1e-12  # a column that varies by less than this share of its size is constant
 MOST_ROWS = 1000  # of either part: a probe must cost next to nothing
 

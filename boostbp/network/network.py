@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
-from boostbp.floats import usual_in_methods
+from boostbp.floats import Floats, usual_in_methods
 from boostbp.layers import Layer, Trace
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
@@ -17,9 +16,6 @@ from boostbp.trees.joining import joined
 from boostbp.trees.rounding import rounded
 from boostbp.trees.sparse import Sparse, hstack
 
-__all__ = ["Network"]
-
-Floats = NDArray[np.float64]
 OUTPUT_BITS = 11  # of rounded weights: of a thousand trees, they move an output by 1e-4 of its standard deviation
 HIDDEN_BITS = 18  # by hidden units, rows fall to one side of a split or the other
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.losses import Loss, checked
 
-__all__ = ["NO_OFFSET", "best_constant", "of_rows", "of_scale"]
-
-Floats = NDArray[np.float64]
 NO_OFFSET: Floats = np.zeros(())  # an offset is this, or (rows, outputs)
 MOST_STEPS, LEAST_STEP = 100, 1e-10
 SHORTER = 0.75  # a step as a share of the one before; those of a hessian that is twice too large are half as long

@@ -1,20 +1,107 @@
-"""Settings: how a network is trained."""
+"""Settings of a training: those of back-propagation in the words of its users, and all of a network's."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
+from boostbp import checks
 from boostbp.layers import LayerSettings
-from boostbp.network.starts import Start, projection
+from boostbp.layers.layer_spec import Spec
+from boostbp.network import steps
+from boostbp.network.starts import STARTS, Start, projection
 from boostbp.network.steps import Normalised, Step
 
-__all__ = ["Settings"]
+
+def _row_count(name: str, value: Any) -> Any:
+    is_share = isinstance(value, float)
+    checks.finite(name, value)
+    if not (0.0 < value <= 1.0 if is_share else value >= 1):
+        raise ValueError(f"{name}={value!r} is not allowed: give a share in (0, 1], or a number of rows.")
+    return value
+
+
+FIELDS: Mapping[str, Callable[[str, Any], Any]] = {
+    "start": partial(checks.one_of, allowed=tuple(STARTS)),
+    "refit_order": partial(checks.one_of, allowed=("upward", "downward")),
+    "output_target": partial(checks.one_of, allowed=("loss", "moved")),
+    "skip": partial(checks.one_of, allowed=(True, False)),
+    "structure_epochs": checks.or_else("auto", partial(checks.whole, least=1)),
+    "structure_samples": checks.or_else(None, _row_count),
+    "n_iter_no_change": checks.or_else(None, partial(checks.whole, least=1)),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class BackpropSpec(Spec):
+    """How the hidden layers of a network are trained by back-propagation.
+
+    Estimators take it, or a dict of its fields.
+
+    Parameters
+    ----------
+    start : {"projection", "principal", "identity", "noise"}
+        Hidden variables before the first epoch: random projections of the input, its principal components, copies
+        of its first columns, or the paper's noise.
+    step : {"normalised", "plain"} or Step
+        Whether `step_size` counts in standard deviations of the hidden units, or multiplies the gradient as in the
+        paper; or an object with its own size and momentum, of `boostbp.network.steps` or your own.
+    step_size, momentum : float
+        alpha and mu of the paper; not looked at if `step` is an object.
+    refit_order : {"upward", "downward"}
+        Layers are fitted again from the input to the output, each on the new output of the one below;
+        or as in the paper, from the output to the input, each on its old input.
+    output_target : {"loss", "moved"}
+        The output layer is boosted on the loss, or fitted to its moved target as in the paper.
+    skip : bool
+        Layers above the first see the features beside the hidden layer below them.
+    structure_epochs : int or "auto"
+        Epochs for which tree structures are kept while their leaves are fitted again; 1: grown every epoch.
+        "auto": 4, or 1 with native leaves.
+    structure_samples : int, float or None
+        Rows (a number, or a share of them) that tree structures are grown on, drawn once; leaves are fitted on all
+        rows. Not with native leaves.
+    n_iter_no_change : int or None
+        Epochs (not rounds) without improvement on the first evaluation set after which training stops. The best epoch
+        is restored.
+
+    Raises
+    ------
+    ValueError
+        If a value is out of bounds; the message names the field.
+
+    Examples
+    --------
+    >>> from boostbp import BoostBPRegressor
+    >>> model = BoostBPRegressor(backprop={"step_size": 0.3, "skip": True})
+    >>> model.set_params(backprop__momentum=0.9).backprop.skip
+    True
+    """
+
+    start: Literal["projection", "principal", "identity", "noise"] = "projection"
+    step: str | Step = "normalised"
+    step_size: float = 0.4
+    momentum: float = 0.8
+    refit_order: Literal["upward", "downward"] = "upward"
+    output_target: Literal["loss", "moved"] = "loss"
+    skip: bool = False
+    structure_epochs: int | Literal["auto"] = "auto"
+    structure_samples: int | float | None = None
+    n_iter_no_change: int | None = 30
+
+    def __post_init__(self) -> None:
+        for name, check in FIELDS.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+        steps.load(self.step, self.step_size, self.momentum)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How a network is trained.
+
+    Fields that `BackpropSpec` has too mean what they mean there. The others:
 
     Attributes
     ----------
@@ -22,27 +109,12 @@ class Settings:
         One for each T_i, i = 0 .. L-1.
     units : tuple of int
         Size of each hidden layer, L-1 numbers.
-    epochs : int
     step : Step
         How hidden variables move (alpha and mu).
-    start : Start
-    refit_order : {"upward", "downward"}
-        Downward as in Algorithm 1: from the output layer to the input, each layer on its old input.
-        Upward: from the input to the output, each layer on the new output of the one below.
-    output_target : {"loss", "moved"}
-        Fit the output layer by boosting on the loss itself, or, as in Algorithm 1, to ``h_L - alpha g_L``.
-    n_iter_no_change : int or None
-        Stop when the metric of the first evaluation set has not improved for so many epochs.
-    skip : bool
-        Layers above the first see the input beside the hidden layer below them.
-    structure_epochs : int
-        Epochs for which tree structures are kept, while leaves are fitted again every epoch; 1: grown every epoch.
     structure_samples : int or None
-        Grow tree structures on so many rows, drawn once, and fit leaves on all; None: on all rows.
+        A number of rows.
     max_time : float or None
         Seconds after which no new epoch begins.
-    n_threads : int
-    seed : int
     """
 
     layers: tuple[LayerSettings, ...]

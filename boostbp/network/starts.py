@@ -6,17 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from boostbp.backends.base import Table
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.network.steps import std
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.standardised import Standardised
 
-__all__ = ["STARTS", "Start", "identity", "noise", "principal", "projection", "start_of"]
-
-Floats = NDArray[np.float64]
 OVERSAMPLED = 8  # directions beyond the components asked for
 POWERS = 4  # power iterations
 Start = Callable[[Matrix, Floats, int, np.random.Generator], Floats]

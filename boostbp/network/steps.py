@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp import checks
+from boostbp.floats import Floats
 from boostbp.group import workers
 
-__all__ = ["STEPS", "Normalised", "Plain", "Step", "is_constant", "load", "moved", "pace_after", "std"]
-
-Floats = NDArray[np.float64]
 PATIENCE = 16  # epochs without a new lowest training loss; after fewer, steps die on a plateau that they would cross
 
 

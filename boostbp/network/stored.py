@@ -16,17 +16,6 @@ from boostbp.network.network import Network
 from boostbp.network.steps import STEPS, Step
 from boostbp.trees import packed
 
-__all__ = [
-    "history_from",
-    "history_of",
-    "loss_from",
-    "loss_of",
-    "network_from",
-    "network_of",
-    "step_from",
-    "step_of",
-]
-
 
 def network_of(network: Network) -> tuple[Any, Arrays]:
     """What JSON holds of a network, and its arrays: ``baseline`` and, of layer i, ``layer{i}.NAME``.

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp import layers
 from boostbp.backends.base import Backend, Table
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.layers import BoundInput, LossObjective, Objective, SquaredObjective
 from boostbp.layers.fixed_structure import FixedStructure
@@ -25,9 +25,6 @@ from boostbp.network.starts import start_of
 from boostbp.network.steps import moved, pace_after, std
 from boostbp.trees.sparse import Sparse
 
-__all__ = ["DivergenceError", "Trainer", "baseline_of"]
-
-Floats = NDArray[np.float64]
 MAX_ABS = 1e8  # a hidden variable this large has exploded: starts have standard deviation 1
 WORSE = 100.0  # a training loss so many times that of the best constant has exploded
 

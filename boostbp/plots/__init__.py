@@ -5,8 +5,7 @@ on those of pyplot, which needs no display.
 """
 
 from boostbp.plots.epochs import layer_health, training_curves
-from boostbp.plots.importance_bars import importances
-from boostbp.plots.predictions import calibration, residuals
+from boostbp.plots.predictions import calibration, importances, residuals
 from boostbp.plots.representations import representation, representations
 
 __all__ = [

@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from boostbp.cautions import printable
 from boostbp.extras import require
-from boostbp.printable import printable
-
-__all__ = ["as_text", "by_epoch", "figure", "of_network", "one", "several"]
 
 _ROW = 3  # panels side by side
 _PANEL = (4.6, 3.6)  # inches

@@ -10,8 +10,6 @@ from boostbp.floats import usual_floats
 from boostbp.network.history import NETWORK, weight_in_words
 from boostbp.plots import axes as panels
 
-__all__ = ["PANELS", "layer_health", "panel", "training_curves"]
-
 
 @usual_floats()
 def training_curves(model: Any, axes: Any = None) -> Any:

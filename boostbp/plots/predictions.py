@@ -1,4 +1,4 @@
-"""Predictions against what was observed: calibration of probabilities, residuals of numbers."""
+"""Pictures of predictions and of what they rest on: calibration, residuals, importances."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp.floats import usual_floats
+from boostbp.floats import Floats, usual_floats
 from boostbp.plots import axes as panels
-
-__all__ = ["calibration", "residuals"]
-
-Floats = NDArray[np.float64]
 
 
 @usual_floats()
@@ -120,4 +116,35 @@ def residuals(
     ax.axhline(0.0, color="gray", linewidth=0.8, zorder=0)
     ax.scatter(predicted, y - predicted, s=size, color=color, linewidths=0, alpha=0.7, rasterized=True)
     ax.set(xlabel="predicted", ylabel="observed - predicted", title=label or "Residuals")
+    return ax
+
+
+@usual_floats()
+def importances(
+    model: Any, ax: Any = None, *, kind: str = "attribution", layer: int | None = None, X: Any = None, most: int = 20
+) -> Any:
+    """Draw the largest importances, as shares of all.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    ax : matplotlib axes, optional
+    kind, layer, X
+        As in `importance` of the estimator.
+    most : int
+        Bars at most.
+
+    Returns
+    -------
+    axes
+    """
+    ax = panels.one(ax)
+    share = model.importance(kind, layer=layer, X=X)
+    names = model.layer_names(0 if layer is None else layer)
+    largest = np.argsort(-share, kind="stable")[:most]
+    ax.barh(np.arange(len(largest)), share[largest])
+    ax.set_yticks(np.arange(len(largest)), [panels.as_text(names[column]) for column in largest])
+    ax.invert_yaxis()
+    ax.set(xlabel=f"share of {kind}", title="Importances" if layer is None else f"Importances in layer {layer}")
     return ax

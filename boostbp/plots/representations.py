@@ -7,15 +7,12 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from boostbp.floats import usual_floats
+from boostbp.floats import Floats, usual_floats
 from boostbp.network.history import NETWORK, weight_in_words
 from boostbp.plots import axes as panels
 
-__all__ = ["Method", "plane", "representation", "representations"]
-
-Floats = NDArray[np.float64]
 Method = Literal["pca", "tsne"]
 
 _MOST_CLASSES = 20  # more distinct numbers than this are an amount, with a colour scale; more labels have no legend

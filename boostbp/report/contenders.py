@@ -18,21 +18,6 @@ from numpy.typing import NDArray
 from boostbp.extras import require
 from boostbp.search import nested
 
-__all__ = [
-    "PATIENCE",
-    "RATE",
-    "ROUNDS",
-    "SINGLE_LAYER",
-    "TRAINERS",
-    "Contender",
-    "Fitted",
-    "Split",
-    "Trainer",
-    "deep",
-    "length_of",
-    "train",
-]
-
 RATE, ROUNDS, PATIENCE = 0.05, 2000, 50
 
 
@@ -108,11 +93,9 @@ def train(
 
     Parameters
     ----------
-    contender : Contender
     split : Split
         Labels are 0 .. classes - 1 for classification.
     task : {"classification", "regression"}
-    n_jobs, seed : int
     length : int, optional
         Largest number of rounds or epochs, for a rehearsal; without rows to stop by, the number itself. Networks of
         ours need none: they hold rows out by themselves.

@@ -14,8 +14,6 @@ from sklearn import datasets
 from boostbp.extras import require
 from boostbp.files import Columns, read
 
-__all__ = ["NAMES", "Dataset", "Task", "load", "task_of"]
-
 Task = Literal["classification", "regression"]
 
 # More distinct whole numbers than this are an amount, not labels.

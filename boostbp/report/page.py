@@ -14,8 +14,6 @@ from boostbp.report.result import Result
 from boostbp.report.table import columns
 from boostbp.versions import versions
 
-__all__ = ["Study", "check", "write"]
-
 
 @dataclass(frozen=True, slots=True)
 class Study:
@@ -58,7 +56,6 @@ def write(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> 
     ----------
     path : Path
         Written atomically.
-    studies : sequence of Study
     settings : mapping of str to str
         What the comparison was told, for people.
     """

@@ -10,8 +10,6 @@ from rich.text import Text
 
 from boostbp.report.result import Result
 
-__all__ = ["SCORES", "Cell", "Column", "columns", "table"]
-
 
 class _Score(NamedTuple):
     heading: str
@@ -89,7 +87,6 @@ def table(results: Sequence[Result], title: str) -> Table:
 
     Parameters
     ----------
-    results : sequence of Result
     title : str
         Markup in it is text.
     """

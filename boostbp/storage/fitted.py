@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from boostbp.archive import Arrays, take
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier
 from boostbp.estimators.conformal import Calibration
-from boostbp.inputs.schema import Schema
+from boostbp.inputs import Repair, Schema
+from boostbp.inputs.contradictions import Normal
+from boostbp.inputs.repair import Units
 from boostbp.inspection.summary import SUMMARY, Summary
 from boostbp.losses import traits_of
 from boostbp.network.stored import history_from, history_of, loss_from, loss_of, network_from, network_of
-from boostbp.storage.repairs import repair_from, repair_of
-
-__all__ = ["Arrays", "fitted_from", "fitted_of"]
 
 _OUTPUT_CONFIG = "_sklearn_output_config"  # where scikit-learn keeps what set_output set
 _OUTPUTS = [{"transform": container} for container in ("default", "pandas", "polars")]
@@ -29,6 +28,9 @@ _LABEL_DTYPES = (
     "|b1",
     *(f"{'|' if size == 1 else '<'}{sign}{size}" for sign in "iu" for size in (1, 2, 4, 8)),
 )
+_PREFIX = "repair."
+
+
 _LABEL_DTYPES += ("<f2", "<f4", "<f8")
 _SCALED = {"shift": "_shift", "scale": "_scale"}
 _CALIBRATION = {field.name: f"calibration.{field.name}" for field in fields(Calibration)}
@@ -165,3 +167,62 @@ def _summary_from(arrays: Arrays, n_features: int) -> Summary:
 def _require(good: bool, what: str) -> None:
     if not good:
         raise ValueError(what)
+
+
+def repair_of(repair: Repair | None) -> Arrays:
+    """Arrays of it: ``repair.NAME`` with the names in `Units` and `Normal`; none where there is no repair."""
+    parts = () if repair is None else (repair.units, repair.normal)
+    return {f"{_PREFIX}{field.name}": getattr(part, field.name) for part in parts for field in fields(part)}
+
+
+def repair_from(arrays: Arrays, schema: Schema) -> Repair | None:
+    """What `repair_of` described; its arrays are taken out.
+
+    Raises
+    ------
+    ValueError
+        If they do not fit together, or the table.
+    """
+    if f"{_PREFIX}column" not in arrays:
+        return None
+    count = len(arrays[f"{_PREFIX}column"])
+    repair = Repair(_part(Units, arrays, count), _part(Normal, arrays, count))
+    units, normal = repair.units, repair.normal
+    inside = np.isin(units.column, np.setdiff1d(np.arange(schema.n_features), list(schema.categories)))
+    _require_repair(inside.all() and (np.diff(units.column) > 0).all(), "it reads columns that are not there")
+    _check_units(units)
+    _check_normal(normal)
+    for end in (normal.lowest, normal.highest):
+        _require_repair(np.isfinite(units.values(np.arange(count), end)).all(), "it reads infinity")
+    return repair
+
+
+def _part(kind: Any, arrays: Arrays, count: int) -> Any:
+    """Units or a distribution of so many columns."""
+    shapes = {field.name: (count,) * (2 if field.name == "precision" else 1) for field in fields(kind)}
+    return kind(
+        **{
+            name: take(arrays, _PREFIX + name, np.int64 if name == "column" else np.float64, shapes[name])
+            for name in shapes
+        }
+    )
+
+
+def _check_units(units: Units) -> None:
+    finite = np.isfinite(units.floor).all() and np.isfinite(units.center).all()
+    _require_repair(finite and (units.floor >= 0).all() and (units.scale > 0).all(), "its units are none")
+
+
+def _check_normal(normal: Normal) -> None:
+    P = normal.precision
+    _require_repair(np.isfinite(P).all() and np.array_equal(P, P.T), "its precision is none")
+    _require_repair(len(P) > 0 and np.linalg.eigvalsh(P)[0] > 0, "its precision is none")
+    ordered = (normal.lowest <= normal.highest).all() and (normal.least < 0).all() and (normal.most > 0).all()
+    _require_repair(ordered and np.isfinite([normal.lowest, normal.highest]).all(), "its bounds are none")
+    bounded = np.isfinite(normal.most)
+    _require_repair((bounded == np.isfinite(normal.least)).all() and bounded.any(), "it replaces nothing")
+
+
+def _require_repair(good: Any, what: str) -> None:
+    if not good:
+        raise ValueError(f"This is not what mistyped cells are read as: {what}.")

@@ -21,20 +21,27 @@ compiled code sees them.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import archive, freed_memory
+from boostbp import archive, plain
+from boostbp.archive import Arrays
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
+from boostbp.estimators.nested_parameters import SPECS
+from boostbp.estimators.parameters import settings_of
 from boostbp.floats import usual_floats
-from boostbp.storage.fitted import Arrays, fitted_from, fitted_of
-from boostbp.storage.json_parameters import check_parameters, parameters_from, parameters_of
+from boostbp.network.stored import loss_from, loss_of, step_from, step_of
+from boostbp.storage.fitted import fitted_from, fitted_of
 from boostbp.trees import interrupts
-
-__all__ = ["load", "save"]
+from boostbp.trees.basis import BASES
 
 KIND, VERSION = "model", 4
 OLDEST = 4  # versions 1 and 2 had other arrays of leaves, 3 another parameter
@@ -42,6 +49,9 @@ _CLASSES: dict[str, Any] = {
     estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
 }
 Path = str | os.PathLike[str]
+_KIND = "state"
+_STATE = "_fitted_state"
+_OF_A_RUN = "validation"  # belongs to the process that trained, not to the model, unless it is a word or a number
 
 
 @usual_floats()
@@ -117,7 +127,7 @@ def load(path: Path) -> Any:
     try:
         return archive.load(path, _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
     finally:
-        freed_memory.give_back()
+        give_back()
 
 
 def _rebuilt(content: Any, arrays: Arrays) -> BaseBoostBP:
@@ -129,3 +139,144 @@ def _rebuilt(content: Any, arrays: Arrays) -> BaseBoostBP:
         setattr(estimator, name, value)
     check_parameters(estimator)
     return estimator
+
+
+def pack(estimator: Any, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Attributes with bytes in the place of those that a fit made.
+
+    An estimator that is not fitted, derived, or holds code of the user's own has them as they are.
+    """
+    if type(estimator) not in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor) or "network_" not in attributes:
+        return attributes
+    try:
+        content, arrays = fitted_of(estimator)
+    except ValueError:
+        return attributes
+    data = archive.to_bytes(kind=_KIND, version=VERSION, content=content, arrays=arrays)
+    held = _read(type(estimator), data)
+    return {name: value for name, value in attributes.items() if name not in held} | {_STATE: data}
+
+
+def unpack(kind: type, state: dict[str, Any]) -> dict[str, Any]:
+    """The attributes that `pack` took.
+
+    Raises
+    ------
+    ValueError
+        If the bytes are corrupted, inconsistent, or of a later version.
+    """
+    attributes = dict(state)
+    return attributes | _read(kind, attributes.pop(_STATE)) if _STATE in attributes else attributes
+
+
+def _read(kind: type, data: bytes) -> dict[str, Any]:
+    return archive.from_bytes(data, _STATE, partial(fitted_from, kind), kind=_KIND, version=VERSION, oldest=OLDEST)
+
+
+BaseBoostBP._packing = (pack, unpack)
+
+
+def give_back() -> None:
+    """Let the C library return what was freed: glibc keeps, of what reading a model took, half as much as it holds."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+
+
+def parameters_of(estimator: Any) -> dict[str, Any]:
+    """Parameters as plain values; rows or splitters in `validation` are left out, specs are told by their fields.
+
+    Raises
+    ------
+    ValueError
+        If a parameter holds an object of the user's own; it is named.
+    """
+    params = {}
+    for name, value in estimator.get_params(deep=False).items():
+        if name == _OF_A_RUN and not isinstance(value, str | float):
+            continue
+        try:
+            params[name] = _encoded(name, value)
+        except TypeError as error:
+            raise ValueError(
+                f"{name} cannot be stored: {error}. Set a name instead where there is one, "
+                f"or keep the model by pickle or joblib."
+            ) from error
+    return params
+
+
+def parameters_from(facts: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that `parameters_of` described.
+
+    Raises
+    ------
+    ValueError
+        If a value is none.
+    """
+    return {name: _decoded(name, value) for name, value in facts.items()}
+
+
+def check_parameters(estimator: Any) -> None:
+    """Check the parameters of a fitted estimator as `fit` would.
+
+    Raises
+    ------
+    ValueError
+        If one is out of bounds; it is named.
+    """
+    settings_of(estimator, 1, len(estimator.network_.baseline), 0)
+
+
+def _basis_of(basis: Any) -> str:
+    name = next((name for name, known in BASES.items() if known == basis), None)
+    if name is None:
+        raise TypeError(f"{basis!r} has functions of your own, which are code: a file of data does not hold them")
+    return name
+
+
+def _basis_from(name: Any) -> Any:
+    if not isinstance(name, str) or name not in BASES:
+        raise ValueError(f"This is not a basis: {name!r:.99}.")
+    return BASES[name]
+
+
+# Parameters that may be objects, how these are told in plain values, and made from them.
+_OBJECTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "basis": (_basis_of, _basis_from),
+    "loss": (loss_of, loss_from),
+    "step": (step_of, step_from),
+}
+
+
+def _encoded(name: str, value: Any) -> Any:
+    if name in SPECS and isinstance(value, list | tuple):
+        return [_encoded(name, spec) for spec in value]
+    if name in SPECS and value is not None:
+        values = dict(value) if isinstance(value, Mapping) else _fields_of(value)
+        encoded = {field: _encoded(field, content) for field, content in values.items()}
+        return {"dict" if isinstance(value, Mapping) else "spec": encoded}
+    if name in _OBJECTS and not isinstance(value, str):
+        told, _ = _OBJECTS[name]
+        return {name: told(value)}
+    return plain.encode(value)
+
+
+def _fields_of(spec: Any) -> dict[str, Any]:
+    """Fields of a spec that are not at their defaults."""
+    changed = {field.name: getattr(spec, field.name) for field in fields(spec)}
+    return {name: value for name, value in changed.items() if value != getattr(type(spec)(), name)}
+
+
+def _decoded(name: str, value: Any) -> Any:
+    if name in SPECS and isinstance(value, list):
+        return [_decoded(name, spec) for spec in value]
+    if name in SPECS and value is not None:
+        form = next(iter(value)) if isinstance(value, dict) and len(value) == 1 else ""
+        if form not in ("dict", "spec") or not isinstance(value[form], dict):
+            raise ValueError(f"This is not a spec: {name}={value!r:.99}.")
+        decoded = {field: _decoded(field, held) for field, held in value[form].items()}
+        return decoded if form == "dict" else SPECS[name].of(decoded, name)
+    if name in _OBJECTS and isinstance(value, dict) and set(value) == {name}:
+        _, made = _OBJECTS[name]
+        return made(value[name])
+    return plain.decode(value)

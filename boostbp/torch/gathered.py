@@ -8,12 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.torch.row_hashes import RowHashes, row_hashes, same_rows
+from boostbp.floats import Floats
+from boostbp.inputs.repeats import row_hashes
 
-__all__ = ["ForwardCall", "LastFit", "Momentum", "PendingCalls", "Rows", "StepTarget", "check_known", "in_order"]
-
-Floats = NDArray[np.float64]
+RowHashes = NDArray[np.uint64]
 Numbers = NDArray[np.int64] | None
+
+
+def same_rows(hashes: RowHashes | None, other: RowHashes | None) -> bool:
+    """Return whether both are known and are hashes of the same rows, in any order."""
+    return hashes is not None and other is not None and np.array_equal(np.sort(hashes), np.sort(other))
 
 
 class ForwardCall(NamedTuple):
@@ -197,7 +201,6 @@ class LastFit(NamedTuple):
 
         Parameters
         ----------
-        step : Rows
         expected : int or None
             How many there must be, if that was said: they may then be other ones, but not the same in another order.
 

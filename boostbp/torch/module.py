@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boostbp import checks, losses
 from boostbp.backends.base import Table
 from boostbp.extras import require
-from boostbp.floats import usual_in_methods
+from boostbp.floats import Floats, usual_in_methods
 from boostbp.inputs import weights_in_rows
 from boostbp.layers import Layer, LayerSpec
 from boostbp.layers.layer_spec import HIDDEN, settings_of
@@ -21,8 +21,8 @@ from boostbp.network import steps
 from boostbp.network.starts import STARTS
 from boostbp.network.steps import Step, is_constant, moved
 from boostbp.torch import arguments, tree_tensor
+from boostbp.torch.arguments import Refits, start_in
 from boostbp.torch.gathered import LastFit, Momentum, PendingCalls, Rows, StepTarget, check_known
-from boostbp.torch.layer_fits import Refits, start_in
 from boostbp.torch.passes import Trees, as_input, as_targets, as_tensor, drawn_seed, has_tangent
 from boostbp.trees import threads
 
@@ -33,9 +33,6 @@ else:
     torch = require("torch", extra="torch", what="boostbp.torch")
     nn = torch.nn
 
-__all__ = ["GBDTModule"]
-
-Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64] | None
 
 

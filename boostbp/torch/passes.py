@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.extras import require
+from boostbp.floats import Floats
 from boostbp.layers import Layer, Trace
 from boostbp.torch.gathered import ForwardCall, PendingCalls
 
@@ -21,9 +22,6 @@ else:
     torch = require("torch", extra="torch", what="boostbp.torch")
     forward_ad = torch.autograd.forward_ad
 
-__all__ = ["Trees", "as_floats", "as_input", "as_targets", "as_tensor", "drawn_seed", "has_tangent", "is_tensor"]
-
-Floats = NDArray[np.float64]
 _jit: Any = torch.jit
 _numbers = itertools.count()
 
@@ -33,9 +31,7 @@ class Trees(NamedTuple):
 
     Attributes
     ----------
-    layer : Layer
     baseline : (outputs,) float64
-    n_threads : int
     gathered : PendingCalls or None
         Where dL/doutput goes; None in eval mode.
     mean : bool

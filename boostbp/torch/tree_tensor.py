@@ -18,8 +18,6 @@ from boostbp.trees import interrupts, packed
 from boostbp.trees.basis import Basis
 from boostbp.trees.forest import Forest
 
-__all__ = ["State", "read", "state_of"]
-
 torch: Any = require("torch", extra="torch", what="boostbp.torch")
 
 KIND, VERSION = "tree layer", 3
@@ -34,9 +32,7 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    layer : Layer or None
     baseline : (outputs,) float64
-    in_features : int or None
     last : LastFit
         Without its rows.
     """

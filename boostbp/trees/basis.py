@@ -8,11 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["BASES", "Basis", "Elementwise", "Polynomial", "check_finite", "expand", "load", "vjp"]
-
-Floats = NDArray[np.float64]
+from boostbp.floats import Floats
 
 
 class Basis(Protocol):

@@ -7,12 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees.sparse import Matrix, Sparse
 
-__all__ = ["bounded", "bounds_of"]
-
-Floats = NDArray[np.float64]
 ROWS = 100  # isolated values, on either side, are at most one row in so many: more of them are a group of their own
 GAP = 1.25  # a gap is wide if it is so many times the distance from the median to its near side
 

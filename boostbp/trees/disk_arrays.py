@@ -30,8 +30,6 @@ import numpy as np
 from boostbp.trees import forks
 from boostbp.trees.kernels.allocation import HEADER, LEAST, compiled
 
-__all__ = ["LEAST", "carried", "is_on_disk", "on_disk", "scratch_folder"]
-
 R = TypeVar("R")
 KEPT = 32  # mappings that are kept for the next arrays: pages that are there already need not be made
 MOST_KEPT = 1 << 28  # bytes of one that is kept: larger ones would take too much of the disk

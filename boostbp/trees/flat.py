@@ -8,14 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
 from boostbp.trees.kernels.few_rows import LANES, NODE
 from boostbp.trees.tree import offsets
 
-__all__ = ["Flat"]
-
-Floats = NDArray[np.float64]
 OF_COLUMN = 5  # numbers of a path column before its weights
 
 

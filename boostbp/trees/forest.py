@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.trees import basis as bases
 from boostbp.trees import kernels, threads
 from boostbp.trees.basis import Basis
@@ -18,9 +19,6 @@ from boostbp.trees.leaves import stacked as leaves_stacked
 from boostbp.trees.sparse import Matrix, Sparse, dense, row_blocks
 from boostbp.trees.tree import Tree, Trees, concat, concat_offsets, stacked
 
-__all__ = ["FEW_ROWS", "Forest", "TreeBatch", "TreeWithLeaves"]
-
-Floats = NDArray[np.float64]
 ROWS_OF_A_THREAD = 256  # at least: fewer are done sooner than a thread starts
 GAIN_BITS = 10  # three digits are enough for what gains are good for, and make small files
 FEW_ROWS = 8  # whose prediction is sooner done than prepared
@@ -57,14 +55,10 @@ class Forest:
 
     Attributes
     ----------
-    n_features, n_outputs : int
-    basis : Basis
     clip : bool
         Whether a leaf's inputs are clipped to the range that the leaf saw in training.
     tree_split : (trees + 1,) int64
         First split of each tree in `nodes`.
-    nodes : kernels.Nodes
-    leaves : kernels.Leaves
     gain : (splits,) float64
         Rounded to `GAIN_BITS` bits.
     n_base : int

@@ -14,8 +14,6 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-__all__ = ["in_child", "native_threads", "through"]
-
 _SOFT = 1  # omp_pause_soft of OpenMP 5.0: threads end, settings stay
 _left = False  # whether the last fork could not end all threads of OpenMP
 _alone = False  # whether this process is the child of such a fork

@@ -9,7 +9,7 @@ that has ended would go on.
 from __future__ import annotations
 
 # its functions make no enums, which takes those of `signal` nearly all of their time
-import _signal  # type: ignore[import-not-found]
+import _signal
 import _thread
 import signal
 import sys
@@ -22,8 +22,6 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from boostbp.trees import forks
-
-__all__ = ["Stopped", "check", "deferred", "result_of", "stoppable"]
 
 R = TypeVar("R")
 Handler = Callable[[int, FrameType | None], Any]

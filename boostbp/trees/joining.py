@@ -18,9 +18,6 @@ from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER
 from boostbp.trees.rounding import rescaled
 from boostbp.trees.tree import offsets
 
-__all__ = ["joined"]
-
-Floats = NDArray[np.float64]
 LEAST_SCALE, MOST_SCALE = 1e-12, 1e300  # beside its center, and at all: with others rounding is not beside the point
 
 

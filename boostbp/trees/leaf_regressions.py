@@ -2,23 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees import kernels, leaf_rows, threads
 from boostbp.trees.basis import Basis
-from boostbp.trees.column_bins import ColumnBins
 from boostbp.trees.leaf_rows import LeafColumns, LeafRows, Workspace
 from boostbp.trees.leaves import stacked
 from boostbp.trees.ridge import NOT_MONOTONE, Ridge, TreeRows, fit_together
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees, offsets, paths_of
 
-__all__ = ["fit_trees", "rows_by_leaf"]
-
-Floats = NDArray[np.float64]
+CUTS = 254
+SAMPLE = 2048  # rows that the cuts are quantiles of: any cuts give exact routing, those of even bins are fast
 ROOM = 1 << 25  # path columns of rows, of trees whose sums go to the other workers together: 256 MB
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBins:
+    """Bins of values, by which most splits are decided without looking at the input.
+
+    Attributes
+    ----------
+    bins : (features, rows) uint8
+        Number of a value's bin, in order; 255 where missing.
+    lower, upper : (features, 256) float64
+        Smallest and largest value in each bin.
+    """
+
+    bins: NDArray[np.uint8]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, X: NDArray[np.float64]) -> ColumnBins:
+        """Return the bins of a dense input, (rows, features)."""
+        n_rows, n_features = X.shape
+        cuts = np.full((n_features, CUTS + 1), np.inf)
+        ordered = np.sort(X[:: max(1, n_rows // SAMPLE)], axis=0)  # NaN comes last
+        known = len(ordered) - np.isnan(ordered).sum(axis=0)
+        at = (np.arange(CUTS)[:, None] * known) // CUTS
+        if len(ordered):
+            cuts[:, :CUTS] = np.where(known > 0, np.take_along_axis(ordered, at, axis=0), np.inf).T
+        bins = np.empty((n_features, n_rows), np.uint8)
+        lower, upper = np.empty((n_features, 256)), np.empty((n_features, 256))
+        kernels.put_in_bins(X, cuts, bins, lower, upper)
+        return cls(bins, lower, upper)
 
 
 def fit_trees(
@@ -46,7 +79,6 @@ def fit_trees(
 
     Parameters
     ----------
-    trees : Trees
     X : (rows, features), Z : (rows, columns) float64, C-contiguous
         The input, and the columns that regressions read of it; or two sparse inputs, of the same columns.
     bins : ColumnBins or None

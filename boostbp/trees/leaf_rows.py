@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.trees.basis import Basis
 from boostbp.trees.tree import Tree
 
-__all__ = ["BLOCK_ROWS", "LeafColumns", "LeafRows", "Workspace"]
-
-Floats = NDArray[np.float64]
 # Rows per block, at most 2^16; fixed, so that sums do not depend on the number of threads. What is read out of order,
 # leaf by leaf (gradients, running fit), stays in cache.
 BLOCK_ROWS = 1 << 14

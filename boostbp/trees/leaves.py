@@ -8,14 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.trees import kernels, threads
 from boostbp.trees.leaf_rows import LeafColumns, LeafRows
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import concat, concat_offsets
-
-__all__ = ["LeafModel", "add_to", "stacked"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +21,11 @@ class LeafModel:
 
     Attributes
     ----------
-    paths : LeafColumns
     scaling : (path columns, 4) float64
         See `LeafRanges.scaling`.
     weight : (sum of terms * outputs,) float64
         Per leaf (terms, outputs), in units of ``u``; shrinkage included.
         A row that misses a path column has ``u = 0`` there, the leaf's mean.
-    n_outputs : int
     """
 
     paths: LeafColumns

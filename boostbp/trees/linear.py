@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees.additive import Smooth
 from boostbp.trees.forest import TreeBatch
@@ -20,9 +21,6 @@ from boostbp.trees.sparse import Matrix, row_blocks
 from boostbp.trees.standardised import Standardised
 from boostbp.trees.tree import Trees
 
-__all__ = ["RidgeBase"]
-
-Floats = NDArray[np.float64]
 MOST = 1000  # rows or columns that are decomposed: the time grows with the cube of the shorter side
 STEPS = 50  # of L-BFGS; a few dozen bring the loss of a ridge regression to its minimum
 # Least penalties on columns as they were typed; see `RidgeBase.bind`

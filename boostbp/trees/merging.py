@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 
 from boostbp.trees.forest import Forest, TreeBatch
 
-__all__ = ["PlacedForest", "merged"]
-
 
 class PlacedForest(NamedTuple):
     """A forest, and where its features and outputs stand in the merged one.
 
     Attributes
     ----------
-    forest : Forest
     features : (its features,) int
         Number of each of its features among those of the merged forest.
     first_output : int

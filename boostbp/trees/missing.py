@@ -15,13 +15,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
-
-__all__ = ["with_missing_leaves"]
-
-Floats = NDArray[np.float64]
 
 
 def with_missing_leaves(tree: Tree, model: LeafModel, constant: Floats) -> tuple[Tree, LeafModel]:
@@ -31,7 +28,6 @@ def with_missing_leaves(tree: Tree, model: LeafModel, constant: Floats) -> tuple
 
     Parameters
     ----------
-    tree : Tree
     model : LeafModel
         Of one output, whose columns are the features.
     constant : (leaves,) float64

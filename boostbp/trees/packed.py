@@ -18,8 +18,6 @@ from boostbp.trees.leaves import LeafModel
 from boostbp.trees.ranges import ranges_of, scaling_from
 from boostbp.trees.tree import Tree, Trees, offsets
 
-__all__ = ["facts_of", "pack", "unpack"]
-
 _OWN = "own functions"
 _MOST = 1 << 31  # sizes stay far from the end of int64, and of int32 where splits hold features
 _NODES = {

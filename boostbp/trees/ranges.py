@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.archive import Arrays
+from boostbp.floats import Floats
 from boostbp.trees.tree import offsets
 
-__all__ = ["ranges_of", "scaling_from"]
-
-Floats = NDArray[np.float64]
 NEAR = range(-3, 4)  # units in the last place between an end and what is computed back
 
 

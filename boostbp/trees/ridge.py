@@ -10,15 +10,13 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees import kernels, threads
 from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.leaf_rows import LeafColumns, LeafRows
 from boostbp.trees.leaves import LeafModel
 
-__all__ = ["NOT_MONOTONE", "LeafRanges", "LeafSums", "Ridge", "TreeRows", "fit_rows", "fit_together", "solve"]
-
-Floats = NDArray[np.float64]
 NOT_MONOTONE = np.empty(0, np.int64)
 
 
@@ -121,7 +119,6 @@ class LeafSums:
         ``sum h phi phi'`` of each leaf (lower triangle), one after the other.
     moment : (sum of terms * outputs,) float64
         ``-sum phi grad'`` of each leaf, (terms, outputs).
-    n_outputs : int
     """
 
     gram: Floats
@@ -189,7 +186,6 @@ class TreeRows:
     ----------
     blocks : sequence of LeafRows
         All rows, grouped by leaf.
-    paths : LeafColumns
     grad : (outputs, rows) float64, C-contiguous
     hess : (rows,) float64
     nodes : kernels.Nodes or None
@@ -230,7 +226,6 @@ def fit_together(
 
     Parameters
     ----------
-    trees : sequence of TreeRows
     n_threads : int
         Threads over blocks.
     sign : (features,) int64

@@ -15,15 +15,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
 from boostbp.trees.tree import offsets
 
-__all__ = ["rescaled", "rounded"]
-
-Floats = NDArray[np.float64]
 RANGE_BITS = 6  # of centers and bounds, in units of the scale: the mean of 1,000 rows is not known to 1/64 of it
 
 
@@ -32,7 +29,6 @@ def rounded(forest: Forest, weight_bits: int) -> Forest:
 
     Parameters
     ----------
-    forest : Forest
     weight_bits : int
         Of a leaf's weights for an output, beside the largest of them, or beside that of most leaves if it is larger.
     """

@@ -10,11 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.trees.kernels import moments as kernels
 
-__all__ = ["Matrix", "Sparse", "dense", "hstack", "row_blocks", "vstack"]
-
-Floats = NDArray[np.float64]
 Matrix = Any
 """(rows, features) float64, C-contiguous, or `Sparse`."""
 CELLS = 1 << 20  # numbers in a block of rows: 8 MB

@@ -8,15 +8,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees import interrupts
 from boostbp.trees.kernels import moments as kernels
 from boostbp.trees.ridge import LeafRanges
 from boostbp.trees.sparse import Matrix, Sparse
-
-__all__ = ["Standardised"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

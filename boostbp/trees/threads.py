@@ -15,8 +15,6 @@ from threadpoolctl import OpenBLASController, threadpool_limits
 from boostbp.trees import forks, interrupts
 from boostbp.trees.disk_arrays import carried
 
-__all__ = ["Team", "count", "parallel_map", "single_threaded_blas"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from boostbp.trees import kernels
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 
-__all__ = ["Tree", "Trees", "concat", "concat_offsets", "offsets", "stacked"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tree:

@@ -9,8 +9,6 @@ from boostbp.trees import kernels
 from boostbp.trees.kernels import moments, sums
 from boostbp.trees.kernels.entry import Loop
 
-__all__ = ["PARTS", "WarmUp", "compile_loops", "warmup"]
-
 # What is called by others comes first: a loop is compiled once, and part of those that call it.
 PARTS: dict[str, tuple[Loop, ...]] = {
     "predict": (kernels.route, kernels.evaluate, kernels.predict_flat, kernels.may_contradict),

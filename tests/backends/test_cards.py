@@ -14,7 +14,7 @@ import pytest
 from leaf_oracles import table, target
 
 from boostbp import BoostBPRegressor, fit_layer
-from boostbp.backends import _cards, _lightgbm_calls, load
+from boostbp.backends import _lightgbm_calls, load, native_params
 from boostbp.backends import lightgbm as ours_lightgbm
 from boostbp.backends import xgboost as ours_xgboost
 from boostbp.backends.base import TreeParams
@@ -148,7 +148,7 @@ def test_a_whole_model_trains_with_a_card(card: Any) -> None:
 def test_a_card_that_is_not_there_is_named_with_the_cure(name: str, device: str, says: str) -> None:
     with pytest.raises(ValueError, match=f"(?s){says}") as caught:  # where there is a card, it is not the thousandth
         grown(name, {"device": device})
-    assert str(caught.value).endswith(_cards.CURE)
+    assert str(caught.value).endswith(native_params.CURE)
 
 
 @pytest.mark.parametrize(

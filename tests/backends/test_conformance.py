@@ -13,8 +13,7 @@ from leaf_oracles import ORACLES, table, target
 from boostbp.backends import available, capabilities_of, check_backend, load
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.conformance import duties_of
-from boostbp.backends.conformance.backend_trial import Trial
-from boostbp.backends.conformance.data import same
+from boostbp.backends.conformance.backend_trial import Trial, same
 
 EVERY = pytest.mark.parametrize("name", available())
 PURE = pytest.mark.parametrize("name", [name for name in available() if capabilities_of(load(name)).deterministic])

@@ -10,6 +10,7 @@ from boostbp.backends.base import Table, TreeParams
 from tests.helpers import BACKENDS, make_targets, make_X
 
 PENALTY = {"xgboost": 1.0}  # reg_lambda that the library uses by default
+OURS = ("lightgbm", "sklearn", "xgboost")
 
 
 def rows_below(tree, leaf, node):
@@ -25,6 +26,8 @@ def test_gain_is_what_a_split_takes_from_the_newton_loss(backend):
     grad, hess = -make_targets(X, outputs=1), np.random.default_rng(0).uniform(0.5, 2.0, (400, 1))
     growth = TreeParams(max_depth=3, min_samples_leaf=10)
     [tree] = backends.load(backend).bind(Table(X), growth).fork(slice(0, 1), 0).grow(grad, hess)
+    if backend not in OURS and np.isnan(tree.gain).all():
+        pytest.skip("a backend may leave gains out")
     leaf, penalty = tree.leaf_of(X), PENALTY.get(backend, 0.0)
 
     def score(node):

@@ -124,6 +124,7 @@ def test_blocks_of_rows_give_the_model_of_arrays(capsys):
     assert "ratio: " in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_many_rows_tells_of_each_model_on_each_size(capsys):
     found = many_rows.main(["--rows", "400", "--models", "lightgbm", "1"])
     assert [(each["rows"], each["model"]) for each in found] == [(400, "lightgbm"), (400, "1")]
@@ -134,6 +135,7 @@ def test_many_rows_tells_of_each_model_on_each_size(capsys):
     assert capsys.readouterr().out.count("rows: 400") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("xgboost" not in LIBRARIES, reason="needs xgboost: pip install 'boostbp[xgboost]'")
 def test_workers_are_measured_against_one_process():
     found = distributed.apart("epoch", "xgboost", 2, 400)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import run
 from flat_parameters import parameters
-from typer.testing import CliRunner
 
 from boostbp import BoostBPRegressor, storage
-from boostbp.cli import app
 
 QUICK = [
     "-s",
@@ -23,13 +22,6 @@ QUICK = [
     "-s",
     "min_samples_leaf=5",
 ]
-
-
-def run(*arguments):
-    """Run a command; whatever happens, it must not end in a traceback."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
 
 
 def test_one_text_cell_among_numbers_is_refused_and_may_be_called_missing(tmp_path):

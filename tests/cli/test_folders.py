@@ -8,20 +8,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from command_line import run
 from pyarrow import csv, parquet
-from typer.testing import CliRunner
 
 from boostbp import files, load
-from boostbp.cli import app
 
 QUICK = ["-s", "quality=1", "--seed", "3"]
 fit_module = importlib.import_module("boostbp.cli.fit")
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
 
 
 @pytest.fixture(scope="module")

@@ -9,24 +9,17 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import run
 from flat_parameters import parameters
 from matplotlib.image import imread
 from sklearn.datasets import load_diabetes, load_iris
-from typer.testing import CliRunner
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
-from boostbp.cli import app
 from boostbp.network.history import REFITTED
 from boostbp.report.contenders import SINGLE_LAYER
 from tests.studies import weighed_at
 
 TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "early_stopping": False, "random_state": 0}
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
 
 
 @pytest.fixture(scope="module")

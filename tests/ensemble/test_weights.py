@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from problems import problem_of
 
 from boostbp.ensemble import constants
-from boostbp.ensemble.weights import smooth_labels, stacked_weights, t_statistic
+from boostbp.ensemble.problem import smooth_labels
+from boostbp.ensemble.weights import stacked_weights, t_statistic
 from boostbp.losses import AbsoluteError, Logistic, Poisson, Softmax, SquaredError
 
 

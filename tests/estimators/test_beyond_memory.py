@@ -246,7 +246,9 @@ for kind, options, target in models:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="raises the number of files that may be open")
-@pytest.mark.parametrize("backend", WITH_CATEGORIES)
+@pytest.mark.parametrize(
+    "backend", [pytest.param(name, marks=[] if name == "lightgbm" else pytest.mark.slow) for name in WITH_CATEGORIES]
+)
 def test_a_fit_is_the_same_with_nearly_all_of_its_arrays_in_files(backend):
     done = subprocess.run([sys.executable, "-c", EVERY_ARRAY, backend], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -31,7 +31,11 @@ MODELS = {
     "average": {"hidden_layer_sizes": (3,), "n_estimators": 12, "epochs": 2},
     "mean": {"hidden_layer_sizes": (3,), "n_estimators": 5, "epochs": 1, "quality": 5},
 }
-PAIRS = [pair for pair in product(BACKENDS, MODELS) if pair[0] != "sklearn" or pair[1] in ("network", "single")]
+PAIRS = [
+    pytest.param(backend, kind, marks=[pytest.mark.slow] if kind == "mean" else [])  # of four such models
+    for backend, kind in product(BACKENDS, MODELS)
+    if backend != "sklearn" or kind in ("network", "single")
+]
 PLAIN = {"hidden_layer_sizes": (), "basis": "constant", "base": "zero", "reg_lambda": 0.0, "early_stopping": False}
 PLAIN |= {"extra_trees": False, "max_bins": 255, "learning_rate": 0.1, "max_depth": 3, "random_state": 0}
 

@@ -29,7 +29,11 @@ MODELS = {
     "ensemble": {"hidden_layer_sizes": (3,), "n_estimators": 12, "epochs": 2},
     "mean": {"hidden_layer_sizes": (3,), "n_estimators": 5, "epochs": 1, "quality": 5},
 }
-PAIRS = [pair for pair in product(BACKENDS, MODELS) if pair[0] != "sklearn" or pair[1] in ("network", "single")]
+PAIRS = [
+    pytest.param(backend, kind, marks=[pytest.mark.slow] if kind == "mean" else [])  # of four such models
+    for backend, kind in product(BACKENDS, MODELS)
+    if backend != "sklearn" or kind in ("network", "single")
+]
 every_model = pytest.mark.parametrize(("backend", "kind"), PAIRS)
 TREES = {"n_estimators": 30, "learning_rate": 0.1, "max_depth": 3, "reg_lambda": 0.0, "random_state": 0}
 PLAIN = {"basis": "constant", "base": "zero", "extra_trees": False, "max_bins": 255, "early_stopping": False}

@@ -76,7 +76,7 @@ def _model(estimator: Callable[[], Any], X: Callable[[], Any], y: Callable[[], A
 
 def _told(model: Any, X: Any, path: Path) -> list[Any]:
     """Everything that a loaded model says; what it says about itself alone may not raise."""
-    from boostbp.report.facts import facts_of
+    from boostbp.cli.inspect import facts_of
 
     repr(model), model.summary(), str(model.health()), repr(model.history_)
     json.dumps(facts_of(model))

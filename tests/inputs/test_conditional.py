@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from boostbp.inputs.conditional import Conditional
+from boostbp.inputs.contradictions import Conditional
 
 ROWS, COLUMNS = 7, 6
 

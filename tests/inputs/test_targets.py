@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.exceptions import DataConversionWarning
 
-from boostbp.inputs import read_target, read_weight, warn_of_numbers
+from boostbp.estimators.classifier import warn_of_numbers
+from boostbp.inputs import read_target, read_weight
 
 NAN = np.nan
 NUMBERS = [1.0, 0.0, 2.0]

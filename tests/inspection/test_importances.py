@@ -15,7 +15,7 @@ from sklearn.datasets import make_friedman1
 import boostbp
 from boostbp import BoostBPRegressor
 from boostbp.ensemble.weighted_sum import weighted_sum
-from boostbp.inspection import importances
+from boostbp.inspection.summary import importances
 from boostbp.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from boostbp.inspection.names import Names
-from boostbp.inspection.regressions import leaf_records
+from boostbp.inspection.regressions import Names, leaf_records
 from boostbp.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial

@@ -10,8 +10,8 @@ from scipy.stats import norm
 from user_losses import UserLoss
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, losses
-from boostbp.ensemble.weights import smooth_labels
-from boostbp.estimators.units import units_of
+from boostbp.ensemble.problem import smooth_labels
+from boostbp.estimators.outcomes import units_of
 from boostbp.layers import LossObjective
 from boostbp.losses import checked
 

@@ -12,8 +12,10 @@ from boostbp import BoostBPRegressor, backends, losses, metrics, paper_settings
 from boostbp.backends.base import Table, TreeParams
 from boostbp.estimators.parameters import settings_of
 from boostbp.layers import LayerSettings
-from boostbp.network.backprop import BackPropagation, EvalSet, Settings, train
+from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import Stop
+from boostbp.network.monitor import EvalSet
+from boostbp.network.settings import Settings
 from boostbp.network.starts import noise
 from boostbp.network.steps import Plain
 from boostbp.trees.ridge import Ridge
@@ -25,6 +27,12 @@ ROWS, ROUNDS, BETA, DEPTH, LEAF, LAMBDA = 400, 4, 0.3, 3, 25, 1.0
 def data(seed=0):
     X, y = make_friedman1(ROWS, n_features=5, random_state=seed)
     return np.ascontiguousarray(X), ((y - y.mean()) / y.std()).reshape(-1, 1)
+
+
+def train(*args, **options):
+    training = BackPropagation(*args, **options)
+    training.advance()
+    return training.network, training.history
 
 
 def paper_layer(rounds=ROUNDS):

@@ -10,7 +10,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
 
-from boostbp.torch.row_hashes import row_hashes, same_rows
+from boostbp.inputs.repeats import row_hashes
+from boostbp.torch.gathered import same_rows
 
 tables = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.floats(width=16))
 

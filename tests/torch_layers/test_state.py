@@ -217,8 +217,8 @@ def test_training_states_of_others_are_refused():
         fresh.load_state_dict(state)
     with pytest.raises(ValueError, match="not the state of a GBDTStep"):
         fresh.load_state_dict(made.state_dict())
-    with pytest.raises(ValueError, match="version 3, this boostbp reads 2"):
-        steps.load_state_dict(state | {"version": 3})
+    with pytest.raises(ValueError, match="version 4, this boostbp reads 3"):
+        steps.load_state_dict(state | {"version": 4})
     [told] = state["layers"]
     before = made._momentum
     with pytest.raises(ValueError, match="damaged"):

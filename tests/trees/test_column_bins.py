@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boostbp.trees import kernels
-from boostbp.trees.column_bins import ColumnBins
+from boostbp.trees.leaf_regressions import ColumnBins
 from boostbp.trees.tree import Tree
 
 

@@ -9,8 +9,7 @@ import pytest
 from helpers import BASES, random_tree
 
 from boostbp.trees import leaf_rows
-from boostbp.trees.column_bins import ColumnBins
-from boostbp.trees.leaf_regressions import fit_trees
+from boostbp.trees.leaf_regressions import ColumnBins, fit_trees
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Trees
 

@@ -8,9 +8,8 @@ from monotone import thresholds_of, violations
 from scipy.optimize import minimize
 
 from boostbp.trees.basis import BASES
-from boostbp.trees.column_bins import ColumnBins
 from boostbp.trees.forest import Forest, TreeBatch
-from boostbp.trees.leaf_regressions import fit_trees
+from boostbp.trees.leaf_regressions import ColumnBins, fit_trees
 from boostbp.trees.ridge import NOT_MONOTONE, Ridge
 from boostbp.trees.tree import Tree, Trees
 

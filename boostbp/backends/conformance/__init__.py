@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import Backend, Floats, TreeParams
+from boostbp.backends.base import Backend, TreeParams
 from boostbp.backends.capabilities import capabilities_of
-from boostbp.backends.conformance.backend_trial import Trial, demand
-from boostbp.backends.conformance.data import adversarial, gradient, mixed
+from boostbp.backends.conformance.backend_trial import Trial, adversarial, demand, gradient, mixed
 from boostbp.backends.conformance.declared import CAPABILITIES
 from boostbp.backends.conformance.duties import DUTIES
+from boostbp.floats import Floats
 
 __all__ = ["LeafOf", "duties_of"]
 
@@ -30,10 +31,10 @@ def duties_of(backend: str | Backend, *, leaf_of: LeafOf | None = None) -> dict[
 
     trial = Trial(load(backend))
     able = capabilities_of(trial.backend)
-    duties: dict[str, Duty] = {_words(duty): lambda duty=duty: duty(trial) for duty in DUTIES}  # type: ignore[misc]
+    duties: dict[str, Duty] = {_words(duty): partial(duty, trial) for duty in DUTIES}
     for capability in CAPABILITIES:
         if getattr(able, word := capability.__name__):
-            duties[f"capability {word!r}"] = lambda word=word, try_it=capability: _declared(trial, word, try_it)  # type: ignore[misc]
+            duties[f"capability {word!r}"] = partial(_declared, trial, word, capability)
     if leaf_of is not None:
         duties["routes rows as the library does"] = lambda: _routes(trial, leaf_of)
     return duties

@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from boostbp.backends.base import Floats, Grower, Table, TreeParams
-from boostbp.backends.conformance.backend_trial import Trial, demand
-from boostbp.backends.conformance.data import gradient, loss_left, mixed, same, switches
+from boostbp.backends.base import Grower, Table, TreeParams
+from boostbp.backends.conformance.backend_trial import Trial, demand, gradient, loss_left, mixed, same, switches
+from boostbp.floats import Floats
 from boostbp.trees.tree import Tree
-
-__all__ = ["DUTIES"]
 
 SEEDED = "Let bind() and fork(outputs, seed) begin with a state of its own that nothing but `seed` decides."
 

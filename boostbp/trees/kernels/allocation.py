@@ -7,8 +7,6 @@ import ctypes
 from numba import cfunc, njit, types
 from numba.extending import intrinsic
 
-__all__ = ["HEADER", "LEAST", "compiled"]
-
 LEAST = 1 << 20  # bytes of an array that is a mapping
 HEADER = 64  # bytes before an array: whether it is a mapping, its size, the address of the next one on the stack
 MAPPED, SIZE, NEXT = 0, 8, 16

@@ -12,8 +12,6 @@ import numpy as np
 from boostbp.trees.kernels.entry import BOOL, INT, LEAF, LEAVES, MATRIX, exact, written
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, inner, leaf_at
 
-__all__ = ["vjp"]
-
 MOST_ROWS, LEAST_ROWS = 2048, 256  # of a block; fewer where columns are many
 CELLS = 1 << 20  # numbers in a block: 8 MB
 

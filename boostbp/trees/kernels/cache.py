@@ -29,8 +29,6 @@ from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-__all__ = ["KernelCache"]
-
 _HASH = 32  # bytes of a digest
 
 

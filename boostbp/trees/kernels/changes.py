@@ -7,8 +7,6 @@ from boostbp.trees.kernels.evaluation import _standardised
 from boostbp.trees.kernels.records import inner, leaf_at
 from boostbp.trees.kernels.routing import goes_left
 
-__all__ = ["changes"]
-
 
 @inner
 def _where_parted(nodes, first, a, b):

@@ -19,26 +19,6 @@ from boostbp.trees import forks
 from boostbp.trees.kernels.cache import KernelCache
 from boostbp.trees.kernels.records import ENTERED, Leaves, Nodes
 
-__all__ = [
-    "BOOL",
-    "FLOAT",
-    "INT",
-    "INT32S",
-    "INT64S",
-    "LEAF",
-    "LEAF_OUT",
-    "LEAVES",
-    "MATRIX",
-    "NODES",
-    "ORDER",
-    "VECTOR",
-    "Kind",
-    "Loop",
-    "exact",
-    "read",
-    "written",
-]
-
 forks.through(global_compiler_lock)  # held by a thread that compiles
 
 
@@ -61,13 +41,7 @@ class Kind(NamedTuple):
 
 
 class Loop:
-    """A compiled loop that Python and other compiled loops call.
-
-    Attributes
-    ----------
-    dispatcher : numba.core.dispatcher.Dispatcher
-    kinds : tuple of Kind
-    """
+    """A compiled loop that Python and other compiled loops call."""
 
     def __init__(self, function: Callable[..., Any], kinds: tuple[Kind, ...]) -> None:
         self.dispatcher, self.kinds = njit(**ENTERED)(function), kinds

@@ -12,8 +12,6 @@ import numpy as np
 from boostbp.trees.kernels.entry import BOOL, INT, INT32S, INT64S, LEAF, LEAVES, MATRIX, ORDER, VECTOR, exact, written
 from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, TILE, UPPER, inner, leaf_at
 
-__all__ = ["add_leaf", "add_values", "evaluate", "jacobian"]
-
 
 @inner
 def add_leaf(values, at, n, path, k, degree, scaling, weight, w0, m, total):

@@ -11,8 +11,6 @@ import numpy as np
 from boostbp.trees.kernels.entry import BOOL, MATRIX, VECTOR, exact, read, written
 from boostbp.trees.kernels.records import inner
 
-__all__ = ["LANES", "NODE", "predict_flat"]
-
 LANES = 16
 NODE = [("bound", "f8"), ("left", "i4"), ("column", "i4")]  # the right child is the next one
 # columns of `trees`, `layers` and `sets`

@@ -13,8 +13,6 @@ from boostbp.trees.kernels.entry import INT, INT32S, INT64S, LEAF, LEAF_OUT, MAT
 from boostbp.trees.kernels.records import inner, leaf_at, put_leaf
 from boostbp.trees.kernels.routing import goes_left, sends_left
 
-__all__ = ["group", "group_block", "group_paths", "group_rows", "partition", "put_in_bins", "sides"]
-
 MISSING = 255
 RIGHT, LEFT, ASK = 0, 1, 2
 BINNED = 512  # rows that are binned at once, column by column

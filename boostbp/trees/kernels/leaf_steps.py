@@ -6,8 +6,6 @@ import numpy as np
 
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, inner
 
-__all__ = ["boxes", "least_step", "reach_of"]
-
 NO_COLUMN = np.int64(2**62)  # comes after all columns
 
 

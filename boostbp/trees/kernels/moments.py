@@ -11,19 +11,6 @@ from __future__ import annotations
 from boostbp.trees.kernels.entry import INT, INT32S, INT64S, MATRIX, VECTOR, exact, written
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, inner
 
-__all__ = [
-    "add_moments",
-    "add_moments_sparse",
-    "add_products",
-    "add_products_sparse",
-    "column_squares",
-    "column_squares_sparse",
-    "column_sums",
-    "column_sums_sparse",
-    "fill",
-]
-
-
 # Compressed columns of a sparse input; some columns, how they are standardised, what their zeros become.
 ENTRIES = INT32S, INT32S, VECTOR
 STANDARDISED = INT32S, MATRIX, VECTOR

@@ -8,23 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-__all__ = [
-    "BLOCK",
-    "CENTER",
-    "ENTERED",
-    "INV_SCALE",
-    "LOWER",
-    "TILE",
-    "UPPER",
-    "Leaves",
-    "Nodes",
-    "fast",
-    "inner",
-    "largest",
-    "leaf_at",
-    "put_leaf",
-]
-
 CENTER, INV_SCALE, LOWER, UPPER = 0, 1, 2, 3
 BLOCK = 256  # rows whose terms are held at once while summing
 TILE = 128  # rows that pass all trees before the next rows come, so that they stay in cache

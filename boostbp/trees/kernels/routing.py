@@ -7,8 +7,6 @@ import numpy as np
 from boostbp.trees.kernels.entry import INT, INT64S, LEAF_OUT, MATRIX, NODES, exact, written
 from boostbp.trees.kernels.records import TILE, inner, put_leaf
 
-__all__ = ["goes_left", "paths_of", "route", "sends_left"]
-
 FEW = 16  # rows that are sooner led through the splits one by one than a flat copy of the tree is made
 
 

@@ -7,8 +7,6 @@ import numpy as np
 from boostbp.trees.kernels.entry import BOOL, FLOAT, INT, INT32S, MATRIX, VECTOR, exact, written
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, inner, largest
 
-__all__ = ["scale_leaf", "scale_weights", "solve_leaf", "solve_leaves"]
-
 
 @inner
 def _factor(a, p, floor):

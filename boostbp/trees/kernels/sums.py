@@ -27,9 +27,6 @@ from boostbp.trees.kernels.entry import (
 )
 from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, fast, inner, largest, leaf_at
 
-__all__ = ["add_sums", "leaf_ranges", "leaf_sums", "scaling_of", "scalings", "scratch", "term_moments"]
-
-
 # ---------------------------------------------------------------------------- ranges
 
 

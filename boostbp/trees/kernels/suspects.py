@@ -6,8 +6,6 @@ import numpy as np
 
 from boostbp.trees.kernels.entry import FLOAT, INT64S, MATRIX, VECTOR, exact, written
 
-__all__ = ["may_contradict"]
-
 MARGIN = (
     1e-12  # of the sizes of what is summed: ten thousand times as far as the order of a sum, or a logarithm, matters
 )

@@ -15,8 +15,6 @@ from boostbp.trees.kernels.records import CENTER, INV_SCALE, inner, largest, lea
 from boostbp.trees.kernels.solving import scale_weights, solve_leaves
 from boostbp.trees.kernels.sums import leaf_ranges, leaf_sums, scaling_of
 
-__all__ = ["fit_trees"]
-
 
 @inner
 def _is_one(h):
