@@ -110,12 +110,15 @@ def _with_common_scalings(leaves: kernels.Leaves, run: NDArray[np.intp], members
     ends = center[:, None] + leaves.scaling[at, LOWER:] / inverse[:, None]
     count = np.bincount(common[at], minlength=len(tree))
     middle = np.bincount(common[at], center, len(tree)) / np.maximum(count, 1)
-    low, high = np.full(len(tree), np.inf), np.full(len(tree), -np.inf)
+    low, high, steepest = np.full(len(tree), np.inf), np.full(len(tree), -np.inf), np.zeros(len(tree))
+    np.maximum.at(steepest, common[at], inverse)
     np.minimum.at(low, common[at], ends[:, 0])
     np.maximum.at(high, common[at], ends[:, 1])
     scaling = leaves.scaling.copy()
     known = count > 0
-    scale = 1.0 / np.maximum(high - middle, middle - low)[known]
+    span = np.maximum(high - middle, middle - low)[known]
+    clipped = span <= LEAST_SCALE * np.abs(middle[known])  # to one value: any scale does
+    scale = np.where(clipped, steepest[known], 1.0 / np.where(clipped, 1.0, span))
     scaling[known] = np.column_stack(
         [middle[known], scale, (low - middle)[known] * scale, (high - middle)[known] * scale]
     )

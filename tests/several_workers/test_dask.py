@@ -158,7 +158,7 @@ def test_columns_of_one_folder_of_parquet_files_go_together(client, tmp_path):
 @pytest.mark.parametrize("place", [[0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [1, 1, 1, 1]], ids=str)
 def test_the_default_model_is_that_of_one_machine_wherever_partitions_lie(client, rows_apart, place):
     X, y, weight = numbers(400)
-    how = HOW | {"deep": "auto", "quality": 1, "subsample": 0.7}
+    how = HOW | {"deep": "auto", "quality": 1, "output": {"subsample": 0.7}}
     one = BoostBPRegressor((3,), **how).fit(X, y, weight)
     model = DaskBoostBPRegressor((3,), **how)
     columns = [da.from_array(part, chunks=100) for part in (X, y, weight)]

@@ -81,6 +81,17 @@ def test_a_row_that_misses_a_column_gets_the_value_at_the_mean_of_the_centers():
     np.testing.assert_allclose(joined(forest).predict(X)[0], expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["linear", "quadratic"])
+def test_a_column_that_is_clipped_to_one_value_keeps_it(name):
+    forest, X = rounds(BASES[name]), training_rows()
+    some = (forest.leaves.column == 1) & (forest.leaves.scaling[:, 1] != 0)
+    forest.leaves.scaling[some, 0], forest.leaves.scaling[some, 2:] = 0.25, 0.0
+    one = joined(forest)
+    expected = forest.predict(X)
+    assert one.n_trees < forest.n_trees
+    np.testing.assert_allclose(one.predict(X), expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
 def test_bounds_hold_what_each_tree_saw():
     forest = rounds(BASES["quadratic"])
 
