@@ -314,7 +314,13 @@ def test_a_model_does_not_depend_on_who_holds_which_part(monkeypatch, name):
     X, weight = table(300)
     y = np.sin(np.nan_to_num(X[:, 0])) + np.nan_to_num(X[:, 1] / 30.0) ** 2
     weight[::7] = 0.0
-    how = NETWORK | {"subsample": 0.7, "backprop": {"start": "noise"}, "validation": 0.2, "early_stopping": True}
+    how = NETWORK | {
+        "hidden": {"subsample": 0.7},
+        "output": {"subsample": 0.7},
+        "backprop": {"start": "noise"},
+        "validation": 0.2,
+        "early_stopping": True,
+    }
     if name != "network":  # real libraries, and rows that are gathered
         monkeypatch.setattr(gathered_rows, "GATHERED_ROWS", 300)
         how = {"quality": 2, "epochs": 8, "random_state": 0}
@@ -335,7 +341,14 @@ def test_a_model_does_not_depend_on_who_holds_which_part(monkeypatch, name):
 def test_layers_of_few_rows_are_fitted_to_the_rows_of_all_without_sums(monkeypatch, backend):
     X, weight = table(300)
     y = np.sin(np.nan_to_num(X[:, 0])) + np.nan_to_num(X[:, 1] / 30.0) ** 2
-    how = {**NETWORK, "backend": backend, "epochs": 2, "early_stopping": False, "subsample": 0.7, "n_jobs": 2}
+    how = {
+        **NETWORK,
+        "backend": backend,
+        "epochs": 2,
+        "early_stopping": False,
+        "hidden": {"subsample": 0.7},
+        "n_jobs": 2,
+    }
     one = BoostBPRegressor((4,), **how).fit(X, y, weight)
 
     def fitted(X, y, weight):

@@ -65,7 +65,7 @@ def _begins_run(forest: Forest) -> NDArray[np.bool_]:
     leaves = forest.leaves
     path_split = leaves.start[leaves.tree_leaf]
     center, inverse = np.abs(leaves.scaling[:, CENTER]), leaves.scaling[:, INV_SCALE]
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         scale = 1.0 / inverse
     extreme = (inverse != 0.0) & ~((LEAST_SCALE * center < scale) & (scale < MOST_SCALE) & (center < MOST_SCALE))
     alike = np.zeros(forest.n_trees, bool)
