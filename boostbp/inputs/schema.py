@@ -196,9 +196,9 @@ class Schema:
         try:
             schema = cls(
                 fields["n_features"],
-                None if fields["names"] is None else tuple(fields["names"]),
-                {int(j): tuple(values) for j, values in fields["categories"].items()},
-                tuple(fields["dtypes"]),
+                None if fields["names"] is None else _listed(fields["names"]),
+                {int(j): _listed(values) for j, values in fields["categories"].items()},
+                _listed(fields["dtypes"]),
             )
             schema._check()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -215,6 +215,13 @@ class Schema:
                 raise ValueError(f"column {j} of {self.n_features} has the categories {values}")
             if len(set(values)) != len(values):
                 raise ValueError(f"column {j} has a category twice")
+
+
+def _listed(values: Any) -> tuple[Any, ...]:
+    """Return the members of a list or tuple; TypeError for text, which has letters for members, and all else."""
+    if not isinstance(values, (list, tuple)):
+        raise TypeError(f"{values!r:.99} is no list")
+    return tuple(values)
 
 
 def _united(parts: Sequence[tuple[Category, ...]]) -> tuple[Category, ...]:

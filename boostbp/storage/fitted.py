@@ -98,7 +98,8 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
     }
     names = state["feature_names"]
     if names is not None:
-        _require(list(map(type, names)) == [str] * schema.n_features, f"feature_names are {names!r}")
+        listed = isinstance(names, list) and list(map(type, names)) == [str] * schema.n_features
+        _require(listed, f"feature_names are {names!r:.99}")
         attributes["feature_names_in_"] = np.array(names, object)
     if state["set_output"] is not None:
         _require(state["set_output"] in _OUTPUTS, f"set_output is {state['set_output']!r:.99}")
