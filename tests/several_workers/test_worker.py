@@ -31,7 +31,10 @@ class Unknown(Normalised):
 
 @pytest.fixture(scope="module")
 def pool():
-    with ProcessPoolExecutor(4, multiprocessing.get_context("spawn")) as pool:
+    # What runs the tests in the background may leave Ctrl-C ignored, in all processes that it starts.
+    ctrl_c = (signal.SIGINT, signal.default_int_handler)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(4, context, initializer=signal.signal, initargs=ctrl_c) as pool:
         yield start(pool, 4)
 
 
