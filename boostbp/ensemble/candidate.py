@@ -279,7 +279,7 @@ class NetworkTraining:
     @property
     def result(self) -> TrainedCandidate:
         """The network of the best epoch."""
-        problem, model = self._problem, self._training.network
+        problem, model = self._problem, self._training.network.with_short_hidden()
         held_out = model.predict(problem.held_out.X, n_jobs=problem.settings.n_threads)
         plan = None
         if problem.settings.output_target == "loss":

@@ -20,7 +20,7 @@ from boostbp.ensemble.problem import Problem
 from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.layers import BoundInput, Layer, SquaredObjective
-from boostbp.network.network import Network
+from boostbp.network.network import Network, short_hidden
 from boostbp.trees.sparse import row_blocks
 from boostbp.trees.standardised import Standardised
 
@@ -36,7 +36,7 @@ def directions_layer(problem: Problem, model: Network) -> Layer:
     linear = replace(problem.settings.layers[0], n_estimators=0, base="ridge", base_lambda=None, min_base_lambda=0.0)
     bound = BoundInput(problem.growing_backend, table, linear, weight)
     fitted = layers.fit(bound, SquaredObjective(units, weight), n_threads=problem.settings.n_threads)
-    return fitted.layer
+    return short_hidden(fitted.layer)
 
 
 def gradient_outer_product(problem: Problem, model: Network, numeric: NDArray[np.intp]) -> Floats:

@@ -75,10 +75,17 @@ class Network:
         return self._few_rows is not None
 
     def rounded(self) -> Network:
-        """The network with like trees joined, in numbers of few bits; see `boostbp.trees.joining` and ``rounding``."""
-        bits = [HIDDEN_BITS] * (len(self.layers) - 1) + [OUTPUT_BITS]
-        layers = (Layer(rounded(joined(layer.forest), of)) for layer, of in zip(self.layers, bits, strict=True))
-        return replace(self, layers=tuple(layers))
+        """The network with like output trees joined, in numbers of few bits; see `boostbp.trees.joining`, ``rounding``.
+
+        Hidden layers stay as they are: see `short_hidden`.
+        """
+        *hidden, output = self.layers
+        return replace(self, layers=(*hidden, Layer(rounded(joined(output.forest), OUTPUT_BITS))))
+
+    def with_short_hidden(self) -> Network:
+        """The network with hidden layers in numbers of few bits."""
+        *hidden, output = self.layers
+        return replace(self, layers=(*map(short_hidden, hidden), output))
 
     def _hidden_used(self) -> bool:
         """Whether the output layer reads a hidden unit at all."""
@@ -127,6 +134,15 @@ def table_above(hidden: Sequence[Layer], table: Table, *, skip: bool, n_jobs: in
     X = above(hidden, table.X, skip=skip, n_jobs=n_jobs)
     units, sees_features = X.shape[1] - table.X.shape[1], skip or not hidden
     return Table(X, tuple(units + j for j in table.categorical) if sees_features else ())
+
+
+def short_hidden(layer: Layer) -> Layer:
+    """Return a hidden layer in numbers of few bits, before anything is fitted to its units.
+
+    Rounded later, it would move rows across splits: of few distinct values in the features come units with many rows on
+    one number but for 1e-10, which a penalty left of another feature, and trees split between them.
+    """
+    return Layer(rounded(joined(layer.forest), HIDDEN_BITS))
 
 
 def layer_input(h: Sequence[Floats], *, skip: bool) -> Floats:

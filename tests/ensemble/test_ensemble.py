@@ -55,7 +55,8 @@ def test_losses_of_the_candidates_are_those_on_the_held_out_rows(backend):
     assert [one.name for one in choice.candidates] == [*LAYERS, *on_top, *NETWORKS]
     assert sum(one.weight for one in choice.candidates) == pytest.approx(1.0)
     [rmse] = alone.history_[alone.history_.best_epoch].metrics.values()
-    assert losses["network"] == pytest.approx(np.square(rmse / model._scale[0]) / 2)
+    few_bits = 2e-3  # of a small network whose units were rounded, which may move a row across a split
+    assert losses["network"] == pytest.approx(np.square(rmse / model._scale[0]) / 2, rel=few_bits)
     chosen = np.mean(np.square(model.predict(HELD[0]) - HELD[1])) / model._scale[0] ** 2 / 2
     assert chosen <= np.mean(list(losses.values()))  # of many sums, that of equal weights is where the search begins
     assert chosen <= min(losses.values()) * 1.1

@@ -206,7 +206,7 @@ def test_an_interrupt_keeps_the_best_epoch_and_the_other_networks(monkeypatch, e
     best = min(range(epoch + 1), key=history.metrics("held_out").__getitem__)
     assert history.best_epoch == best
     value = metrics.default_metric(SquaredError())(race.others[0].held_out, scaled(120, 1)[1], np.ones(120))
-    assert value == pytest.approx(history.metrics("held_out")[best])
+    assert value == pytest.approx(history.metrics("held_out")[best], rel=1e-3)  # its hidden units were rounded since
 
 
 def test_the_end_of_the_time_ends_a_network_at_its_epoch(monkeypatch):
