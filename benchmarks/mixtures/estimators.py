@@ -57,17 +57,18 @@ class _Mixture(BaseBoostBP):
 
     def _train(
         self,
-        splits: Sequence[Split],
+        first: Split,
         loss: Loss,
         metric: Metric | None,
         outcome: Callable[[Floats], Floats],
         run: session.Run,
+        others: Sequence[Callable[[], Split]] = (),
     ) -> Self:
         require("torch", extra="torch", what=type(self).__name__)
         from benchmarks.mixtures.training import NetworkPlan, train
 
         self._check_network(run)
-        table, y, weight, eval_sets, offset, _ = splits[0]
+        table, y, weight, eval_sets, offset, _ = first
         if offset.ndim:
             raise ValueError(f"offset is not supported by {type(self).__name__}: use BoostBPRegressor or -Classifier.")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from boostbp.ensemble import candidate_settings as how
 from boostbp.ensemble.candidate import Candidate, Kind, directions_of, network, output_layer_on, single_layer
+from boostbp.ensemble.ladder import Rung
 from boostbp.ensemble.locations import located
 from boostbp.ensemble.problem import EnsembleSettings, Problem
 from boostbp.network.history import NETWORK
@@ -74,12 +75,14 @@ CANDIDATES: list[Candidate] = [
 OF_ONE_NETWORK = ("single layer", NETWORK, f"{NETWORK}, final output layer")
 
 
-def candidates_for(problem: Problem, settings: EnsembleSettings) -> list[Candidate]:
+def candidates_for(problem: Problem, settings: EnsembleSettings, rung: Rung) -> list[Candidate]:
     """Return the candidates that are tried on a problem, with hidden layers only if these are wanted."""
-    networks = settings.deep == "auto" and settings.rung.networks
+    kinds = {Kind.SINGLE_LAYER}
+    if settings.deep == "auto":
+        kinds |= {Kind.DIRECTIONS} if rung.networks is None else set(Kind)
     tried: dict[str, Candidate] = {}
     for one in CANDIDATES:
-        in_average = settings.quality >= one.least_quality and (networks or one.kind is Kind.SINGLE_LAYER)
+        in_average = settings.quality >= one.least_quality and one.kind in kinds
         wanted = one.name in OF_ONE_NETWORK if settings.deep is True else in_average
         if wanted and (one.needs is None or one.needs in tried) and one.applies(problem):
             tried[one.name] = one

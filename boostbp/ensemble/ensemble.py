@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -43,7 +44,8 @@ def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem
     network that was asked for, with output layers boosted to their end on its units and on the features. Without an
     evaluation set nothing can be weighed: the model is that network as it is trained, or the single layer in its place.
 
-    With other problems, the same rows with others held out, such sums are trained on each, and the model is their mean.
+    With other problems, the same rows with others held out, such sums are trained on as many as the quality asks for,
+    and the model is their mean.
 
     Sums are rounded, for small files (`Network.rounded`); one network or layer is what its training made of it, and so
     is what must rise or fall in a feature, as leaves that are rounded would not keep to it.
@@ -87,9 +89,12 @@ def _train_single_layer(problem: Problem, settings: EnsembleSettings) -> tuple[N
 def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem]) -> tuple[Network, History]:
     """Train averages of candidates on some problems; their mean, with the history of the first one."""
     begun = time.perf_counter()
-    model, history = _train_average(problem, settings)
-    members = [model]
-    for number, other in enumerate(others, start=1):
+    rung = settings.rung
+    model, history, networks = _train_average(problem, settings, rung)
+    members, wanted = [model], rung.effort(networks=networks).members
+    if not networks:
+        rung = replace(rung, networks=None)
+    for number, other in enumerate(islice(others, wanted - 1), start=1):
         seconds = time.perf_counter() - begun
         left = None if problem.settings.max_time is None else workers().agree(problem.settings.max_time - seconds)
         if history.interrupt is not None:
@@ -101,7 +106,7 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
         own = replace(other.settings, max_time=left, seed=(other.settings.seed + number * SEEDS_APART) % 2**31)
         try:
             with joined(other.group):
-                member, its_history = _train_average(replace(other, settings=own), settings)
+                member, its_history, _ = _train_average(replace(other, settings=own), settings, rung)
         except KeyboardInterrupt as interrupt:
             history.interrupted(interrupt)
             break
@@ -116,8 +121,8 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
     return _of_few_bits(weighted_sum(members, [1.0 / len(members)] * len(members)), problem), history
 
 
-def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Network, History]:
-    """Train candidates and average them; what has been trained by then if an interrupt comes."""
+def _train_average(problem: Problem, settings: EnsembleSettings, rung: Rung) -> tuple[Network, History, bool]:
+    """Train candidates, average what is there if an interrupt comes, and tell whether networks are among it."""
     budget, clock = Budget(problem.settings.max_time), StageSeconds(FIRST_STAGE, problem.report)
     problem = replace(problem, report=clock)
     trained: list[TrainedCandidate] = []
@@ -125,15 +130,15 @@ def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Networ
     interrupt: KeyboardInterrupt | None = None
     try:
         with interrupts.deferred():  # and raised when the model is there
-            candidates = candidates_for(problem, settings)
+            candidates = candidates_for(problem, settings, rung)
             if settings.deep is True:
-                interrupt = train_network(candidates, problem, settings.rung, budget, trained)
+                interrupt = train_network(candidates, problem, rung, budget, trained)
             else:
                 train_candidates = train_many if problem.has_many_rows else train_all
                 wanted = settings.network_wanted
-                interrupt = train_candidates(candidates, problem, settings.rung, budget, trained, network_wanted=wanted)
+                interrupt = train_candidates(candidates, problem, rung, budget, trained, network_wanted=wanted)
             if trained:
-                made = _averaged(trained, problem, settings.rung, budget, interrupt)
+                made = _averaged(trained, problem, rung, budget, interrupt)
                 _note_seconds(made[1], clock)
     except KeyboardInterrupt as later_one:
         interrupt = interrupt or later_one
@@ -142,7 +147,7 @@ def _train_average(problem: Problem, settings: EnsembleSettings) -> tuple[Networ
         raise interrupt
     if interrupt is not None:
         made[1].interrupted(interrupt)
-    return made
+    return *made, any(one.history is not None for one in trained)
 
 
 def _note_seconds(history: History, clock: StageSeconds) -> None:

@@ -3,8 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 DEFAULT_QUALITY = 3
+
+
+class Effort(NamedTuple):
+    """What a fit may cost.
+
+    Attributes
+    ----------
+    work : float
+        Most work of a member, as a multiple of that of its first two candidates, boosted while the held-out loss falls;
+        at quality 1 there is one.
+    members : int
+        How many such models are averaged, each with held-out rows of its own.
+    """
+
+    work: float
+    members: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,34 +30,43 @@ class Rung:
 
     Attributes
     ----------
-    work : float
-        Most work of a fit, as a multiple of that of its first two candidates, boosted while the held-out loss falls; at
-        quality 1 there is one.
-    networks : bool
-        Whether networks are trained.
-    if_bent : bool
-        Whether they are trained only if leaves with slopes do much better than constant ones; see
-        `boostbp.ensemble.schedule`.
+    layers : Effort
+        Of a fit of single layers alone.
+    networks : Effort or None
+        Of a fit in which networks are trained, as leaves with slopes do much better than constant ones
+        (`boostbp.ensemble.schedule`). None: they never are.
     all_epochs : bool
         Whether a network that is trained alone runs all epochs, also those that promise little.
     refit : bool
         Whether the output layers' leaves are fitted again on all rows, if the held-out ones are training rows.
-    members : int
-        How many such models are averaged, each with held-out rows of its own.
     """
 
-    work: float
-    networks: bool = True
-    if_bent: bool = True
+    layers: Effort
+    networks: Effort | None
     all_epochs: bool = False
     refit: bool = True
-    members: int = 1
+
+    def effort(self, *, networks: bool) -> Effort:
+        """What a fit may cost in which networks are trained, or none."""
+        return self.networks if networks and self.networks is not None else self.layers
+
+    @property
+    def most_members(self) -> int:
+        """Of either kind of fit."""
+        return max(self.effort(networks=networks).members for networks in (False, True))
+
+    @property
+    def most_work(self) -> float:
+        """Of all members together, of either kind of fit."""
+        efforts = (self.effort(networks=networks) for networks in (False, True))
+        return max(effort.work * effort.members for effort in efforts)
 
 
+# Where no networks are trained more work finds nothing, and members next to nothing: journal, "Work or members".
 RUNGS: dict[int, Rung] = {
-    1: Rung(work=1.0, networks=False),
-    2: Rung(work=2.2),
-    3: Rung(work=5.0),
-    4: Rung(work=15.0, if_bent=False, all_epochs=True),
-    5: Rung(work=15.0, if_bent=False, all_epochs=True, members=4),
+    1: Rung(Effort(1.0), networks=None),
+    2: Rung(Effort(2.2), networks=Effort(2.2)),
+    3: Rung(Effort(5.0), networks=Effort(5.0)),
+    4: Rung(Effort(5.0, members=2), networks=Effort(15.0), all_epochs=True),
+    5: Rung(Effort(5.0, members=6), networks=Effort(15.0, members=4), all_epochs=True),
 }

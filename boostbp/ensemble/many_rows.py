@@ -40,10 +40,13 @@ def train_many(
     try:
         layers = [one for one in candidates if one.kind is Kind.SINGLE_LAYER]
         interrupt = _boost(layers[0], race, FIRST_STAGE)
-        race.most = constants.ALL_ROWS_WORK * rung.work * race.spent
+        first = race.spent
+        race.most = constants.ALL_ROWS_WORK * rung.effort(networks=True).work * first
         if interrupt is not None or len(candidates) == 1 or budget.over():
             return interrupt
         sampled = _train_sample(candidates, problem, rung, budget, race, found, network_wanted=network_wanted)
+        networks = any(one.history is not None for one in found)
+        race.most = constants.ALL_ROWS_WORK * rung.effort(networks=networks).work * first
         return sampled or _train_chosen(found, race)
     finally:
         results.extend(race.trained())

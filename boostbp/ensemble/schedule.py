@@ -104,13 +104,17 @@ def _train_in_turn(
 ) -> KeyboardInterrupt | None:
     begun = time.perf_counter()
     interrupt = race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
-    first = race.spent
+    first, rest = race.spent, layers[constants.FIRST_LAYERS :]
     race.tell("layers", hint=_hint(rung, time.perf_counter() - begun))
-    race.most = limit = rung.work * first
-    auditions = max(constants.AUDITIONS_WORK * limit, 1.01 * first)  # some of them in any case, but at quality 1
-    interrupt = interrupt or race.begin(layers[constants.FIRST_LAYERS :], constants.AUDITION_PIECES, limit=auditions)
-    if rung.if_bent and not (network_wanted or problem.resume or _bent(race)):
+    race.most = rung.effort(networks=bool(networks)).work * first
+    auditions = constants.AUDITIONS_WORK * rung.layers.work * first
+    auditions = max(auditions, 1.01 * first)  # some of them in any case, but at quality 1
+    interrupt = interrupt or race.begin(rest, constants.AUDITION_PIECES, limit=auditions)
+    if not (network_wanted or problem.resume or _bent(race)):
         networks = ()
+    race.most = limit = rung.effort(networks=bool(networks)).work * first
+    rest = [one for one in rest if one.name not in race.entrants]
+    interrupt = interrupt or race.begin(rest, constants.AUDITION_PIECES, limit=constants.AUDITIONS_WORK * limit)
     interrupt = (
         interrupt
         or race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
@@ -145,14 +149,13 @@ def _bent(race: Race) -> bool:
 
 def _hint(rung: Rung, seconds: float) -> str:
     """What lower qualities would take, by the seconds of the first layers, if this fit may take long."""
-    if rung.work * seconds < LONG:
+    most = rung.most_work * seconds
+    if most < LONG:
         return ""
-    lower = [(quality, one.work) for quality, one in RUNGS.items() if one.work < rung.work]
+    lower = [(quality, one.most_work) for quality, one in RUNGS.items() if one.most_work < rung.most_work]
     each = ", ".join(f"quality={quality} {work * seconds:.0f} s" for quality, work in lower)
     or_else = f"; lower qualities take less: {each}" if lower else ""
-    return (
-        f"this fit may take {rung.work * seconds:.0f} s{or_else}. max_time= or Ctrl-C ends it early, in a good model."
-    )
+    return f"this fit may take {most:.0f} s{or_else}. max_time= or Ctrl-C ends it early, in a good model."
 
 
 def _train_networks(

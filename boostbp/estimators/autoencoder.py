@@ -158,7 +158,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         loss = SquaredError()
         metric = self._metric(loss, split.sets)
         target = np.ascontiguousarray((split.y - self._shift) / self._scale)
-        return self._train([split._replace(y=target)], loss, metric, self._outcome, run)
+        return self._train(split._replace(y=target), loss, metric, self._outcome, run)
 
     def _eval_set(self, name: str, source: str, X: Any) -> EvalSet:
         with named_in_errors(source):

@@ -240,16 +240,16 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def _train(
         self,
-        splits: Sequence[Split],
+        first: Split,
         loss: Loss,
         metric: Metric | None,
         outcome: Callable[[Floats], Floats],
         run: session.Run,
+        others: Sequence[Callable[[], Split]] = (),
     ) -> Self:
-        """Train on rows and evaluation sets; the further splits are those of further members of an average."""
+        """Train on rows and evaluation sets; other splits are those of further members of an average."""
         check_run(self, run)
         random = checks.random_state("random_state", self.random_state)
-        first = splits[0]
         [n_rows], seed = workers().sum(len(first.table.X)), workers().agree(int(random.randint(2**31 - 1)))
         settings = parameters.settings_of(self, int(n_rows), first.y.shape[1], seed)
         backend = backends.load(self.backend)
@@ -275,7 +275,7 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
                 to_target=self._to_target,
             )
 
-        problem, *others = map(problem_of, splits)
+        problem = problem_of(first)
         how = workers().agree(ensemble_settings_of(self, run))  # callbacks may be given on rank 0 alone
         earlier = run.earlier
         if earlier is not None:
@@ -288,7 +288,7 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             """Train with settings, callbacks and an earlier state, which may be others each time."""
             if self._fewest_hidden:  # its hidden units are the model, and nothing may stand beside them
                 return back_propagate(problem(settings=settings, **training))
-            more = (other(settings=settings) for other in others)
+            more = (problem_of(other())(settings=settings) for other in others)
             network, history = ensemble.train(problem(settings=settings, **training), how, more)
             return network if earlier is None else weighted_sum([earlier.network, network], [1.0, 1.0]), history
 

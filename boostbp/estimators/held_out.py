@@ -67,8 +67,8 @@ class Split(NamedTuple):
 
 def hold_out_others(
     estimator: Any, given: Split, strata: Any, *, groups: Any = None, sets: Sequence[EvalSet]
-) -> list[Split]:
-    """Give other rows away, for the further members of an average, if they are drawn at random.
+) -> list[Callable[[], Split]]:
+    """Functions that give other rows away, for the further members of an average, if they are drawn at random.
 
     Parameters
     ----------
@@ -79,11 +79,12 @@ def hold_out_others(
     """
     drawn = isinstance(estimator.validation, Real) and len(sets) == 1 and sets[0].from_training
     n_others = (
-        RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))].members - 1
+        RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))].most_members - 1
         if drawn and checks.one_of("deep", estimator.deep, ("auto", True, False)) is not True
         else 0
     )
-    return [hold_out(estimator, given, strata, groups=groups, number=number) for number in range(1, n_others + 1)]
+    draw = joined(given.group)(partial(hold_out, estimator, given, strata, groups=groups))
+    return [partial(draw, number=number) for number in range(1, n_others + 1)]
 
 
 def hold_out(estimator: Any, given: Split, strata: Any, *, groups: Any = None, X: Any = None, number: int = 0) -> Split:

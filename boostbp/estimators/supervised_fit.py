@@ -128,8 +128,11 @@ class SupervisedFit(Conformal):
         if earlier is None:
             self._learn_units(split)
         metric = self._metric(loss, split.sets, self._training_unit())
-        others = hold_out_others(self, given, strata, groups=groups, sets=split.sets)
-        self._train([self._in_units(part) for part in (split, *others)], loss, metric, self._outcome, run)
+        others = [
+            lambda draw=draw: self._in_units(draw())
+            for draw in hold_out_others(self, given, strata, groups=groups, sets=split.sets)
+        ]
+        self._train(self._in_units(split), loss, metric, self._outcome, run, others)
         self._calibrate_by(kept_out, given, offset)
         return self
 
