@@ -43,8 +43,8 @@ def stacked_weights(raws: Floats, problem: Problem) -> Floats:
     """Return weights of models, (models,), by the loss of their sum on the held-out rows; most are not 0.
 
     They are found by exponentiated gradient descent from equal weights (Kivinen and Warmuth 1997), then without the
-    models whose weight is least. The way that it goes, the sum of its rates, is as long as there are held-out rows: few
-    of them tell little of many models, and an average of all is what one falls back on.
+    models whose weight is least. The way that it goes is as long as there are held-out rows (`_way`): few of them tell
+    little of many models, and an average of all is what one falls back on.
 
     Parameters
     ----------
@@ -60,6 +60,20 @@ def stacked_weights(raws: Floats, problem: Problem) -> Floats:
     return found
 
 
+def _way(problem: Problem, score: float) -> float:
+    """Return the sum of the rates of all steps, each of which is relative to the score of equal weights.
+
+    Of classes the score is a log-loss. Rows are evidence for one model over another by the sum of the differences of
+    theirs, and weights must not differ by more than a share of it: where nearly all rows are told without doubt, the
+    score is small, and a few of the others would decide.
+    """
+    n_rows = np.count_nonzero(problem.held_out.weight)
+    way = max(constants.LEAST_STACKING_WAY, constants.STACKING_WAY_OF_ROW * n_rows)
+    if traits_of(problem.loss).task == "classification":
+        way = min(way, constants.STACKING_EVIDENCE * n_rows * score)
+    return way
+
+
 def _descended(raws: Floats, problem: Problem) -> Floats:
     """Return the weights at the end of the way.
 
@@ -69,7 +83,7 @@ def _descended(raws: Floats, problem: Problem) -> Floats:
     weights, rate, slopes = np.full(len(raws), 1.0 / len(raws)), constants.STACKING_RATE, None
     raw = np.tensordot(weights, raws, 1)
     score = problem.score(raw)
-    left = max(constants.LEAST_STACKING_WAY, constants.STACKING_WAY_OF_ROW * np.count_nonzero(share))
+    left = _way(problem, score)
     for _ in range(constants.MOST_STACKING_STEPS if len(raws) > 1 else 0):
         if slopes is None:
             slope = share[:, None] * checked.gradient(problem.loss, raw + problem.held_out.offset, problem.smoothed)
