@@ -64,7 +64,7 @@ def _way(problem: Problem, score: float) -> float:
     """Return the sum of the rates of all steps, each of which is relative to the score of equal weights.
 
     Of classes the score is a log-loss. Rows are evidence for one model over another by the sum of the differences of
-    theirs, and weights must not differ by more than a share of it: where nearly all rows are told without doubt, the
+    theirs, and weights must not differ by more than a share of it: where nearly all rows are told with certainty, the
     score is small, and a few of the others would decide.
     """
     n_rows = np.count_nonzero(problem.held_out.weight)

@@ -76,7 +76,7 @@ def test_one_step_is_that_of_exponentiated_gradient_descent(monkeypatch):
 
 
 @pytest.mark.parametrize("loss", [Logistic(), Softmax()])
-def test_classes_that_are_told_without_doubt_are_little_evidence(loss):
+def test_classes_that_are_told_with_certainty_are_little_evidence(loss):
     """Logarithms of weights differ by half of what log-losses of the rows differ by in sum, to first order."""
     label = np.arange(50) % 2
     target = label[:, None].astype(float) if loss.name == "logistic" else np.eye(2)[label]
