@@ -10,16 +10,14 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from boostbp.trees.warmup import PARTS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "boostbp"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-NAMES = [str(path.relative_to(ROOT)) for path in MODULES]
 
 # A room imports from lower floors only: never up, never sideways.
 FLOORS = (
@@ -85,6 +83,11 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(tree: ast.Module) -> Iterator[str]:
     """Dotted names that a module imports, wherever in it, by statement or by `require`."""
     for node in ast.walk(tree):
@@ -103,15 +106,15 @@ def in_fresh_process(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_imports_point_down(path):
-    room = room_of(path)
-    assert room in FLOOR_OF, f"boostbp/{room} has no floor in the plan"
-    for name in imported(ast.parse(path.read_text(encoding="utf-8"))):
-        parts = name.split(".")
-        if parts[0] != "boostbp" or parts[1] == room:
-            continue
-        assert FLOOR_OF.get(parts[1], len(FLOORS)) < FLOOR_OF[room], f"{room} imports {name}"
+def test_imports_point_down():
+    for path in MODULES:
+        room = room_of(path)
+        assert room in FLOOR_OF, f"boostbp/{room} has no floor in the plan"
+        for name in imported(parsed(path)):
+            parts = name.split(".")
+            if parts[0] != "boostbp" or parts[1] == room:
+                continue
+            assert FLOOR_OF.get(parts[1], len(FLOORS)) < FLOOR_OF[room], f"{path} imports {name}"
 
 
 def test_python_calls_no_loop_that_only_compiled_code_can_enter():
@@ -147,17 +150,17 @@ def test_no_loop_that_python_calls_returns_anything():
     assert returning == set()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_boosting_libraries_are_imported_in_backends_and_report_only(path):
-    tops = {name.split(".")[0] for name in imported(ast.parse(path.read_text(encoding="utf-8")))}
-    assert not tops & LIBRARIES or room_of(path) in {"backends", "report"}
+def test_boosting_libraries_are_imported_in_backends_and_report_only():
+    for path in MODULES:
+        tops = {name.split(".")[0] for name in imported(parsed(path))}
+        assert not tops & LIBRARIES or room_of(path) in {"backends", "report"}, path
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_optional_packages_are_imported_on_use(path):
-    statements = ast.parse(path.read_text(encoding="utf-8")).body
-    tops = {name.split(".")[0] for name in imported(ast.Module([s for s in statements if is_import(s)], []))}
-    assert not tops & OPTIONAL
+def test_optional_packages_are_imported_on_use():
+    for path in MODULES:
+        statements = [node for node in parsed(path).body if is_import(node)]
+        tops = {name.split(".")[0] for name in imported(ast.Module(statements, []))}
+        assert not tops & OPTIONAL, path
 
 
 def is_import(node: ast.stmt) -> bool:
@@ -169,11 +172,10 @@ def packages_after(statement: str) -> set[str]:
     return {name.split(".")[0] for name in json.loads(in_fresh_process(code))}
 
 
-@pytest.mark.parametrize("module", ["boostbp", "benchmarks.mixtures"])
-def test_import_loads_no_optional_package(module):
+def test_import_loads_no_optional_package():
     # scikit-learn itself loads pandas where it is installed, and pandas loads pyarrow.
     theirs = packages_after("import sklearn, sklearn.base, sklearn.utils")
-    ours = packages_after(f"import {module}")
+    ours = packages_after("import boostbp, benchmarks.mixtures")
     assert "boostbp" in ours
     assert not LIBRARIES & theirs
     assert not (OPTIONAL & ours) - theirs
@@ -198,30 +200,34 @@ def test_public_names_are_sorted_and_complete():
         assert getattr(boostbp, name).__doc__, name
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_classes_with_slots_say_what_copies_hold(path):
+def test_classes_with_slots_say_what_copies_hold():
     # Without __getstate__ neither the pickle protocols 0 and 1 nor skops write them. Frozen dataclasses have one.
-    try:
-        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    except ImportError as error:
-        pytest.skip(str(error))
-    for name, value in vars(module).items():
-        if isinstance(value, type) and value.__module__ == module.__name__:
-            slots = [slot for kind in value.__mro__ for slot in getattr(kind, "__slots__", ())]
-            assert not slots or value.__getstate__ is not object.__getstate__, f"{name} has slots, no __getstate__"
+    absent = []
+    for path in MODULES:
+        try:
+            module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        except ImportError as error:
+            absent.append(str(error))
+            continue
+        for name, value in vars(module).items():
+            if isinstance(value, type) and value.__module__ == module.__name__:
+                slots = [slot for kind in value.__mro__ for slot in getattr(kind, "__slots__", ())]
+                copied = not slots or value.__getstate__ is not object.__getstate__
+                assert copied, f"{path}: {name} has slots, no __getstate__"
+    assert all("pip install" in reason for reason in absent), absent
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_first_line_says_what_the_room_holds(path):
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    assert docstring, "no docstring"
-    assert docstring.splitlines()[0].endswith((".", ":", "?"))
+def test_first_line_says_what_the_room_holds():
+    for path in MODULES:
+        docstring = ast.get_docstring(parsed(path))
+        assert docstring, f"{path} has no docstring"
+        assert docstring.splitlines()[0].endswith((".", ":", "?")), path
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_files_stay_small(path):
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert lines <= 350, f"{lines} lines: which room is hidden inside?"
+def test_files_stay_small():
+    for path in MODULES:
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        assert lines <= 350, f"{path} has {lines} lines: which room is hidden inside?"
 
 
 def test_files_have_names_of_their_own():
@@ -240,18 +246,18 @@ def test_no_path_of_a_machine_in_the_sources():
     assert not found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_the_words_are_those_of_the_field(path):
-    text = path.read_text(encoding="utf-8")
-    assert not re.findall(rf"\b(?:{DIALECT})\b", text, flags=re.IGNORECASE)
-    assert not re.findall(rf"\b(?:class|import|def) (?:{OLD_NAMES})\b", text)
+def test_the_words_are_those_of_the_field():
+    for path in MODULES:
+        text = path.read_text(encoding="utf-8")
+        assert not re.findall(rf"\b(?:{DIALECT})\b", text, flags=re.IGNORECASE), path
+        assert not re.findall(rf"\b(?:class|import|def) (?:{OLD_NAMES})\b", text), path
 
 
 def test_variables_are_called_by_nouns():
     for path in MODULES:
         if room_of(path) == "ensemble":
             continue
-        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        nodes = list(ast.walk(parsed(path)))
         bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
         assert not PRONOUNS & bound, path
