@@ -18,10 +18,11 @@ from boostbp.ensemble.ladder import RUNGS
 settings.register_profile(
     "ci", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=30)  # .ci/run takes "ci", a hundred
 settings.register_profile("explore", deadline=None, print_blob=True)
 sys.path.append(str(Path(__file__).parents[1]))  # benchmarks and examples; the package is the installed one
 
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 @pytest.fixture(autouse=True)

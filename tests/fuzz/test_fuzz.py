@@ -13,7 +13,7 @@ from tests.fuzz.cases import Case, cases
 from tests.fuzz.check import outcome_of
 
 
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_a_finite_model_or_a_clear_error(case):
     outcome_of(case)
@@ -26,6 +26,7 @@ def test_a_case_makes_the_same_data_each_time():
     assert case.data()[0].tobytes() != case.data(seed=1)[0].tobytes()
 
 
+@pytest.mark.slow
 def test_run_prints_figures_and_goes_on_where_it_was(tmp_path, capsys):
     file = tmp_path / "found.jsonl"
     assert fuzz.main(["--cases", "3", "--file", str(file)]) == 0
