@@ -59,6 +59,8 @@ class Case:
         return "-".join([self.backend, self.basis, *flags, *(["native"] if self.leaves == "native" else [])])
 
 
+# Where a test is long and hardly depends on the library: with one at once, with the others in `.ci/run` alone.
+ONE_AT_ONCE = [name if name == "lightgbm" else pytest.param(name, marks=pytest.mark.slow) for name in BACKENDS]
 ABLE = {name: backends.capabilities_of(backends.load(name)) for name in BACKENDS}
 WITH_CATEGORIES = [name for name in BACKENDS if ABLE[name].categories]
 WITH_NATIVE_LEAVES = [name for name in BACKENDS if ABLE[name].native_leaves]
@@ -72,6 +74,17 @@ NATIVE = [
     for categorical in (flags if backend in WITH_CATEGORIES else (False,))
 ]
 MATRIX = REFIT + NATIVE
+
+
+def every(cases):
+    """Parametrise by cases: what LightGBM grew at once, of trees that another library grew one basis of the three."""
+
+    def at_once(case):
+        return case.backend == "lightgbm" or case.basis == "quadratic"
+
+    return pytest.mark.parametrize(
+        "case", [pytest.param(case, marks=() if at_once(case) else pytest.mark.slow, id=str(case)) for case in cases]
+    )
 
 
 def make_X(rows, *, missing=False, categorical=False, seed=0, stretch=1.0):

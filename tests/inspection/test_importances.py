@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import pickle
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -129,25 +126,6 @@ def test_a_file_and_a_pickle_keep_them(kind, tmp_path):
         np.testing.assert_array_equal(again.attributions(X[:9]).values, model.attributions(X[:9]).values)
         assert again.leaf_report(X[:2]) == model.leaf_report(X[:2])
         assert str(again.health()) == str(model.health())
-
-
-def test_a_loaded_model_needs_no_library(tmp_path):
-    model, _ = fitted("classifier", "lightgbm")
-    boostbp.save(model, tmp_path / "model")
-    code = """
-import sys
-sys.modules["lightgbm"] = sys.modules["xgboost"] = None
-import boostbp
-from sklearn.datasets import load_iris
-model, X = boostbp.load(sys.argv[1]), load_iris().data
-model.leaf_report(X[:2]), model.health(), model.hidden_representation(X)
-found = [model.attributions(X, steps=2).values.sum(), *model.importance("gain")]
-print(*map(float.hex, map(float, found)))
-"""
-    run = subprocess.run([sys.executable, "-c", code, str(tmp_path / "model")], check=True, capture_output=True)
-    X = fitted("classifier", "lightgbm")[1]
-    expected = [model.attributions(X, steps=2).values.sum(), *model.importance("gain")]
-    assert io.BytesIO(run.stdout).read().decode().split() == [float(value).hex() for value in expected]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from helpers import (
     REFIT,
     assert_close,
     categories_of,
+    every,
     fit_case,
     fitted,
     fresh_rows,
@@ -24,7 +26,7 @@ from helpers import (
 
 from boostbp.layers import Layer
 
-matrix = pytest.mark.parametrize("case", MATRIX, ids=str)
+matrix = every(MATRIX)
 clipping = pytest.mark.parametrize("clip", [True, False], ids=["clip", "free"])
 
 
@@ -72,7 +74,7 @@ def test_vjp_is_the_transposed_jacobian(case, clip):
 @clipping
 @matrix
 def test_jacobian_matches_finite_differences(case, clip):
-    X, layer, eps = fresh_rows(case, 40), layer_of(case, clip), 1e-5
+    X, layer, eps = fresh_rows(case, 16), layer_of(case, clip), 1e-5
     J, (_, state) = layer.jacobian(X), plain_forest(layer.forest, X)
     size, compared = np.abs(J).max(), 0
     for feature in range(4):
@@ -98,7 +100,7 @@ def test_categories_and_missing_values_have_no_slope(case):
     assert not np.moveaxis(J, 1, 2)[np.isnan(X)].any()
 
 
-@pytest.mark.parametrize("case", [case for case in MATRIX if case.basis != "own"], ids=str)
+@every([case for case in MATRIX if case.basis != "own"])
 def test_jacobian_is_zero_where_clipped_and_only_there(case):
     far = fresh_rows(case)
     far[:, 0] = 1e6
@@ -123,8 +125,7 @@ def test_clipped_layer_stays_within_reach_far_outside(case):
     assert np.abs(output).max() <= reach
 
 
-@pytest.mark.parametrize("n_threads", [2, 4])
-@matrix
+@pytest.mark.parametrize(("case", "n_threads"), list(zip(MATRIX, cycle([2, 4, 3]), strict=False)), ids=str)
 def test_threads_change_nothing(case, n_threads):
     alone, many = fitted(case), fit_case(case, n_threads=n_threads)
     np.testing.assert_array_equal(many.output, alone.output)
@@ -140,7 +141,7 @@ def test_threads_change_nothing(case, n_threads):
     np.testing.assert_array_equal(many.layer.predict(X, n_jobs=n_threads), out_alone)
 
 
-@pytest.mark.parametrize("case", REFIT, ids=str)
+@every(REFIT)
 def test_layer_is_plain_boosting_along_its_trees(case):
     """Each tree's leaves are the closed form on what the trees before it leave over."""
     X, Y, weight = training_rows(case)
@@ -172,7 +173,7 @@ def trees_without_base(forest, X):
     return replace(forest, leaves=forest.leaves._replace(weight=weight)).evaluate(X, leaf)
 
 
-@pytest.mark.parametrize("case", REFIT, ids=str)
+@every(REFIT)
 def test_more_rounds_fit_better(case):
     _, Y, weight = training_rows(case)
 
@@ -185,7 +186,7 @@ def test_more_rounds_fit_better(case):
     assert loss(fit_case(case, n_estimators=9).output) < loss(fitted(case).output)
 
 
-@pytest.mark.parametrize("case", NATIVE, ids=str)
+@every(NATIVE)
 def test_native_leaves_predict_as_the_library_does(case, monkeypatch):
     lightgbm = pytest.importorskip("lightgbm")
     if case.backend != "lightgbm":
@@ -207,13 +208,13 @@ def test_native_leaves_predict_as_the_library_does(case, monkeypatch):
         assert_close(layer.predict(rows), expected, 1e-9)
 
 
-@pytest.mark.parametrize("case", NATIVE, ids=str)
+@every(NATIVE)
 def test_native_leaves_with_a_learning_rate_of_0_leave_the_base(case):
     native, refitted = (fit_case(one, learning_rate=0.0).output for one in (case, replace(case, leaves="refit")))
     np.testing.assert_array_equal(native, refitted)
 
 
-@pytest.mark.parametrize("case", NATIVE, ids=str)
+@every(NATIVE)
 def test_native_leaves_fit_the_targets(case):
     _, Y, weight = training_rows(case)
     error = weight @ np.square(fitted(case).output - Y).sum(1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers import REFIT, assert_close, categories_of, fresh_rows, plain_forest, settings_of, training_rows
+from helpers import REFIT, assert_close, categories_of, every, fresh_rows, plain_forest, settings_of, training_rows
 
 from boostbp import layers
 from boostbp.backends import load
@@ -32,20 +34,27 @@ def fit(case, X, Y, weight, n_threads=1, **changes):
     return layers.fit(bound, SquaredObjective(Y, weight), seed=3, n_threads=n_threads)
 
 
-@pytest.mark.parametrize("case", REFIT, ids=str)
-def test_training_output_and_trace_are_those_of_a_forward_pass(case):
+@cache
+def fitted(case):
+    """A case fitted once for all tests, which must not change it."""
     X, _, Y, weight = mistyped(case)
-    fitted = fit(case, X, Y, weight)
-    output, trace = fitted.layer.forward(X)
-    assert_close(fitted.output, output, 1e-12)
-    np.testing.assert_array_equal(fitted.trace.leaf, trace.leaf)
-    np.testing.assert_array_equal(fitted.trace.vjp(Y), trace.vjp(Y))
+    return fit(case, X, Y, weight)
 
 
-@pytest.mark.parametrize("case", [case for case in REFIT if case.basis != "own"], ids=str)
+@every(REFIT)
+def test_training_output_and_trace_are_those_of_a_forward_pass(case):
+    X, _, Y, _ = mistyped(case)
+    found = fitted(case)
+    output, trace = found.layer.forward(X)
+    assert_close(found.output, output, 1e-12)
+    np.testing.assert_array_equal(found.trace.leaf, trace.leaf)
+    np.testing.assert_array_equal(found.trace.vjp(Y), trace.vjp(Y))
+
+
+@every([case for case in REFIT if case.basis != "own"])
 def test_no_regression_reads_beyond_the_cells_that_are_right(case):
-    X, right, Y, weight = mistyped(case)
-    layer = fit(case, X, Y, weight).layer
+    X, right, _, _ = mistyped(case)
+    layer = fitted(case).layer
     leaves = layer.forest.leaves
     center, inverse, lower, upper = leaves.scaling[(leaves.column == 1) & (leaves.scaling[:, 1] > 0)].T
     assert len(center)
@@ -54,10 +63,9 @@ def test_no_regression_reads_beyond_the_cells_that_are_right(case):
     assert not layer.jacobian(X[list(WRONG)])[:, :, 1].any()
 
 
-@pytest.mark.parametrize("case", REFIT, ids=str)
+@every(REFIT)
 def test_jacobian_matches_finite_differences(case):
-    X, _, Y, weight = mistyped(case)
-    layer, X = fit(case, X, Y, weight).layer, fresh_rows(case)
+    layer, X = fitted(case).layer, fresh_rows(case, 24)
     X[:3, 1] = 250.0, -50.0, 0.1
     step = np.zeros(X.shape[1])
     step[1] = 1e-5
@@ -70,10 +78,10 @@ def test_jacobian_matches_finite_differences(case):
     np.testing.assert_allclose(J[kept], numeric[kept], rtol=0, atol=1e-6 * np.abs(J).max())
 
 
-@pytest.mark.parametrize("case", [case for case in REFIT if case.base and not case.missing], ids=str)
+@every([case for case in REFIT if case.base and not case.missing])
 def test_threads_change_nothing(case):
     X, _, Y, weight = mistyped(case)
-    alone, many = fit(case, X, Y, weight), fit(case, X, Y, weight, n_threads=2)
+    alone, many = fitted(case), fit(case, X, Y, weight, n_threads=2)
     np.testing.assert_array_equal(many.output, alone.output)
     np.testing.assert_array_equal(many.layer.predict(X, n_jobs=2), alone.layer.predict(X))
 

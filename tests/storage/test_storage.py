@@ -108,7 +108,8 @@ MODELS = {
 @pytest.fixture(scope="module", params=MODELS)
 def fitted(request):
     make, inputs = MODELS[request.param]
-    return make(), inputs
+    with few_rounds():  # as in the tests
+        return make(), inputs
 
 
 @pytest.fixture(scope="module")
@@ -177,14 +178,20 @@ def test_skops_asks_for_trust_in_the_estimator_alone_and_its_numbers_are_checked
         type(model)().__setstate__(state | {name: bytes(changed)})
 
 
-PICKLED = [pickled(protocol) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)]
-
-
 @pytest.mark.filterwarnings("ignore:transform. no network has weight")
-@pytest.mark.parametrize("way", [saved_and_loaded, *PICKLED, cloudpickled, copied, joblibbed, skopsed])
+@pytest.mark.parametrize("way", [saved_and_loaded, pickled(0), pickled(pickle.HIGHEST_PROTOCOL), skopsed])
 def test_model_comes_back_to_the_bit(fitted, tmp_path, way):
-    model, inputs = fitted
-    again = way(model, tmp_path)
+    assert_comes_back(*fitted, tmp_path, way)
+
+
+@pytest.mark.parametrize("way", [*map(pickled, range(1, pickle.HIGHEST_PROTOCOL)), cloudpickled, copied, joblibbed])
+@pytest.mark.parametrize("fitted", ["step", "table", "text"], indirect=True)
+def test_other_ways_that_ask_for_the_same_state_bring_it_back_too(fitted, tmp_path, way):
+    assert_comes_back(*fitted, tmp_path, way)
+
+
+def assert_comes_back(model, inputs, folder, way):
+    again = way(model, folder)
     assert type(again) is type(model)
     assert outputs(again, inputs) == outputs(model, inputs)
     assert vars(again).keys() == vars(model).keys()
@@ -223,11 +230,15 @@ sys.meta_path.insert(0, Absent())
 import numpy as np
 import boostbp
 from sklearn.datasets import load_iris
-model = boostbp.load(sys.argv[1])
-np.save(sys.stdout.buffer, model.predict_proba(load_iris().data))
+model, X = boostbp.load(sys.argv[1]), load_iris().data
+model.leaf_report(X[:2]), model.health(), model.hidden_representation(X)
+found = [model.predict_proba(X), model.attributions(X, steps=2).values, model.importance("gain")]
+np.save(sys.stdout.buffer, np.concatenate([part.ravel() for part in found]))
 """
     run = subprocess.run([sys.executable, "-c", code, str(stored)], check=True, capture_output=True)
-    np.testing.assert_array_equal(np.load(io.BytesIO(run.stdout)), boostbp.load(stored).predict_proba(FLOWERS))
+    model = boostbp.load(stored)
+    found = [model.predict_proba(FLOWERS), model.attributions(FLOWERS, steps=2).values, model.importance("gain")]
+    np.testing.assert_array_equal(np.load(io.BytesIO(run.stdout)), np.concatenate([part.ravel() for part in found]))
 
 
 def test_arrays_are_those_of_the_model(stored):

@@ -11,7 +11,7 @@ from sklearn.datasets import load_diabetes
 from boostbp import BoostBPRegressor
 from boostbp.network.network import Network
 from boostbp.trees.rounding import RANGE_BITS, rounded
-from tests.helpers import MATRIX, Case, fit_case, training_rows
+from tests.helpers import MATRIX, Case, every, fitted, training_rows
 
 FINE = 40  # bits of weights, whose rounding is then beside the point
 RICH = Case("lightgbm", missing=True, base=True, categorical=True)
@@ -36,17 +36,17 @@ def by_leaf(forest, weight):
     return [part.reshape(-1, m) for part, m in zip(parts, n_outputs, strict=True)]
 
 
-@pytest.mark.parametrize("case", MATRIX, ids=str)
+@every(MATRIX)
 def test_ranges_are_rounded_without_a_change_on_training_rows(case):
-    forest, X = fit_case(case).layer.forest, training_rows(case)[0]
+    forest, X = fitted(case).layer.forest, training_rows(case)[0]
     X = X[~np.isnan(X).any(axis=1)]
     expected = forest.predict(X)
     np.testing.assert_allclose(rounded(forest, FINE).predict(X), expected, rtol=0, atol=1e-9 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("case", MATRIX, ids=str)
+@every(MATRIX)
 def test_ranges_are_of_few_bits_and_hold_what_a_leaf_saw(case):
-    forest = fit_case(case).layer.forest
+    forest = fitted(case).layer.forest
     short, grid = rounded(forest, FINE), 2.0**RANGE_BITS
     kept = varying(forest)
     center, inverse, lower, upper = short.leaves.scaling[kept].T
@@ -61,7 +61,7 @@ def test_ranges_are_of_few_bits_and_hold_what_a_leaf_saw(case):
 
 
 def test_rows_that_miss_columns_are_given_a_mean_that_is_as_near():
-    forest, X = fit_case(RICH).layer.forest, training_rows(RICH)[0]
+    forest, X = fitted(RICH).layer.forest, training_rows(RICH)[0]
     short = rounded(forest, FINE)
     missing = np.full((1, X.shape[1]), np.nan)
     slopes = sum(np.abs(part[1:]).sum() for part in by_leaf(short, short.leaves.weight))
@@ -70,9 +70,9 @@ def test_rows_that_miss_columns_are_given_a_mean_that_is_as_near():
 
 
 @pytest.mark.parametrize("bits", [8, 11])
-@pytest.mark.parametrize("case", MATRIX, ids=str)
+@every(MATRIX)
 def test_weights_are_the_nearest_multiples_of_a_unit_of_their_leaf(case, bits):
-    forest = fit_case(case).layer.forest
+    forest = fitted(case).layer.forest
     exact, short = by_leaf(forest, rounded(forest, 52).leaves.weight), rounded(forest, bits).leaves.weight
     largest = np.concatenate([np.abs(part).max(axis=0) for part in exact])
     usual = np.sqrt(np.square(largest[largest > 0]).mean())
@@ -84,7 +84,7 @@ def test_weights_are_the_nearest_multiples_of_a_unit_of_their_leaf(case, bits):
 
 
 def test_what_is_not_finite_or_does_not_vary_stays_as_it_is():
-    forest = fit_case(RICH).layer.forest
+    forest = fitted(RICH).layer.forest
     scaling = forest.leaves.scaling.copy()
     odd = np.array(
         [
