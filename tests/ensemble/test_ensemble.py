@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from flat_parameters import parameters
-from helpers import BACKENDS, interrupted_fit
+from helpers import ONE_AT_ONCE, interrupted_fit
 from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.metrics import log_loss, root_mean_squared_error
 
@@ -41,7 +41,7 @@ LAYERS = [
 NETWORKS = ["linear network", "additive network", "network"]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
 @pytest.mark.usefixtures("everything")
 def test_losses_of_the_candidates_are_those_on_the_held_out_rows(backend):
     model = BoostBPRegressor((4,), **parameters(backend=backend, **FAST)).fit(X, Y, eval_set=[HELD])
@@ -62,7 +62,7 @@ def test_losses_of_the_candidates_are_those_on_the_held_out_rows(backend):
     assert chosen <= min(losses.values()) * 1.1
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
 def test_the_average_is_scored_on_each_evaluation_set(backend, tmp_path):
     sets = {"calib": HELD, "late": (HELD[0][::3] + 0.1, HELD[1][::3])}
     model, alone = (
@@ -268,7 +268,7 @@ def test_summary_says_where_nothing_was_weighed(rows, changes):
     assert ("was not weighed against single layers" in model.summary()) == (asked and not compared)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
 def test_numbers_that_hardly_follow_the_model_stay_near_the_constant(backend, tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((300, 6)), 5.0 + rng.standard_normal(300)

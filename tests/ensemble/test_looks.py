@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import BACKENDS
+from helpers import ONE_AT_ONCE
 from problems import problem_of, scaled
 
 from boostbp import metrics
@@ -60,7 +60,7 @@ def test_looks_are_at_twice_the_epoch_each_and_cost_what_lies_between():
     assert training.history.stop is Stop.EPOCHS
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
 def test_training_from_look_to_look_is_training_in_one(backend):
     problem = problem_of(backend=backend, **TINY)
     pieces = NetworkTraining("network", problem)
@@ -224,9 +224,8 @@ def test_the_end_of_the_time_ends_a_network_at_its_epoch(monkeypatch):
     assert 2 < len(history) - 1 < 12
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_training_that_is_resumed_at_any_epoch_is_judged_as_at_first(monkeypatch, backend):
-    problem = problem_of(backend=backend, epochs=5)
+def test_a_training_that_is_resumed_at_any_epoch_is_judged_as_at_first(monkeypatch):
+    problem = problem_of(epochs=5)
     _, states = states_of(problem)
     assert len(states) == 6
     for least_fall in (-1.0, 1e9):  # to the end, and left at epoch 4

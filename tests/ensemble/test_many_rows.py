@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from flat_parameters import parameters
-from helpers import BACKENDS, interrupted_fit
+from helpers import ONE_AT_ONCE, interrupted_fit
 from problems import problem_of
 from sklearn.datasets import make_classification, make_friedman1
 
@@ -75,7 +75,7 @@ def test_structures_of_rare_classes_are_grown_on_all_rows(monkeypatch, rare, sam
     assert isinstance(problem_of((X, y * 1.0)).growing_backend, RowSampling)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
 def test_networks_and_auditions_see_the_sample_alone(backend):
     watched = Watched(backend)
     model = regressor(backend=watched, quality=4).fit(X, Y, eval_set=[HELD])
@@ -101,7 +101,7 @@ def test_leaves_of_the_chosen_see_all_rows(monkeypatch):
         assert seen[leaves.column == feature].max() == pytest.approx(1.5)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
 def test_what_is_chosen_is_boosted_again_and_no_worse(backend):
     model = regressor(backend=backend, quality=4).fit(X, Y)
     choice = {one.name: one for one in model.history_.choice.candidates}

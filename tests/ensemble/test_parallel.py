@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 from flat_parameters import parameters
-from helpers import BACKENDS, interrupted_fit
+from helpers import ONE_AT_ONCE, interrupted_fit
 from sklearn.datasets import make_friedman1
 
 from boostbp import BoostBPRegressor
@@ -174,7 +174,7 @@ def test_an_error_is_not_lost_to_the_key():
             _with_handler(signal.default_int_handler, [failing], n_at_once)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
 def test_candidates_side_by_side_make_the_same_model(backend, monkeypatch):
     alone = BoostBPRegressor(**parameters(backend=backend, **FAST)).fit(X, Y)
     names = set()

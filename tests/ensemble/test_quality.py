@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 from flat_parameters import parameters
-from helpers import BACKENDS, interrupted_fit
+from helpers import ONE_AT_ONCE, interrupted_fit
 from sklearn.datasets import load_iris, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, callbacks, load, save
@@ -40,7 +40,7 @@ def test_each_rung_may_cost_more_than_the_one_below():
     assert [quality for quality, rung in RUNGS.items() if rung.networks is None] == [1]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
 def test_more_quality_tries_all_that_less_does(backend):
     models = {quality: regressor(quality=quality, backend=backend).fit(X, Y) for quality in (1, 2, 4)}
     assert names_of(models[1]) == ["single layer"]
@@ -50,7 +50,7 @@ def test_more_quality_tries_all_that_less_does(backend):
     assert all(model.history_.refitted for model in models.values())
 
 
-@pytest.mark.parametrize("quality", [1, 2, 3, 4, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("quality", [1, 3, *(pytest.param(k, marks=pytest.mark.slow) for k in (2, 4, 5))])
 def test_every_quality_does_the_same_on_any_threads_and_from_a_file(quality, tmp_path):
     flowers, y = load_iris(return_X_y=True)
     model, parallel = (
@@ -123,7 +123,7 @@ def test_what_keeps_the_training_of_a_network_is_refused_at_quality_1(tmp_path):
             regressor(quality=quality, deep=False).fit(X, Y, keep_state=True)
 
 
-@pytest.mark.parametrize("quality", [2, 5])
+@pytest.mark.parametrize("quality", [2, pytest.param(5, marks=pytest.mark.slow)])
 def test_rows_that_the_user_holds_out_are_not_learned_from(quality):
     model = regressor(quality=quality).fit(X, Y, eval_set=[HELD])
     assert not model.history_.refitted
@@ -193,11 +193,11 @@ def test_an_interrupt_at_any_stage_leaves_a_model(monkeypatch):
         assert np.isfinite(model.predict(X)).all()
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_fit_resumed_from_a_checkpoint_of_any_epoch_is_the_whole_one(monkeypatch, backend, tmp_path):
+@pytest.mark.slow
+def test_a_fit_resumed_from_a_checkpoint_of_any_epoch_is_the_whole_one(monkeypatch, tmp_path):
     monkeypatch.setattr(constants, "FIRST_LOOK", 2)
     monkeypatch.setattr(constants, "MAX_PIECES", 1)
-    whole = regressor(quality=4, epochs=3, backend=backend).fit(X, Y, keep_state=True)
+    whole = regressor(quality=4, epochs=3).fit(X, Y, keep_state=True)
     for epochs in range(3):
         path = tmp_path / f"state {epochs}"
 
@@ -205,10 +205,10 @@ def test_a_fit_resumed_from_a_checkpoint_of_any_epoch_is_the_whole_one(monkeypat
             if progress.epoch.epoch == after + 1:
                 raise KeyboardInterrupt
 
-        model = regressor(quality=4, epochs=3, backend=backend)
+        model = regressor(quality=4, epochs=3)
         interrupted_fit(model, X, Y, checkpoint=path, callbacks=[press])
         assert path.exists()
-        resumed = regressor(quality=4, epochs=3, backend=backend).fit(X, Y, checkpoint=path)
+        resumed = regressor(quality=4, epochs=3).fit(X, Y, checkpoint=path)
         np.testing.assert_array_equal(resumed.predict(X), whole.predict(X))
         assert resumed.history_.choice == whole.history_.choice
         assert resumed.history_.loss == whole.history_.loss

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from flat_parameters import parameters
-from helpers import BACKENDS, interrupted_fit, needs_torch
+from helpers import BACKENDS, ONE_AT_ONCE, interrupted_fit, needs_torch
 from sklearn.datasets import load_iris, make_friedman1
 from sklearn.metrics import log_loss, root_mean_squared_error
 
@@ -70,7 +70,7 @@ def test_all_qualities_do_without_networks(quality):
     assert np.isfinite(model.predict(X)).all()
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
 @pytest.mark.usefixtures("no_network")
 def test_classes_over_threads_and_files(backend, tmp_path):
     flowers, y = load_iris(return_X_y=True)
