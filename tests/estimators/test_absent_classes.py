@@ -20,8 +20,7 @@ WEIGHT = np.where(Y == 1, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("backend", WITH_CATEGORIES)
-@pytest.mark.parametrize("deep", [True, "auto"])
-@pytest.mark.parametrize("labels", [Y, NAMES], ids=["numbers", "names"])
+@pytest.mark.parametrize(("deep", "labels"), [(True, NAMES), ("auto", Y)], ids=["network-names", "average-numbers"])
 def test_a_class_without_weight_has_a_column_and_hardly_a_chance(backend, deep, labels):
     model = BoostBPClassifier(**parameters(backend=backend, deep=deep, **SMALL)).fit(X, labels, sample_weight=WEIGHT)
     other = HistGradientBoostingClassifier().fit(X, labels, sample_weight=WEIGHT)

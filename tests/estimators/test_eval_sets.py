@@ -100,10 +100,13 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize("form", SAME)
-def test_evaluation_sets_may_be_passed_in_any_form(form):
+def test_evaluation_sets_may_be_passed_in_any_form():
     expected = history(eval_set=list(SETS))
-    assert history(**SAME[form])[-1].metrics == expected[-1].metrics
+    for form, sets in SAME.items():
+        assert history(**sets)[-1].metrics == expected[-1].metrics, form
+
+
+def test_one_evaluation_set_may_be_passed_in_any_form():
     one = history(eval_set=[SETS[0]])[-1].metrics
     for alone in ({"eval_set": SETS[0]}, {"eval_X": SETS[0][0], "eval_y": SETS[0][1]}, {"eval_set": (SETS[0],)}):
         assert history(**alone)[-1].metrics == one

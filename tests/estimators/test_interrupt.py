@@ -165,7 +165,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever starts the t
 
 settings = {"n_estimators": 20, "n_jobs": 2, "early_stopping": False, "random_state": 0}
 BoostBPRegressor((8,), backend=sys.argv[1], epochs=2, **settings).fit(X, Y)  # loads all that is compiled
-for delay in (0.01, 0.02, 0.03, 0.05, 0.08, 0.13):
+for delay in (0.01, 0.03, 0.08):
 
     def press(progress):
         if progress.epoch.epoch == 2:
@@ -202,10 +202,12 @@ def test_the_key_while_an_object_is_freed_is_not_lost():
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL, so no SIGINT by os.kill")
-@pytest.mark.parametrize("backend", WITH_CATEGORIES)
+@pytest.mark.parametrize(
+    "backend", [pytest.param(name, marks=[] if name == "lightgbm" else pytest.mark.slow) for name in WITH_CATEGORIES]
+)
 def test_the_key_itself_while_threads_grow_trees(backend):
     done = subprocess.run([sys.executable, "-c", SCRIPT, backend], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout) == (0, 6 * "raised\nINTERRUPTED\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, 3 * "raised\nINTERRUPTED\n"), done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import BACKENDS, needs_torch
+from helpers import ONE_AT_ONCE, needs_torch
 from monotone import thresholds_of, violations
 from sklearn.base import clone
 
@@ -30,7 +30,7 @@ def share(model, predict=None):
     return violations(predict, X, SIGNS, thresholds_of(model.network_.layers[-1].forest))
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
 def test_the_average_of_single_layers_keeps_to_them(backend):
     model = BoostBPRegressor(quality=2, backend=backend, output=NUMBERED, random_state=0).fit(X, y)
     assert "constant leaves" in model.summary()

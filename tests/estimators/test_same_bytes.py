@@ -92,9 +92,8 @@ def expected(tmp_path_factory):
     return digests(tmp_path_factory.mktemp("once"))
 
 
-@pytest.mark.parametrize(
-    "n_jobs", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(4, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [1, 2, 4])
 def test_threads_change_no_byte(expected, tmp_path, n_jobs):
     assert digests(tmp_path, n_jobs=n_jobs) == expected
 

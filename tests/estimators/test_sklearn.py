@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 from flat_parameters import parameters
-from helpers import BACKENDS, WITH_CATEGORIES, keeps_convention
+from helpers import ONE_AT_ONCE, WITH_CATEGORIES, keeps_convention
 from sklearn import clone, config_context
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
@@ -127,7 +127,7 @@ def test_columns_of_a_lower_layer_have_no_names_whoever_asks_for_a_frame():
         assert model.transform(X).shape == (len(X), 2)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
 @pytest.mark.parametrize("deep", ["auto", True])
 def test_weights_that_are_shares_are_as_good_as_ones(backend, deep):
     X, y = load_diabetes(return_X_y=True)
