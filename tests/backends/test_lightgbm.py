@@ -191,6 +191,7 @@ print("alive")
 """
 
 
+@pytest.mark.slow
 def test_linear_trees_beside_growers_of_more_threads_do_not_crash() -> None:
     done = subprocess.run([sys.executable, "-c", BESIDE], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr

@@ -71,6 +71,7 @@ def test_functions_of_ones_own_are_refused_beside_those_of_the_base():
         fit_layer(np.abs(Y), Y, {"base": "additive", "basis": Elementwise([np.sqrt], [lambda x: 0.5 / np.sqrt(x)])})
 
 
+@pytest.mark.slow
 def test_a_network_of_additive_layers_learns_what_a_linear_one_cannot():
     X, y = composed(900)
     errors = []

@@ -155,7 +155,7 @@ def test_the_folder_is_the_one_that_the_environment_names(folder, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_process_leaves_the_mappings_of_its_parent_alone(folder):
+def test_a_child_process_leaves_the_mappings_of_its_parent_alone_and_both_end_well(folder):
     code = (
         "import os, numpy as np; from boostbp.trees.disk_arrays import on_disk\n"
         "with on_disk():\n"
@@ -169,17 +169,8 @@ def test_a_child_process_leaves_the_mappings_of_its_parent_alone(folder):
         "        os._exit(0 if all((other == 7).all() for other in others) else 1)\n"
         f"    mine = np.full({NUMBERS}, 2.0)\n"
         "    assert os.wait()[1] == 0\n"
-        "    assert (kept == 1).all() and (mine == 2).all()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_process_ends_well_with_arrays_that_are_left(folder):
-    code = (
-        "import numpy as np; from boostbp.trees.disk_arrays import on_disk\n"
-        f"with on_disk(): kept = np.ones({NUMBERS}), np.ones(3), np.arange({NUMBERS})\n"
-        "import builtins; builtins.kept = kept"  # taken down last
+        "    assert (kept == 1).all() and (mine == 2).all()\n"
+        "import builtins; builtins.kept = kept, np.ones(3), mine"  # taken down last
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -185,7 +185,12 @@ print(set(seen))
 
 
 @pytest.mark.parametrize(
-    ("params", "ready"), [({"max_time": 100}, "{True}"), ({"max_time": 100, "deep": True}, "{True}"), ({}, "{False}")]
+    ("params", "ready"),
+    [
+        ({"max_time": 100}, "{True}"),
+        pytest.param({"max_time": 100, "deep": True}, "{True}", marks=pytest.mark.slow),
+        ({}, "{False}"),
+    ],
 )
 def test_no_clock_counts_compiling(params, ready):
     # a fit with an empty cache was another, worse model: its time went into compiling
