@@ -90,6 +90,7 @@ def test_what_a_set_needs_is_said(tmp_path):
     assert replace(kin8nm, files=(), package="no_such_package").missing(None) == "pip install no_such_package"
 
 
+@pytest.mark.slow
 def test_command_goes_on_where_it_ended(tmp_path, capsys):
     arguments = [
         "--quick",

@@ -68,7 +68,7 @@ def test_bare_library_grows_the_trees_that_we_grow(backend):
 
 
 @pytest.mark.skipif("lightgbm" not in LIBRARIES, reason="the other model is LightGBM's")
-@pytest.mark.parametrize("table", ["diabetes", "iris"])
+@pytest.mark.parametrize("table", ["diabetes", pytest.param("iris", marks=pytest.mark.slow)])
 def test_default_models_are_put_beside_lightgbms(table, monkeypatch):
     monkeypatch.setattr(prediction, "TABLES", {table: table})
     found = prediction.default_model(table, None, rows=120, repeats=1)
@@ -100,6 +100,7 @@ def test_an_interrupted_run_goes_on(tiny, tmp_path, monkeypatch):
     assert {result["suite"] for result in found["results"]} == {"kept", "vjp"}
 
 
+@pytest.mark.slow
 def test_modes_are_told_by_epochs():
     [task] = [name for name in modes.tasks(None) if name == "digits"]
     found = modes.mode(task, "shared trees", None, rows=300, epochs=1)

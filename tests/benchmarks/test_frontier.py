@@ -220,6 +220,7 @@ def test_brief_work_is_timed_three_times_and_long_work_once(monkeypatch):
         assert (result, len(done), wall) == (times, times, pytest.approx(seconds))
 
 
+@pytest.mark.slow
 def test_command_goes_on_where_it_ended(tmp_path, capsys, monkeypatch):
     arguments = ["--sets", "diabetes", "--rows", "1000", "--out", str(tmp_path), "--models", "lightgbm"]
     command.main([*arguments, "linear_tree", "--minutes", "1e-9"])

@@ -38,6 +38,7 @@ def quick(name):
     return rival(name, **{**ours, **RIVALS.get(name, CONTROLS.get(name)).params})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_rival_can_be_searched(name):
     tuned = tune(quick(name), NUMBERS, task="regression", trials=2, seed=0)
