@@ -299,6 +299,7 @@ def test_header_that_is_not_utf8_names_its_file(model, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["latin.csv"]
 
 
+@pytest.mark.slow
 def test_compare_prints_and_writes_the_same_scores(tmp_path):
     out = tmp_path / "out.json"
     result = run("compare", "iris", "-b", "lightgbm", "--json", out, "--test-size", 0.3, *QUICK)

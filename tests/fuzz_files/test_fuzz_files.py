@@ -1,4 +1,4 @@
-"""Files with damages and a right checksum: some thousands here, any number by ``python -m tests.fuzz_files``."""
+"""Files with damages and a right checksum: some hundreds here, any number by ``python -m tests.fuzz_files``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.fuzz_files.corpus import Item
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured as Linux does")
 
 
-@pytest.mark.parametrize("cases", [300, pytest.param(3000, marks=pytest.mark.slow)])
-def test_every_damage_is_refused_or_harmless(cases, capsys):
-    assert fuzz.main(["--cases", str(cases), "--seed", "1"]) == 0, capsys.readouterr().out
-    assert f"{cases} cases" in capsys.readouterr().out
+@pytest.mark.slow
+def test_every_damage_is_refused_or_harmless(capsys):
+    assert fuzz.main(["--cases", "1500", "--seed", "1"]) == 0, capsys.readouterr().out
+    assert "1500 cases" in capsys.readouterr().out
 
 
 def fails(path):

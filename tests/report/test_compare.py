@@ -37,7 +37,8 @@ def test_every_model_runs_on_classification():
 
 
 @pytest.mark.slow
-def test_same_seed_gives_same_scores():
+def test_same_seed_gives_same_scores(monkeypatch):
+    monkeypatch.setattr(comparison, "SINGLE_LAYER", SINGLE_LAYER[:1])
     X, y = load_diabetes(return_X_y=True)
     once, again = (compare(X, y, task="regression", backends=["lightgbm"], params=QUICK, seed=3) for _ in range(2))
     assert [result.scores for result in once] == [result.scores for result in again]
@@ -121,6 +122,7 @@ def test_scores_of_a_regressor_match_the_library_used_by_hand():
     assert outcome["scores"]["r2"] == pytest.approx(r2, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_missing_library_is_skipped_with_the_cure(tmp_path, monkeypatch):
     (tmp_path / "xgboost.py").write_text("raise ModuleNotFoundError('No module', name='xgboost')")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
@@ -143,7 +145,8 @@ def test_library_that_kills_its_process_leaves_the_others_alone(tmp_path, monkey
 
 
 @pytest.mark.slow
-def test_model_that_raises_is_reported_with_its_reason():
+def test_model_that_raises_is_reported_with_its_reason(monkeypatch):
+    monkeypatch.setattr(comparison, "SINGLE_LAYER", ())
     X, y = load_iris(return_X_y=True)
     result = compare(X, y, task="classification", backends=["catboost"])[0]
     assert (result.state, result.scores) == ("failed", {})

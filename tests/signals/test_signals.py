@@ -16,12 +16,12 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this sys
     ("backend", "handler", "other"),
     [
         ("lightgbm", "term", {"n_jobs": 2}),
-        ("xgboost", "alarm", {"threaded": True, "n_jobs": 2}),
         *(
             pytest.param(*kind, marks=pytest.mark.slow)
             for kind in (
-                ("lightgbm", "alarm", {"trials": 25}),
-                ("xgboost", "alarm", {"trials": 25}),
+                ("xgboost", "alarm", {"threaded": True, "n_jobs": 2}),
+                ("lightgbm", "alarm", {"trials": 15}),
+                ("xgboost", "alarm", {"trials": 15}),
                 ("xgboost", "own_int", {"n_jobs": 2, "deep": "auto"}),
                 ("lightgbm", "ctrl_c", {"n_jobs": 2, "deep": "auto"}),
                 ("xgboost", "ctrl_c", {"work": "fit_again"}),
