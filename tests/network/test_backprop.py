@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from flat_parameters import parameters
-from helpers import BACKENDS, interrupted_fit
+from helpers import ONE_AT_ONCE, interrupted_fit
 from sklearn.datasets import load_diabetes, make_friedman1
 
 from boostbp import BoostBPRegressor, backends, losses, metrics, paper_settings
@@ -211,10 +211,11 @@ def test_a_training_loss_far_above_that_of_the_constant_is_an_explosion():
         assert (calm.stop, len(calm)) == (Stop.EPOCHS, 6)
 
 
+@pytest.mark.slow
 def test_hidden_units_that_become_alike_do_not_turn_gradients_to_noise():
     def last(seed, **how):
         X, Y = make_friedman1(600, n_features=5, random_state=seed)
-        way = {"n_estimators": [10, 20], "epochs": 40, "early_stopping": False, "deep": True, "quality": 4}
+        way = {"n_estimators": [10, 20], "epochs": 20, "early_stopping": False, "deep": True, "quality": 4}
         epoch = (
             BoostBPRegressor((16,), random_state=seed, **parameters(**way, **how))
             .fit(X[:400], Y[:400], eval_set=[(X[400:], Y[400:])])
@@ -279,7 +280,7 @@ def test_evaluation_sets_do_not_change_the_epochs():
     assert alone.loss == seen.loss
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
 @pytest.mark.parametrize("stops", [(0, 1, 2, 3, 4, 5, 6), (3,), (2, 2, 5)], ids=str)
 def test_training_in_pieces_is_training_in_one(backend, stops):
     X, Y = data()

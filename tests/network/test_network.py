@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import BACKENDS, BASES, Case, fresh_rows, make_targets, make_X, plain_forest, settings_of
+from helpers import BACKENDS, BASES, Case, every, fresh_rows, make_targets, make_X, plain_forest, settings_of
 
 from boostbp import backends, layers
 from boostbp.backends.base import Table
 from boostbp.layers import BoundInput, SquaredObjective
 from boostbp.network.network import Network, chain
 
-cases = pytest.mark.parametrize("case", [Case(backend, basis) for backend in BACKENDS for basis in BASES], ids=str)
+cases = every([Case(backend, basis) for backend in BACKENDS for basis in BASES])
 
 
 def make(case):
