@@ -57,7 +57,15 @@ def test_directions_of_the_mean_are_a_location_too():
     assert np.ptp(np.diff(result.held_out, axis=1), axis=0).max() < 1e-12
 
 
-@pytest.mark.parametrize("names", [("mean",), ("mean", "single layer"), ("mean", "directions of the mean")], ids=str)
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("mean", "directions of the mean"),
+        pytest.param(("mean",), marks=pytest.mark.slow),
+        pytest.param(("mean", "single layer"), marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_sums_with_locations_are_models_like_others(choose, names, tmp_path):
     onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
     choose(*names)

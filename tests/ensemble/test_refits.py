@@ -105,9 +105,9 @@ def test_features_beside_hidden_units_keep_their_categories(choose):
     ("backend", "name"),
     [
         ("lightgbm", "single layer"),
-        ("lightgbm", "network"),
         ("lightgbm", "network, final output layer"),
-        ("xgboost", "network, final output layer"),
+        pytest.param("lightgbm", "network", marks=pytest.mark.slow),
+        pytest.param("xgboost", "network, final output layer", marks=pytest.mark.slow),
     ],
 )
 def test_sparse_rows_are_joined_as_dense_ones(choose, backend, name):

@@ -154,7 +154,9 @@ def test_offsets_groups_and_several_targets_are_columns(tmp_path):
     np.testing.assert_array_equal(found.predict(X), expected.predict(X))
 
 
-@pytest.mark.parametrize("validation", ["last", TimeSeriesSplit(3), 0.3])
+@pytest.mark.parametrize(
+    "validation", ["last", *(pytest.param(each, marks=pytest.mark.slow) for each in (TimeSeriesSplit(3), 0.3))]
+)
 def test_rows_are_held_out_as_of_arrays(validation):
     expected = BoostBPRegressor(quality=1, validation=validation, calibration=0.2, random_state=0)
     expected.fit(NUMBERS, TABLE["target"])
@@ -366,7 +368,7 @@ def test_an_interrupt_while_reading_leaves_nothing(scratch):
     assert not list(scratch.iterdir())
 
 
-@pytest.mark.parametrize("backend", WITH_CATEGORIES)
+@pytest.mark.parametrize("backend", ["lightgbm", pytest.param("xgboost", marks=pytest.mark.slow)])
 def test_an_interrupt_in_training_keeps_the_model_and_no_file(monkeypatch, scratch, backend):
     monkeypatch.setattr(boostbp.backends.xgboost, "SAMPLE", 300)
     fit, calls = trainer.layers.fit, []
@@ -396,7 +398,14 @@ def test_a_full_disk_is_an_error_that_leaves_nothing(monkeypatch, scratch):
     assert not list(scratch.iterdir())
 
 
-@pytest.mark.parametrize("options", [{}, {"quality": 2, "loss": "poisson"}, {"deep": False, "alpha": [0.1, 0.9]}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"quality": 2, "loss": "poisson"},
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param({"deep": False, "alpha": [0.1, 0.9]}, marks=pytest.mark.slow),
+    ],
+)
 def test_the_default_model_and_others_are_those_of_arrays(options):
     y = np.exp(TABLE["target"].to_numpy() / 3)
     options |= {"loss": "quantile"} if "alpha" in options else {}

@@ -32,7 +32,7 @@ MODELS = {
     "mean": {"hidden_layer_sizes": (3,), "n_estimators": 5, "epochs": 1, "quality": 5},
 }
 PAIRS = [
-    pytest.param(backend, kind, marks=[pytest.mark.slow] if kind == "mean" else [])  # of four such models
+    pytest.param(backend, kind, marks=[pytest.mark.slow] if kind in ("mean", "skip", "layers") else [])
     for backend, kind in product(BACKENDS, MODELS)
     if backend == "lightgbm" or kind in ("network", "single")
 ]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from flat_parameters import parameters
+from helpers import ONE_AT_ONCE
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise, callbacks, load, save
 from boostbp.backends import available
@@ -42,7 +43,7 @@ def assert_same(held, dense, S, X, *methods):
     np.testing.assert_array_equal(held.history_.loss, dense.history_.loss)
 
 
-@pytest.mark.parametrize("backend", available())
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
 @pytest.mark.parametrize(("shared", "base"), [(False, "ridge"), (True, "additive"), (False, None)])
 def test_a_regressor_is_that_of_the_dense_table(backend, shared, base):
     S, X, y = make(missing=backend in BOOSTING)
@@ -53,7 +54,7 @@ def test_a_regressor_is_that_of_the_dense_table(backend, shared, base):
 
 
 @pytest.mark.parametrize("backend", BOOSTING)
-@pytest.mark.parametrize("make_sparse", [sp.csr_matrix, sp.csc_array])
+@pytest.mark.parametrize("make_sparse", [sp.csr_matrix, pytest.param(sp.csc_array, marks=pytest.mark.slow)])
 def test_a_classifier_is_that_of_the_dense_table(backend, make_sparse):
     S, X, y = make()
     S, label, weight = make_sparse(S), np.digitize(y, [0.0, 3.0]), np.arange(500) % 3
@@ -122,9 +123,9 @@ def test_a_file_predicts_the_same(tmp_path):
 @pytest.mark.parametrize("backend", available())
 def test_the_dense_table_is_never_written_down(backend, monkeypatch):
     monkeypatch.setattr(linear, "MOST", 100)
-    rows, columns = 6000, 3000
+    rows, columns = 8000, 1500
     rng = np.random.default_rng(0)
-    S = sp.random_array((rows, columns), density=0.002, rng=rng, format="csr")
+    S = sp.random_array((rows, columns), density=0.001, rng=rng, format="csr")
     y = np.asarray(S[:, :300].sum(axis=1)).ravel()
     settings = SMALL | {"backend": backend, "epochs": 1, "n_estimators": 2, "deep": True}
     few = S[:, :10], y

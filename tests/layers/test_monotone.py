@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers import BACKENDS, WITH_CATEGORIES
+from helpers import BACKENDS, ONE_AT_ONCE, WITH_CATEGORIES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from monotone import thresholds_of, violations
@@ -43,7 +43,7 @@ def probed(layer, X, signs=SIGNS, **how):
 
 @pytest.mark.parametrize("missing", [False, True], ids=["known", "missing"])
 @pytest.mark.parametrize("basis", ["constant", "linear", "quadratic"])
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
 def test_no_probe_finds_a_violation(backend, basis, missing):
     X, y = data(missing=missing)
     how = {"n_estimators": 60, "learning_rate": 0.2, "basis": basis}

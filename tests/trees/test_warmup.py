@@ -189,7 +189,7 @@ print(set(seen))
     [
         ({"max_time": 100}, "{True}"),
         pytest.param({"max_time": 100, "deep": True}, "{True}", marks=pytest.mark.slow),
-        ({}, "{False}"),
+        pytest.param({}, "{False}", marks=pytest.mark.slow),
     ],
 )
 def test_no_clock_counts_compiling(params, ready):
