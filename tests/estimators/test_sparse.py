@@ -11,7 +11,6 @@ from flat_parameters import parameters
 from helpers import ONE_AT_ONCE
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, Elementwise, callbacks, load, save
-from boostbp.backends import available
 from boostbp.ensemble import candidates
 from boostbp.ensemble.candidate import Kind
 from boostbp.trees import linear
@@ -120,7 +119,7 @@ def test_a_file_predicts_the_same(tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "model.boostbp").predict(S), model.predict(S))
 
 
-@pytest.mark.parametrize("backend", available())
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
 def test_the_dense_table_is_never_written_down(backend, monkeypatch):
     monkeypatch.setattr(linear, "MOST", 100)
     rows, columns = 8000, 1500

@@ -154,8 +154,9 @@ def test_columns_of_one_folder_of_parquet_files_go_together(client, tmp_path):
     np.testing.assert_allclose(predicted.compute(), one.predict(rows.drop(columns="y")), rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.full_length
-@pytest.mark.parametrize("place", [[0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [1, 1, 1, 1]], ids=str)
+@pytest.mark.parametrize("place", [[1, 0, 0, 1], [0, 1, 0, 1], [1, 1, 1, 1]], ids=str)
 def test_the_default_model_is_that_of_one_machine_wherever_partitions_lie(client, rows_apart, place):
     X, y, weight = numbers(400)
     how = HOW | {"deep": "auto", "quality": 1, "output": {"subsample": 0.7}}
@@ -261,8 +262,15 @@ def arm(fault, at=5):
     ("fault", "kind", "message"),
     [
         (KeyError("in the fifth round"), KeyError, "in the fifth round"),
-        (signal.SIGKILL, WorkersLostError, "The Dask worker {} died during the fit"),
-        (signal.SIGSTOP, WorkersLostError, "The Dask worker {} did not answer for 6 seconds, the time limit"),
+        pytest.param(
+            signal.SIGKILL, WorkersLostError, "The Dask worker {} died during the fit", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            signal.SIGSTOP,
+            WorkersLostError,
+            "The Dask worker {} did not answer for 6 seconds, the time limit",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["raises", "dies", "freezes"],
 )
@@ -289,6 +297,7 @@ def test_a_broken_worker_ends_the_fit_in_time_and_is_named(client, fault, kind, 
     model.fit(parts, target, client=client)  # the cluster is usable
 
 
+@pytest.mark.slow
 def test_a_fit_that_lost_a_worker_goes_on_from_its_checkpoint_with_those_that_are_left(client, tmp_path):
     client.wait_for_workers(2, timeout=60)
     X, y, _ = numbers(400)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
 from monotone import thresholds_of, violations
-from process_workers import fit_together, many_from, same_trees, start
+from process_workers import fit_together, many_from, same_trees
 from sklearn.base import clone
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
@@ -19,12 +17,6 @@ from boostbp.backends._lightgbm_network import exactly_summed
 pytest.importorskip("xgboost")
 
 HOW = {"backend": "xgboost", "quality": 2, "epochs": 8, "random_state": 0}
-
-
-@pytest.fixture(scope="module")
-def pool():
-    with ProcessPoolExecutor(3, multiprocessing.get_context("spawn")) as pool:
-        yield start(pool, 3)
 
 
 def table(n_rows=300, seed=0):
@@ -63,6 +55,7 @@ def test_a_default_regressor_is_that_of_one_machine(pool):
     assert_same(fit_together(pool, BoostBPRegressor((3,), **HOW), 2, X, y, weight), one, X)
 
 
+@pytest.mark.slow
 def test_a_default_classifier_is_that_of_one_machine_though_a_worker_has_no_rows_of_weight(pool):
     X, y, weight = table()
     y = np.array(["low", "mid", "high"])[np.digitize(y, [-1.0, 1.5])]
@@ -71,6 +64,7 @@ def test_a_default_classifier_is_that_of_one_machine_though_a_worker_has_no_rows
     assert_same(fit_together(pool, clone(model), 3, X, y, weight), model.fit(X, y, weight), X)
 
 
+@pytest.mark.slow
 def test_the_model_of_many_rows_is_that_of_one_machine(pool, monkeypatch):
     X, y, weight = table()
     model = BoostBPRegressor((3,), **HOW)
@@ -85,6 +79,7 @@ DEEP = {"deep": True, "epochs": 3, "n_estimators": 8, "random_state": 0}
 NOT_DRAWN = {"hidden": {"extra_trees": False}, "output": {"extra_trees": False}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_default_model_of_lightgbm_is_the_same_for_any_number_of_workers(pool, weighted):
     X, y, weight = table()
@@ -113,19 +108,20 @@ def test_lightgbm_is_left_by_itself_after_a_fit(pool):
     np.testing.assert_array_equal(alone.predict(X), model.fit(X, y).predict(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["xgboost", "lightgbm"])
 def test_a_model_that_must_rise_does_so_whatever_the_number_of_workers(pool, backend):
     X, y, weight = table()
     X = X[["a", "b", "c"]].to_numpy()
     model = BoostBPRegressor(quality=2, backend=backend, output={"monotone_constraints": [1, 0, -1]}, random_state=0)
-    two, three = (fit_together(pool, clone(model), size, X, y, weight) for size in (2, 3))
-    assert_same(three, two, X)
+    two = fit_together(pool, clone(model), 2, X, y, weight)
     assert violations(two.predict, X, (1, 0, -1), thresholds_of(two.network_.layers[-1].forest)) == 0
-    if backend == "xgboost":
-        assert_same(two, model.fit(X, y, weight), X)
+    assert_same(
+        fit_together(pool, clone(model), 3, X, y, weight) if backend == "lightgbm" else model.fit(X, y, weight), two, X
+    )
 
 
-@pytest.mark.parametrize("classes", [False, True])
+@pytest.mark.parametrize("classes", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_default_model_of_lightgbm_is_that_of_one_machine_where_rows_are_few(pool, classes):
     X, y, weight = table()
     if classes:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
-from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from process_workers import PATIENCE, failures, fit_together, same_trees, start, submit
+from process_workers import PATIENCE, failures, fit_together, same_trees, submit
 from sklearn.base import clone
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, callbacks
@@ -27,15 +25,6 @@ class Unknown(Normalised):
     """A step rule of one's own."""
 
     __slots__ = ()
-
-
-@pytest.fixture(scope="module")
-def pool():
-    # What runs the tests in the background may leave Ctrl-C ignored, in all processes that it starts.
-    ctrl_c = (signal.SIGINT, signal.default_int_handler)
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(4, context, initializer=signal.signal, initargs=ctrl_c) as pool:
-        yield start(pool, 4)
 
 
 def table(n_rows, seed):
@@ -57,20 +46,22 @@ def table(n_rows, seed):
 
 
 @pytest.mark.parametrize(
-    ("kind", "units", "changes"),
+    ("sizes", "kind", "units", "changes"),
     [
-        (BoostBPRegressor, (4,), {}),
-        (
+        ((1, 2, 4), BoostBPRegressor, (4,), {}),
+        pytest.param(
+            (3,),
             BoostBPRegressor,
             (4, 3),
             {"hidden": {"subsample": 0.8}, "colsample_bytree": 0.5, "backprop": {"structure_samples": 0.6}},
+            marks=pytest.mark.slow,
         ),
-        (BoostBPClassifier, (4,), {"class_weight": "balanced"}),
-        (BoostBPClassifier, (4, 3), {"n_jobs": 2}),
+        pytest.param((4,), BoostBPClassifier, (4,), {"class_weight": "balanced"}, marks=pytest.mark.slow),
+        pytest.param((2,), BoostBPClassifier, (4, 3), {"n_jobs": 2}, marks=pytest.mark.slow),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
-def test_any_number_of_workers_ends_with_the_model_of_one_machine(pool, kind, units, changes):
+def test_any_number_of_workers_ends_with_the_model_of_one_machine(pool, sizes, kind, units, changes):
     X, y, weight = table(600, 0)
     X_valid, y_valid, _ = table(200, 1)
     if kind is BoostBPClassifier:
@@ -79,7 +70,7 @@ def test_any_number_of_workers_ends_with_the_model_of_one_machine(pool, kind, un
     model = kind(units, **HOW, **changes)
     one = clone(model).fit(X, y, weight, eval_set=[(X_valid, y_valid)])
     raw = one._raw(X_valid)
-    for size in (1, 2, 3, 4):
+    for size in sizes:
         got = fit_together(pool, clone(model), size, X, y, weight, eval_set=[(X_valid, y_valid)])
         assert same_trees(got, one), f"{size} workers have other trees"
         difference = np.abs(got._raw(X_valid) - raw).max()
@@ -88,11 +79,12 @@ def test_any_number_of_workers_ends_with_the_model_of_one_machine(pool, kind, un
         np.testing.assert_allclose(got.feature_importances_, one.feature_importances_, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_bins_of_a_small_sample_and_held_out_rows_are_the_same_for_any_number_of_workers(pool):
     X, y, weight = table(900, 0)
     X.loc[899, "city"] = "Rom"  # a code that no other row, and no sample, has
     model = BoostBPRegressor((4,), **HOW)
-    one, *others = [fit_together(pool, clone(model), size, X, y, weight, most=250) for size in (1, 2, 3)]
+    one, *others = [fit_together(pool, clone(model), size, X, y, weight, most=250) for size in (1, 3)]
     plain = clone(model).fit(X, y, weight)
     for other in others:
         assert same_trees(other, one)
@@ -124,13 +116,9 @@ def test_an_error_of_one_worker_ends_all(pool):
         first.result(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("backend", "fault"),
-    [
-        ("xgboost", signal.SIGKILL),
-        ("lightgbm", signal.SIGSTOP),
-        pytest.param("lightgbm", signal.SIGKILL, marks=pytest.mark.slow),
-    ],
+    ("backend", "fault"), [("xgboost", signal.SIGKILL), ("lightgbm", signal.SIGSTOP), ("lightgbm", signal.SIGKILL)]
 )
 def test_a_worker_that_dies_or_freezes_ends_the_others_within_the_time_limit(backend, fault):
     X, y, _ = table(300, 0)
@@ -143,7 +131,7 @@ def test_a_worker_that_dies_or_freezes_ends_the_others_within_the_time_limit(bac
     assert seconds < PATIENCE, f"it took {seconds:.0f} s, a time without limit"
 
 
-@pytest.mark.parametrize("sizes", [(2, 3), (3, 1)])
+@pytest.mark.parametrize("sizes", [(2, 3), pytest.param((3, 1), marks=pytest.mark.slow)])
 def test_another_number_of_workers_goes_on_from_a_checkpoint(pool, tmp_path, sizes):
     X, y, weight = table(300, 0)
     path = tmp_path / "state"
