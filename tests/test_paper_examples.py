@@ -263,6 +263,7 @@ def test_sheet_holds_all_pictures_at_one_width(tmp_path):
     assert abs(height / width - (10 / 40 + 1)) < 0.01
 
 
+@pytest.mark.slow
 def test_quick_circle_ends_separated(tmp_path):
     done = run("circle", "--quick", "--out", tmp_path)
     assert done.returncode == 0, done.stderr

@@ -368,7 +368,9 @@ def test_an_interrupt_while_reading_leaves_nothing(scratch):
     assert not list(scratch.iterdir())
 
 
-@pytest.mark.parametrize("backend", ["lightgbm", pytest.param("xgboost", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "backend", [pytest.param(name, marks=() if name == "lightgbm" else pytest.mark.slow) for name in WITH_CATEGORIES]
+)
 def test_an_interrupt_in_training_keeps_the_model_and_no_file(monkeypatch, scratch, backend):
     monkeypatch.setattr(boostbp.backends.xgboost, "SAMPLE", 300)
     fit, calls = trainer.layers.fit, []
