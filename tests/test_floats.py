@@ -113,7 +113,9 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("backend", WITH_CATEGORIES)
+@pytest.mark.parametrize(
+    "backend", [pytest.param(name, marks=() if name == "lightgbm" else pytest.mark.slow) for name in WITH_CATEGORIES]
+)
 @pytest.mark.parametrize("kind", FITS)
 def test_models_and_all_that_they_tell_are_the_same(backend, kind):
     how = {} if kind == "auto-encoder" else {"deep": True}

@@ -102,19 +102,16 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
         backends.load(name).bind(Table(np.zeros((2, 1))), TreeParams())
 
 
-def test_naming_backends_imports_no_library() -> None:
+def test_loading_a_backend_imports_no_other_one_no_conformance_checks_and_no_library() -> None:
     script = (
-        "import sys; from boostbp import backends; [backends.load(n) for n in backends.available()]; "
-        "print(sorted({'lightgbm', 'xgboost', 'sklearn.tree'} & set(sys.modules)))"
+        "import sys, boostbp; from boostbp import backends; backends.load('lightgbm'); "
+        "print(*[name for name in sys.modules if name.startswith('boostbp.backends.')]); "
+        "[backends.load(name) for name in backends.available()]; "
+        "print(*{'lightgbm', 'xgboost', 'sklearn.tree'} & set(sys.modules))"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
-
-
-def test_a_process_imports_no_other_backend_and_no_conformance_checks() -> None:
-    loaded = "import boostbp, sys; from boostbp.backends import load; load('lightgbm')"
-    script = f"{loaded}; print(*[name for name in sys.modules if name.startswith('boostbp.backends.')])"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    modules = {name.split(".")[2] for name in found.stdout.split()}
+    loaded, libraries = found.stdout.split("\n")[:2]
+    modules = {name.split(".")[2] for name in loaded.split()}
     assert {"base", "capabilities"} <= modules
     assert not {"conformance", "xgboost", "sklearn"} & modules
+    assert libraries == ""
