@@ -2,7 +2,7 @@
 
 A leaf's value is ``constant + sum_j v_j (slope_j + v_j square_j)`` of its path columns, with
 ``v = min(max(x - center, lower), upper)`` and 0 for a missing value: what the kernels compute in units of
-``u = (x - center) inverse``, with one product less.
+``u = (x - center) inverse``, with one product less, and with the same bits where scales are powers of two.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class Terms:
     slope : (terms, outputs) float64
     square : (terms, outputs) float64 or None
         None: all are 0.
+    scale : (terms,) float64
+        The unit of the kernels, in units of the column.
     """
 
     column: NDArray[np.int64]
@@ -38,20 +40,29 @@ class Terms:
     upper: Floats
     slope: Floats
     square: Floats | None
+    scale: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """The trees of one leaf, such as ridge bases and constants, as one function of standardised columns.
+    """The trees of one leaf, such as ridge bases and constants, as functions of standardised columns.
 
     Attributes
     ----------
     terms : Terms
-    constant : (outputs,) float64
+        Its "outputs" are the functions: one for each output of each tree.
+    constant : (functions,) float64
+    output, tree : (functions,) int64
+        Which output each is a part of, and which tree it is of.
+    several : bool
+        Whether a tree serves several outputs: the kernels then add slopes and squares to the output one by one.
     """
 
     terms: Terms
     constant: Floats
+    output: NDArray[np.int64]
+    tree: NDArray[np.int64]
+    several: bool
 
 
 def constants_of(forest: Forest, leaf: NDArray[np.int64], m: int) -> Floats:
@@ -60,8 +71,8 @@ def constants_of(forest: Forest, leaf: NDArray[np.int64], m: int) -> Floats:
     return constants
 
 
-def terms_of(forest: Forest, leaf: NDArray[np.int64], degree: int, m: int) -> Terms:
-    """Return the terms of some leaves, one leaf after the other, of trees of one degree that serve `m` outputs each.
+def terms_of(forest: Forest, leaf: NDArray[np.int64], m: int) -> Terms:
+    """Return the terms of some leaves, one leaf after the other, of trees that serve `m` outputs each.
 
     Raises
     ------
@@ -70,22 +81,24 @@ def terms_of(forest: Forest, leaf: NDArray[np.int64], degree: int, m: int) -> Te
     """
     leaves = forest.leaves
     count = np.diff(leaves.start)[leaf]
-    begin = np.concatenate([[0], np.cumsum(count)])
-    j = np.arange(begin[-1]) - np.repeat(begin[:-1], count)  # number of each term in its leaf
+    j = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)  # number of each term in its leaf
     at = np.repeat(leaves.start[leaf], count) + j
     column = leaves.column[at].astype(np.int64)
     center, inverse, lower, upper = leaves.scaling[at].T
     flat = inverse == 0.0  # its u is 0, whatever it holds
     inverse = np.where(flat, 1.0, inverse)
     w = (np.repeat(leaves.weight_start[leaf], count) + (1 + j) * m)[:, None] + np.arange(m)
+    tree = np.searchsorted(leaves.tree_leaf, np.repeat(leaf, count), "right") - 1
+    curved = leaves.tree_degree[tree] == 2
     with np.errstate(over="ignore", under="ignore"):
         lower, upper = (np.where(flat, 0.0, bound / inverse) for bound in (lower, upper))
         slope = _per_unit(np.where(flat[:, None], 0.0, leaves.weight[w]), inverse, column)
         square = None
-        if degree == 2:
-            weight = np.where(flat[:, None], 0.0, leaves.weight[w + m * np.repeat(count, count)[:, None]])
+        if curved.any():
+            w = np.where(curved[:, None], w + m * np.repeat(count, count)[:, None], 0)
+            weight = np.where((curved & ~flat)[:, None], leaves.weight[w], 0.0)
             square = _per_unit(_per_unit(weight, inverse, column), inverse, column)
-    return Terms(column, center, lower, upper, slope, square)
+    return Terms(column, np.where(flat, 0.0, center), lower, upper, slope, square, 1.0 / inverse)
 
 
 def _per_unit(weight: Floats, inverse: Floats, column: NDArray[np.int64]) -> Floats:
@@ -102,25 +115,24 @@ def _per_unit(weight: Floats, inverse: Floats, column: NDArray[np.int64]) -> Flo
 
 
 def linear_of(forest: Forest) -> Linear:
-    """Return all trees of one leaf as one function; standardised columns that they share stand in it once."""
+    """Return all trees of one leaf; standardised columns that they share stand there once."""
     leaves = forest.leaves
-    constant = np.zeros(forest.n_outputs)
-    parts = []
-    for tree in np.flatnonzero(np.diff(leaves.tree_leaf) == 1).tolist():
-        first, m = leaves.tree_output[tree].tolist()
-        outputs, leaf = slice(first, first + m), leaves.tree_leaf[[tree]]
-        constant[outputs] += constants_of(forest, leaf, m)[0]
-        parts.append((outputs, terms_of(forest, leaf, int(leaves.tree_degree[tree]), m)))
-    keys = [np.stack([terms.column, terms.center, terms.lower, terms.upper], axis=1) for _, terms in parts]
-    distinct, place = np.unique(np.concatenate([np.empty((0, 4)), *keys]), axis=0, return_inverse=True)
-    slope, square = np.zeros((2, len(distinct), forest.n_outputs))
-    begin = 0
-    for outputs, terms in parts:
-        at = place.ravel()[begin : begin + len(terms.column)]
-        begin += len(at)
-        np.add.at(slope[:, outputs], at, terms.slope)
+    trees = np.flatnonzero(np.diff(leaves.tree_leaf) == 1)
+    first, m = leaves.tree_output[trees].T
+    output = np.concatenate([np.empty(0, np.int64), *map(np.arange, first, first + m)])
+    parts = [terms_of(forest, leaves.tree_leaf[[tree]], n) for tree, n in zip(trees.tolist(), m.tolist(), strict=True)]
+    keys = [np.stack([terms.column, terms.center, terms.lower, terms.upper, terms.scale], axis=1) for terms in parts]
+    distinct, place = np.unique(np.concatenate([np.empty((0, 5)), *keys]), axis=0, return_inverse=True)
+    slope, square = np.zeros((2, len(distinct), len(output)))
+    term = function = 0
+    for terms in parts:
+        at = place.ravel()[term : term + len(terms.column)]
+        functions = slice(function, function + terms.slope.shape[1])
+        term, function = term + len(at), functions.stop
+        slope[at, functions] = terms.slope
         if terms.square is not None:
-            np.add.at(square[:, outputs], at, terms.square)
-    column, center, lower, upper = distinct.T
-    terms = Terms(column.astype(np.int64), center, lower, upper, slope, square if square.any() else None)
-    return Linear(terms, constant)
+            square[at, functions] = terms.square
+    column, center, lower, upper, scale = distinct.T
+    terms = Terms(column.astype(np.int64), center, lower, upper, slope, square if square.any() else None, scale)
+    constants = [constants_of(forest, leaves.tree_leaf[[tree]], int(n))[0] for tree, n in zip(trees, m, strict=True)]
+    return Linear(terms, np.concatenate([np.empty(0), *constants]), output, np.repeat(trees, m), bool((m > 1).any()))

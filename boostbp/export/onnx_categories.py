@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.export.onnx_graph import Graph, int64, library
+from boostbp.export.onnx_numbers import BITS
 from boostbp.floats import Floats
 from boostbp.trees.forest import Forest
-
-BITS = np.arange(8, dtype=np.uint8)
 
 
 class SplitColumns:
@@ -56,25 +55,40 @@ class SplitColumns:
             wide[:, : sets.shape[1]] = 1 - sets
             self.tables.append(np.packbits(wide, axis=1, bitorder="little"))
 
-    def add(self, graph: Graph, X: str) -> str:
-        """Add the columns of some rows; returns the name of (rows, columns)."""
+    def add(self, graph: Graph, features: str, n_units: int) -> str:
+        """Add the columns of some rows; returns the name of (columns, rows).
+
+        Parameters
+        ----------
+        features : str
+            (features, rows).
+        n_units : int
+            Columns of the layer's input that stand before the features.
+        """
         begin = np.cumsum([0, *(len(table) for table in self.tables)])[:-1]
         n_codes = sum(map(_is_codes, self.values.values()))
-        features = np.array(list(self.values))
-        columns = [slice(0, n_codes), *(slice(j, j + 1) for j in range(n_codes, len(features)))]
-        codes = [self._code(graph, X, features[part], begin[part]) for part in columns if part.start < part.stop]
-        code = codes[0] if len(codes) == 1 else graph.op("Concat", *codes, axis=1)
-        packed = graph.op("Gather", np.concatenate(self.tables), code, axis=0)  # (rows, features, bytes)
+        column = np.array(list(self.values))
+        parts = [slice(0, n_codes), *(slice(j, j + 1) for j in range(n_codes, len(column)))]
+        codes = [
+            self._code(graph, graph.op("Gather", features, column[part] - n_units, axis=0), column[part], begin[part])
+            for part in parts
+            if part.start < part.stop
+        ]
+        code = codes[0] if len(codes) == 1 else graph.op("Concat", *codes, axis=0)
+        packed = graph.op("Gather", np.concatenate(self.tables), code, axis=0)  # (features, rows, bytes)
         bits = graph.op("BitwiseAnd", graph.op("Unsqueeze", packed, int64(3)), np.uint8(1) << BITS)
         real = graph.op("Cast", graph.op("Cast", bits, to=library().TensorProto.BOOL), to=graph.real)
-        return graph.op("Reshape", real, int64(-1, self.count))
+        across = graph.op("Transpose", real, perm=[0, 2, 3, 1])
+        return graph.op("Reshape", across, int64(self.count, -1))
 
-    def _code(self, graph: Graph, X: str, feature: NDArray[np.int64], begin: NDArray[np.int64]) -> str:
+    def _code(self, graph: Graph, x: str, column: NDArray[np.int64], begin: NDArray[np.int64]) -> str:
         """Add the row of the table for each cell: that of its category, behind them those of unseen and missing ones.
 
         Parameters
         ----------
-        feature : (features,) int64
+        x : str
+            The cells, (features, rows).
+        column : (features,) int64
             Several if all hold codes.
         begin : (features,) int64
             First row of each in the table.
@@ -82,21 +96,20 @@ class SplitColumns:
         Returns
         -------
         str
-            Name of (rows, features).
+            Name of (features, rows).
         """
         TP = library().TensorProto
-        values = self.values[int(feature[0])]
-        count = np.array([len(self.values[j]) for j in feature.tolist()])
-        x = graph.op("Gather", X, feature, axis=1)
+        values = self.values[int(column[0])]
+        count, begin = np.array([len(self.values[j]) for j in column.tolist()])[:, None], begin[:, None]
         if _is_codes(values):
             above = graph.op("Greater", x, np.array(-1.0))
             inside = graph.op("And", above, graph.op("Less", x, count.astype(np.float64)))
             known = graph.op("And", inside, graph.op("Equal", x, graph.op("Floor", x)))
             code = graph.op("Cast", graph.op("Where", known, x, np.zeros(())), to=TP.INT64)
         else:
-            equal = graph.op("Cast", graph.op("Equal", x, values), to=TP.INT32)
-            code = graph.op("ArgMax", equal, axis=1, keepdims=1)
-            known = graph.op("Cast", graph.op("ReduceMax", equal, int64(1)), to=TP.BOOL)
+            equal = graph.op("Cast", graph.op("Equal", x, values[:, None]), to=TP.INT32)
+            code = graph.op("ArgMax", equal, axis=0, keepdims=1)
+            known = graph.op("Cast", graph.op("ReduceMax", equal, int64(0)), to=TP.BOOL)
         other = graph.op("Where", graph.op("IsNaN", x), begin + count + 1, begin + count)
         return graph.op("Where", known, graph.op("Add", code, begin), other)
 

@@ -40,6 +40,8 @@ class Graph:
         How many names were given.
     outer : Graph or None
         What this one stands in.
+    known : dict of key to str
+        The first output of each operation of the outermost graph.
     """
 
     dtype: Any
@@ -47,6 +49,7 @@ class Graph:
     constants: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     names: list[int] = field(default_factory=lambda: [0])
     outer: Graph | None = None
+    known: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     @property
     def outermost(self) -> Graph:
@@ -88,9 +91,17 @@ class Graph:
         return str(self.constants[key].name)
 
     def op(self, kind: str, *inputs: Any, outputs: Sequence[str] = (), domain: str = "", **attributes: Any) -> str:
-        """Add an operation; inputs that are no names are constants. Returns the name of the first output."""
+        """Add an operation; inputs that are no names are constants. Returns the name of the first output.
+
+        What runs once is added once.
+        """
         names = [part if isinstance(part, str) else self.constant(part) for part in inputs]
+        key = (kind, *names, repr(attributes)) if self.outer is None and not outputs else ()
+        if key in self.known:
+            return self.known[key]
         made = list(outputs) or [self.name()]
+        if key:
+            self.known[key] = made[0]
         self.nodes.append(library().helper.make_node(kind, names, made, domain=domain, **attributes))
         return made[0]
 

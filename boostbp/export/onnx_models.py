@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -27,9 +28,8 @@ def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64", off
     model : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
         Fitted.
     dtype : {"float64", "float32"}
-        Of the input and of all numbers. ``"float32"`` makes the file smaller, and loses digits: predictions are off by
-        some 1e-6 of the target's standard deviation, and a hidden unit that is rounded across a threshold sends its
-        row elsewhere.
+        Of the input and of all numbers. ``"float32"`` loses digits: predictions are off by some 1e-6 of the target's
+        standard deviation, and a hidden unit that is rounded across a threshold sends its row elsewhere.
     offset : bool
         Whether the graph has a second input, ``offset``, (rows, outputs), that is added to raw outputs, as `predict`
         of a regressor or classifier has; of several quantiles (rows, 1). Without it, the offset is 0.
@@ -79,16 +79,21 @@ def model_of(model: Description, *, dtype: str, offset: bool = False) -> Any:
     onnx = library()
     graph = Graph(np.dtype(dtype))
 
-    def body(inner: Graph, X: str) -> str:
+    def rows_of(inner: Graph, X: str, *, single: bool) -> str:
         X = inner.op("Where", inner.op("IsInf", X), np.array(np.nan), X)
         if model.repair is not None:
             X = repaired(inner, model.repair, X, model.n_features)
         if model.truncated and model.categories:
             whole = inner.op("Mul", inner.op("Sign", X), inner.op("Floor", inner.op("Abs", X)))
             X = inner.op("Where", np.isin(np.arange(model.n_features), list(model.categories)), whole, X)
-        return raw_output(inner, model, X)
+        return raw_output(inner, model, X, single=single)
 
-    raw = in_blocks(graph, model, "X", body)
+    n_rows = graph.op("Squeeze", graph.op("Shape", "X", start=0, end=1))
+    raw = graph.either(
+        graph.op("Equal", n_rows, np.int64(1)),
+        lambda inner: rows_of(inner, "X", single=True),
+        lambda inner: in_blocks(inner, model, "X", n_rows, partial(rows_of, single=False)),
+    )
     inputs = [graph.typed("X", shape=["rows", model.n_features])]
     if offset:
         n_targets = 1 if model.link.name == "sorted" else model.n_outputs

@@ -36,17 +36,32 @@ class Derived(BoostBPRegressor):
     """An estimator of one's own."""
 
 
-def served(graph, rows):
-    """All outputs for some rows, by one thread."""
+def session_of(graph):
+    """A session of one thread."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(graph.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return session.run(None, {"X": rows})
+    return onnxruntime.InferenceSession(graph.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def served(graph, rows):
+    """All outputs for some rows."""
+    return session_of(graph).run(None, {"X": rows})
 
 
 def assert_same(model, rows, graph=None):
-    """What a graph gives is what the model predicts: labels, and numbers to 1e-12 of their standard deviation."""
-    outputs = served(boostbp.to_onnx(model) if graph is None else graph, rows)
+    """What a graph gives is what the model predicts: labels, and numbers to 1e-12 of their standard deviation.
+
+    Rows one by one, for which a graph has a branch of its own, give the same.
+    """
+    session = session_of(boostbp.to_onnx(model) if graph is None else graph)
+    outputs = session.run(None, {"X": rows})
+    few = np.random.default_rng(0).integers(0, len(rows), 12)
+    for output, *alone in zip(outputs, *(session.run(None, {"X": rows[[row]]}) for row in few), strict=True):
+        if output.dtype.kind == "f":
+            atol = 1e-14 * max(np.abs(output).max(), 1e-300)
+            np.testing.assert_allclose(np.concatenate(alone), output[few], rtol=0, atol=atol)
+        else:
+            assert np.concatenate(alone).tolist() == output[few].tolist()
     if isinstance(model, BoostBPClassifier):
         label, probability = outputs
         assert np.asarray(label).tolist() == model.predict(rows).tolist()
@@ -118,33 +133,13 @@ def test_native_leaves_on_rows_with_missing_values():
     assert_same(model, hard_rows(model, A))
 
 
-def of_an_ulp(model, rows):
-    """How far the predictions of rows move if all hidden units move to the next number below or above."""
-    X = model._read(rows).X
-    seen = model.network_.output_input(X)
-    n_units = seen.shape[1] - X.shape[1]
-
-    def predicted(units):
-        return model._scale[0] * model.network_.layers[-1].predict(np.column_stack([units, seen[:, n_units:]]))[:, 0]
-
-    units = seen[:, :n_units]
-    return np.max([np.abs(predicted(np.nextafter(units, end)) - predicted(units)) for end in (-np.inf, np.inf)], axis=0)
-
-
 @pytest.mark.parametrize("deep", ["auto", False])
 def test_the_default_model(deep):
-    """Where linear units are collinear, slopes in single ones are steep: their last bits are seen in the output."""
+    """Where linear units are collinear, slopes in single ones are steep: units must have the bits of our own."""
     A, y = table(700)
     model = BoostBPRegressor(epochs=3, deep=deep, random_state=0, n_estimators=30, categorical_features=[1]).fit(A, y)
     assert len(model.history_.choice.candidates) > 3
-    rows = hard_rows(model, A)
-    if not deep:
-        assert_same(model, rows)
-        return
-    expected, rounding = model.predict(rows), of_an_ulp(model, rows)
-    assert np.median(rounding) < 1e-12 * expected.std()
-    error = np.abs(served(boostbp.to_onnx(model), rows)[0] - expected)
-    assert (error <= 1e-12 * expected.std() + 2 * rounding).all()
+    assert_same(model, hard_rows(model, A))
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
@@ -208,7 +203,7 @@ def test_float32_differs_by_its_rounding():
     assert prediction.dtype == np.float32
     expected = model.predict(rows.astype(np.float64))
     np.testing.assert_allclose(prediction, expected, rtol=0, atol=1e-5 * expected.std())
-    assert len(graph.SerializeToString()) < 0.8 * len(boostbp.to_onnx(model).SerializeToString())
+    assert len(graph.SerializeToString()) <= len(boostbp.to_onnx(model).SerializeToString())
 
 
 def test_rows_in_float32_go_where_the_same_numbers_in_float64_go():
@@ -227,13 +222,14 @@ def test_a_graph_says_which_categories_its_codes_are():
     assert facts["categories"] == {"4": ["x", "y", "z"], "5": [0.0, 0.5, 1.0]}
 
 
-def test_a_graph_takes_about_the_room_of_the_model():
+@pytest.mark.parametrize("basis", ["linear", "quadratic"])
+def test_a_graph_takes_about_the_room_of_the_file_of_the_model(basis, tmp_path):
     A, y = table(1500)
-    for basis in ("linear", "quadratic"):
-        model = BoostBPRegressor(categorical_features=[1], output={"basis": basis}, **SMALL).fit(A, y)
-        forests = [layer.forest for layer in model.network_.layers]
-        room = sum(part.nbytes for f in forests for part in (f.tree_split, f.gain, *f.nodes, *f.leaves))
-        assert len(boostbp.to_onnx(model).SerializeToString()) <= 1.3 * room + 10_000  # for the nodes of the graph
+    how = SMALL | {"n_estimators": 60, "output": {"basis": basis}}
+    model = BoostBPRegressor(categorical_features=[1], **how).fit(A, y)
+    boostbp.save(model, tmp_path / "model.boostbp")
+    room = (tmp_path / "model.boostbp").stat().st_size
+    assert len(boostbp.to_onnx(model).SerializeToString()) <= 1.3 * room + 40_000  # for the operations of the graph
 
 
 def test_what_cannot_be_exported_is_refused_by_name():
