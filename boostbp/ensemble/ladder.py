@@ -66,7 +66,7 @@ class Rung:
 RUNGS: dict[int, Rung] = {
     1: Rung(Effort(1.0), networks=None),
     2: Rung(Effort(2.2), networks=Effort(2.2)),
-    3: Rung(Effort(5.0), networks=Effort(5.0)),
-    4: Rung(Effort(5.0, members=2), networks=Effort(15.0), all_epochs=True),
-    5: Rung(Effort(5.0, members=6), networks=Effort(15.0, members=4), all_epochs=True),
+    3: Rung(Effort(3.0), networks=Effort(5.0)),
+    4: Rung(Effort(3.0, members=2), networks=Effort(15.0), all_epochs=True),
+    5: Rung(Effort(3.0, members=6), networks=Effort(15.0, members=4), all_epochs=True),
 }
