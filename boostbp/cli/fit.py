@@ -132,7 +132,8 @@ def fit(
         interrupted = True
     storage.save(estimator, model)
     if interrupted or not quiet:
-        say(_summary(estimator, model))
+        for line in (*estimator.summary().splitlines(), f"Saved to {model}."):
+            say(line)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
 
@@ -146,19 +147,3 @@ def _task_of(earlier: Any, task: Task) -> str:
     if task.given not in (None, kind):
         raise fail(f"{what}, and --task is {task.value}: leave --task out.", 2)
     return kind
-
-
-def _summary(estimator: Any, model: Path) -> str:
-    from boostbp.network.history import NETWORK, REFITTED, weight_in_words
-
-    history = estimator.history_
-    words = weight_in_words(history.weight(NETWORK)) or "all weight in the model"
-    best = history[history.best_epoch]
-    metrics = f", {history.format_metrics(best.metrics)}" if best.metrics else ""
-    lines = [f"epoch {history.best_epoch} of {len(history) - 1}: training loss {best.loss:.6g}{metrics}."]
-    if history.choice is not None:
-        lines = [f"network with {words}: {lines[0]}"] if history.choice.has_requested else []
-        lines = [f"model, an average: {history.format_metrics(history.scores)}.", *lines]
-    if history.refitted:
-        lines.append(REFITTED)
-    return " ".join([*lines, history.stop.value, f"Saved to {model}."])

@@ -16,17 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from boostbp.cautions import printable
-from boostbp.cli.errors import one_line_errors, output, say
+from boostbp.cli.errors import one_line_errors, output
 
-_HEALTH = {
-    "dead": "no gradient",
-    "drift": "movement",
-    "std_start": "standard deviation at start",
-    "std": "standard deviation",
-    "r2": "R2 of refits",
-    "explained": "explains",
-    "explained_held": "held out",
-}
 _NAMES = 8  # features that are named before it says how many more there are
 _BAR = 30  # characters
 
@@ -40,62 +31,29 @@ def inspect(
     """Say what a model is: settings, layers, training, health of the layers, importances."""
     from boostbp import storage
 
-    facts = {"file": str(model), "bytes": model.stat().st_size, **facts_of(storage.load(model))}
+    estimator = storage.load(model)
+    facts = {"file": str(model), "bytes": model.stat().st_size, **facts_of(estimator)}
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
     console = output()
-    for part in _parts(facts, most):
+    for part in _parts(facts, estimator, most):
         console.print(printable(part) if isinstance(part, str) else part)
-    for sentence in facts["health"]["warnings"]:
-        say(f"warning: {sentence}")
 
 
-def _parts(facts: dict[str, Any], most: int) -> Iterator[str | Group]:
-    """What is printed, from the top."""
-    from boostbp.network.history import NETWORK, REFITTED, weight_in_words
-
-    training = facts["training"]
-    metrics = "".join(f", {name} {training['metric']} {value:.6g}" for name, value in training["metrics"].items())
+def _parts(facts: dict[str, Any], estimator: Any, most: int) -> Iterator[str | Group]:
+    """What is printed, from the top: the words of the estimator, with tables of what it is made of."""
     yield f"{facts['estimator']} in {facts['file']}, {facts['bytes'] / 1e6:.2f} MB"
     yield f"{len(facts['features'])} features: {_listed(facts['features'])}"
     yield f"{len(facts['outputs'])} outputs: {_listed(facts['outputs'])}"
-    words = weight_in_words(facts["health"]["weight"])
-    names = (
-        {candidate["network"] for candidate in training["choice"]["candidates"]}
-        if training["choice"] is not None
-        else set()
-    )
-    networks = any(names)
-    of = f"network with {words or 'all weight in the model'}: " if NETWORK in names else ""
-    yield f"{of}epoch {training['kept']} of {training['epochs']}: training loss {training['loss']:.6g}{metrics}"
-    yield f"{training['seconds']:.1f} s of training. {training['stop']}"
+    yield from estimator.summary().splitlines()
     if facts["settings"]:
         yield _table("Settings other than the defaults", ("parameter", "value"), facts["settings"].items())
-    heads, hidden = tuple(facts["layers"][0]), facts["health"]["layers"]
+    heads = tuple(facts["layers"][0])
     layers = ((str(number), *(f"{layer[head]:,}" for head in heads)) for number, layer in enumerate(facts["layers"]))
-    unused = ""
-    if hidden and not training["weight_of_networks"]:
-        unused = "; hidden layers are of a network with no weight in the model"
-    yield _table(f"Layers, the output layer last{unused}", ("layer", *heads), layers)
-    if training["choice"] is not None:
-        weighed = training["choice"]["candidates"]
-        candidates = (
-            (candidate["name"], f"{candidate['loss']:.6g}", f"{candidate['weight']:.2f}") for candidate in weighed
-        )
-        yield _table("Candidates for the model, on held-out rows", ("candidate", "loss", "weight"), candidates)
-        if networks:
-            gain, error = training["choice"]["gain"], training["choice"]["error"]
-            yield f"Depth lowers the held-out loss by {gain:.3g} ± {error:.2g}."
-        if training["scores"]:
-            scores = ", ".join(f"{name} {training['metric']} {value:.6g}" for name, value in training["scores"].items())
-            yield f"The average of them has {scores}."
-    if training["refitted"]:
-        yield REFITTED
-    if hidden:
-        health = ((str(layer["layer"]), *(_short(layer[name]) for name in _HEALTH)) for layer in hidden)
-        beside = f", of a network with {words}" if words else ""
-        yield _table(f"Health of the hidden layers{beside}", ("layer", *_HEALTH.values()), health)
+    yield _table("Layers, the output layer last", ("layer", *heads), layers)
+    if facts["health"]["layers"]:
+        yield from ("", *str(estimator.health()).splitlines())
     largest = sorted(facts["importances"].items(), key=lambda pair: -pair[1])[:most]
     bars = ((name, f"{share:.1%}", "█" * round(_BAR * share / (largest[0][1] or 1.0))) for name, share in largest)
     yield _table("Importances, by attribution", ("feature", "share", ""), bars)
@@ -113,10 +71,6 @@ def _table(title: str, heads: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) 
 def _listed(names: list[str]) -> str:
     more = len(names) - _NAMES
     return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
-
-
-def _short(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
 
 
 def facts_of(model: Any) -> dict[str, Any]:
@@ -168,14 +122,11 @@ def _layer(forest: Any) -> dict[str, int]:
     }
 
 
-def _choice(choice: Any) -> dict[str, Any]:
-    facts = asdict(choice)
-    del facts["metrics"]  # the scores of the training
-    return facts
-
-
 def _training(history: Any) -> dict[str, Any]:
     best = history[history.best_epoch]
+    choice = None if history.choice is None else asdict(history.choice)
+    if choice is not None:
+        del choice["metrics"]  # the scores of the training
     return {
         "epochs": len(history) - 1,
         "kept": best.epoch,
@@ -186,6 +137,6 @@ def _training(history: Any) -> dict[str, Any]:
         "seconds": math.fsum(epoch.seconds for epoch in history.epochs),
         "stop": history.stop.value,
         "weight_of_networks": history.weight(),
-        "choice": None if history.choice is None else _choice(history.choice),
+        "choice": choice,
         "refitted": history.refitted,
     }
