@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from boostbp.backends.base import Table
+from boostbp.cautions import named_in_errors
 from boostbp.estimators import session
 from boostbp.estimators.base import BaseBoostBP, names_of
 from boostbp.estimators.beyond_memory import all_or_nothing
@@ -21,7 +22,7 @@ from boostbp.estimators.outcomes import standard_units
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import tables
 from boostbp.floats import Floats, usual_in_methods
-from boostbp.inputs import named_in_errors, read_weight, refuse_extreme
+from boostbp.inputs import read_weight, refuse_extreme
 from boostbp.layers import LayerSpec
 from boostbp.losses import SquaredError
 from boostbp.network.monitor import EvalSet, Progress

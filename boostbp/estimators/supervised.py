@@ -10,12 +10,13 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 
 from boostbp.backends.base import Table
+from boostbp.cautions import named_in_errors
 from boostbp.estimators import parameters
 from boostbp.estimators.base import BaseBoostBP, names_of
 from boostbp.estimators.nested_parameters import constrained
 from boostbp.estimators.session import Earlier
 from boostbp.floats import Floats
-from boostbp.inputs import Repair, named_in_errors, read_offset, read_weight
+from boostbp.inputs import Repair, read_offset, read_weight
 from boostbp.inputs.sources import is_frame
 from boostbp.losses import Loss, traits_of
 from boostbp.network.monitor import EvalSet

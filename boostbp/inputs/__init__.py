@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from boostbp.cautions import named_in_errors
-from boostbp.inputs.blocks import Rows, blocks_of, is_blocks, rows_of
+from boostbp.inputs.blocks import blocks_of, is_blocks, rows_of
 from boostbp.inputs.reader import read_input
 from boostbp.inputs.repair import Repair
 from boostbp.inputs.repeats import distinct_rows, hashes_of, numbered
@@ -22,7 +21,6 @@ from boostbp.inputs.targets import (
 
 __all__ = [
     "Repair",
-    "Rows",
     "Schema",
     "TableFiles",
     "blocks_of",
@@ -31,7 +29,6 @@ __all__ = [
     "first_rows",
     "hashes_of",
     "is_blocks",
-    "named_in_errors",
     "numbered",
     "numbers_in",
     "read_groups",

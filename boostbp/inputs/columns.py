@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,40 +18,18 @@ _TEXT = (*DECLARED, "String")
 _NO_NUMBER = ("Array", "Binary", "Date", "Datetime", "Duration", "List", "Struct", "Time")
 
 
-class Column(Protocol):
-    """A column of an input, whatever holds it."""
-
-    @property
-    def label(self) -> str:
-        """What errors call the column."""
-        ...
-
-    @property
-    def dtype(self) -> str:
-        """Name of the column's dtype."""
-        ...
-
-    @property
-    def is_categorical(self) -> bool:
-        """Whether the dtype says that the column holds categories."""
-        ...
-
-    @property
-    def factors(self) -> Factors:
-        """The column as categories."""
-        ...
-
-    def text(self) -> str | None:
-        """A value that keeps the column from being read as numbers; None if it is numbers."""
-        ...
-
-    def numbers(self) -> NDArray[Any]:
-        """The column as numbers, (rows,), of a float, integer or bool dtype; missing is NaN."""
-        ...
-
-
 class ArrayColumn:
-    """A column of a NumPy array of numbers, strings or objects."""
+    """A column of a NumPy array of numbers, strings or objects.
+
+    Attributes
+    ----------
+    label : str
+        What errors call the column.
+    dtype : str
+        Its name.
+    is_categorical : bool
+        Whether the dtype says that the column holds categories.
+    """
 
     def __init__(self, values: NDArray[Any], label: str) -> None:
         self.values = values
@@ -74,7 +52,7 @@ class ArrayColumn:
             raise ValueError(f"{self.label} holds objects that cannot be categories: {error}.") from error
 
     def text(self) -> str | None:
-        """A string that spells no number; None if there is none."""
+        """A string that keeps the column from being read as numbers; None if there is none."""
         if self.values.dtype.kind in "fiub":
             return None
         try:
@@ -108,7 +86,7 @@ class ArrayColumn:
 
 
 class FrameColumn:
-    """A column of a dataframe."""
+    """A column of a dataframe, which answers as `ArrayColumn` does."""
 
     def __init__(self, series: nw.Series[Any], label: str) -> None:
         self.series = series
@@ -208,6 +186,9 @@ class FrameColumn:
             "turn it into a number (days since a date, seconds, ...)" if self.series.dtype.is_temporal() else "drop it"
         )
         return ValueError(f"{self.label} has dtype {self.dtype}, which holds no numbers: {cure} or make it strings.")
+
+
+Column = ArrayColumn | FrameColumn
 
 
 def _dtype_of(series: nw.Series[Any]) -> str:
