@@ -31,6 +31,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -55,6 +56,10 @@ __all__ = [
 ]
 
 
+# What they return are partials and objects, not functions within functions: a fitted estimator holds its callbacks, and
+# pickle cannot write a function that has no name in its module.
+
+
 def early_stopping(rounds: int, *, min_delta: float = 0.0, name: str | None = None) -> Callable[[Progress], bool]:
     """Stop when the metric of an evaluation set has not improved for so many epochs.
 
@@ -73,13 +78,29 @@ def early_stopping(rounds: int, *, min_delta: float = 0.0, name: str | None = No
         At once if `rounds` is less than 1; in the first epoch if there is no such evaluation set.
     """
     _at_least_one("rounds", rounds)
-    return _EarlyStopping(rounds, min_delta, name)
+    return partial(_waited, rounds, min_delta, name)
+
+
+def _waited(rounds: int, min_delta: float, name: str | None, progress: Progress) -> bool:
+    values = _values(progress, name, "early_stopping")
+    sign = 1.0 if progress.greater_is_better else -1.0
+    best, at = sign * values[0], 0
+    for epoch, value in enumerate(values):
+        if sign * value > best + min_delta:
+            best, at = sign * value, epoch
+    return len(values) - 1 - at >= rounds
 
 
 def log_evaluation(period: int = 1) -> Callable[[Progress], None]:
     """Log loss and metrics to the logger ``boostbp``, level INFO, every `period` epochs and in the last one."""
     _at_least_one("period", period)
-    return _LogEvaluation(period)
+    return partial(_log, period)
+
+
+def _log(period: int, progress: Progress) -> None:
+    number = progress.epoch.epoch
+    if number % period == 0 or number == progress.epochs:
+        log.info("epoch %d/%d  %s  %.2f s", number, progress.epochs, figures(progress.epoch), progress.epoch.seconds)
 
 
 def optuna_pruning(trial: Any, *, name: str | None = None) -> Callable[[Progress], None]:
@@ -100,12 +121,36 @@ def optuna_pruning(trial: Any, *, name: str | None = None) -> Callable[[Progress
     ValueError
         In the first epoch if there is no such evaluation set, or the study optimises in the other direction.
     """
-    return _OptunaPruning(trial, name)
+    return partial(_prune, trial, name)
+
+
+def _prune(trial: Any, name: str | None, progress: Progress) -> None:
+    optuna = require("optuna", extra="optuna", what="optuna_pruning(...)")
+    value = _values(progress, name, "optuna_pruning")[-1]
+    direction = "MAXIMIZE" if progress.greater_is_better else "MINIMIZE"
+    study = getattr(trial, "study", None)  # a FixedTrial has none
+    directions = [direction] if study is None else [of_study.name for of_study in study.directions]
+    if directions != [direction]:
+        raise ValueError(
+            f"optuna_pruning(trial): the directions of the study are {directions}, and trials are compared by "
+            f"{progress.history.metric!r}: use create_study(direction={direction.lower()!r}), or another "
+            "eval_metric."
+        )
+    trial.report(value, progress.epoch.epoch)
+    if trial.should_prune():
+        raise optuna.TrialPruned(f"Pruned after epoch {progress.epoch.epoch}.")
 
 
 def record(into: dict[str, Any]) -> Callable[[Progress], None]:
     """Keep all figures in a dict of yours: ``{"train": {"loss": [...]}, "valid_0": {"rmse": [...]}, ...}``."""
-    return _Record(into)
+    return _Into(into, _record)
+
+
+def _record(into: dict[Any, Any], progress: Progress) -> None:
+    history = progress.history
+    for name in progress.epoch.metrics:
+        into[name] = {history.metric: history.metrics(name)}
+    into["train"] = into.get("train", {}) | {"loss": history.loss}
 
 
 def record_networks(into: dict[int, Network], epochs: Collection[int] | None = None) -> Callable[[Progress], None]:
@@ -113,76 +158,12 @@ def record_networks(into: dict[int, Network], epochs: Collection[int] | None = N
 
     `boostbp.plots.representations` draws any rows through them. A network is as large as the model.
     """
-    return _RecordNetworks(into, epochs)
+    return _Into(into, partial(_record_network, epochs))
 
 
-def time_limit(seconds: float) -> Callable[[Progress], bool]:
-    """Stop after the epoch in which so many seconds of training, those before a resume included, are used up."""
-    if not seconds > 0:
-        raise ValueError(f"seconds={seconds!r} is not a positive number: give the seconds that training may take.")
-    return _TimeLimit(seconds)
-
-
-# Objects of classes, not functions within functions: a fitted estimator holds its callbacks, and pickle cannot write a
-# function that has no name in its module.
-
-
-@dataclass(frozen=True, slots=True)
-class _EarlyStopping:
-    rounds: int
-    min_delta: float
-    name: str | None
-
-    def __call__(self, progress: Progress) -> bool:
-        values = _values(progress, self.name, "early_stopping")
-        sign = 1.0 if progress.greater_is_better else -1.0
-        best, at = sign * values[0], 0
-        for epoch, value in enumerate(values):
-            if sign * value > best + self.min_delta:
-                best, at = sign * value, epoch
-        return len(values) - 1 - at >= self.rounds
-
-
-@dataclass(frozen=True, slots=True)
-class _LogEvaluation:
-    period: int
-
-    def __call__(self, progress: Progress) -> None:
-        number = progress.epoch.epoch
-        if number % self.period == 0 or number == progress.epochs:
-            log.info(
-                "epoch %d/%d  %s  %.2f s", number, progress.epochs, figures(progress.epoch), progress.epoch.seconds
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class _OptunaPruning:
-    trial: Any
-    name: str | None
-
-    def __call__(self, progress: Progress) -> None:
-        optuna = require("optuna", extra="optuna", what="optuna_pruning(...)")
-        value = _values(progress, self.name, "optuna_pruning")[-1]
-        direction = "MAXIMIZE" if progress.greater_is_better else "MINIMIZE"
-        study = getattr(self.trial, "study", None)  # a FixedTrial has none
-        directions = [direction] if study is None else [of_study.name for of_study in study.directions]
-        if directions != [direction]:
-            raise ValueError(
-                f"optuna_pruning(trial): the directions of the study are {directions}, and trials are compared by "
-                f"{progress.history.metric!r}: use create_study(direction={direction.lower()!r}), or another "
-                "eval_metric."
-            )
-        self.trial.report(value, progress.epoch.epoch)
-        if self.trial.should_prune():
-            raise optuna.TrialPruned(f"Pruned after epoch {progress.epoch.epoch}.")
-
-
-@dataclass(frozen=True, slots=True)
-class _TimeLimit:
-    seconds: float
-
-    def __call__(self, progress: Progress) -> bool:
-        return sum(epoch.seconds for epoch in progress.history.epochs) >= self.seconds
+def _record_network(epochs: Collection[int] | None, into: dict[Any, Any], progress: Progress) -> None:
+    if epochs is None or progress.epoch.epoch in epochs:
+        into[progress.epoch.epoch] = progress.network
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,27 +171,24 @@ class _Into:
     """A callback that writes into a dict of the user's, into which its copies and those of `clone` write, too."""
 
     into: dict[Any, Any]
+    write: Callable[[dict[Any, Any], Progress], None]
+
+    def __call__(self, progress: Progress) -> None:
+        self.write(self.into, progress)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class _Record(_Into):
-    def __call__(self, progress: Progress) -> None:
-        history = progress.history
-        for name in progress.epoch.metrics:
-            self.into[name] = {history.metric: history.metrics(name)}
-        self.into["train"] = self.into.get("train", {}) | {"loss": history.loss}
+def time_limit(seconds: float) -> Callable[[Progress], bool]:
+    """Stop after the epoch in which so many seconds of training, those before a resume included, are used up."""
+    if not seconds > 0:
+        raise ValueError(f"seconds={seconds!r} is not a positive number: give the seconds that training may take.")
+    return partial(_time_is_up, seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class _RecordNetworks(_Into):
-    epochs: Collection[int] | None
-
-    def __call__(self, progress: Progress) -> None:
-        if self.epochs is None or progress.epoch.epoch in self.epochs:
-            self.into[progress.epoch.epoch] = progress.network
+def _time_is_up(seconds: float, progress: Progress) -> bool:
+    return sum(epoch.seconds for epoch in progress.history.epochs) >= seconds
 
 
 @dataclass(frozen=True, slots=True)
