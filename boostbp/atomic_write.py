@@ -29,12 +29,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a path to write to, renamed to `path` if all goes well; a failure leaves what was there before.
 
     Links are followed: what they lead to is written. A file that is replaced keeps its permissions. Any number of
-    threads and processes may write to one path: the last one wins.
-
-    Raises
-    ------
-    OSError
-        What `check_writable` raises, before anything is written.
+    threads and processes may write to one path: the last one wins. Raises what `check_writable` raises, before anything
+    is written.
     """
     check_writable(path)
     target = _target(path)
@@ -53,11 +49,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Find out before long work whether its result can be written.
 
-    Raises
-    ------
-    OSError
-        If there is no such folder, or `path` is a folder, is not a regular file (such as a pipe or a device, which
-        would be replaced by a file), or may not be written.
+    Raises OSError if there is no such folder, or `path` is a folder, is not a regular file (such as a pipe or a device,
+    which would be replaced by a file), or may not be written.
     """
     target, name = _target(path), repr(os.fspath(path))
     if target.is_symlink():

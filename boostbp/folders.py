@@ -18,14 +18,8 @@ def format_of(path: Path) -> str:
 def files_of(path: Path) -> list[Path]:
     """The CSV or Parquet files in a folder, and in folders there, by name; of a file, itself.
 
-    Names that begin with ``_`` or ``.`` are left out: what writes tables keeps notes under them.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file or folder.
-    ValueError
-        If the folder has none, or files of both kinds.
+    Names that begin with ``_`` or ``.`` are left out: what writes tables keeps notes under them. Raises
+    FileNotFoundError if there is no such file or folder, and ValueError if the folder has none, or files of both kinds.
     """
     if not path.is_dir():
         format_of(path)

@@ -18,10 +18,7 @@ _NOT_FINITE = ("nan", "inf", "-inf")
 def encode(value: Any) -> Any:
     """A value in the types of JSON; numpy's numbers become Python's, arrays become lists.
 
-    Raises
-    ------
-    TypeError
-        If the value, or one inside it, is of another kind.
+    Raises TypeError if the value, or one inside it, is of another kind.
     """
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
@@ -39,13 +36,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """The value that `encode` was given.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
+    """The value that `encode` was given; ValueError if it is none."""
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):

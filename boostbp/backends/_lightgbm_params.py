@@ -174,10 +174,7 @@ def _canonical(library: Any) -> dict[str, str]:
 def native(library: Any, growth: TreeParams, shape: tuple[int, int]) -> dict[str, Any]:
     """The parameters of Dataset and Booster, for an input of (rows, columns).
 
-    Raises
-    ------
-    ValueError
-        If a native parameter is unknown to LightGBM, would break the method or repeats `TreeParams`.
+    Raises ValueError if a native parameter is unknown to LightGBM, would break the method or repeats `TreeParams`.
     """
     n_rows, n_columns = shape
     natives = _NATIVES.grouped("interaction_constraints", growth, n_columns)

@@ -143,10 +143,7 @@ def _names(config: Any) -> Iterator[str]:
 def native(library: Any, growth: TreeParams, n_columns: int) -> dict[str, Any]:
     """The parameters of a Booster on so many columns, but for the number of targets.
 
-    Raises
-    ------
-    ValueError
-        If a native parameter is unknown to XGBoost, would break the method or repeats `TreeParams`.
+    Raises ValueError if a native parameter is unknown to XGBoost, would break the method or repeats `TreeParams`.
     """
     natives = _NATIVES.grouped("interaction_constraints", growth, n_columns)
     native = natives.checked(growth.params, _known(library) | {"device": "device"})
@@ -175,10 +172,7 @@ def native(library: Any, growth: TreeParams, n_columns: int) -> dict[str, Any]:
 def check_card(library: Any, growth: TreeParams, params: dict[str, Any]) -> None:
     """Refuse a card that is not there: XGBoost would warn of it and grow on the CPU.
 
-    Raises
-    ------
-    ValueError
-        With what the user called it.
+    Raises ValueError with what the user called it.
     """
     if not on_card(params):
         return

@@ -20,13 +20,7 @@ def representable(X: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def gradients(grad: NDArray[np.float64], library: str) -> NDArray[np.float32]:
-    """Gradient or hessian in float32, C-contiguous.
-
-    Raises
-    ------
-    ValueError
-        If a value exceeds the range of float32.
-    """
+    """Gradient or hessian in float32, C-contiguous; ValueError if a value exceeds the range of float32."""
     try:
         with np.errstate(over="raise"):
             return np.ascontiguousarray(grad, np.float32)

@@ -75,10 +75,7 @@ def tracked(n_workers: int, *, host: str = "127.0.0.1", timeout: float = 60.0) -
 def connected(address: Address, rank: int) -> Iterator[Group]:
     """Be a worker of a group, in this thread; who leaves in an error lets the others know by it.
 
-    Raises
-    ------
-    WorkersLostError
-        If another worker failed, did not come, or did not answer for ``address.timeout`` seconds.
+    Raises WorkersLostError if another worker failed, did not come, or did not answer for ``address.timeout`` seconds.
     """
     library = _library("collective")
     context = library.CommunicatorContext(

@@ -52,10 +52,7 @@ def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
 def on_blocks(fit: Callable[..., T]) -> Callable[..., T]:
     """Let `fit` take a path or an iterator of blocks in the place of arrays; the model is that of these rows as arrays.
 
-    Raises
-    ------
-    ValueError
-        If the state of training is to be kept: it is as large as the rows.
+    Raises ValueError if the state of training is to be kept: it is as large as the rows.
     """
 
     @wraps(fit)

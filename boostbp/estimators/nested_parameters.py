@@ -56,10 +56,8 @@ def constrained(estimator: Any) -> bool:
 def changed(name: str, value: Any, changes: Mapping[str, Any]) -> Any:
     """Return a spec parameter with some of its fields changed.
 
-    Raises
-    ------
-    ValueError
-        If there is no such field, a value is out of bounds, or the parameter holds a spec for each hidden layer.
+    Raises ValueError if there is no such field, a value is out of bounds, or the parameter holds a spec for each hidden
+    layer.
     """
     kind = SPECS[name]
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -105,10 +103,7 @@ def documented_as(owner: Any) -> Callable[[C], C]:
 def suggests(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P], R]:
     """Make a constructor, or `fit`, say what was meant by a parameter that it does not have.
 
-    Raises
-    ------
-    TypeError
-        As Python does, with the parameter that was meant.
+    Raises TypeError as Python does, with the parameter that was meant.
     """
     code = method.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

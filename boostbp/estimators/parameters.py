@@ -223,13 +223,7 @@ def _kept(run: Run) -> dict[str, Any]:
 
 
 def check_single_layers(estimator: Any) -> None:
-    """Refuse ``deep=False`` where an estimator is made of its hidden layers.
-
-    Raises
-    ------
-    ValueError
-        If it is.
-    """
+    """Refuse ``deep=False`` where an estimator is made of its hidden layers."""
     if estimator._fewest_hidden and not isinstance(estimator.deep, str) and not estimator.deep:
         raise ValueError(
             f"deep=False is not supported by {type(estimator).__name__}, which is made of its hidden layers: leave it "
@@ -238,13 +232,7 @@ def check_single_layers(estimator: Any) -> None:
 
 
 def check_run(estimator: Any, run: Run) -> None:
-    """Refuse to keep the training of a network where ``deep=False``, ``quality=1`` or constraints train none.
-
-    Raises
-    ------
-    ValueError
-        If it is asked for.
-    """
+    """Refuse to keep the training of a network where ``deep=False``, ``quality=1`` or constraints train none."""
     deep = checks.one_of("deep", estimator.deep, ("auto", True, False))
     if deep is True or (deep == "auto" and rung_of(estimator).networks and not constrained(estimator)):
         return

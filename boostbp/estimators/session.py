@@ -65,12 +65,7 @@ class Earlier:
 def begin_from(estimator: Any, init_model: Any) -> Earlier | None:
     """Let an estimator read inputs and targets as a fitted one does; None if there is no such.
 
-    Raises
-    ------
-    TypeError
-        If `init_model` is no model of this kind.
-    sklearn.exceptions.NotFittedError
-        If it is not fitted.
+    Raises TypeError if `init_model` is no model of this kind, and NotFittedError if it is not fitted.
     """
     if init_model is None:
         return None

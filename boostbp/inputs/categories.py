@@ -47,13 +47,7 @@ def is_missing(value: Any) -> bool:
 
 
 def factorize(values: NDArray[Any]) -> Factors:
-    """Factors of a one-dimensional array of numbers or of objects.
-
-    Raises
-    ------
-    TypeError
-        If an object is not hashable.
-    """
+    """Factors of a one-dimensional array of numbers or of objects; TypeError if an object is not hashable."""
     if values.dtype.kind in "fiub":
         distinct, place = np.unique(values, return_inverse=True)
         return Factors(place, distinct.tolist())
@@ -70,10 +64,7 @@ def text_in(values: Iterable[Any]) -> str | None:
 def categories_of(factors: Factors, label: str) -> tuple[Category, ...]:
     """Category values in the order of their codes: the dtype's own, or numbers ascending, then strings.
 
-    Raises
-    ------
-    ValueError
-        If a value is not a string, a finite number or a bool.
+    Raises ValueError if a value is not a string, a finite number or a bool.
     """
     values = _plain(factors.values, label)
     return tuple(dict.fromkeys(values)) if factors.ordered else in_order(values)

@@ -39,13 +39,7 @@ class ArrayColumn:
 
     @cached_property
     def factors(self) -> Factors:
-        """The column as categories.
-
-        Raises
-        ------
-        ValueError
-            If an object is not hashable.
-        """
+        """The column as categories; ValueError if an object is not hashable."""
         try:
             return factorize(self.values)
         except TypeError as error:
@@ -64,12 +58,8 @@ class ArrayColumn:
     def numbers(self) -> NDArray[Any]:
         """The column as numbers; strings that spell numbers are numbers.
 
-        Raises
-        ------
-        ValueError
-            If a string does not spell a number.
-        TypeError
-            If an object is neither a string nor a number.
+        Raises ValueError if a string does not spell a number, and TypeError if an object is neither a string nor a
+        number.
         """
         return self.values if self.values.dtype.kind in "fiub" else self._floats
 
@@ -142,13 +132,7 @@ class FrameColumn:
         return None
 
     def numbers(self) -> NDArray[Any]:
-        """The column as numbers.
-
-        Raises
-        ------
-        ValueError
-            If the dtype holds no numbers (dates, lists, ...).
-        """
+        """The column as numbers; ValueError if the dtype holds no numbers (dates, lists, ...)."""
         import narwhals as nw
 
         if self.dtype in _NO_NUMBER:

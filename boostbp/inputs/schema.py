@@ -81,12 +81,8 @@ class Schema:
         """The schema of a table, by those of its parts, which errors call ``worker 0`` and so on, or as `parts` says.
 
         Categories that the parts have in another order than each other, or that only some have, are put in order as
-        those of a column of text are.
-
-        Raises
-        ------
-        ValueError
-            If a part has other columns than the first, or other columns that hold categories.
+        those of a column of text are. Raises ValueError if a part has other columns than the first, or other columns
+        that hold categories.
         """
         first, parts = schemas[0], parts or [f"worker {number}" for number in range(len(schemas))]
         for part, other in zip(parts, schemas, strict=True):
@@ -158,10 +154,7 @@ class Schema:
     def columns(self) -> Columns:
         """The columns of a file that a model of this table reads, as what they were in training.
 
-        Raises
-        ------
-        ValueError
-            If the table had no names.
+        Raises ValueError if the table had no names.
         """
         if self.names is None:
             raise ValueError(
@@ -186,13 +179,7 @@ class Schema:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Schema:
-        """The schema that `to_dict` described.
-
-        Raises
-        ------
-        ValueError
-            If the fields do not describe a schema.
-        """
+        """The schema that `to_dict` described; ValueError if the fields do not describe a schema."""
         try:
             schema = cls(
                 fields["n_features"],

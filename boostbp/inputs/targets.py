@@ -213,10 +213,7 @@ def weights_in_rows(weight: NDArray[np.float64]) -> NDArray[np.float64]:
 def refuse_extreme(values: NDArray[np.float64], name: str) -> None:
     """Refuse numbers, (rows,) or (rows, columns), whose squares float64 does not hold.
 
-    Raises
-    ------
-    ValueError
-        If the largest size in a column is beyond 1e100, or below 1e-100 and not 0.
+    Raises ValueError if the largest size in a column is beyond 1e100, or below 1e-100 and not 0.
     """
     largest = np.atleast_1d(np.abs(values).max(axis=0, initial=0.0))
     wrong = largest[(largest > LARGEST) | ((largest > 0) & (largest < 1 / LARGEST))]
@@ -229,10 +226,7 @@ def refuse_extreme(values: NDArray[np.float64], name: str) -> None:
 def refuse_text(values: NDArray[Any], name: str) -> None:
     """Refuse text where numbers belong, even if it spells some: a column of it is often another than was meant.
 
-    Raises
-    ------
-    ValueError
-        If an array of any shape is one of strings or bytes, or of objects of which one is.
+    Raises ValueError if an array of any shape is one of strings or bytes, or of objects of which one is.
     """
     kinds = (str, bytes)
     first = None

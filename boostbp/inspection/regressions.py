@@ -76,13 +76,7 @@ class Names:
 
     @staticmethod
     def layer_number(layer: int, count: int) -> int:
-        """A layer's number from 0; negative ones count back from the last.
-
-        Raises
-        ------
-        ValueError
-            If there is no such layer.
-        """
+        """A layer's number from 0, negative ones counted back from the last; ValueError if there is no such layer."""
         if not -count <= layer < count:
             raise ValueError(f"layer={layer!r} does not exist: there are {count}, 0 to {count - 1}.")
         return layer % count

@@ -51,13 +51,7 @@ def derivatives(loss: Loss, h: Floats, y: Floats) -> tuple[Floats, Floats, Float
 
 
 def baseline(loss: Loss, y: Floats, weight: Floats) -> Floats:
-    """Return the best constant raw output, (outputs,).
-
-    Raises
-    ------
-    ValueError
-        If it is of another shape, or not finite.
-    """
+    """Return the best constant raw output, (outputs,); ValueError if it is of another shape, or not finite."""
     constant = _of_shape(loss, "baseline", loss.baseline(y, weight), y.shape[1:])
     if not np.isfinite(constant).all():
         raise ValueError(f"loss={loss.name!r}: its baseline is {constant}: let it be finite, or let check() refuse y.")
@@ -67,10 +61,8 @@ def baseline(loss: Loss, y: Floats, weight: Floats) -> Floats:
 def check(loss: Loss, baseline: Floats, y: Floats) -> None:
     """Refuse a loss whose arrays are not as `Loss` promises, at the outputs from which training begins.
 
-    Raises
-    ------
-    ValueError
-        If anything is of another shape, no step from there would give a number, or the loss writes into `h` or `y`.
+    Raises ValueError if anything is of another shape, no step from there would give a number, or the loss writes into
+    `h` or `y`.
     """
     h, y = np.broadcast_to(baseline, y.shape), np.broadcast_to(y, y.shape)  # neither can be written to
     try:

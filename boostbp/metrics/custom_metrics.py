@@ -114,10 +114,7 @@ def name_of(function: Callable[..., Any]) -> str:
 def is_maximised(function: Callable[..., Any]) -> bool:
     """Whether the best value of a function is its greatest: where its name ends in ``_score``, as in scikit-learn.
 
-    Raises
-    ------
-    ValueError
-        If other words in the name of the user's own function say the opposite.
+    Raises ValueError if other words in the name of the user's own function say the opposite.
     """
     name = name_of(function)
     words = _words(name)

@@ -112,12 +112,8 @@ class BackPropagation:
     def advance(self, until: int | None = None) -> None:
         """Train until the epoch of this number has been run, or to the end.
 
-        Raises
-        ------
-        KeyboardInterrupt
-            If it came before the first epoch was over; otherwise it is in the history, and training is over.
-        FloatingPointError
-            If the network diverged in its first epoch.
+        Raises FloatingPointError if the network diverged in its first epoch, and KeyboardInterrupt if it came before
+        that was over; a later one is in the history, and training is over.
         """
         last = self.settings.epochs if until is None else min(until, self.settings.epochs)
         try:
@@ -186,10 +182,7 @@ def capture(trainer: Trainer, monitor: Monitor, fingerprint: Mapping[str, str]) 
 def restore(state: State, trainer: Trainer, monitor: Monitor, fingerprint: Mapping[str, str]) -> None:
     """Put a training that has not begun into a state.
 
-    Raises
-    ------
-    ValueError
-        If the state is of other data or other parameters; the message says which.
+    Raises ValueError if the state is of other data or other parameters; the message says which.
     """
     _check(state, trainer.settings.epochs, fingerprint)
     _check_shapes(state, trainer)

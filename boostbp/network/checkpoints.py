@@ -42,12 +42,7 @@ OLDEST = 3  # versions 1 and 2 had other arrays of leaves
 def write(path: str | os.PathLike[str], state: State) -> None:
     """Write a state atomically.
 
-    Raises
-    ------
-    ValueError
-        If the basis has functions of the user's own.
-    OSError
-        If the file cannot be written.
+    Raises ValueError if the basis has functions of the user's own, and OSError if the file cannot be written.
     """
     arrays: Arrays = {}
     for i, (h, g, m) in enumerate(zip(state.h, state.g, state.m, strict=True), start=1):
@@ -101,12 +96,8 @@ def _beside(path: str | os.PathLike[str], epoch: int, rank: int) -> Path:
 def read(path: str | os.PathLike[str]) -> State:
     """Read a state that `write` wrote.
 
-    Raises
-    ------
-    ValueError
-        If the file is foreign, truncated, corrupted, inconsistent, or of a later version.
-    OSError
-        If it cannot be read.
+    Raises ValueError if the file is foreign, truncated, corrupted, inconsistent, or of a later version, and OSError if
+    it cannot be read.
     """
     state = archive.load(path, _state, kind=KIND, version=VERSION, oldest=OLDEST)
     return replace(state, origin=f"checkpoint={str(path)!r}")

@@ -20,10 +20,7 @@ from boostbp.trees import packed
 def network_of(network: Network) -> tuple[Any, Arrays]:
     """What JSON holds of a network, and its arrays: ``baseline`` and, of layer i, ``layer{i}.NAME``.
 
-    Raises
-    ------
-    ValueError
-        If a basis has functions of the user's own.
+    Raises ValueError if a basis has functions of the user's own.
     """
     facts: list[Any] = []
     arrays: Arrays = {"baseline": network.baseline}

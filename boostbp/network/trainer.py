@@ -201,10 +201,7 @@ class Trainer:
     def _move(self) -> list[Floats]:
         """Targets h_i - alpha m_i; entry 0 is a placeholder, as h_0 does not move.
 
-        Raises
-        ------
-        DivergenceError
-            If a target is out of bounds.
+        Raises DivergenceError if a target is out of bounds.
         """
         targets = [self.h[0]]
         pace = pace_after(self.losses, self.settings.step.decay)

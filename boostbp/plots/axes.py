@@ -21,10 +21,7 @@ def one(ax: Any) -> Any:
 def several(axes: Any, count: int) -> Any:
     """As many axes as a plot needs, (count,): `axes`, or those of a new figure of pyplot.
 
-    Raises
-    ------
-    ValueError
-        If another number is given.
+    Raises ValueError if another number is given.
     """
     if axes is None:
         return _grid(_matplotlib("pyplot").figure(layout="constrained"), count)

@@ -132,10 +132,7 @@ def _deep(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: 
 def length_of(contender: Contender, split: Split, length: int | None, most: int) -> int:
     """The largest number of rounds of a model that stops by rows, or its number without such rows.
 
-    Raises
-    ------
-    ValueError
-        If there are neither rows to stop by nor a length.
+    Raises ValueError if there are neither rows to stop by nor a length.
     """
     if length is None and split.whole:
         name = contender.label or contender.kind

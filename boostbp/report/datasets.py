@@ -43,10 +43,7 @@ class Dataset:
 def task_of(y: NDArray[Any], wanted: Task | None = None) -> Task:
     """Classification for text and for at most 20 distinct whole numbers, regression otherwise; or what is wanted.
 
-    Raises
-    ------
-    ValueError
-        If a regression on text is wanted.
+    Raises ValueError if a regression on text is wanted.
     """
     if wanted == "regression" and y.dtype.kind not in "fiu":
         raise ValueError(f"task='regression' needs numbers, but the target holds text such as {str(y[0])!r}.")

@@ -37,12 +37,8 @@ class Study:
 def check(path: Path) -> None:
     """Find out before a long comparison whether its report can be written.
 
-    Raises
-    ------
-    ImportError
-        If a package of the extra ``report`` is not installed.
-    OSError
-        If there is no such folder, or no file can be written there.
+    Raises ImportError if a package of the extra ``report`` is not installed, and OSError if there is no such folder, or
+    no file can be written there.
     """
     for package in ("jinja2", "matplotlib"):
         require(package, extra="report", what="an HTML report")

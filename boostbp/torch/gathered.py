@@ -99,10 +99,7 @@ class PendingCalls:
     def add(self, call: ForwardCall, g: Floats) -> None:
         """Add dL/doutput of a call, (rows, outputs); a second gradient of the same call is summed, as in torch.
 
-        Raises
-        ------
-        RuntimeError
-            If the trees were fitted again since the call.
+        Raises RuntimeError if the trees were fitted again since the call.
         """
         if call.fit != self.fit:
             raise RuntimeError("the trees were fitted again between forward and backward: run forward again.")
@@ -118,10 +115,7 @@ class PendingCalls:
     def join(self) -> Rows:
         """Put the rows of all calls under one another.
 
-        Raises
-        ------
-        ValueError
-            If a row number came twice, or some calls have row numbers and others none.
+        Raises ValueError if a row number came twice, or some calls have row numbers and others none.
         """
         pairs = [self.calls[number] for number in sorted(self.calls)]
         calls = [call for call, _ in pairs]

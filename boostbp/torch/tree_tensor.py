@@ -71,10 +71,7 @@ def state_of(state: State, module: Any) -> Any:
 def read(state: Any, module: Any) -> State:
     """The state of a module like this one, checked.
 
-    Raises
-    ------
-    ValueError
-        If it is none, or of another version, shape or basis, or with other categories, or damaged.
+    Raises ValueError if it is none, or of another version, shape or basis, or with other categories, or damaged.
     """
     if not isinstance(state, torch.Tensor) or state.dtype != torch.uint8 or state.ndim != 1:
         raise ValueError(
