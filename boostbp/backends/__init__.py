@@ -10,7 +10,7 @@ from types import ModuleType
 
 from boostbp.backends.base import Backend, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities, ConformanceError, capabilities_of
-from boostbp.backends.check import check_backend
+from boostbp.backends.conformance import check_backend
 
 __all__ = [
     "Backend",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,9 +72,7 @@ def same(tree: Tree, other: Tree) -> bool:
     )
 
 
-def adversarial(
-    tree: Tree, table: Table, rng: np.random.Generator, *, missing: bool = True, repeats: int = 3
-) -> Floats:
+def adversarial(tree: Tree, table: Table, rng: np.random.Generator, *, missing: bool = True) -> Floats:
     """Rows that reach each split of a tree with a value on which it is easy to go wrong.
 
     They are the threshold and its neighbours in both precisions, zeros, the ends of float32, codes never seen.
@@ -168,11 +165,10 @@ class Trial:
             sized(tree, table, settings, count_rows=bool(np.ptp(hess) == 0.0))
         return trees
 
-    @contextmanager
-    def declared(self, word: str) -> Iterator[None]:
-        """What is tried only because a backend says that it can."""
+    def try_declared(self, word: str, capability: Callable[[Trial], None]) -> None:
+        """Try what a backend says that it can do."""
         try:
-            yield
+            capability(self)
         except ConformanceError as error:
             raise ConformanceError(f"{error} Or leave {word!r} out of its capabilities.") from error
         except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -9,9 +10,19 @@ from itertools import chain, product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boostbp.backends.base import Grower, Table, TreeParams
-from boostbp.backends.conformance.backend_trial import Trial, demand, gradient, loss_left, mixed, same, switches
+from boostbp.backends.conformance.backend_trial import (
+    Trial,
+    adversarial,
+    demand,
+    gradient,
+    loss_left,
+    mixed,
+    same,
+    switches,
+)
 from boostbp.floats import Floats
 from boostbp.trees.tree import Tree
 
@@ -180,6 +191,26 @@ def bears_nothing_to_split(trial: Trial) -> None:
         f"rounds without and with a gradient in turn gave trees of {[[t.n_leaves for t in r] for r in trees]} leaves.",
         "Return Tree.stump() where there is nothing to gain, and grow again in the next round.",
     )
+
+
+def routes_as_the_library_does(trial: Trial, leaf_of: Callable[[Any, Floats], NDArray[Any]]) -> None:
+    """`Tree.leaf_of` sends rows on which it is easy to go wrong where the library sends them."""
+    able = trial.able
+    kinds: list[tuple[int, ...]] = [(), (3, 40)] if able.categories else [()]
+    for seed, categories in enumerate([*kinds, *kinds]):
+        rng = np.random.default_rng(seed)
+        table = mixed(rng, 1500, categories=categories, missing=able.missing)
+        grad = gradient(rng, table)
+        grower = trial.fork(table, TreeParams(max_depth=6, min_samples_leaf=5))
+        [tree] = grower.grow(grad, np.ones_like(grad))
+        rows = adversarial(tree, table, rng, missing=able.missing)
+        wrong = np.flatnonzero(tree.leaf_of(rows) != leaf_of(grower, rows))
+        demand(
+            not len(wrong),
+            f"Tree.leaf_of sends {len(wrong)} of {len(rows)} rows to other leaves than the library; the first is "
+            f"{rows[wrong[:1]].tolist()}.",
+            "Compare its way through tree.feature, threshold, missing_left and the category sets.",
+        )
 
 
 def _ways(trial: Trial) -> list[dict[str, Any]]:
