@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,17 +19,13 @@ from boostbp.torch.gathered import LastFit, Momentum, StepTarget, check_known, i
 from boostbp.torch.module import GBDTModule
 from boostbp.trees import interrupts
 
-torch: Any = require("torch", extra="torch", what="boostbp.torch")
-
-FORMAT, VERSION = "boostbp.GBDTStep", 3
-
-
 if TYPE_CHECKING:
     import torch
     from torch import nn
 else:
     torch = require("torch", extra="torch", what="boostbp.torch")
-    nn = torch.nn
+
+FORMAT, VERSION = "boostbp.GBDTStep", 3
 
 
 @usual_in_methods
@@ -139,17 +135,38 @@ class GBDTStep:
 
         Save it beside those of the model and of the optimizer.
         """
-        return state_of(self.layers, self.losses)
+        records = [_record(layer) for layer in self.layers]
+        return {"format": FORMAT, "version": VERSION, "losses": list(self.losses), "layers": records}
 
+    @interrupts.deferred()  # what a handler raises is no fault of the state
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state: after the state of the model was loaded, which starts the training of its trees anew.
 
         Raises
         ------
         ValueError
-            If it is none, or of other tree layers, or the model is not that of the same moment.
+            If it is none, or of other tree layers, or the model is not that of the same moment. All layers are as they
+            were then.
         """
-        self.losses = take_over(self.layers, state)
+        if not isinstance(state, Mapping) or state.get("format") != FORMAT:
+            raise ValueError("this is not the state of a GBDTStep: load what its state_dict() gave.")
+        if state.get("version") != VERSION:
+            raise ValueError(
+                f"the state has version {state.get('version')}, this boostbp reads {VERSION}: update boostbp, or save "
+                "the state anew."
+            )
+        try:
+            losses = [float(loss) for loss in state["losses"]]
+            records = list(state["layers"])
+            if len(records) != len(self.layers):
+                raise ValueError(f"the state is of {len(records)} tree layers, and the model has {len(self.layers)}.")
+            read = [_read(layer, record) for layer, record in zip(self.layers, records, strict=True)]
+        except Exception as error:  # whatever a stranger's state makes its reader do
+            raise ValueError(f"the state is damaged, or not of this model: {error or type(error).__name__}") from error
+        for layer, progress in zip(self.layers, read, strict=True):
+            layer._gathered.fitted()
+            layer._last, layer._momentum, layer._random, layer.expected_rows = progress
+        self.losses = losses
 
     def _inputs(
         self, forward: Callable[[], object], moved: list[tuple[GBDTModule, StepTarget]], place: int
@@ -227,46 +244,6 @@ class _Progress(NamedTuple):
     momentum: Momentum | None
     random: np.random.Generator
     expected_rows: int | None
-
-
-def state_of(layers: Sequence[GBDTModule], losses: Sequence[float]) -> dict[str, Any]:
-    """The state of the training of some layers, in their order."""
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "losses": list(losses),
-        "layers": [_record(layer) for layer in layers],
-    }
-
-
-@interrupts.deferred()  # what a handler raises is no fault of the state
-def take_over(layers: Sequence[GBDTModule], state: Mapping[str, Any]) -> list[float]:
-    """Let layers go on from a state, and return the losses of the training so far.
-
-    Raises
-    ------
-    ValueError
-        If it is none, or of other layers or trees. All layers are as they were then.
-    """
-    if not isinstance(state, Mapping) or state.get("format") != FORMAT:
-        raise ValueError("this is not the state of a GBDTStep: load what its state_dict() gave.")
-    if state.get("version") != VERSION:
-        raise ValueError(
-            f"the state has version {state.get('version')}, this boostbp reads {VERSION}: update boostbp, or save the "
-            "state anew."
-        )
-    try:
-        losses = [float(loss) for loss in state["losses"]]
-        records = list(state["layers"])
-        if len(records) != len(layers):
-            raise ValueError(f"the state is of {len(records)} tree layers, and the model has {len(layers)}.")
-        read = [_read(layer, record) for layer, record in zip(layers, records, strict=True)]
-    except Exception as error:  # whatever a stranger's state makes its reader do
-        raise ValueError(f"the state is damaged, or not of this model: {error or type(error).__name__}") from error
-    for layer, progress in zip(layers, read, strict=True):
-        layer._gathered.fitted()
-        layer._last, layer._momentum, layer._random, layer.expected_rows = progress
-    return losses
 
 
 def _record(layer: GBDTModule) -> dict[str, Any]:
