@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,7 +15,6 @@ from boostbp.floats import Floats
 from boostbp.network.network import Network
 from boostbp.trees import basis as bases
 from boostbp.trees import kernels
-from boostbp.trees.forest import Forest
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
@@ -95,122 +94,107 @@ class LeafRecords(list[Record]):
 
 
 def all_leaves(network: Network, names: Names, *, scale: Floats, offset: Floats) -> LeafRecords:
-    """Return one record for each layer, tree, leaf and output that the tree serves.
+    """Return one record for each layer, tree, leaf and output that the tree serves: `BaseBoostBP.trees_to_dataframe`.
 
-    Parameters
-    ----------
-    scale, offset : (outputs,) float64
-        What brings the network's raw output to the user's units.
-
-    Returns
-    -------
-    LeafRecords
-        See `BaseBoostBP.trees_to_dataframe`.
+    `scale` and `offset`, (outputs,) float64, bring the network's raw output to the user's units.
     """
-    last = len(network.layers) - 1
     records = LeafRecords()
-    for layer in range(last + 1):
-        forest, outputs = network.layers[layer].forest, names.outputs_of(layer)
-        factor = scale if layer == last else np.ones(len(outputs))
-        reader = _Reader(names.inputs_of(layer), names.categories_of(layer), forest)
-        for tree in range(forest.n_trees):
-            records += reader.leaves({"layer": layer, "tree": tree}, outputs, factor)
+    for layer in range(len(network.layers)):
+        reader = _Reader(network, layer, names, scale)
+        for tree in range(reader.forest.n_trees):
+            records += reader.leaves(tree)
     empty: Record = {"path": [], "coefficients": {}, "ranges": {}, "means": {}}
-    start = scale * network.baseline + offset
-    for name, value in zip(names.outputs_of(last), start.tolist(), strict=True):
-        records.append({"layer": last, "tree": -1, "leaf": 0, "output": name, "constant": value} | empty)
+    for name, value in zip(reader.outputs, (scale * network.baseline + offset).tolist(), strict=True):
+        records.append({"layer": layer, "tree": -1, "leaf": 0, "output": name, "constant": value} | empty)
     return records
 
 
 def leaf_records(
     network: Network, X: Floats, names: Names, *, scale: Floats, offset: Floats, n_threads: int = 1
 ) -> LeafRecords:
-    """Return one record for each row, layer, tree and output that the tree serves.
+    """Return one record for each row, layer, tree and output that the tree serves: `BaseBoostBP.leaf_report`.
 
-    Parameters
-    ----------
-    X : (rows, features) float64
-    scale, offset : (outputs,) float64
-        What brings the network's raw output to the user's units.
-
-    Returns
-    -------
-    LeafRecords
-        See `BaseBoostBP.leaf_report`.
+    `X` is (rows, features) float64; `scale` and `offset` are those of `all_leaves`.
     """
     _, traces = network.forward(X, n_jobs=n_threads)
-    last = len(traces) - 1
     records: list[Record] = []
     for layer, trace in enumerate(traces):
-        outputs = names.outputs_of(layer)
-        factor = scale if layer == last else np.ones(len(outputs))
-        reader = _Reader(names.inputs_of(layer), names.categories_of(layer), trace.forest)
+        reader = _Reader(network, layer, names, scale)
         leaf = trace.leaf  # of very many rows they are routed for it
-        for number in range(trace.forest.n_trees):
-            facts = {"layer": layer, "tree": number}
-            records += reader.records(facts, trace.X, leaf[number].astype(np.int32), outputs, factor)
-    start = scale * network.baseline + offset
+        for tree in range(reader.forest.n_trees):
+            records += reader.records(tree, trace.X, leaf[tree].astype(np.int32))
+    start = list(zip(reader.outputs, (scale * network.baseline + offset).tolist(), strict=True))
     for row in range(len(X)):
-        for name, value in zip(names.outputs_of(last), start.tolist(), strict=True):
-            records.append(_record(row, {"layer": last, "tree": -1, "leaf": 0}, name, value=value, constant=value))
+        for name, value in start:
+            records.append(_record(row, {"layer": layer, "tree": -1, "leaf": 0}, name, value=value, constant=value))
     return LeafRecords(sorted(records, key=lambda record: record["row"]))
 
 
 class _Reader:
-    """Reads the trees of one layer."""
+    """Reads the trees of one layer; outputs of the last one are brought to the user's units by `scale`, (outputs,)."""
 
-    def __init__(self, names: Sequence[str], categories: Mapping[int, tuple[Any, ...]], forest: Forest) -> None:
-        self.names, self.categories, self.forest = names, categories, forest
-        per_feature = forest.basis.columns_per_feature
+    def __init__(self, network: Network, layer: int, names: Names, scale: Floats) -> None:
+        self.layer, self.forest = layer, network.layers[layer].forest
+        self.names, self.categories = names.inputs_of(layer), names.categories_of(layer)
+        self.outputs = names.outputs_of(layer)
+        self.factor = scale if layer == len(network.layers) - 1 else np.ones(len(self.outputs))
+        per_feature = self.forest.basis.columns_per_feature
         self.columns = (
-            list(names) if per_feature == 1 else [f"f{q}({name})" for name in names for q in range(per_feature)]
+            self.names if per_feature == 1 else [f"f{q}({name})" for name in self.names for q in range(per_feature)]
         )
 
-    def records(
-        self, facts: Record, X: Floats, leaf: NDArray[np.int32], outputs: Sequence[str], factor: Floats
-    ) -> list[Record]:
-        """Return the records of one tree for all rows."""
-        tree, model, first = self.forest.tree_with_leaves(facts["tree"])
+    def records(self, number: int, X: Floats, leaf: NDArray[np.int32]) -> list[Record]:
+        """Return the records of one tree for all rows, whose leaves are `leaf`, (rows,)."""
+        tree, model, first = self.forest.tree_with_leaves(number)
         Z = bases.expand(self.forest.basis, X)
         values = np.zeros((len(X), model.n_outputs))
         kernels.evaluate(model.leaves(), leaf[None], Z, self.forest.clip, 0, len(X), values)
-        parents = _parents(tree)
-        conditions_of = cache(lambda number: _path_conditions(tree, parents, number, self.names, self.categories))
-        terms_of = cache(model.coefficients)
+        path_to, terms_of = cache(self._paths(tree)), cache(model.coefficients)
         records = []
-        for row, number in enumerate(leaf.tolist()):
-            facts = facts | {"leaf": number, "path": conditions_of(number)}
-            inputs = self._inputs(model, number, Z[row])
+        for row, reached in enumerate(leaf.tolist()):
+            facts = {"layer": self.layer, "tree": number, "leaf": reached, "path": path_to(reached)}
+            inputs = self._inputs(model, reached, Z[row])
             for k, value in enumerate(values[row].tolist()):
-                unit = float(factor[first + k])
-                terms = terms_of(number)[:, k] * unit
-                words = dict(zip(self._terms(model, number), terms[1:].tolist(), strict=True))
-                records.append(
-                    _record(
-                        row,
-                        facts,
-                        outputs[first + k],
-                        value=value * unit,
-                        constant=float(terms[0]),
-                        coefficients=words,
-                        **inputs,
-                    )
-                )
+                unit = float(self.factor[first + k])
+                constant, *slopes = (terms_of(reached)[:, k] * unit).tolist()
+                words = dict(zip(self._terms(model, reached), slopes, strict=True))
+                of_row = {"value": value * unit, "constant": constant, "coefficients": words} | inputs
+                records.append(_record(row, facts, self.outputs[first + k], **of_row))
         return records
 
-    def leaves(self, facts: Record, outputs: Sequence[str], factor: Floats) -> list[Record]:
+    def leaves(self, number: int) -> list[Record]:
         """Return the records of all leaves of one tree."""
-        tree, model, first = self.forest.tree_with_leaves(facts["tree"])
-        parents, serves = _parents(tree), slice(first, first + model.n_outputs)
+        tree, model, first = self.forest.tree_with_leaves(number)
+        path_to, serves = self._paths(tree), slice(first, first + model.n_outputs)
         records = []
         for leaf in range(tree.n_leaves):
-            path = _path_conditions(tree, parents, leaf, self.names, self.categories)
-            weights, terms = model.coefficients(leaf) * factor[serves], self._terms(model, leaf)
-            ranges = self._ranges(model, leaf)
-            for output, (constant, *slopes) in zip(outputs[serves], weights.T.tolist(), strict=True):
+            facts = {"layer": self.layer, "tree": number, "leaf": leaf}
+            weights, terms = model.coefficients(leaf) * self.factor[serves], self._terms(model, leaf)
+            path, ranges = path_to(leaf), self._ranges(model, leaf)
+            for output, (constant, *slopes) in zip(self.outputs[serves], weights.T.tolist(), strict=True):
                 words = {"constant": constant, "coefficients": dict(zip(terms, slopes, strict=True))}
-                records.append(facts | {"leaf": leaf, "output": output, "path": path} | words | ranges)
+                records.append(facts | {"output": output, "path": path} | words | ranges)
         return records
+
+    def _paths(self, tree: Tree) -> Callable[[int], list[str]]:
+        """Return what gives the conditions on the way to a leaf, one for each feature, in the order of first splits."""
+        split_above, leaf_above = _parents(tree)
+
+        def path_to(leaf: int) -> list[str]:
+            steps: list[tuple[int, bool]] = []
+            child, split = ~leaf, int(leaf_above[leaf])
+            while split >= 0:
+                steps.append((split, bool(tree.left[split] == child)))
+                child, split = split, int(split_above[split])
+            by_feature: dict[int, list[tuple[int, bool]]] = {}
+            for step in reversed(steps):
+                by_feature.setdefault(int(tree.feature[step[0]]), []).append(step)
+            return [
+                _condition(tree, of_feature, self.names[j], self.categories.get(j))
+                for j, of_feature in by_feature.items()
+            ]
+
+        return path_to
 
     def _ranges(self, model: LeafModel, leaf: int) -> Record:
         """Return between which values each input of a leaf's regression is clipped, and its mean."""
@@ -261,25 +245,6 @@ def _parents(tree: Tree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         below, number = children >= 0, np.arange(len(children))
         splits[children[below]], leaves[~children[~below]] = number[below], number[~below]
     return splits, leaves
-
-
-def _path_conditions(
-    tree: Tree,
-    parents: tuple[NDArray[np.int64], NDArray[np.int64]],
-    leaf: int,
-    names: Sequence[str],
-    categories: Mapping[int, tuple[Any, ...]],
-) -> list[str]:
-    """Return the conditions from the root to a leaf, one for each feature, in the order of the first split on it."""
-    steps: list[tuple[int, bool]] = []
-    child, split = ~leaf, int(parents[1][leaf])
-    while split >= 0:
-        steps.append((split, bool(tree.left[split] == child)))
-        child, split = split, int(parents[0][split])
-    by_feature: dict[int, list[tuple[int, bool]]] = {}
-    for step in reversed(steps):
-        by_feature.setdefault(int(tree.feature[step[0]]), []).append(step)
-    return [_condition(tree, of_feature, names[j], categories.get(j)) for j, of_feature in by_feature.items()]
 
 
 def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categories: tuple[Any, ...] | None) -> str:
