@@ -87,26 +87,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         verbose: int = 0,
         backend_params: Mapping[str, Any] | None = None,
     ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.backend = backend
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.colsample_bytree = colsample_bytree
-        self.hidden = hidden
-        self.output = output
-        self.backprop = backprop
-        self.epochs = epochs
-        self.early_stopping = early_stopping
-        self.validation = validation
-        self.eval_metric = eval_metric
-        self.max_time = max_time
-        self.categorical_features = categorical_features
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.backend_params = backend_params
+        self._keep_parameters(locals())
 
     @all_or_nothing
     @suggests

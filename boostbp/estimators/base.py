@@ -58,15 +58,31 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     schema_: Schema
     hidden_layer_sizes: Any
+    quality: Any
     backend: Any
-    eval_metric: Any
-    categorical_features: Any
-    random_state: Any
-    n_jobs: Any
-    deep: Any
+    n_estimators: Any
+    learning_rate: Any
+    max_depth: Any
+    min_samples_leaf: Any
+    colsample_bytree: Any
     hidden: Any
     output: Any
     backprop: Any
+    epochs: Any
+    deep: Any
+    early_stopping: Any
+    validation: Any
+    eval_metric: Any
+    max_time: Any
+    categorical_features: Any
+    n_jobs: Any
+    random_state: Any
+    verbose: Any
+    backend_params: Any
+
+    def _keep_parameters(self, parameters: dict[str, Any]) -> None:
+        """Keep what a constructor was passed, its `locals()`, unchanged and by the same names."""
+        self.__dict__.update({name: value for name, value in parameters.items() if name != "self"})
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; if `deep`, the fields of specs as well, such as ``hidden__max_depth``."""

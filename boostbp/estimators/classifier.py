@@ -63,6 +63,8 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets, SupervisedFit):
         As there.
     """
 
+    class_weight: Any
+
     @suggests
     def __init__(
         self,
@@ -93,31 +95,7 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets, SupervisedFit):
         verbose: int = 0,
         backend_params: Mapping[str, Any] | None = None,
     ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.quality = quality
-        self.loss = loss
-        self.class_weight = class_weight
-        self.backend = backend
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.colsample_bytree = colsample_bytree
-        self.hidden = hidden
-        self.output = output
-        self.backprop = backprop
-        self.epochs = epochs
-        self.deep = deep
-        self.early_stopping = early_stopping
-        self.validation = validation
-        self.calibration = calibration
-        self.eval_metric = eval_metric
-        self.max_time = max_time
-        self.categorical_features = categorical_features
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.backend_params = backend_params
+        self._keep_parameters(locals())
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
         labels = read_target(y, n_rows, labels=True)

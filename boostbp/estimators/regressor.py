@@ -150,6 +150,8 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals, SupervisedF
     (442, 8)
     """
 
+    alpha: Any
+
     @suggests
     def __init__(
         self,
@@ -180,31 +182,7 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals, SupervisedF
         verbose: int = 0,
         backend_params: Mapping[str, Any] | None = None,
     ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.quality = quality
-        self.loss = loss
-        self.alpha = alpha
-        self.backend = backend
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.colsample_bytree = colsample_bytree
-        self.hidden = hidden
-        self.output = output
-        self.backprop = backprop
-        self.epochs = epochs
-        self.deep = deep
-        self.early_stopping = early_stopping
-        self.validation = validation
-        self.calibration = calibration
-        self.eval_metric = eval_metric
-        self.max_time = max_time
-        self.categorical_features = categorical_features
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.backend_params = backend_params
+        self._keep_parameters(locals())
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, None]:
         return read_target(y, n_rows), None

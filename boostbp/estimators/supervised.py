@@ -141,6 +141,7 @@ class Supervised(BaseBoostBP):
     """Targets and evaluation sets as the loss takes them."""
 
     _fewest_hidden = 0  # a single layer is a model
+    loss: Any
     _loss: Loss
     _repair: Repair | None = None  # of models that had none, and where there is nothing to compare
 
