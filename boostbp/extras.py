@@ -7,21 +7,9 @@ from types import ModuleType
 
 
 def require(module: str, *, extra: str, what: str) -> ModuleType:
-    """Import an optional package.
+    """Import an optional package, which `extra` installs; ImportError with the command if it is not installed.
 
-    Parameters
-    ----------
-    module : str
-        Name to import.
-    extra : str
-        The extra of boostbp that installs it.
-    what : str
-        What needs it, as the user wrote it, for the error.
-
-    Raises
-    ------
-    ImportError
-        If the package is not installed; the message holds the command that installs it.
+    `what` needs it, as the user wrote it.
     """
     try:
         return import_module(module)

@@ -255,16 +255,7 @@ def read_beside(
 ) -> tuple[Any, NDArray[Any], Any]:
     """Read a whole file as features, target, and columns as they stand.
 
-    Parameters
-    ----------
-    path : Path
-        A CSV file with a header, or a Parquet file.
-    target : str
-        Column that is predicted.
-    columns : Columns
-        What to do with the others.
-    text : bool, optional
-        Whether the target is text or numbers, as in another file; by default as this file looks.
+    `text` says whether the target is text or numbers, as in another file; by default it is as this file looks.
 
     Returns
     -------

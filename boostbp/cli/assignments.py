@@ -25,20 +25,15 @@ def settings(
 ) -> dict[str, Any]:
     """Parameters of an estimator; `backend` wins over `assigned`, which wins over `config`.
 
+    Raises ValueError for a parameter that does not exist or a value that does not fit.
+
     Parameters
     ----------
-    estimator : type
-        Its signature names the parameters, and their defaults say what they hold.
     config : Path, optional
         TOML file with ``key = value`` for parameters and a table for each that holds others, such as ``[hidden]``.
     assigned : iterable of str
         ``key=value``, or ``hidden.key=value`` for one that another holds; ``hidden__key=value`` is the same. A field
         of a spec by its bare name is for every layer, see `boostbp.search.parameters`.
-
-    Raises
-    ------
-    ValueError
-        For a parameter that does not exist or a value that does not fit.
     """
     values = _read(config) if config is not None else {}
     for key, value in assignments(assigned).items():

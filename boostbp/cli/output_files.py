@@ -17,14 +17,8 @@ from boostbp.folders import format_of
 def check_written(option: str, path: Path, *read: tuple[str, Path | None]) -> None:
     """Leave with exit code 2 if a file could not be written, or would replace another of the same command.
 
-    Parameters
-    ----------
-    option : str
-        What names the file on the command line.
-    path : Path
-        The file to write.
-    *read : (str, Path or None)
-        The command's other files and what names them; None for one that was not given.
+    `option` names it on the command line; `read` are the command's other files behind what names them, None for one
+    that was not given.
     """
     try:
         check_writable(path)

@@ -120,19 +120,9 @@ class Conformal(Supervised):
         return self
 
     def _keep_out(self, table: Table, weight: Floats, strata: Any, groups: Any) -> tuple[Floats, KeptOut | None]:
-        """Draw the rows that ``calibration=...`` keeps out, and take their weight, by which nothing learns from them.
+        """Draw the rows that ``calibration=...`` keeps out, and return weights, (rows,), which are 0 for them.
 
-        Parameters
-        ----------
-        weight : (rows,) float64
-        strata : (rows,) array or None
-        groups : array-like, (rows,), or None
-
-        Returns
-        -------
-        weight : (rows,) float64
-            0 for rows that are kept out.
-        kept_out : KeptOut or None
+        `strata` and `groups` are those of `hold_out`.
         """
         if self.calibration is None:
             return weight, None

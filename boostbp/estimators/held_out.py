@@ -68,32 +68,26 @@ class Split(NamedTuple):
 def hold_out_others(
     estimator: Any, given: Split, strata: Any, *, groups: Any = None, sets: Sequence[EvalSet]
 ) -> list[Callable[[], Split]]:
-    """Functions that give other rows away, for the further members of an average, if they are drawn at random.
+    """Functions that give other rows of `given` away, for further members of an average, if they are drawn at random.
 
-    Parameters
-    ----------
-    given : Split
-        All rows.
-    sets : sequence of EvalSet
-        What `hold_out` gave away of them.
+    `sets` is what `hold_out` gave away for the first.
     """
     drawn = isinstance(estimator.validation, Real) and len(sets) == 1 and sets[0].from_training
-    n_others = (
-        RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))].most_members - 1
-        if drawn and checks.one_of("deep", estimator.deep, ("auto", True, False)) is not True
-        else 0
-    )
+    if not drawn or checks.one_of("deep", estimator.deep, ("auto", True, False)) is True:
+        return []
+    members = RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))].most_members
     draw = joined(given.group)(partial(hold_out, estimator, given, strata, groups=groups))
-    return [partial(draw, number=number) for number in range(1, n_others + 1)]
+    return [partial(draw, number=number) for number in range(1, members)]
 
 
 def hold_out(estimator: Any, given: Split, strata: Any, *, groups: Any = None, X: Any = None, number: int = 0) -> Split:
-    """Give some rows away, if the estimator's `early_stopping` wants it and there are enough.
+    """Give some rows away, if the estimator's `early_stopping` wants it and there are enough; `given` if there are not.
+
+    The rest has what was given away as its one evaluation set. Raises ValueError if `validation`, which says which rows
+    or how many, or `groups` cannot be used, or leave no row to learn from.
 
     Parameters
     ----------
-    estimator : BaseBoostBP
-        Its `validation` says which rows, or how many.
     given : Split
         All rows. Those of weight 0 are none: they are neither counted nor given away at random.
     strata : (rows,) array or None
@@ -104,16 +98,6 @@ def hold_out(estimator: Any, given: Split, strata: Any, *, groups: Any = None, X
         The input as the user passed it, for a splitter.
     number : int
         Other rows are drawn for each.
-
-    Returns
-    -------
-    Split
-        The rest, and what was given away as its one evaluation set; `given` itself if nothing was.
-
-    Raises
-    ------
-    ValueError
-        If `validation` or `groups` cannot be used, or leave no row to learn from.
     """
     stopping = checks.one_of("early_stopping", estimator.early_stopping, (True, False, "auto"))
     validation = check_validation(estimator.validation)

@@ -45,18 +45,7 @@ NATIVE_ROWS = 20_000  # from here on a library's own threads beat the cost of st
 
 
 def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Settings:
-    """Return the settings of the training.
-
-    Parameters
-    ----------
-    n_rows, n_outputs : int
-        Of the training data.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of bounds; the message names it.
-    """
+    """Return the settings of a training on so many rows; ValueError if a parameter is out of bounds."""
     for name, check in CHECKS.items():
         check(name, getattr(estimator, name))
     check_validation(estimator.validation)

@@ -93,14 +93,9 @@ def begin_from(estimator: Any, init_model: Any) -> Earlier | None:
 
 
 def check_sum(earlier: Network, settings: Settings, *, networks: bool) -> None:
-    """Refuse new layers that cannot stand in one network with those of an earlier one.
+    """Refuse new layers, by the settings of their network, that cannot stand in one with those of an earlier one.
 
-    Parameters
-    ----------
-    settings : Settings
-        Of the network that is asked for.
-    networks : bool
-        Whether it may be trained.
+    `networks` says whether that network may be trained.
     """
     there, wanted = len(earlier.layers) - 1, len(settings.units) if networks else 0
     if there and wanted and there != wanted:

@@ -36,19 +36,7 @@ class Part(NamedTuple):
 def listed(
     eval_set: Any, eval_X: Any = None, eval_y: Any = None, eval_sample_weight: Any = None, eval_offset: Any = None
 ) -> list[Part]:
-    """The evaluation sets of a supervised fit.
-
-    Parameters
-    ----------
-    eval_set : (X, y), (X, y, sample_weight), or several of these in a list or tuple
-    eval_X, eval_y, eval_sample_weight : one of each, or a tuple of each
-        The same as arguments of their own, which scikit-learn can route and transform.
-
-    Raises
-    ------
-    ValueError
-        If they are of another form, or the same is given twice.
-    """
+    """The evaluation sets of a fit, by its arguments; ValueError if these have another form, or say the same twice."""
     by_column = eval_X is not None or eval_y is not None
     if eval_set is not None and by_column:
         raise ValueError("eval_set and eval_X, eval_y are both given: give eval_set, or eval_X and eval_y.")
@@ -198,15 +186,7 @@ class Supervised(BaseBoostBP):
         n_outputs: int,
         earlier: Earlier | None,
     ) -> list[EvalSet]:
-        """The user's evaluation sets, read; they have an offset where the training rows have.
-
-        Parameters
-        ----------
-        offset : object
-            That of the training rows, None if there is none.
-        earlier : Earlier or None
-            What is added to their offset.
-        """
+        """The user's evaluation sets, read, with an offset where the training rows have one; `earlier` adds to it."""
         sets = []
         for name, part in zip(names_of(parts, eval_names), parts, strict=True):
             with named_in_errors(part.source):

@@ -74,7 +74,9 @@ def rows_of(
     categorical_features: Any,
     schema: Schema | None,
 ) -> tuple[Any, dict[str, Any]]:
-    """Read all rows, and what `fit` takes beside them.
+    """Read all rows, and what `fit` takes beside them: arrays of all rows, in files.
+
+    Raises ValueError if there are no rows, or blocks or files do not fit together, and OSError if the disk is full.
 
     Parameters
     ----------
@@ -86,23 +88,8 @@ def rows_of(
         NumPy, arrays of all rows, None.
     labels : bool
         Whether targets are labels of classes.
-    categorical_features : object
-        See `Schema.of`.
     schema : Schema or None
         How to read the rows, if that is known already.
-
-    Returns
-    -------
-    X : Rows, or (rows, features) array in a file
-    beside : dict
-        Arrays of all rows, or None.
-
-    Raises
-    ------
-    ValueError
-        If there are no rows, or blocks or files do not fit together.
-    OSError
-        If the disk is full.
     """
     if _is_array_file(X):
         return _mapped(X), {name: _mapped(value) if _is_array_file(value) else value for name, value in beside.items()}
@@ -132,14 +119,9 @@ def rows_of(
 
 
 def blocks_of(X: Any, schema: Schema) -> Iterator[Any]:
-    """Blocks of the features of some rows, as tables that a fitted estimator reads.
+    """Blocks of the features of some rows, as tables that an estimator with this schema reads.
 
-    Parameters
-    ----------
-    X : path, TableFiles or iterator
-        As in `rows_of`; an iterator gives blocks of features alone.
-    schema : Schema
-        Of the estimator.
+    `X` is as in `rows_of`, but an iterator gives blocks of features alone.
     """
     if _is_array_file(X):
         array = _mapped(X)

@@ -20,22 +20,10 @@ SMALL = 4096  # cells that are sooner read than looked at closely
 
 
 def read_input(estimator: Any, X: Any, *, reset: bool, categorical_features: Any = "from_dtype") -> Table:
-    """Read the input of an estimator.
+    """Read the input of an estimator, (rows, features): that of `fit`, with `reset`, or one that looks like it.
 
-    Parameters
-    ----------
-    estimator : estimator
-        With `reset`, gets ``n_features_in_``, ``feature_names_in_`` and ``schema_``.
-    X : array-like, sparse matrix, dataframe or Rows, (rows, features)
-    reset : bool
-        True in `fit`; False where `X` must look like the table of `fit`.
-    categorical_features : "from_dtype", None or sequence of str, int or bool
-        See `Schema.of`; looked at with `reset` only.
-
-    Raises
-    ------
-    ValueError
-        If `X` cannot be read, or does not look like the table of `fit`.
+    With `reset` the estimator gets ``n_features_in_``, ``feature_names_in_`` and ``schema_``, for which
+    `categorical_features` is looked at. Raises ValueError if `X` cannot be read, or looks otherwise.
     """
     if isinstance(X, Rows):
         if reset:

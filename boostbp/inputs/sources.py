@@ -55,20 +55,10 @@ def is_frame(X: Any) -> bool:
 
 
 def open_source(X: Any, *, estimator: Any = None) -> Source:
-    """Open an input; nothing is converted yet, but for lists and sparse matrices.
+    """Open an input, (rows, features); nothing is converted yet, but for lists and sparse matrices.
 
-    Parameters
-    ----------
-    X : array-like, sparse matrix or dataframe, (rows, features)
-    estimator : estimator, optional
-        Named in errors.
-
-    Raises
-    ------
-    ValueError
-        If `X` is not two-dimensional, is empty, or holds complex numbers or dates.
-    TypeError
-        If `X` is a lazy frame.
+    Raises ValueError, in which the estimator is named, if `X` is not two-dimensional, is empty, or holds complex
+    numbers or dates, and TypeError if it is a lazy frame.
     """
     if is_frame(X):
         return _open_frame(X, estimator)
@@ -163,13 +153,7 @@ class TableFiles(NamedTuple):
 
 
 def blocks_of_table(table: TableFiles, names: Mapping[str, list[str]]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Blocks of a table's features, and of what `fit` takes beside them, by its name there.
-
-    Parameters
-    ----------
-    names : mapping
-        Name of an argument of `fit` -> columns that it is in.
-    """
+    """Blocks of a table's features, and of what `fit` takes beside them: `names` has its columns by its name there."""
     path, columns = table
     schema, beside = files.schema_of(path, columns.missing), list({name: 0 for part in names.values() for name in part})
     columns = columns._replace(verbatim=beside)

@@ -46,16 +46,8 @@ _NEGATIVE = _words("neg negative minus")
 def adapt(function: Callable[..., Any], *, classes: bool) -> Callable[[Floats, Floats, Floats], float]:
     """Make ``f(prediction, y, weight)`` of ``function(y_true, y_pred)``, with or without ``sample_weight``.
 
-    Parameters
-    ----------
-    function : callable
-    classes : bool
-        Whether `y` holds classes: `function` then sees their numbers, not one-hot rows.
-
-    Raises
-    ------
-    ValueError
-        If it is scikit-learn's for labels, and `y` holds none.
+    Of `classes` the function sees their numbers, not one-hot rows; ValueError if scikit-learn's is for labels, and
+    there are none.
     """
     of_labels = _is_sklearn(function) and name_of(function) in _OF_LABELS
     if of_labels and not classes:

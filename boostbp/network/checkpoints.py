@@ -106,15 +106,8 @@ def read(path: str | os.PathLike[str]) -> State:
 def find(path: Path | None, n_rows: int) -> State | None:
     """The state in a file, if there is one; what a killed process left beside it goes.
 
-    Parameters
-    ----------
-    n_rows : int
-        Of this worker: it reads the rows that several others wrote as far as they are its own.
-
-    Raises
-    ------
-    ValueError
-        As `read`, and if not all workers see the file.
+    A worker with `n_rows` rows reads those that several others wrote as far as they are its own. Raises ValueError as
+    `read` does, and if not all workers see the file.
     """
     if path is None:
         return None

@@ -32,17 +32,9 @@ def network_of(network: Network) -> tuple[Any, Arrays]:
 
 
 def network_from(facts: Any, arrays: Arrays, prefix: str = "") -> Network:
-    """The network that `network_of` described.
+    """The network that `network_of` described; ValueError if it does not fit together.
 
-    Parameters
-    ----------
-    arrays : dict
-        Those of the network, whose names begin with `prefix`, are taken out of it.
-
-    Raises
-    ------
-    ValueError
-        If it does not fit together.
+    Its arrays, whose names begin with `prefix`, are taken out of `arrays`.
     """
     _require_keys(facts, {"layers", "skip"}, "a network")
     if type(facts["skip"]) is not bool or not isinstance(facts["layers"], list) or not facts["layers"]:
@@ -109,17 +101,9 @@ def _is_candidate(fact: Any) -> bool:
 
 
 def history_from(facts: Any, *, hidden: int | None = None) -> History:
-    """The history that `history_of` described.
+    """The history that `history_of` described, of so many hidden layers if `hidden` is given.
 
-    Parameters
-    ----------
-    hidden : int, optional
-        Number of hidden layers that its epochs must tell of.
-
-    Raises
-    ------
-    ValueError
-        If an epoch lacks a field, holds one of another type, or tells of other layers or evaluation sets.
+    Raises ValueError if an epoch lacks a field, holds one of another type, or tells of other layers or evaluation sets.
     """
     _require_keys(facts, {"epochs", "best_epoch", "stop", "metric", "choice", "refitted"}, "a history")
     epochs = [_epoch(fact) for fact in facts["epochs"]]

@@ -118,20 +118,8 @@ def splits(
 ) -> Iterator[Data]:
     """Test rows for the report, validation rows inside the rest; classes keep their shares.
 
-    Parameters
-    ----------
-    X : (rows, features) array or pandas.DataFrame
-    y : (rows,) array
-    task : {"classification", "regression"}
-    test_size, valid_size : float
-        Shares of the rows, and of the rows that are not test rows.
-    folds : int or None
-        None: one split. Otherwise each row is a test row in one of so many.
-
-    Raises
-    ------
-    ValueError
-        If there are too few rows, or too few of a class.
+    `test_size` is a share of the rows, and `valid_size` of those that are no test rows; of several `folds`, each row is
+    a test row in one. Raises ValueError if there are too few rows, or too few of a class.
     """
     n_classes = 0
     labels: tuple[str, ...] = ()

@@ -89,25 +89,17 @@ def train(
     length: int | None = None,
     trainers: Mapping[str, Trainer] | None = None,
 ) -> Fitted:
-    """Train a contender.
+    """Train a contender; ImportError if its library is not installed.
 
     Parameters
     ----------
     split : Split
         Labels are 0 .. classes - 1 for classification.
-    task : {"classification", "regression"}
     length : int, optional
         Largest number of rounds or epochs, for a rehearsal; without rows to stop by, the number itself. Networks of
         ours need none: they hold rows out by themselves.
     trainers : mapping of str to callable, optional
         Of each kind of contender; those of this file by default.
-
-    Raises
-    ------
-    ImportError
-        If its library is not installed.
-    ValueError
-        If a model that holds no rows out has neither rows to stop by nor a length.
     """
     described = replace(contender, params=nested(contender.params))
     trainer = (trainers or TRAINERS)[contender.kind]

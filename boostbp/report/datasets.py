@@ -81,25 +81,10 @@ NAMES = tuple(_LOADERS)
 def load(
     source: str, *, target: str | None = None, task: Task | None = None, columns: Columns | None = None
 ) -> Dataset:
-    """Load a data set.
+    """Load a data set: a name of `NAMES`, ``openml:NAME`` or ``openml:NUMBER``, or the path of a CSV or Parquet file.
 
-    Parameters
-    ----------
-    source : str
-        A name of `NAMES`, ``openml:NAME`` or ``openml:NUMBER``, or the path of a CSV or Parquet file.
-    target : str, optional
-        Column that is predicted; needed for a file, the data set's own for OpenML.
-    task : {"classification", "regression"}, optional
-        By default `task_of` the target.
-    columns : Columns, optional
-        What to do with the other columns of a file.
-
-    Raises
-    ------
-    ValueError
-        If there is no such data set, file or target.
-    ConnectionError
-        If OpenML could not be reached.
+    The `target` is the column that is predicted: needed for a file, and the data set's own for OpenML. Raises
+    ValueError if there is no such data set, file or target, and ConnectionError if OpenML could not be reached.
     """
     if source in _LOADERS:
         dataset = _LOADERS[source](source)

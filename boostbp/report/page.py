@@ -46,15 +46,7 @@ def check(path: Path) -> None:
 
 
 def write(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> None:
-    """Write a report.
-
-    Parameters
-    ----------
-    path : Path
-        Written atomically.
-    settings : mapping of str to str
-        What the comparison was told, for people.
-    """
+    """Write a report, atomically; `settings` is what the comparison was told, for people."""
     jinja2 = require("jinja2", extra="report", what="an HTML report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("boostbp.report", "templates"),

@@ -72,13 +72,7 @@ class Evidence:
 
 
 def curve_of(model: Any, length: int | None) -> Curve | None:
-    """The learning curve that a fitted model recorded; None if it did not.
-
-    Parameters
-    ----------
-    length : int or None
-        Rounds or epochs kept.
-    """
+    """The learning curve that a fitted model recorded, which kept so many rounds or epochs; None if it did not."""
     history = getattr(model, "history_", None)
     if history is not None:
         name = next(iter(history[0].metrics))

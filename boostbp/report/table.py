@@ -83,13 +83,7 @@ def _mega(size: int | None) -> float | None:
 
 
 def table(results: Sequence[Result], title: str) -> Table:
-    """Render a comparison, with the best of each score in bold.
-
-    Parameters
-    ----------
-    title : str
-        Markup in it is text.
-    """
+    """Render a comparison, with the best of each score in bold; markup in the title is text."""
     shown = columns(results)
     rendered = Table(title=Text(title, style="table.title"), title_justify="left")
     rendered.add_column("model", no_wrap=True)

@@ -56,14 +56,9 @@ def complete(X: Floats) -> Columns:
 def refuse_lost(X: Floats, complete: Columns, *, trained: bool) -> None:
     """Refuse NaN that modules below made: trees would take them for missing values, and the loss stay finite.
 
-    Parameters
-    ----------
-    X : (rows, features) float64
-        Features of the data may be among what comes from below, and those may be missing in rows that are new.
-    complete : (features,) bool or None
-        Columns that had no missing value when the trees were fitted.
-    trained : bool
-        Whether the trees were fitted to these rows, too, so that one NaN tells; elsewhere all rows do.
+    `complete` are the columns that had no missing value when the trees were fitted. Where they were fitted to these
+    rows, too (`trained`), one NaN tells; elsewhere all rows do, as features of the data may be among what comes from
+    below, and those may be missing in rows that are new.
     """
     if complete is None or len(X) == 0:
         return
