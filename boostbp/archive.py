@@ -66,26 +66,18 @@ def write(
     arrays: Mapping[str, NDArray[Any]],
     compress: bool = False,
 ) -> None:
-    """Write a file atomically, beside its place and renamed: whoever reads finds the old file or the new one.
+    """Write a file atomically: see `atomic_write`, also for the OSError that it raises.
 
     Parameters
     ----------
-    kind : str
-        What the file is, such as "model".
-    version : int
-        Version of this kind's content.
+    kind, version : str and int
+        What the file is, such as "model", and the version of this kind's content.
     content : dict, list, str, int, finite float, bool or None
         Nested as JSON may be.
     arrays : mapping of str to array
         float64, int64, int32, uint32, uint8 or bool.
     compress : bool
         Whether the file is to be small; a second for some 30 MB.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written; what was there before is untouched. A link is followed, a file that is replaced
-        keeps its permissions, and a pipe or device is refused.
     """
     members = _members(kind, version, content, arrays, compress)
     with atomic_write(path) as part, open(part, "w+b") as file:
@@ -171,25 +163,11 @@ def _seal(file: IO[bytes]) -> None:
 def load(
     path: str | os.PathLike[str], build: Callable[[Any, Arrays], T], *, kind: str, version: int, oldest: int = 1
 ) -> T:
-    """Read a file and build what it describes.
+    """Read a file of a kind, of `oldest` to `version`, and build what it describes.
 
-    Parameters
-    ----------
-    build : callable
-        ``build(content, arrays)``, which takes out of `arrays` all that it uses (see `take`) or gives them on as
-        they are: `Archive` looks at nothing. Whatever it raises is the file's fault, and a ValueError.
-    kind : str
-        What the file must be.
-    version, oldest : int
-        The latest and the earliest version that the caller understands.
-
-    Raises
-    ------
-    ValueError
-        If the file is foreign, truncated, corrupted, of another kind or of another version, or does not describe what
-        is to be built.
-    OSError
-        If it cannot be read.
+    ``build(content, arrays)`` takes out of `arrays` all that it uses (see `take`), or gives them on as they are:
+    `Archive` looks at nothing. Whatever it raises is the file's fault, and a ValueError, as is a file that is foreign,
+    truncated, corrupted, or of another kind or version. Raises OSError if it cannot be read.
     """
     with open(path, "rb") as file:
         data = file.read(_NAME_AT + len(_HEADER))
@@ -217,18 +195,7 @@ def from_bytes(
 
 
 def take(arrays: Arrays, name: str, dtype: Any, shape: tuple[int | None, ...]) -> NDArray[Any]:
-    """Take an array out of those of a file.
-
-    Parameters
-    ----------
-    shape : tuple of int or None
-        None: any length.
-
-    Raises
-    ------
-    ValueError
-        If it is not there, or is of another type or shape.
-    """
+    """Take an array out of those of a file; ValueError if it has another type or shape, in which None is any length."""
     array = arrays.pop(name, None)
     if array is None:
         raise ValueError(f"the array {name!r} is missing")

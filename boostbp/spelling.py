@@ -48,19 +48,9 @@ def spells_date(value: Any) -> bool:
 def fault(values: Sequence[Any], counts: Sequence[int]) -> tuple[str, list[str]] | None:
     """What keeps a column of text from being categories: it is numbers, or dates, that were written as text.
 
-    Whole numbers may be codes (of stores, say) if nothing else is among them, and they are few or come often.
-
-    Parameters
-    ----------
-    values : sequence
-        Distinct values, none of them missing.
-    counts : sequence of int
-        Rows that hold each.
-
-    Returns
-    -------
-    (str, list of str) or None
-        A sentence, and up to three values that do not spell what the others do. None if they may be categories.
+    Whole numbers may be codes (of stores, say) if nothing else is among them, and they are few or come often. Of
+    distinct `values`, none of them missing, and of the `counts` of rows that hold each, it returns a sentence, and up
+    to three values that do not spell what the others do; None if they may be categories.
     """
     for what, spells in (("dates or times", spells_date), ("numbers", spells_number)):
         spelt = [spells(value) for value in values]

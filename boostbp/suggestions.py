@@ -61,11 +61,8 @@ NOT_THERE: Mapping[str, str] = {
 def suggestion(name: str, places: Mapping[str, str] | Iterable[str]) -> str:
     """Return the cure for an unknown parameter, a clause such as ``did you mean 'max_depth'?``.
 
-    Parameters
-    ----------
-    places : mapping of str to str, or iterable of str
-        Every parameter there is, and how to write it where that is not its bare name:
-        ``{"max_leaves": "output={'max_leaves': ...}"}``.
+    `places` has every parameter there is, and how to write it where that is not its bare name: ``{"max_leaves":
+    "output={'max_leaves': ...}"}``.
     """
     written = dict(places) if isinstance(places, Mapping) else {known: repr(known) for known in places}
     if name in NOT_THERE:

@@ -30,17 +30,8 @@ _TOTALS = 24  # bytes of what each tree begins with: number of rows, sums of gra
 def networked(library: Any, *, empty: bool) -> Iterator[None]:
     """Let LightGBM be one of the workers of the group, in this thread; alone, it is by itself.
 
-    Parameters
-    ----------
-    library : module
-        lightgbm.
-    empty : bool
-        Whether this worker has no rows, but for one that LightGBM is given as it takes no empty table.
-
-    Raises
-    ------
-    BaseException
-        What the group raised: LightGBM does not know, and has gone on with what it had.
+    An `empty` worker has no rows, but for one that LightGBM is given as it takes no empty table. Raises what the group
+    raised at the end: LightGBM does not know, and has gone on with what it had.
     """
     group = workers()
     if group.size == 1:

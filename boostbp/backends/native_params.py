@@ -121,15 +121,8 @@ class Natives:
     def checked(self, params: Mapping[str, Any], known: Mapping[str, str]) -> dict[str, Any]:
         """The user's parameters by their main names, with the values that the library gets.
 
-        Parameters
-        ----------
-        known : mapping of str to str
-            Every name that the installed library knows -> its main name.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is unknown, would break the method or repeats `TreeParams`, or a value is not of its kind.
+        `known` has the main name of every name that the installed library knows. Raises ValueError if a parameter is
+        not among them, would break the method or repeats `TreeParams`, or a value is not of its kind.
         """
         checked: dict[str, Any] = {}
         for name, value in params.items():

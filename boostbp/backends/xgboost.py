@@ -194,16 +194,8 @@ def _alone_on(matrix: Any) -> AbstractContextManager[Any]:
 def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, **cache: str) -> Any:
     """A `DataIter` over the rows of an input: dense rows in float32, a few megabytes at a time.
 
-    XGBoost takes absent entries of a sparse matrix for missing ones, but here they are zeros.
-
-    Parameters
-    ----------
-    library : module
-        xgboost.
-    types : sequence of str or None
-        Its ``feature_types``.
-    **cache :
-        Its ``cache_prefix``, if bins are kept in files.
+    XGBoost takes absent entries of a sparse matrix for missing ones, but here they are zeros. `types` are its
+    ``feature_types``, and `cache` its ``cache_prefix``, if bins are kept in files.
     """
     columns = np.arange(X.shape[1])
     pieces = row_blocks(0, len(X), len(columns))

@@ -47,14 +47,9 @@ def _library(module: str) -> Any:
 
 @contextmanager
 def tracked(n_workers: int, *, host: str = "127.0.0.1", timeout: float = 60.0) -> Iterator[Address]:
-    """Run the tracker, through which so many workers find each other.
+    """Run the tracker, through which so many workers find each other, at the address of this machine that they reach.
 
-    Parameters
-    ----------
-    host : str
-        Address of this machine at which the workers reach it; by default, workers must be on it.
-    timeout : float
-        Seconds that workers wait for one another: to come, and in each sum.
+    They wait for one another, to come and in each sum, for `timeout` seconds.
     """
     tracker = _library("tracker").RabitTracker(
         host_ip=host, n_workers=n_workers, sortby="task", timeout=math.ceil(timeout)

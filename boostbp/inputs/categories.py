@@ -81,15 +81,8 @@ def codes_of(factors: Factors, categories: Sequence[Category], label: str) -> ND
     Labels that are not among the categories as they stand are compared as numbers: 1, 1.0, "1", "1.0" and True are one
     category, if only one of fit's is, so that a column may be written as text, or as floats for want of a cell.
 
-    Raises
-    ------
-    ValueError
-        If strings were seen at fit and there are only numbers now, or the other way round, and no string spells one.
-
-    Warns
-    -----
-    UserWarning
-        If hardly a value was seen at fit.
+    Raises ValueError if strings were seen at fit and there are only numbers now, or the other way round, and no string
+    spells one; warns if hardly a value was seen at fit.
     """
     values = [_scalar(value) for value in factors.values]
     code = {value: float(i) for i, value in enumerate(categories)}
@@ -187,24 +180,10 @@ def _check_kind(present: list[Category], categories: Sequence[Category], label: 
 
 
 def check_categories(factors: Factors, label: str, *, declared: bool) -> None:
-    """Look at a training column that is to be categories.
+    """Look at a training column that is to be categories, and warn if nearly all of its values are distinct.
 
-    Parameters
-    ----------
-    label : str
-        What messages call the column.
-    declared : bool
-        Whether the user or the dtype says that the column holds categories; otherwise it only is text.
-
-    Raises
-    ------
-    ValueError
-        If a column of text spells numbers or dates.
-
-    Warns
-    -----
-    UserWarning
-        If nearly all of its values are distinct.
+    Raises ValueError if it spells numbers or dates, and neither the user nor the dtype `declared` categories: it only
+    is text.
     """
     counts = np.bincount(factors.place[factors.place >= 0], minlength=len(factors.values))
     present = [i for i, value in enumerate(factors.values) if counts[i] and not is_missing(value)]

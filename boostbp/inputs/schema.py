@@ -48,18 +48,14 @@ class Schema:
             "from_dtype": columns of a dataframe that hold categories or strings. None: no column.
             Otherwise column names, column numbers, or a mask, (features,).
         checked : bool
-            Whether to look for columns of categories that hold none; a part of a table does not tell.
+            Whether to look for columns of categories that hold none, with a ValueError if strings that nobody calls
+            categories spell numbers or dates, and a warning if nearly all values are distinct; a part of a table does
+            not tell.
 
         Raises
         ------
         ValueError
-            If a column that is not categorical holds strings, strings that nobody calls categories spell numbers or
-            dates, or `categorical_features` names no column.
-
-        Warns
-        -----
-        UserWarning
-            If nearly all values of a categorical column are distinct.
+            If a column that is not categorical holds strings, or `categorical_features` names no column.
         """
         columns = source.columns
         n_features = source.original.shape[1]
@@ -104,17 +100,9 @@ class Schema:
     def read(self, source: Source) -> Table:
         """Read a table with these columns, as many and in this order.
 
-        Returns
-        -------
-        Table
-            A float64, C-contiguous array without categories is not copied. A sparse matrix stays sparse:
-            what it does not hold is 0, NaN that it holds is missing. A category that was not there at fit
-            has the code ``len(categories[column])``.
-
-        Raises
-        ------
-        ValueError
-            If columns are of another type than at fit, or hold infinity.
+        A float64, C-contiguous array without categories is not copied. A sparse matrix stays sparse: what it does not
+        hold is 0, NaN that it holds is missing. A category that was not there at fit has the code
+        ``len(categories[column])``. Raises ValueError if columns are of another type than at fit, or hold infinity.
         """
         X = self._matrix(source)
         try:

@@ -24,34 +24,11 @@ HEAVIEST = 1e30  # of weights, and its inverse the least that the largest may be
 
 
 def read_target(y: Any, n_rows: int, *, labels: bool = False) -> NDArray[Any]:
-    """Read a target.
+    """Read a target of an input with so many rows: labels of classes, (rows,), or numbers, (rows,) or (rows, outputs).
 
-    Parameters
-    ----------
-    y : array-like, series or dataframe, (rows,) or (rows, outputs)
-        Labels have one output only.
-    n_rows : int
-        Rows of the input that the target belongs to.
-    labels : bool
-        Read labels of classes; otherwise numbers to regress on.
-
-    Returns
-    -------
-    (rows,) or (rows, outputs)
-        Numbers as float64, C-contiguous; labels as they are.
-
-    Raises
-    ------
-    ValueError
-        If `y` is None, has another number of rows, holds missing, infinite or extreme values, or is
-        not of that kind. Text that spells numbers is text.
-
-    Warns
-    -----
-    DataConversionWarning
-        If `y` is one column, (rows, 1).
-    UserWarning
-        If numbers are to be read, and there are truth values.
+    Numbers become float64, C-contiguous; labels stay as they are. A column, (rows, 1), is warned of, as are truth
+    values in the place of numbers. Raises ValueError if `y` is None, has another number of rows, holds missing,
+    infinite or extreme values, or is not of that kind. Text that spells numbers is text.
     """
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
@@ -68,22 +45,10 @@ def read_target(y: Any, n_rows: int, *, labels: bool = False) -> NDArray[Any]:
 
 
 def read_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
-    """Read the weights of the rows.
+    """Read the weights of the rows, (rows,) float64: ones for None, and a number for all.
 
-    Parameters
-    ----------
-    sample_weight : None, number or array-like, (rows,)
-
-    Returns
-    -------
-    (rows,) float64
-        Ones if there are none.
-
-    Raises
-    ------
-    ValueError
-        If a weight is negative, missing, infinite or text, all are zero, the largest is beyond 1e30 or below
-        1e-30, or there are not `n_rows`. Of several workers, some may have zeros alone.
+    Raises ValueError if a weight is negative, missing, infinite or text, all are zero, the largest is beyond 1e30 or
+    below 1e-30, or there are not `n_rows`. Of several workers, some may have zeros alone.
     """
     if sample_weight is None:
         sample_weight = 1.0
@@ -118,22 +83,10 @@ def read_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
 
 
 def read_offset(offset: Any, n_rows: int, n_outputs: int, name: str = "offset") -> NDArray[np.float64]:
-    """Read what is added to the raw output of each row.
+    """Read what is added to the raw output of each row, (rows,) or (rows, outputs), as (rows, outputs) float64.
 
-    Parameters
-    ----------
-    offset : array-like or series, (rows,) or (rows, outputs)
-    name : str
-        What errors call it.
-
-    Returns
-    -------
-    (rows, outputs) float64
-
-    Raises
-    ------
-    ValueError
-        If it is of another shape, or holds text, or what is not finite, or beyond 1e100.
+    Raises ValueError, with its `name`, if it is of another shape, or holds text, or what is not finite, or beyond
+    1e100.
     """
     wanted = f"({n_rows},)" if n_outputs == 1 else f"({n_rows}, {n_outputs}), one number for each output"
     if isinstance(offset, str) or np.ndim(offset) == 0:
@@ -157,22 +110,9 @@ def read_numbers(values: Any, n_rows: int, name: str) -> NDArray[np.float64]:
 
 
 def read_groups(groups: Any, n_rows: int) -> NDArray[np.integer]:
-    """Read the groups that rows belong to.
+    """Read the groups that rows belong to, numbers or text, as a number for each group, (rows,).
 
-    Parameters
-    ----------
-    groups : array-like or series, (rows,)
-        Numbers or text.
-
-    Returns
-    -------
-    (rows,) integer
-        A number for each group.
-
-    Raises
-    ------
-    ValueError
-        If a row has no group, or there are not `n_rows`.
+    Raises ValueError if a row has no group, or there are not `n_rows`.
     """
     if isinstance(groups, str) or np.ndim(groups) == 0:
         raise ValueError(f"groups={groups!r} is not known: give the group of each row, (rows,), as a column of yours.")

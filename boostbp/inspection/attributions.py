@@ -98,18 +98,10 @@ def attribute(
     steps: int = 32,
     n_threads: int = 1,
 ) -> Attributions:
-    """Attribute the raw output of each row to the features.
+    """Attribute the raw output of each row, (rows, features), to the features.
 
-    Parameters
-    ----------
-    X : (rows, features) float64
-    baseline : (rows or 1, features) float64
-    categorical : sequence of int
-        Columns that hold codes.
-    method : {"integrated_gradients", "gradient_x_input"}
-        The latter is the Jacobian times ``X - baseline``: quick, and blind to what is not the slope at the row.
-    steps : int
-        Of integrated gradients.
+    The `baseline` is (rows or 1, features), and `categorical` columns hold codes. The method ``"gradient_x_input"`` is
+    the Jacobian times ``X - baseline``: quick, and blind to what is not the slope at the row.
     """
     baseline = np.ascontiguousarray(np.broadcast_to(baseline, X.shape))
     switching = np.isnan(X) != np.isnan(baseline)

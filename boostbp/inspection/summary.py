@@ -25,15 +25,8 @@ WORK = 1 << 28  # multiplications that they may cost
 def importances(network: Network, kind: str, layer: int | None = None) -> Floats:
     """Return importances by ``"split"`` or ``"gain"``, shares with sum 1.
 
-    Parameters
-    ----------
-    layer : int or None
-        None: of the features, for the whole model. Otherwise of the columns that T_layer reads.
-
-    Raises
-    ------
-    ValueError
-        If gains are asked for and the library that grew the trees did not state them.
+    They are of the features for the whole model, or of the columns that T_layer reads. Raises ValueError if gains are
+    asked for and the library that grew the trees did not state them.
     """
     if layer is not None:
         return shares_of(_totals(network.layers[layer].forest, kind).sum(axis=0))
@@ -53,16 +46,9 @@ def importances_over(
 ) -> Floats:
     """Return importances by ``"jacobian"`` or ``"attribution"`` over some rows, shares with sum 1.
 
-    Sums over rows and outputs, in units of the network: outputs of a regression count by their standard deviations.
-
-    Parameters
-    ----------
-    table : Table
-        The rows. The Jacobian is multiplied by the standard deviation of their features.
-    baseline : (1, features)
-        Of the attributions.
-    steps : int
-        Of the attributions.
+    Sums over rows and outputs, in units of the network: outputs of a regression count by their standard deviations. The
+    Jacobian is multiplied by the standard deviation of the features of these rows; `baseline`, (1, features), and
+    `steps` are those of the attributions.
     """
     X = table.X
     total, moments = np.zeros(X.shape[1]), np.zeros((3, X.shape[1]))

@@ -50,15 +50,7 @@ class Metric:
     def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
         """Value of the metric; the worst there is (inf, or -inf) if a prediction, or the value, is not a number.
 
-        Parameters
-        ----------
-        prediction, y : (rows, outputs) float64
-        weight : (rows,) float64
-
-        Raises
-        ------
-        ValueError
-            If no row has a positive weight, or the rows do not determine the metric.
+        Raises ValueError if no row has a positive weight, or the rows do not determine the metric.
         """
         worst = -np.inf if self.greater_is_better else np.inf
         if not np.isfinite(prediction).all():

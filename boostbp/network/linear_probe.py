@@ -14,14 +14,9 @@ MOST_ROWS = 1000  # of either part: a probe must cost next to nothing
 def linear_probe_r2(
     h: Floats, y: Floats, weight: Floats, held_out_rows: tuple[Floats, Floats, Floats] | None = None
 ) -> tuple[float, float]:
-    """Share of the target that a linear regression on a hidden layer explains.
+    """Share of the target that a linear regression on a hidden layer explains, on training and held-out rows.
 
-    Parameters
-    ----------
-    h : (rows, units), y : (rows, outputs), weight : (rows,)
-        Training rows, on which the regression is fitted.
-    held_out_rows : tuple of such three, optional
-        Held-out rows.
+    `h` is (rows, units), `y` (rows, outputs) and `weight` (rows,), and so are the three of `held_out_rows`.
 
     Returns
     -------

@@ -41,12 +41,14 @@ def compare(
 ) -> list[Result]:
     """Train the deep model and single-layer models on the same split, each in its own process.
 
+    Results are those of the deep models, then of the single-layer models. A model that fails does not stop the others.
+    Raises ValueError if the rows cannot be split.
+
     Parameters
     ----------
     X : (rows, features) array or pandas.DataFrame
     y : (rows,) array
         Labels or numbers.
-    task : {"classification", "regression"}
     backends : sequence of str
         Libraries that grow the trees of the deep model.
     params : mapping, optional
@@ -55,24 +57,10 @@ def compare(
         Share of the rows that are kept for the report and used for nothing else.
     folds : int, optional
         Cross-validation: each row is a test row in one of so many folds, and `test_size` has no meaning.
-    n_jobs : int
-        Threads of every model; -1 for all cores.
-    seed : int
-        Of the split and of the models.
     evidence : bool
         Whether results bring along what the pictures of a report need.
     watch : callable, optional
         Called with the name of each model before it is trained.
-
-    Returns
-    -------
-    list of Result
-        The deep models, then the single-layer models. A model that fails does not stop the others.
-
-    Raises
-    ------
-    ValueError
-        If the rows cannot be split.
     """
     contenders = [*(deep(backend, params or {}) for backend in dict.fromkeys(backends)), *SINGLE_LAYER]
     parts = splits(X, np.asarray(y), task, test_size=test_size, valid_size=VALID_SIZE, folds=folds, seed=seed)

@@ -191,17 +191,9 @@ class LastFit(NamedTuple):
     complete: NDArray[np.bool_] | None = None
 
     def check(self, step: Rows, expected: int | None) -> None:
-        """Refuse the rows of a step that are not those of the last fit.
+        """Refuse the rows of a step that are not those of the last fit: the ValueError says what is to be done.
 
-        Parameters
-        ----------
-        expected : int or None
-            How many there must be, if that was said: they may then be other ones, but not the same in another order.
-
-        Raises
-        ------
-        ValueError
-            Says what is to be done.
+        If it was said how many are `expected`, they may be other ones, but not the same in another order.
         """
         by_place = self.rows is step.rows is None
         differ = (
