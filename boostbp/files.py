@@ -20,30 +20,17 @@ _PARQUET_ROWS = 16_384  # decoded at a time: more of them take more memory than 
 
 
 class Columns(NamedTuple):
-    """Which columns of a file are read, and as what; what is not named is typed by the file.
+    """Which columns of a file are read, and as what; what is not named is typed by the file."""
 
-    Attributes
-    ----------
-    features : tuple of str or None
-        Columns that become features, in this order; None takes all that have no other part.
-    categorical : collection of str
-        Features that are categories whatever they look like.
-    numeric : collection of str
-        Features that are numbers whatever they look like, such as columns that are empty at first.
-    verbatim : collection of str
-        Columns that are carried along as they stand: text from CSV, the stored type from Parquet.
-    drop : collection of str
-        Columns that are not read.
-    missing : collection of str
-        Text that means missing, beside empty cells and the likes of NA.
-    """
-
+    # columns that become features, in this order; None takes all that have no other part
     features: tuple[str, ...] | None = None
-    categorical: Collection[str] = ()
+    categorical: Collection[str] = ()  # features that are categories whatever they look like
+    # features that are numbers whatever they look like, such as columns that are empty at first
     numeric: Collection[str] = ()
+    # columns that are carried along as they stand: text from CSV, the stored type from Parquet
     verbatim: Collection[str] = ()
-    drop: Collection[str] = ()
-    missing: Collection[str] = ()
+    drop: Collection[str] = ()  # columns that are not read
+    missing: Collection[str] = ()  # text that means missing, beside empty cells and the likes of NA
 
     def chosen(self, names: list[str], source: str) -> list[str]:
         """Features among the columns `names` of `source`, in order; ValueError if a named column is not there."""

@@ -36,19 +36,11 @@ def _library() -> Any:
 
 @dataclass
 class Bins:
-    """The Datasets of one input, shared by all growers on it.
-
-    Attributes
-    ----------
-    dataset : lightgbm.Dataset
-        For growing structures.
-    usable : bool
-        Whether any column can be split on; if none (all zero, or categories all missing), LightGBM
-        makes no booster.
-    """
+    """The Datasets of one input, shared by all growers on it."""
 
     table: Table
-    dataset: Any
+    dataset: Any  # for growing structures
+    # whether any column can be split on; if none (all zero, or categories all missing), LightGBM makes no booster
     usable: bool
     _linear: Any = None
     _lock: Lock = field(default_factory=Lock)
@@ -92,18 +84,13 @@ def _one_at_least(rows: NDArray[Any], value: float) -> NDArray[Any]:
 
 @dataclass
 class LightGBMGrower:
-    """Boosters on one constructed Dataset, with the gradients of the caller.
-
-    Attributes
-    ----------
-    booster : lightgbm.Booster or None
-        The booster of the last round; None before the first. Its last trees are the last ones grown
-        (unless none had a split: LightGBM withdraws such a round).
-    """
+    """Boosters on one constructed Dataset, with the gradients of the caller."""
 
     bins: Bins
     growth: TreeParams
     params: dict[str, Any]
+    # the booster of the last round; None before the first. Its last trees are the last ones grown (unless none had a
+    # split: LightGBM withdraws such a round).
     booster: Any = None
     _columns: int = 0
     _spent: int = 0

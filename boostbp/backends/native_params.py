@@ -86,27 +86,13 @@ def _several(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Natives:
-    """What is known of the native parameters of a library, by their main names.
+    """What is known of the native parameters of a library, by their main names."""
 
-    Attributes
-    ----------
-    backend : str
-        Its name, for people.
-    takes : mapping of str to Check
-        What the values of parameters may be that pass through.
-    reasons : mapping of str to str
-        Why others are refused, and what to do.
-    replaced_by : mapping of str to str
-        Those that repeat a field of `TreeParams`, and the parameter to set in their place.
-    harmless : mapping of str to tuple
-        Values of refused parameters that say what holds anyway.
-    """
-
-    backend: str
-    takes: Mapping[str, Check]
-    reasons: Mapping[str, str]
-    replaced_by: Mapping[str, str]
-    harmless: Mapping[str, tuple[Any, ...]]
+    backend: str  # its name, for people
+    takes: Mapping[str, Check]  # what the values of parameters may be that pass through
+    reasons: Mapping[str, str]  # why others are refused, and what to do
+    replaced_by: Mapping[str, str]  # those that repeat a field of `TreeParams`, and the parameter to set in their place
+    harmless: Mapping[str, tuple[Any, ...]]  # values of refused parameters that say what holds anyway
 
     def grouped(self, name: str, growth: TreeParams, n_columns: int) -> Self:
         """The same with a parameter that keeps groups of columns apart.

@@ -67,18 +67,12 @@ _NATIVES = Natives(
 
 @dataclass
 class SKLearnGrower:
-    """The input in float32, in which scikit-learn grows trees.
-
-    Attributes
-    ----------
-    models : list of DecisionTreeRegressor
-        The trees of the last round, as scikit-learn holds them.
-    """
+    """The input in float32, in which scikit-learn grows trees."""
 
     X: Any
     growth: TreeParams
     params: dict[str, Any]
-    models: list[Any] = field(default_factory=list)
+    models: list[Any] = field(default_factory=list)  # the trees of the last round, as scikit-learn holds them
     _spent: int = 0
 
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:

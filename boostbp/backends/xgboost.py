@@ -52,17 +52,13 @@ class XGBoostGrower:
     """Boosters on one QuantileDMatrix, with the gradients of the caller.
 
     Columns that come together are grown together, which is faster, to the same trees.
-
-    Attributes
-    ----------
-    running : dict
-        The booster of each kind of round, by (number of columns, vector leaf).
     """
 
     table: Table
     growth: TreeParams
     params: dict[str, Any]
     matrix: Any
+    # the booster of each kind of round, by (number of columns, vector leaf)
     running: dict[tuple[int, bool], Running] = field(default_factory=dict)
     _spent: int = 0
 

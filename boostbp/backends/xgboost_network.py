@@ -27,18 +27,12 @@ class WorkersLostError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where workers find each other.
-
-    Attributes
-    ----------
-    timeout : float
-        Seconds that workers wait for one another.
-    """
+    """Where workers find each other."""
 
     host: str
     port: int
     n_workers: int
-    timeout: float
+    timeout: float  # seconds that workers wait for one another
 
 
 def _library(module: str) -> Any:

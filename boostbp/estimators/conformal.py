@@ -42,19 +42,12 @@ class KeptOut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How far a model was from targets that it had not seen.
+    """How far a model was from targets that it had not seen."""
 
-    Attributes
-    ----------
-    scores : (rows, outputs) float64
-        Of numbers the target minus the prediction, divided by the deviation that a loss tells of it. Of classes, one
-        column: 1 minus the probability of the true one.
-    weight : (rows,) float64
-        Above 0, and 1 or more on average.
-    """
-
+    # (rows, outputs) float64: of numbers the target minus the prediction, divided by the deviation that a loss tells of
+    # it. Of classes, one column: 1 minus the probability of the true one.
     scores: Floats
-    weight: Floats
+    weight: Floats  # (rows,) float64: above 0, and 1 or more on average
 
     def bound(self, scores: Floats, coverage: float) -> float:
         """Return the score that so large a share of rows to come stays below.

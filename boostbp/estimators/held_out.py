@@ -31,23 +31,14 @@ SHARE = 0.1  # of the rows, where `validation` does not say how many
 
 
 class Split(NamedTuple):
-    """Rows to learn from, and evaluation sets.
-
-    Attributes
-    ----------
-    table, y, weight, offset : Table, (rows, outputs), (rows,) and (rows, outputs) float64
-        The offset may be `NO_OFFSET`.
-    sets : sequence of EvalSet
-    group : Group
-        The workers with these rows.
-    """
+    """Rows to learn from, and evaluation sets."""
 
     table: Table
-    y: Floats
-    weight: Floats
+    y: Floats  # (rows, outputs) float64
+    weight: Floats  # (rows,) float64
     sets: Sequence[EvalSet] = ()
-    offset: Floats = NO_OFFSET
-    group: Group = ALONE
+    offset: Floats = NO_OFFSET  # or (rows, outputs) float64
+    group: Group = ALONE  # the workers with these rows
 
     def given_away(self, train: Any, held: Any) -> Split:
         """Some rows to learn from, and others as the one evaluation set; by numbers or masks."""

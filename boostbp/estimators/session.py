@@ -35,17 +35,11 @@ _FOREIGN = ("before_iteration", "after_iteration", "on_epoch_end")  # of LightGB
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What an earlier model predicts by.
-
-    Attributes
-    ----------
-    scale : (outputs,) float64
-        Units of the target in one unit of the raw output.
-    """
+    """What an earlier model predicts by."""
 
     network: Network
     loss: Loss
-    scale: Floats
+    scale: Floats  # (outputs,) float64: units of the target in one unit of the raw output
 
     def offset(self, X: Floats, n_threads: int) -> Floats:
         """Its raw output in units of the target, (rows, outputs)."""
@@ -114,40 +108,23 @@ def check_sum(earlier: Network, settings: Settings, *, networks: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A training that can go on.
+    """A training that can go on."""
 
-    Attributes
-    ----------
-    train : callable
-        ``train(settings=, callbacks=, resume=, report=) -> (network, history)``, with all else given.
-    state : State or None
-        After its last epoch.
-    summarise : callable, optional
-        ``summarise(network) -> Summary`` of the training rows.
-    """
-
+    # ``train(settings=, callbacks=, resume=, report=) -> (network, history)``, with all else given
     train: Callable[..., tuple[Network, History]]
     settings: Settings
-    state: State | None = None
-    summarise: Callable[[Network], Summary] | None = None
+    state: State | None = None  # after its last epoch
+    summarise: Callable[[Network], Summary] | None = None  # ``summarise(network) -> Summary`` of the training rows
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What `fit` is told of one training alone: it belongs to the process that trains, not to the model.
-
-    Attributes
-    ----------
-    keep_state : bool
-        Whether the estimator keeps the state of training, for `fit_more`.
-    earlier : Earlier or None
-        The model whose network the trained one is added to.
-    """
+    """What `fit` is told of one training alone: it belongs to the process that trains, not to the model."""
 
     callbacks: Any = None
     checkpoint: Any = None
-    keep_state: Any = False
-    earlier: Earlier | None = None
+    keep_state: Any = False  # whether the estimator keeps the state of training, for `fit_more`
+    earlier: Earlier | None = None  # the model whose network the trained one is added to
 
     def checked_callbacks(self) -> list[Callback]:
         """Return the user's callbacks; the checkpoint comes last, after the epoch's other work."""

@@ -30,20 +30,11 @@ BLOCK_ROWS = 65_536  # of an array in a file
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that were read, in the place of what a user passes as X.
+    """Rows that were read, in the place of what a user passes as X."""
 
-    Attributes
-    ----------
-    X : (rows, features) float64
-        With codes in the place of categories.
-    schema : Schema
-    first : Source
-        The first block.
-    """
-
-    X: Floats
+    X: Floats  # (rows, features) float64: with codes in the place of categories
     schema: Schema
-    first: Source
+    first: Source  # the first block
 
     def __len__(self) -> int:
         """Number of rows."""

@@ -23,21 +23,11 @@ FEWEST_ROWS = 20  # below, few rows may well differ
 
 
 class Factors(NamedTuple):
-    """A column as distinct values and the place of each row's value among them.
+    """A column as distinct values and the place of each row's value among them."""
 
-    Attributes
-    ----------
-    place : (rows,) integer
-        Index into `values`; -1 is missing.
-    values : list
-        Distinct values, Python objects; some may be missing, some may belong to no row.
-    ordered : bool
-        The dtype fixes the values and their order; otherwise their order means nothing.
-    """
-
-    place: NDArray[np.integer]
-    values: list[Any]
-    ordered: bool = False
+    place: NDArray[np.integer]  # (rows,) integer: index into `values`; -1 is missing
+    values: list[Any]  # distinct values, Python objects; some may be missing, some may belong to no row
+    ordered: bool = False  # the dtype fixes the values and their order; otherwise their order means nothing
 
 
 def is_missing(value: Any) -> bool:

@@ -30,29 +30,15 @@ class Conditional:
     Taking column j out of a precision P, an inverse covariance, leaves P - v v' with v = P_j / sqrt(P_jj), whose row
     and column j are 0: a step of a Cholesky factorisation. So a row needs these vectors, and of the precision that is
     left only the diagonal and the product with its cells.
-
-    Attributes
-    ----------
-    precision : (columns, columns) float64
-        Of all columns.
-    U : (rows, columns) float64
-        Cells; 0 where they are taken out.
-    there : (rows, columns) bool
-        Those that are not.
-    order : (rows, taken out) int64
-        The others, in the order in which they were taken out.
-    vectors : (rows, taken out, columns) float64
-        The v of each.
-    product, diagonal : (rows, columns) float64
-        Of the precision that is left: its product with `U`, its diagonal. Neither means anything where cells are taken
-        out.
     """
 
-    precision: Floats
-    U: Floats
-    there: Mask
-    order: NDArray[np.intp]
-    vectors: Floats
+    precision: Floats  # (columns, columns) float64: of all columns
+    U: Floats  # (rows, columns) float64: cells; 0 where they are taken out
+    there: Mask  # (rows, columns) bool: cells that are not taken out
+    order: NDArray[np.intp]  # (rows, taken out) int64: the others, in the order in which they were taken out
+    vectors: Floats  # (rows, taken out, columns) float64: the v of each
+    # (rows, columns) float64: of the precision that is left: its product with `U`, its diagonal. Neither means anything
+    # where cells are taken out.
     product: Floats
     diagonal: Floats
 
@@ -145,21 +131,13 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """How columns vary together, as if by a normal distribution with mean 0; all in their units.
+    """How columns vary together, as if by a normal distribution with mean 0; all in their units."""
 
-    Attributes
-    ----------
-    precision : (columns, columns) float64
-        Inverse covariance.
-    lowest, highest : (columns,) float64
-        Range in training.
-    least, most : (columns,) float64
-        Bounds of what a cell may be off; infinite if the others do not determine it.
-    """
-
-    precision: Floats
+    precision: Floats  # (columns, columns) float64: inverse covariance
+    # (columns,) float64: range in training
     lowest: Floats
     highest: Floats
+    # (columns,) float64: bounds of what a cell may be off; infinite if the others do not determine it
     least: Floats
     most: Floats
 

@@ -32,20 +32,14 @@ VALUES = 10  # a column with fewer different ones is a code or a grade, and no m
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Units of some columns.
+    """Units of some columns."""
 
-    Attributes
-    ----------
-    column : (columns,) int64
-        Of the input.
-    floor : (columns,) float64
-        Of columns that are compared by their logarithm, the least value that it is taken of; 0 for the others.
-    center, scale : (columns,) float64
-        Mean and standard deviation; the latter is infinite of a column that hardly varies, whose ``u`` is 0.
-    """
-
-    column: NDArray[np.int64]
+    column: NDArray[np.int64]  # (columns,) int64: of the input
+    # (columns,) float64: of columns that are compared by their logarithm, the least value that it is taken of; 0 for
+    # the others
     floor: Floats
+    # (columns,) float64: mean and standard deviation; the latter is infinite of a column that hardly varies, whose
+    # ``u`` is 0
     center: Floats
     scale: Floats
 
@@ -118,17 +112,10 @@ def _floor(z: Floats, weight: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What columns of the training rows say of each other, and how far a cell may be from it.
+    """What columns of the training rows say of each other, and how far a cell may be from it."""
 
-    Attributes
-    ----------
-    units : Units
-        Columns that take part, all numeric, and their units.
-    normal : Normal
-        How they vary together, in these units, and how far a cell may be from what the rest of its row says.
-    """
-
-    units: Units
+    units: Units  # columns that take part, all numeric, and their units
+    # how they vary together, in these units, and how far a cell may be from what the rest of its row says
     normal: Normal
     _look: Callable[[Floats, Mask], None] = field(default=None, init=False, repr=False, compare=False)  # type: ignore[assignment]
 

@@ -21,22 +21,13 @@ from boostbp.trees.sparse import Matrix, Sparse
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The columns of the table that a model was fitted to.
-
-    Attributes
-    ----------
-    names : tuple of str or None
-        Column names; None if the table had none, or not only strings.
-    categories : mapping of int to tuple
-        Categorical column -> its values (str, int, float, bool), in the order of their codes.
-    dtypes : tuple of str
-        What each column was; for people.
-    """
+    """The columns of the table that a model was fitted to."""
 
     n_features: int
-    names: tuple[str, ...] | None
+    names: tuple[str, ...] | None  # column names; None if the table had none, or not only strings
+    # categorical column -> its values (str, int, float, bool), in the order of their codes
     categories: Mapping[int, tuple[Category, ...]]
-    dtypes: tuple[str, ...]
+    dtypes: tuple[str, ...]  # what each column was; for people
 
     @classmethod
     def of(cls, source: Source, *, categorical_features: Any = "from_dtype", checked: bool = True) -> Schema:

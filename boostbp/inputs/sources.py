@@ -24,23 +24,12 @@ _ROWS_AT_ONCE = 4096  # rows of all columns that are written together, so that t
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An opened input.
+    """An opened input."""
 
-    Attributes
-    ----------
-    original : object
-        The input, as scikit-learn can look at it for names and shape.
-    columns : sequence of Column
-        One for each feature.
-    names : tuple of str or None
-        Column names, if the input has names and all are strings.
-    block : (rows, features) array or sparse matrix, or None
-        All columns at once, where they are numbers of one dtype.
-    """
-
-    original: Any
-    columns: Sequence[Column]
-    names: tuple[str, ...] | None = None
+    original: Any  # the input, as scikit-learn can look at it for names and shape
+    columns: Sequence[Column]  # one for each feature
+    names: tuple[str, ...] | None = None  # column names, if the input has names and all are strings
+    # (rows, features) array or sparse matrix, or None: all columns at once, where they are numbers of one dtype
     block: Any = None
 
 
@@ -140,16 +129,10 @@ def _refuse_lazy(X: Any) -> None:
 
 
 class TableFiles(NamedTuple):
-    """A table in a file, or in the files of a folder, and what its columns are.
-
-    Attributes
-    ----------
-    columns : Columns
-        But for those that are no features by what `fit` is told.
-    """
+    """A table in a file, or in the files of a folder, and what its columns are."""
 
     path: Path
-    columns: files.Columns = files.Columns()
+    columns: files.Columns = files.Columns()  # but for those that are no features by what `fit` is told
 
 
 def blocks_of_table(table: TableFiles, names: Mapping[str, list[str]]) -> Iterator[tuple[Any, dict[str, Any]]]:

@@ -24,23 +24,13 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names of the features, hidden units and outputs of a network.
-
-    Attributes
-    ----------
-    units : tuple of int
-        Size of each hidden layer.
-    skip : bool
-        Whether the layers above the first see the features beside the hidden layer below them.
-    categories : mapping of int to tuple
-        Categorical feature -> its values, in the order of their codes.
-    """
+    """Names of the features, hidden units and outputs of a network."""
 
     features: tuple[str, ...]
     outputs: tuple[str, ...]
-    units: tuple[int, ...]
-    skip: bool
-    categories: Mapping[int, tuple[Any, ...]]
+    units: tuple[int, ...]  # size of each hidden layer
+    skip: bool  # whether the layers above the first see the features beside the hidden layer below them
+    categories: Mapping[int, tuple[Any, ...]]  # categorical feature -> its values, in the order of their codes
 
     def hidden(self, layer: int) -> list[str]:
         """Units of a hidden layer, which are numbered from the input: ``h0_0``, ``h0_1``, ..."""

@@ -23,50 +23,27 @@ LowestLoss = tuple[float, Network | None, int]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Training after an epoch; its arrays are those of training, not copies.
-
-    Attributes
-    ----------
-    h, g : tuple of (rows, units) float64
-        Hidden variables h_1 .. h_L and the gradients of the loss in them.
-    m : tuple of (rows, units) float64
-        Momentum of each.
-    random : mapping
-        State of the random generator.
-    network : Network
-        As it stands.
-    best : Network
-        Of the best epoch.
-    lowest_loss : tuple of float, Network or None, int
-        The epoch of the least training loss, if no metric chooses the best one: loss, network, number.
-    elapsed : float
-        Seconds of training so far.
-    fingerprint : mapping of str to str
-        What was trained on, and how; see `fingerprint`.
-    since : int
-        Epoch at which more epochs were asked for; patience counts from there.
-    origin : str
-        Where the state comes from, as the user wrote it, for errors.
-    rows : tuple of int
-        How many rows each of several workers wrote to a file of its own; empty if `h`, `g` and `m` are here.
-    """
+    """Training after an epoch; its arrays are those of training, not copies."""
 
     epoch: int
+    # tuples of (rows, units) float64: hidden variables h_1 .. h_L and the gradients of the loss in them
     h: tuple[Floats, ...]
     g: tuple[Floats, ...]
-    m: tuple[Floats, ...]
+    m: tuple[Floats, ...]  # tuple of (rows, units) float64: momentum of each
     drift: tuple[float, ...]
     r2: tuple[float, ...]
-    random: Mapping[str, Any]
-    network: Network
-    best: Network
+    random: Mapping[str, Any]  # state of the random generator
+    network: Network  # as it stands
+    best: Network  # of the best epoch
     best_score: float
+    # the epoch of the least training loss, if no metric chooses the best one: loss, network, number
     lowest_loss: LowestLoss
     history: History
-    elapsed: float
-    fingerprint: Mapping[str, str]
-    since: int = -1
-    origin: str = ""
+    elapsed: float  # seconds of training so far
+    fingerprint: Mapping[str, str]  # what was trained on, and how; see `fingerprint`
+    since: int = -1  # epoch at which more epochs were asked for; patience counts from there
+    origin: str = ""  # where the state comes from, as the user wrote it, for errors
+    # how many rows each of several workers wrote to a file of its own; empty if `h`, `g` and `m` are here
     rows: tuple[int, ...] = ()
 
 
@@ -119,27 +96,13 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where the fit of an ensemble stands.
+    """Where the fit of an ensemble stands."""
 
-    Attributes
-    ----------
-    name : str
-        What is trained.
-    share : float
-        Share of the work that the fit may cost; it may end before all of it is spent.
-    score : float
-        Loss on the held-out rows of the sum of what there is.
-    n_models : int
-        Number of models in it.
-    hint : str
-        What is to be said of the fit, once; "" for nothing.
-    """
-
-    name: str
-    share: float
-    score: float
-    n_models: int
-    hint: str = ""
+    name: str  # what is trained
+    share: float  # share of the work that the fit may cost; it may end before all of it is spent
+    score: float  # loss on the held-out rows of the sum of what there is
+    n_models: int  # number of models in it
+    hint: str = ""  # what is to be said of the fit, once; "" for nothing
 
 
 class StageSeconds:

@@ -23,23 +23,13 @@ RATE, ROUNDS, PATIENCE = 0.05, 2000, 50
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A model to be trained.
+    """A model to be trained."""
 
-    Attributes
-    ----------
-    label : str
-        Name in the table.
-    kind : {"deep", "lightgbm", "xgboost"}, or one of others' trainers
-    params : mapping
-        Parameters over those that all of the kind have; see `boostbp.search.parameters` for the names.
-    space : str or None
-        Name of its search space, if that is not its kind.
-    """
-
-    label: str
-    kind: str
+    label: str  # name in the table
+    kind: str  # {"deep", "lightgbm", "xgboost"}, or one of others' trainers
+    # parameters over those that all of the kind have; see `boostbp.search.parameters` for the names
     params: Mapping[str, Any] = field(default_factory=dict)
-    space: str | None = None
+    space: str | None = None  # name of its search space, if that is not its kind
 
 
 def deep(backend: str, params: Mapping[str, Any]) -> Contender:

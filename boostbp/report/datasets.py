@@ -22,22 +22,12 @@ _MOST_CLASSES = 20
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A table with a target.
+    """A table with a target."""
 
-    Attributes
-    ----------
-    name : str
-        For people; of a file, without its folder.
-    X : (rows, features) float64 array, or pandas.DataFrame of float64 and category columns
-    y : (rows,) array
-        Labels, or float64.
-    task : {"classification", "regression"}
-    """
-
-    name: str
-    X: Any
-    y: NDArray[Any]
-    task: Task
+    name: str  # for people; of a file, without its folder
+    X: Any  # (rows, features) float64 array, or pandas.DataFrame of float64 and category columns
+    y: NDArray[Any]  # (rows,) array: labels, or float64
+    task: Task  # {"classification", "regression"}
 
 
 def task_of(y: NDArray[Any], wanted: Task | None = None) -> Task:

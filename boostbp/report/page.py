@@ -17,21 +17,11 @@ from boostbp.versions import versions
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A comparison on one data set.
+    """A comparison on one data set."""
 
-    Attributes
-    ----------
-    name : str
-        Of the data set.
-    facts : str
-        Task and size, in words.
-    results : sequence of Result
-        With evidence where there are to be pictures.
-    """
-
-    name: str
-    facts: str
-    results: Sequence[Result]
+    name: str  # of the data set
+    facts: str  # task and size, in words
+    results: Sequence[Result]  # with evidence where there are to be pictures
 
 
 def check(path: Path) -> None:

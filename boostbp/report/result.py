@@ -26,49 +26,26 @@ _LOSSES = {
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Loss of the validation rows by epoch or round.
+    """Loss of the validation rows by epoch or round."""
 
-    Attributes
-    ----------
-    loss : str
-        "log-loss", "RMSE", or what the library calls it.
-    values : (epochs or rounds,) float64
-    kept : int
-        Where in `values` the model was taken from.
-    epochs : bool
-        Epochs, which start with 0; or rounds, which start with 1.
-    """
-
-    loss: str
-    values: NDArray[np.float64]
-    kept: int
-    epochs: bool
+    loss: str  # "log-loss", "RMSE", or what the library calls it
+    values: NDArray[np.float64]  # (epochs or rounds,) float64
+    kept: int  # where in `values` the model was taken from
+    epochs: bool  # epochs, which start with 0; or rounds, which start with 1
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the pictures of one model show.
+    """What the pictures of one model show."""
 
-    Attributes
-    ----------
-    observed : (test rows,)
-        Class numbers, or numbers.
-    predicted : (test rows, classes) or (test rows,)
-    history : History or None
-        Of a deep model.
-    hidden : mapping of int to (rows, units) float64
-        Last hidden layer of the first test rows, before back-propagation (epoch 0) and as kept; empty
-        for a single layer.
-    labels : tuple of str
-        Names of the classes.
-    """
-
-    observed: NDArray[Any]
-    predicted: NDArray[np.float64]
+    observed: NDArray[Any]  # (test rows,): class numbers, or numbers
+    predicted: NDArray[np.float64]  # (test rows, classes) or (test rows,)
     curve: Curve | None
-    history: History | None
+    history: History | None  # of a deep model
+    # mapping of int to (rows, units) float64: last hidden layer of the first test rows, before back-propagation (epoch
+    # 0) and as kept; empty for a single layer
     hidden: Mapping[int, NDArray[np.float64]]
-    labels: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()  # names of the classes
 
 
 def curve_of(model: Any, length: int | None) -> Curve | None:
@@ -89,45 +66,24 @@ def curve_of(model: Any, length: int | None) -> Curve | None:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one model did.
+    """How one model did."""
 
-    Attributes
-    ----------
-    model : str
-        Name of the model.
-    state : {"ran", "skipped", "failed"}
-        Skipped means that its library is not installed.
-    reason : str
-        Why it did not run; empty if it ran.
-    scores : mapping of str to float
-        On the test rows: accuracy and log_loss, or r2 and rmse; over several folds their means.
-    fit_seconds : float or None
-        Wall time of one fit, after a rehearsal on few rows; over several folds the mean.
-    predict_seconds : float or None
-        Wall time of predicting all test rows, median of 3; over several folds the mean.
-    peak_bytes : int or None
-        Peak memory of the fit above what was in use before it; None where it cannot be measured; over several
-        folds the largest.
-    length : int or None
-        Rounds or epochs that the validation rows chose; over several folds the median.
-    model_bytes : int or None
-        Size of the fitted model as pickle writes it; over several folds the mean.
-    folds : sequence of mappings
-        Scores of each fold; empty for a single split.
-    evidence : Evidence or None
-        What the pictures of a report show, of the first fold; None if nobody asked.
-    """
-
-    model: str
+    model: str  # name of the model
+    # {"ran", "skipped", "failed"}: skipped means that its library is not installed
     state: Literal["ran", "skipped", "failed"]
-    reason: str
+    reason: str  # why it did not run; empty if it ran
+    # on the test rows: accuracy and log_loss, or r2 and rmse; over several folds their means
     scores: Mapping[str, float]
-    fit_seconds: float | None = None
+    fit_seconds: float | None = None  # wall time of one fit, after a rehearsal on few rows; over several folds the mean
+    # wall time of predicting all test rows, median of 3; over several folds the mean
     predict_seconds: float | None = None
+    # peak memory of the fit above what was in use before it; None where it cannot be measured; over several folds the
+    # largest
     peak_bytes: int | None = None
-    length: int | None = None
-    model_bytes: int | None = None
-    folds: Sequence[Mapping[str, float]] = ()
+    length: int | None = None  # rounds or epochs that the validation rows chose; over several folds the median
+    model_bytes: int | None = None  # size of the fitted model as pickle writes it; over several folds the mean
+    folds: Sequence[Mapping[str, float]] = ()  # scores of each fold; empty for a single split
+    # what the pictures of a report show, of the first fold; None if nobody asked
     evidence: Evidence | None = field(default=None, repr=False, compare=False)
 
     def std(self, score: str) -> float | None:

@@ -83,43 +83,25 @@ def _maxrss() -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The rows of a comparison.
+    """The rows of a comparison."""
 
-    Attributes
-    ----------
-    split : Split
-        Rows to learn from and to stop by.
-    X_test, y_test : (rows, features), (rows,)
-        Rows for the report alone.
-    n_classes : int
-        0 for regression.
-    labels : tuple of str
-        Names of the classes, for people.
-    """
-
-    split: Split
+    split: Split  # rows to learn from and to stop by
+    # (rows, features), (rows,): rows for the report alone
     X_test: Any
     y_test: NDArray[Any]
-    n_classes: int
-    labels: tuple[str, ...] = ()
+    n_classes: int  # 0 for regression
+    labels: tuple[str, ...] = ()  # names of the classes, for people
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a trial is told beside the data.
-
-    Attributes
-    ----------
-    task : {"classification", "regression"}
-    evidence : bool
-        Whether there will be pictures.
-    """
+    """What a trial is told beside the data."""
 
     contender: Contender
-    task: str
+    task: str  # {"classification", "regression"}
     n_jobs: int
     seed: int
-    evidence: bool = False
+    evidence: bool = False  # whether there will be pictures
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -21,67 +21,34 @@ def same_rows(hashes: RowHashes | None, other: RowHashes | None) -> bool:
 
 
 class ForwardCall(NamedTuple):
-    """One forward call of a tree layer.
+    """One forward call of a tree layer."""
 
-    Attributes
-    ----------
-    number : int
-        Place among all calls of all layers.
-    fit : int
-        Number of the fit whose trees it went through.
-    X : (rows, features) float64
-    h : (rows, outputs) float64
-    rows : (rows,) int64 or None
-        Row numbers in the training data, if they were announced.
-    data : bool
-        Whether `X` is data: nothing that learns stands below, so that it stays.
-    """
-
-    number: int
-    fit: int
-    X: Floats
-    h: Floats
-    rows: Numbers
-    data: bool
+    number: int  # place among all calls of all layers
+    fit: int  # number of the fit whose trees it went through
+    X: Floats  # (rows, features) float64
+    h: Floats  # (rows, outputs) float64
+    rows: Numbers  # (rows,) int64 or None: row numbers in the training data, if they were announced
+    data: bool  # whether `X` is data: nothing that learns stands below, so that it stays
 
 
 class Rows(NamedTuple):
-    """The rows of all calls: in the order of the calls, or of the row numbers where these are known.
+    """The rows of all calls: in the order of the calls, or of the row numbers where these are known."""
 
-    Attributes
-    ----------
-    X : (rows, features) float64
-    h, g : (rows, outputs) float64
-        Output, and dL/doutput.
-    rows : (rows,) int64 or None
-    hashes : (rows,) uint64 or None
-        Row hashes of `X` if it is data in all calls; see `ForwardCall`.
-    repeated : int
-        Calls with data that another call had, too.
-    """
-
-    X: Floats
+    X: Floats  # (rows, features) float64
+    # (rows, outputs) float64: output, and dL/doutput
     h: Floats
     g: Floats
-    rows: Numbers
-    hashes: RowHashes | None
-    repeated: int
+    rows: Numbers  # (rows,) int64 or None
+    hashes: RowHashes | None  # (rows,) uint64 or None: row hashes of `X` if it is data in all calls; see `ForwardCall`
+    repeated: int  # calls with data that another call had, too
 
 
 @dataclass
 class PendingCalls:
-    """Forward calls that got a gradient since the last step; a call that never gets one leaves nothing here.
+    """Forward calls that got a gradient since the last step; a call that never gets one leaves nothing here."""
 
-    Attributes
-    ----------
-    calls : dict
-        Each call and its gradient, by number.
-    fit : int
-        Number of the trees that are fitted now.
-    """
-
-    calls: dict[int, tuple[ForwardCall, Floats]] = field(default_factory=dict)
-    fit: int = 0
+    calls: dict[int, tuple[ForwardCall, Floats]] = field(default_factory=dict)  # each call and its gradient, by number
+    fit: int = 0  # number of the trees that are fitted now
 
     def __bool__(self) -> bool:
         return bool(self.calls)
@@ -145,49 +112,26 @@ class Momentum(NamedTuple):
 
 
 class StepTarget(NamedTuple):
-    """Target of a step: where it moves the outputs of a layer.
+    """Target of a step: where it moves the outputs of a layer."""
 
-    Attributes
-    ----------
-    X : (rows, features) float64
-    target : (rows, outputs) float64
-    weight : (rows,) float64
-    first : int
-        Number of the first call of the step.
-    hashes : (rows,) uint64 or None
-        Row hashes of `X` if it is data, which no other layer changes.
-    momentum : Momentum or None
-        After the move; the layer's own from the fit on. None leaves that as it is.
-    """
-
-    X: Floats
-    target: Floats
-    weight: Floats
-    first: int
+    X: Floats  # (rows, features) float64
+    target: Floats  # (rows, outputs) float64
+    weight: Floats  # (rows,) float64
+    first: int  # number of the first call of the step
+    # (rows,) uint64 or None: row hashes of `X` if it is data, which no other layer changes
     hashes: RowHashes | None = None
-    momentum: Momentum | None = None
+    momentum: Momentum | None = None  # after the move; the layer's own from the fit on. None leaves that as it is.
 
 
 class LastFit(NamedTuple):
-    """The rows of a layer's last fit, by which a step knows whether it has all rows, and each in its place.
+    """The rows of a layer's last fit, by which a step knows whether it has all rows, and each in its place."""
 
-    Attributes
-    ----------
-    n_rows : int
-        0 if there was none, or it does not count.
-    hashes : (rows,) uint64 or None
-        None where something learns below, so that the input is no data.
-    rows : (rows,) int64 or None
-    above : bool
-        Whether modules that learn are known to stand below.
-    complete : (features,) bool or None
-        Columns without a missing value; None if too few rows tell.
-    """
-
-    n_rows: int = 0
+    n_rows: int = 0  # 0 if there was none, or it does not count
+    # (rows,) uint64 or None: none where something learns below, so that the input is no data
     hashes: RowHashes | None = None
-    rows: Numbers = None
-    above: bool = False
+    rows: Numbers = None  # (rows,) int64 or None
+    above: bool = False  # whether modules that learn are known to stand below
+    # (features,) bool or None: columns without a missing value; None if too few rows tell
     complete: NDArray[np.bool_] | None = None
 
     def check(self, step: Rows, expected: int | None) -> None:

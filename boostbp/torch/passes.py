@@ -27,25 +27,15 @@ _numbers = itertools.count()
 
 
 class Trees(NamedTuple):
-    """What a pass needs of a module.
-
-    Attributes
-    ----------
-    baseline : (outputs,) float64
-    gathered : PendingCalls or None
-        Where dL/doutput goes; None in eval mode.
-    mean : bool
-        Whether the loss is a mean over the rows of a call, so that gradients are to be multiplied by their number.
-    rows : (rows,) int64 or None
-        Row numbers of the call.
-    """
+    """What a pass needs of a module."""
 
     layer: Layer
-    baseline: Floats
+    baseline: Floats  # (outputs,) float64
     n_threads: int
-    gathered: PendingCalls | None
+    gathered: PendingCalls | None  # where dL/doutput goes; None in eval mode
+    # whether the loss is a mean over the rows of a call, so that gradients are to be multiplied by their number
     mean: bool
-    rows: NDArray[np.int64] | None
+    rows: NDArray[np.int64] | None  # (rows,) int64 or None: row numbers of the call
 
     def run(self, x: Tensor, X: Floats) -> Tensor:
         """Output, (rows, outputs), in the type and on the device of `x`; `X` are the same numbers as float64."""

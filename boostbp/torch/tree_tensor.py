@@ -28,19 +28,12 @@ _MOST = 1 << 31
 
 
 class State(NamedTuple):
-    """What a module is saved by.
-
-    Attributes
-    ----------
-    baseline : (outputs,) float64
-    last : LastFit
-        Without its rows.
-    """
+    """What a module is saved by."""
 
     layer: Layer | None
-    baseline: NDArray[np.float64]
+    baseline: NDArray[np.float64]  # (outputs,) float64
     in_features: int | None
-    last: LastFit
+    last: LastFit  # without its rows
 
 
 def state_of(state: State, module: Any) -> Any:
