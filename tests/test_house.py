@@ -27,7 +27,6 @@ FLOORS = (
         "checks",
         "extras",
         "floats",
-        "folders",
         "group",
         "plain",
         "printable",

@@ -11,7 +11,7 @@ from typing import Any
 from boostbp.atomic_write import atomic_write, check_writable
 from boostbp.cli.errors import fail
 from boostbp.extras import require
-from boostbp.folders import format_of
+from boostbp.files import format_of
 
 
 def check_written(option: str, path: Path, *read: tuple[str, Path | None]) -> None:

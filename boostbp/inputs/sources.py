@@ -15,7 +15,7 @@ from sklearn.utils import check_array
 
 from boostbp import files
 from boostbp.extras import require
-from boostbp.folders import files_of, format_of
+from boostbp.files import files_of, format_of
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
 
 _NUMBERS = "fiub"
