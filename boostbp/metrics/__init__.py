@@ -1,5 +1,244 @@
-"""Evaluation metrics of predictions, by name or the user's own."""
+"""Evaluation metrics of predictions: by the names of LightGBM, XGBoost and scikit-learn, or one's own.
 
-from boostbp.metrics.base import Metric, default_metric, load
+A metric sees what users see: `prediction` (rows, outputs) on the scale of `y` (the loss's link is
+applied), `y` (rows, outputs) as the loss takes it, `weight` (rows,). Classes are one column of
+P(class 1) with 0 and 1, or a column of probability for each class with one-hot rows. Of several
+regression outputs the metric is the mean over the outputs, as in scikit-learn.
+
+Known are the names and aliases of both libraries but for ranking, survival, and LightGBM's
+``cross_entropy_lambda``, to which weights are numbers of trials. Where the two libraries differ under one name
+(``mape`` of a small `y`, ``gamma_deviance``) it is XGBoost's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from boostbp import cautions
+from boostbp.floats import Floats
+from boostbp.losses import LOSSES, Loss, traits_of
+from boostbp.metrics import scores
+from boostbp.metrics.custom_metrics import adapt, is_maximised, name_of
+from boostbp.suggestions import unsupported
 
 __all__ = ["Metric", "default_metric", "load"]
+
+Function = Callable[[Floats, Floats, Floats], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number that says how good predictions are.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in the history.
+    greater_is_better : bool
+        Whether the best epoch has the largest value.
+    function : callable
+        ``function(prediction, y, weight) -> float``.
+    """
+
+    name: str
+    greater_is_better: bool
+    function: Function
+
+    def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
+        """Value of the metric; the worst there is (inf, or -inf) if a prediction, or the value, is not a number.
+
+        Raises ValueError if no row has a positive weight, or the rows do not determine the metric.
+        """
+        worst = -np.inf if self.greater_is_better else np.inf
+        if not np.isfinite(prediction).all():
+            return worst
+        if not weight.sum() > 0:
+            raise ValueError(f"eval_metric={self.name!r}: the weights sum to 0. Give some row a positive weight.")
+        with np.errstate(over="ignore"):  # the square of a huge error is inf, and that is a fair value
+            value = self.function(prediction, y, weight)
+        if not np.isnan(value):
+            return value
+        cautions.warn(
+            f"eval_metric={self.name!r} gave NaN, which counts as the worst value there is: return a number where the "
+            "metric is not defined, such as 0.",
+        )
+        return worst
+
+
+def _called(names: str, greater_is_better: bool, function: Function) -> dict[str, tuple[bool, Function]]:
+    return dict.fromkeys(names.split(), (greater_is_better, function))
+
+
+_REGRESSION = {
+    **_called("rmse root_mean_squared_error l2_root", False, scores.rmse),
+    **_called("mse l2 mean_squared_error regression regression_l2", False, scores.mse),
+    **_called("mae l1 mean_absolute_error regression_l1", False, scores.mae),
+    **_called(
+        "mape mean_absolute_percentage_error",
+        False,
+        partial(scores.by_sklearn, "mean_absolute_percentage_error"),
+    ),
+    **_called("rmsle", False, scores.rmsle),
+    **_called("r2", True, scores.r2),
+    **_called("fair", False, scores.fair),
+    **_called("mphe", False, scores.pseudo_huber),
+    **_called("poisson", False, scores.poisson),
+    **_called("poisson-nloglik", False, scores.poisson_nloglik),
+    **_called("gamma gamma-nloglik", False, scores.gamma),
+    **_called("gamma_deviance gamma-deviance", False, scores.gamma_deviance),
+}
+_CLASSES = {
+    **_called(
+        "logloss log_loss binary_logloss multi_logloss mlogloss binary multiclass softmax multiclassova multiclass_ova "
+        "ova ovr cross_entropy xentropy kullback_leibler kldiv",
+        False,
+        scores.logloss,
+    ),
+    **_called("error binary_error multi_error merror", False, scores.error),
+    **_called("accuracy", True, scores.accuracy),
+    **_called("auc roc_auc", True, scores.auc),
+    **_called("auc_mu", True, scores.auc_mu),
+    **_called("aucpr", True, scores.aucpr),
+    **_called("average_precision", True, scores.average_precision),
+}
+_AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
+    "tweedie-nloglik": (scores.tweedie, lambda power: 1 < power < 2, "rho, 1 < rho < 2"),
+    "error": (scores.error_at, lambda threshold: 0 <= threshold <= 1, "t, a threshold from 0 to 1"),
+    "multi_error": (scores.error_of_top, lambda k: k >= 1 and k.is_integer(), "k, a whole number from 1"),
+}
+
+
+def load(
+    metric: str | Callable[..., float] | tuple[str, Callable[..., float], bool] | Metric | None,
+    loss: Loss,
+    *,
+    classes: bool | None = None,
+    scale: Floats | float = 1.0,
+) -> Metric:
+    """Metric by name, or from the user's own function.
+
+    Parameters
+    ----------
+    metric : str, callable, (name, callable, greater_is_better), Metric or None
+        None is `default_metric`.
+        A callable is ``f(y_true, y_pred) -> float``, or takes ``sample_weight`` too. A single output
+        comes as (rows,). Of classes, `y_true` holds their numbers 0, 1, ..., and `y_pred`
+        probabilities, (rows,) of class 1 or (rows, classes); scikit-learn's functions of labels
+        (``accuracy_score``, ``f1_score``, ...) get labels. A name that ends in ``_score`` is
+        maximised, as in scikit-learn, any other minimised: give a tuple to say otherwise, and where the words of
+        the name say otherwise (``accuracy``, ``brier_score``).
+    loss : Loss
+        What the network is trained by. A metric of its name takes its parameters: ``"quantile"`` its `alpha`,
+        ``"tweedie"`` its `power`, ``"huber"`` its `delta` and its units.
+    classes : bool or None
+        Whether classes are predicted, and not numbers; None: as the loss says.
+    scale : (outputs,) or float
+        What targets are divided by before the loss sees them.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, the metric is one of classes and they are not predicted, or the name of a function
+        contradicts the direction in which it would be taken.
+    TypeError
+        If `metric` is none of these.
+    """
+    if classes is None:
+        classes = traits_of(loss).task == "classification"
+    if metric is None:
+        return default_metric(loss, classes=classes, scale=scale)
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, str):
+        return _by_name(metric, loss, classes, scale)
+    if isinstance(metric, tuple) and len(metric) == 3 and callable(metric[1]):
+        name, function, greater_is_better = metric
+        if not isinstance(greater_is_better, bool | np.bool_):
+            raise TypeError(f"eval_metric={metric!r}: its third part says whether greater is better: True or False.")
+        return Metric(str(name), bool(greater_is_better), adapt(function, classes=classes))
+    if callable(metric) and not hasattr(metric, "_score_func"):
+        return Metric(name_of(metric), is_maximised(metric), adapt(metric, classes=classes))
+    raise TypeError(
+        f"eval_metric={metric!r} is no metric: pass a name, a function f(y_true, y_pred), or a tuple "
+        f"(name, function, greater_is_better); of a scikit-learn scorer, its metric function."
+    )
+
+
+def default_metric(loss: Loss, *, classes: bool = False, scale: Floats | float = 1.0) -> Metric:
+    """Return the metric that the loss names, or the mean of the loss itself.
+
+    Raises
+    ------
+    ValueError
+        For the user's own loss of numbers with a link that nothing undoes, if it names none.
+    """
+    traits = traits_of(loss)
+    name = traits.default_metric or ("logloss" if classes else None)
+    if name is not None:
+        return _by_name(name, loss, classes or traits.task == "classification", scale)
+    if _told_by_predictions(loss):
+        return _mean_of(loss, scale)
+    raise ValueError(
+        f"eval_metric=None: loss={loss.name!r} has no metric of its own. Pass a name or a function, or let "
+        "the loss name one by an attribute default_metric, or undo its link by a method inverse_link."
+    )
+
+
+def _told_by_predictions(loss: Loss | type[Any]) -> bool:
+    """Whether predictions tell the raw output, and with it the loss."""
+    return bool(loss.scale_free) or hasattr(loss, "inverse_link")
+
+
+def _mean_of(loss: Loss, scale: Floats | float) -> Metric:
+    """Mean of a loss, in units of the target where the loss has such; otherwise of targets as training sees them."""
+    return Metric(loss.name, False, partial(scores.mean_value, loss, 1.0 if traits_of(loss).homogeneous else scale))
+
+
+def _of_losses() -> list[str]:
+    """Names of the losses whose metric is their own mean."""
+    return [name for name, loss in LOSSES.items() if not traits_of(loss).default_metric and _told_by_predictions(loss)]
+
+
+def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Metric:
+    if name in _of_losses():
+        return _mean_of(loss, scale) if isinstance(loss, LOSSES[name]) else _mean_of(LOSSES[name](), 1.0)
+    if name in _REGRESSION:
+        return Metric(name, *_REGRESSION[name])
+    stem, at, parameter = name.partition("@")
+    if stem not in (_AT if at else _CLASSES):
+        if reason := unsupported(name):
+            raise ValueError(f"eval_metric={name!r}: {reason}")
+        names = ", ".join(
+            [
+                *_REGRESSION,
+                *_of_losses(),
+                *_CLASSES,
+                *(f"{stem}@{says.partition(',')[0]}" for stem, (*_, says) in _AT.items()),
+            ]
+        )
+        raise ValueError(f"eval_metric={name!r} is unknown: use one of {names}, or a function f(y_true, y_pred).")
+    if stem in _CLASSES and not classes:
+        raise ValueError(
+            f"eval_metric={name!r} is for classes, and numbers are predicted, by loss={loss.name!r}: use e.g. 'rmse', "
+            "or a classifier."
+        )
+    return _at(name, stem, parameter, loss) if at else Metric(name, *_CLASSES[name])
+
+
+def _at(name: str, stem: str, parameter: str, loss: Loss) -> Metric:
+    """Metric whose name holds a number, as in XGBoost."""
+    function, is_valid, says = _AT[stem]
+    if stem == "error" and not traits_of(loss).takes(1):  # two classes are one column
+        raise ValueError(f"eval_metric={name!r} is for two classes: use 'multi_error', or 'multi_error@2'.")
+    try:
+        number = float(parameter)
+    except ValueError:
+        number = np.nan
+    if not is_valid(number):
+        raise ValueError(f"eval_metric={name!r} must be {stem}@{says}.")
+    return Metric(name, False, partial(function, number))
