@@ -1,4 +1,4 @@
-"""Consoles, exit codes, errors and warnings of the user in one line.
+"""Consoles, exit codes, errors and warnings of the user in one line; files that cannot be written.
 
 0 is success, 1 a failure, 2 a wrong command line, 130 an interrupt.
 """
@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import typer
 from rich.console import Console
 
+from boostbp.atomic_write import check_writable
 from boostbp.cautions import printable
 
 INTERRUPTED = 130  # the exit code of shells for Ctrl-C
@@ -47,6 +50,28 @@ def fail(reason: str, code: int = 1) -> typer.Exit:
     """Print a reason in one line; the exit to raise."""
     say(f"error: {' '.join(reason.split())}")
     return typer.Exit(code)
+
+
+def check_written(option: str, path: Path, *read: tuple[str, Path | None]) -> None:
+    """Leave with exit code 2 if a file could not be written, or would replace another of the same command.
+
+    `option` names it on the command line; `read` are the command's other files behind what names them, None for one
+    that was not given.
+    """
+    try:
+        check_writable(path)
+    except OSError as error:
+        raise fail(f"{option} {error}", 2) from error
+    for name, other in read:
+        if other is not None and _same(path, other):
+            raise fail(f"{option} {str(path)!r} would replace {name} {str(other)!r}: give {option} another name.", 2)
+
+
+def _same(first: Path, second: Path) -> bool:
+    """Whether two paths lead to one file, or would if it were there."""
+    if first.exists() and second.exists():
+        return first.samefile(second)
+    return os.path.realpath(first) == os.path.realpath(second)
 
 
 def one_line_errors(command: Callable[P, R]) -> Callable[P, R]:

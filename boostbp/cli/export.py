@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from boostbp.cli.errors import fail, one_line_errors, say
+from boostbp.cli.errors import check_written, fail, one_line_errors, say
 from boostbp.cli.options import Quiet
-from boostbp.cli.output_files import check_written
 
 
 class Format(StrEnum):

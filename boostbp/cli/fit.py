@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from boostbp.cli.errors import INTERRUPTED, fail, one_line_errors, say
+from boostbp.cli.errors import INTERRUPTED, check_written, fail, one_line_errors, say
 from boostbp.cli.options import (
     Backend,
     Categorical,
@@ -23,7 +23,6 @@ from boostbp.cli.options import (
     Set,
     Task,
 )
-from boostbp.cli.output_files import check_written
 
 LARGE = 1 << 30  # bytes of numbers from which on a file is read block by block
 TOLD_BY = 200_000  # rows that tell what the target is, where not all are in memory

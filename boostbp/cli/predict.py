@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from boostbp.cli.errors import fail, one_line_errors, say
+from boostbp.atomic_write import atomic_write
+from boostbp.cli.errors import check_written, fail, one_line_errors, say
 from boostbp.cli.options import Missing, Model, Offset, Out, Quiet
-from boostbp.cli.output_files import check_written
-from boostbp.files import Columns
+from boostbp.extras import require
+from boostbp.files import Columns, format_of
 
 Data = Annotated[Path, typer.Argument(help="CSV file with a header, or Parquet file.")]
 Keep = Annotated[
@@ -26,6 +28,8 @@ Escape = Annotated[
 ]
 Threads = Annotated[int | None, typer.Option("--n-jobs", "-j", help="Threads; by default as in training.")]
 Made = Callable[[Any, Any], dict[str, Any]]  # of features, and the columns beside them
+# What spreadsheets run, and what some of them skip or widen before they look (OWASP, "CSV Injection").
+_RUN = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 @one_line_errors
@@ -131,8 +135,6 @@ def _stream(
     quiet: bool,
 ) -> None:
     """Read, compute and write chunk by chunk."""
-    from boostbp.cli.output_files import sink, without_formulas
-    from boostbp.extras import require
     from boostbp.files import chunks
 
     pyarrow = require("pyarrow", extra="frames", what=f"reading {data.name}")
@@ -155,3 +157,54 @@ def _stream(
             rows += len(table)
     if not quiet:
         say(f"{rows} rows written to {out}.")
+
+
+@contextmanager
+def sink(path: Path) -> Iterator[Callable[[Any], None]]:
+    """Open a file for tables; a failure leaves what was there before untouched.
+
+    Yields
+    ------
+    write : callable
+        Takes a pyarrow.Table; all must have the same schema.
+    """
+    form = format_of(path)
+    module = require(f"pyarrow.{form}", extra="frames", what=f"writing {path.name}")
+    opened = module.CSVWriter if form == "csv" else module.ParquetWriter
+    writers: list[Any] = []
+    with atomic_write(path) as part:
+
+        def write(table: Any) -> None:
+            if not writers:
+                writers.append(opened(part, table.schema))
+            writers[0].write_table(table)
+
+        try:
+            yield write
+        finally:
+            for writer in writers:
+                writer.close()
+        if not writers:
+            raise ValueError(f"There are no rows to write to {str(path)!r}.")
+
+
+def without_formulas(table: Any) -> Any:
+    """A pyarrow.Table with ``'`` before names and texts that a spreadsheet would run; numbers stay as they are."""
+    pyarrow = require("pyarrow", extra="frames", what="writing a CSV file")
+    for place, field in enumerate(table.schema):
+        if "string" in str(field.type):  # large ones, views and dictionaries as well
+            texts = [text if text is None else _as_text(text) for text in table[field.name].to_pylist()]
+            table = table.set_column(place, field.name, pyarrow.array(texts, pyarrow.string()))
+    return table.rename_columns([_as_text(name) for name in table.column_names])
+
+
+def _as_text(text: str) -> str:
+    return f"'{text}" if text.startswith(_RUN) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -15,7 +15,7 @@ from sklearn.datasets import load_diabetes, load_iris
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, files, storage
 from boostbp.cli.assignments import settings
-from boostbp.cli.output_files import sink
+from boostbp.cli.predict import sink
 from boostbp.network.history import Stop
 from boostbp.network.trainer import Trainer
 from boostbp.report import comparison
