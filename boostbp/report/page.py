@@ -1,18 +1,76 @@
-"""A comparison as one HTML file: styles, scripts and pictures inside, nothing from the network."""
+"""A comparison as one HTML file: styles, scripts and pictures inside, nothing from the network.
+
+Pictures are in groups, with words for those who do not see them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import io
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from boostbp import plots
 from boostbp.atomic_write import atomic_write, check_writable
 from boostbp.extras import require
-from boostbp.report.pictures import groups
-from boostbp.report.result import Result
-from boostbp.report.table import columns
+from boostbp.inspection import health_of
+from boostbp.network.history import NETWORK, weight_in_words
+from boostbp.plots.axes import by_epoch, figure
+from boostbp.plots.epochs import PANELS, panel
+from boostbp.report.result import Evidence, Result
+from boostbp.report.table import SCORES, columns
 from boostbp.versions import versions
+
+_SIZE = (3.7, 2.9)  # inches: letters of 10 points are as large as those around the picture
+_SHARED: dict[str, Any] = {
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": "medium",
+    "axes.titleweight": "bold",
+    "font.size": 10.0,
+    "legend.fontsize": "small",
+    "legend.framealpha": 0.8,
+    "lines.linewidth": 1.6,
+    "savefig.dpi": 144,
+    "savefig.transparent": True,
+    "svg.fonttype": "none",  # letters stay letters: small, and sharp at any size
+    "svg.hashsalt": "boostbp",  # the same picture gives the same bytes
+}
+
+
+def _theme(ink: str, paper: str, grid: str, colours: Sequence[str]) -> dict[str, Any]:
+    inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color")
+    return {
+        **_SHARED,
+        **dict.fromkeys(inked, ink),
+        "axes.facecolor": paper,
+        "legend.facecolor": paper,
+        "legend.edgecolor": grid,
+        "grid.color": grid,
+        "axes.prop_cycle": f"cycler('color', {colours})",
+    }
+
+
+_LIGHT = (
+    "#1b2430",
+    "#ffffff",
+    "#e3e7ec",
+    ("#1769c2", "#d1580a", "#19805a", "#8b46b5", "#a87a00", "#c0305d", "#4d6370", "#0f8b8d", "#7a4b2a", "#858500"),
+)
+_DARK = (
+    "#e4e9ef",
+    "#171c23",
+    "#303944",
+    ("#6db3ff", "#ff9d57", "#56cc9d", "#cf9bf2", "#e6c04d", "#ff86a8", "#a5bac7", "#5fd3d5", "#c79a78", "#cfd06a"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +111,176 @@ def write(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> 
     )
     with atomic_write(path) as part:
         part.write_text(page, encoding="utf-8")
+
+
+class Picture(NamedTuple):
+    """A picture in two themes, as data URIs, and what it shows in words."""
+
+    light: str
+    dark: str
+    width: int
+    height: int
+    alt: str
+
+
+def picture(draw: Callable[[Any], object], alt: str) -> Picture:
+    """Draw once for each theme, on axes of its own."""
+    matplotlib = require("matplotlib", extra="report", what="an HTML report")
+    uris = []
+    for theme in (_LIGHT, _DARK):
+        with matplotlib.rc_context(_theme(*theme)):
+            made, (ax,) = figure(size=_SIZE)
+            draw(ax)
+            buffer = io.BytesIO()
+            made.savefig(buffer, format="svg", metadata={"Date": None})
+        uris.append("data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii"))
+    width, height = made.get_size_inches() * 72.0  # points, the unit of the SVG
+    return Picture(uris[0], uris[1], round(width), round(height), alt)
+
+
+class Group(NamedTuple):
+    """Pictures that belong together, how to read them, and sentences to heed."""
+
+    title: str
+    reading: str
+    pictures: list[Picture]
+    notes: Sequence[str] = ()
+
+
+def groups(results: Sequence[Result]) -> list[Group]:
+    """All pictures of a comparison; groups that would be empty are left out."""
+    ran = {result.model: result for result in results if result.state == "ran"}
+    shown = {model: result.evidence for model, result in ran.items() if result.evidence is not None}
+    colours = {model: f"C{number}" for number, model in enumerate(ran)}
+    made = [
+        Group("Scores by fold", "A dot is a fold, a line the mean.", _folds(ran, colours)),
+        Group(
+            "Learning curves",
+            "Loss of the validation rows; a dot marks what was kept. Epoch 0 is the stack before back-propagation.",
+            _curves(shown, colours),
+        ),
+        *_predictions(shown),
+        Group(
+            "Hidden representation",
+            "Test rows in the last hidden layer, at the start and as kept; wider layers by their principal components.",
+            _hidden(shown),
+        ),
+        _health(shown),
+    ]
+    return [group for group in made if group.pictures]
+
+
+def _folds(ran: Mapping[str, Result], colours: Mapping[str, str]) -> list[Picture]:
+    crossed = {model: result for model, result in ran.items() if result.folds}
+    if not crossed:
+        return []
+    names = [name for name in SCORES if name in next(iter(crossed.values())).scores]
+    return [picture(partial(_draw_folds, crossed, colours, name), _folds_in_words(crossed, name)) for name in names]
+
+
+def _draw_folds(ran: Mapping[str, Result], colours: Mapping[str, str], name: str, ax: Any) -> None:
+    for row, (model, result) in enumerate(ran.items()):
+        values = [fold[name] for fold in result.folds]
+        ax.plot(values, [row] * len(values), "o", color=colours[model], alpha=0.6, markersize=5)
+        ax.plot([result.scores[name]] * 2, [row - 0.3, row + 0.3], color=colours[model])
+    ax.set_yticks(range(len(ran)), list(ran))
+    ax.invert_yaxis()
+    ax.grid(axis="y", visible=False)
+    better = "more" if SCORES[name].greater_is_better else "less"
+    ax.set(xlabel=f"{SCORES[name].heading} ({better} is better)")
+
+
+def _folds_in_words(ran: Mapping[str, Result], name: str) -> str:
+    scores = (f"{model} {result.scores[name]:.4f} ± {result.std(name):.4f}" for model, result in ran.items())
+    return f"{SCORES[name].heading} of each fold. Means: {', '.join(scores)}."
+
+
+def _curves(shown: Mapping[str, Evidence], colours: Mapping[str, str]) -> list[Picture]:
+    pictures = []
+    for epochs, who in ((True, "deep models"), (False, "single layers")):
+        curves = {model: e.curve for model, e in shown.items() if e.curve is not None and e.curve.epochs == epochs}
+        if curves:
+            ends = (f"{model} {c.values[0]:.4g} at first, {c.values[c.kept]:.4g} kept" for model, c in curves.items())
+            loss = next(iter(curves.values())).loss
+            alt = f"Validation {loss} of {who} by {'epoch' if epochs else 'round'}: {'; '.join(ends)}."
+            labels = {model: f"{model}{_weight(shown[model], NETWORK)}" for model in curves}
+            pictures.append(picture(partial(_draw_curves, curves, colours, labels, who), alt))
+    return pictures
+
+
+def _weight(e: Evidence, network: str | None) -> str:
+    """What names of pictures add, if a network that they show, or all, have but a part of the weight in the model."""
+    words = "" if e.history is None else weight_in_words(e.history.weight(network))
+    return f" ({words})" if words else ""
+
+
+def _draw_curves(
+    curves: Mapping[str, Any], colours: Mapping[str, str], labels: Mapping[str, str], who: str, ax: Any
+) -> None:
+    for model, curve in curves.items():
+        steps = [number + (not curve.epochs) for number in range(len(curve.values))]
+        ax.plot(steps, curve.values, color=colours[model], label=labels[model])
+        ax.plot(steps[curve.kept], curve.values[curve.kept], "o", color=colours[model])
+    by_epoch(ax, f"validation {curve.loss}", who.capitalize())
+    ax.set_xlabel("epoch" if curve.epochs else "round")
+    ax.legend()
+
+
+def _predictions(shown: Mapping[str, Evidence]) -> list[Group]:
+    if not shown:
+        return []
+    if next(iter(shown.values())).predicted.ndim == 2:
+        reading = "Test rows in groups of the same size; a calibrated model lies on the diagonal."
+        alt = f"Observed share against predicted probability for {', '.join(shown)}."
+        return [Group("Calibration", reading, [picture(partial(_draw_calibration, shown), alt)])]
+    most = max(float(abs(e.observed - e.predicted).max()) for e in shown.values())
+    pictures = []
+    for number, (model, e) in enumerate(shown.items()):
+        median = float(np.median(abs(e.observed - e.predicted)))
+        alt = f"Residuals of {model} against its predictions: half of them below {median:.4g}."
+        pictures.append(picture(partial(_draw_residuals, e, model, f"C{number}", 1.05 * most), alt))
+    return [Group("Residuals", "Observed minus predicted of the test rows, against predicted.", pictures)]
+
+
+def _draw_calibration(shown: Mapping[str, Evidence], ax: Any) -> None:
+    for model, e in shown.items():
+        plots.calibration(e.observed, e.predicted, ax, label=model)
+    ax.set_title("")
+
+
+def _draw_residuals(e: Evidence, model: str, colour: str, most: float, ax: Any) -> None:
+    plots.residuals(e.observed, e.predicted, ax, label=model, color=colour).set_ylim(-most, most)
+
+
+def _hidden(shown: Mapping[str, Evidence]) -> list[Picture]:
+    pictures = []
+    for model, e in shown.items():
+        words = _weight(e, None)
+        for epoch, H in e.hidden.items():
+            title = f"{model}, epoch {epoch}{words}"
+            alt = (
+                f"{len(H)} test rows in the {H.shape[1]} units of the last hidden layer of {title}, coloured by target."
+            )
+            y = np.array(e.labels)[e.observed] if e.labels else e.observed
+            pictures.append(picture(partial(_draw_hidden, H, y[: len(H)], title), alt))
+    return pictures
+
+
+def _draw_hidden(H: Any, y: Any, title: str, ax: Any) -> None:
+    plots.representation(H, y, ax).set_title(title)
+
+
+def _health(shown: Mapping[str, Evidence]) -> Group:
+    histories = {model: e.history for model, e in shown.items() if e.history is not None and e.hidden}
+    pictures = [
+        picture(partial(_draw_health, histories, name), f"{title} by epoch, {unit}, for {', '.join(histories)}.")
+        for name, (title, unit) in PANELS.items()
+        if histories
+    ]
+    notes = [f"{model}: {line}" for model, history in histories.items() for line in health_of(history).warnings]
+    return Group("Layer health", "Hidden layers by epoch; layer 0 is next to the input.", pictures, notes)
+
+
+def _draw_health(histories: Mapping[str, Any], name: str, ax: Any) -> None:
+    for model, history in histories.items():
+        panel(history, name, ax, label=model)
