@@ -15,11 +15,11 @@ from boostbp.backends.base import Table
 from boostbp.cautions import named_in_errors
 from boostbp.estimators import session
 from boostbp.estimators.base import BaseBoostBP, names_of
-from boostbp.estimators.beyond_memory import all_or_nothing
 from boostbp.estimators.held_out import Split, hold_out
 from boostbp.estimators.nested_parameters import documented_as, suggests
 from boostbp.estimators.outcomes import standard_units
 from boostbp.estimators.regressor import BoostBPRegressor
+from boostbp.estimators.session import all_or_nothing
 from boostbp.estimators.supervised import tables
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.inputs import read_weight, refuse_extreme

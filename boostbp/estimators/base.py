@@ -20,11 +20,10 @@ from boostbp.ensemble import ensemble
 from boostbp.ensemble.problem import Problem, back_propagate
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.estimators import nested_parameters, parameters, session
-from boostbp.estimators.beyond_memory import all_or_nothing
 from boostbp.estimators.held_out import Split
 from boostbp.estimators.other_names import OtherNames
 from boostbp.estimators.parameters import check_run, ensemble_settings_of
-from boostbp.estimators.session import check_sum
+from boostbp.estimators.session import all_or_nothing, check_sum
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import joined, workers
 from boostbp.inputs import Schema, blocks_of, drop_zero_weight, is_blocks, read_input

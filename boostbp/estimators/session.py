@@ -1,12 +1,16 @@
-"""Session: the training of an estimator with its callbacks and checkpoint, the model it begins from, how it goes on."""
+"""Session: the training of an estimator with its callbacks and checkpoint, the model it begins from, how it goes on.
+
+A fit happens whole or not at all.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import wraps
 from numbers import Integral
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
@@ -14,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from boostbp import checks
 from boostbp.atomic_write import check_writable
 from boostbp.estimators.nested_parameters import constrained
-from boostbp.floats import Floats
+from boostbp.floats import Floats, usual_floats
 from boostbp.group import workers
 from boostbp.inspection import Summary, warn_if_ill
 from boostbp.losses import Loss
@@ -26,7 +30,11 @@ from boostbp.network.history import History
 from boostbp.network.monitor import Callback, Progress, Stage, State
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
+from boostbp.trees import interrupts, threads
 from boostbp.trees.warmup import compile_loops
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # What says how an input, and a target, are read. An input has no names if its table had none.
 _READING = ("schema_", "n_features_in_", "feature_names_in_", "_repair", "classes_", "_shift", "_scale")
@@ -176,11 +184,33 @@ def more(estimator: Any, epochs: int, run: Run) -> None:
     _train(estimator, replace(training, settings=settings), state, run)
 
 
-def raise_interrupt(estimator: Any) -> None:
-    """Raise what interrupted the training, now that the estimator has the model."""
-    interrupt, estimator.history_.interrupt = estimator.history_.interrupt, None
-    if interrupt is not None:
-        raise interrupt
+def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
+    """Make a fit that fails leave the estimator as it was: never a network of one fit with the columns of another.
+
+    One that is interrupted when there is a model raises that when the estimator has it. A fit also is the same for any
+    number of BLAS's threads, and for any `np.seterr`.
+    """
+
+    @wraps(fit)
+    @usual_floats()
+    @interrupts.deferred()
+    @threads.single_threaded_blas()
+    def whole(*args: P.args, **options: P.kwargs) -> R:
+        estimator = args[0]
+        before = dict(vars(estimator))
+        try:
+            fitted = fit(*args, **options)
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+        # what interrupted the training, now that the estimator has the model
+        interrupt, estimator.history_.interrupt = estimator.history_.interrupt, None
+        if interrupt is not None:
+            raise interrupt
+        return fitted
+
+    return whole
 
 
 def _check_callback(number: int, callback: Any) -> None:

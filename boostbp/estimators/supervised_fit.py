@@ -1,27 +1,79 @@
-"""The fit of the supervised estimators: the same for numbers and for classes, but for how targets are read."""
+"""The fit of the supervised estimators: the same for numbers and for classes, but for how targets are read.
+
+Rows beyond memory are arrays in files while it lasts.
+"""
 
 from __future__ import annotations
 
+import copy
+import gc
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from functools import wraps
+from traceback import clear_frames
+from typing import Any, Self, TypeVar
 
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from boostbp import losses
 from boostbp.cautions import named_in_errors
 from boostbp.estimators import session
-from boostbp.estimators.beyond_memory import all_or_nothing, on_blocks
 from boostbp.estimators.conformal import Conformal
 from boostbp.estimators.held_out import Split, hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
-from boostbp.estimators.session import Earlier, begin_from
+from boostbp.estimators.session import Earlier, all_or_nothing, begin_from
 from boostbp.estimators.supervised import listed
 from boostbp.floats import Floats
 from boostbp.group import workers
-from boostbp.inputs import read_weight
+from boostbp.inputs import is_blocks, read_weight, rows_of
 from boostbp.losses import Loss
 from boostbp.network.monitor import Progress
+from boostbp.trees.disk_arrays import on_disk
+
+KEPT = ("network_", "_calibration")  # what a fit leaves that may hold large arrays
+T = TypeVar("T")
+
+
+def on_blocks(fit: Callable[..., T]) -> Callable[..., T]:
+    """Let `fit` take a path or an iterator of blocks in the place of arrays; the model is that of these rows as arrays.
+
+    Raises ValueError if the state of training is to be kept: it is as large as the rows.
+    """
+
+    @wraps(fit)
+    def whole(self: Any, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> T:
+        if not is_blocks(X):
+            return fit(self, X, y, sample_weight, **options)
+        if options.get("keep_state"):
+            raise ValueError(
+                f"keep_state={options['keep_state']!r} is not supported with rows that are read block by block: the "
+                "state is as large as they are. Use checkpoint=..., which keeps it in a file."
+            )
+        named = {"y": y, "sample_weight": sample_weight, **{name: options.get(name) for name in ("offset", "groups")}}
+        with on_disk():
+            X, beside = rows_of(
+                X,
+                named,
+                labels=is_classifier(self),
+                categorical_features=self.categorical_features,
+                schema=getattr(options.get("init_model"), "schema_", None),
+            )
+            options |= {name: beside[name] for name in options.keys() & beside.keys()}
+            try:
+                fitted = fit(self, X, beside["y"], beside["sample_weight"], **options)
+            except BaseException as error:
+                clear_frames(error.__traceback__)  # which would hold arrays, and so room on the disk
+                raise
+            finally:
+                del X, beside, options
+                gc.collect()  # a training holds its rows in a circle
+        for name in KEPT:
+            if name in vars(self):
+                setattr(self, name, copy.deepcopy(vars(self)[name]))
+        return fitted
+
+    return whole
 
 
 class SupervisedFit(Conformal):
