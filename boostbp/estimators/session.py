@@ -196,7 +196,7 @@ def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
     @interrupts.deferred()
     @threads.single_threaded_blas()
     def whole(*args: P.args, **options: P.kwargs) -> R:
-        estimator = args[0]
+        estimator: Any = args[0]
         before = dict(vars(estimator))
         try:
             fitted = fit(*args, **options)

@@ -99,17 +99,12 @@ class Network:
         if not -depth - 1 <= layer <= depth:
             raise ValueError(f"layer={layer} does not exist: a network of {depth} layers has h_0 to h_{depth}.")
         layer %= depth + 1
-        h = [X]
-        for fitted in self.layers[:layer]:
-            h.append(fitted.predict(layer_input(h, skip=self.skip), n_jobs=n_jobs))
-        return h[-1] + self.baseline if layer == depth else h[-1]
+        h = variables(self.layers[:layer], X, skip=self.skip, n_jobs=n_jobs)[-1]
+        return h + self.baseline if layer == depth else h
 
     def hidden(self, X: Floats, *, n_jobs: int = 1) -> list[Floats]:
         """Hidden variables h_1 .. h_{L-1}, each (rows, units), without traces."""
-        h = [X]
-        for fitted in self.layers[:-1]:
-            h.append(fitted.predict(layer_input(h, skip=self.skip), n_jobs=n_jobs))
-        return h[1:]
+        return variables(self.layers[:-1], X, skip=self.skip, n_jobs=n_jobs)[1:]
 
     def output_input(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """What the output layer sees, (rows, its features)."""
@@ -121,12 +116,17 @@ class Network:
         return chain(traces, skip=self.skip)
 
 
+def variables(layers: Sequence[Layer], X: Floats, *, skip: bool, n_jobs: int = 1) -> list[Floats]:
+    """Variables ``[h_0, h_1, ..]`` of layers that stand on one another, each (rows, units)."""
+    h = [X]
+    for layer in layers:
+        h.append(layer.predict(layer_input(h, skip=skip), n_jobs=n_jobs))
+    return h
+
+
 def above(hidden: Sequence[Layer], X: Floats, *, skip: bool, n_jobs: int = 1) -> Floats:
     """What a layer above hidden layers sees, (rows, its features): the features themselves if there are none."""
-    h = [X]
-    for layer in hidden:
-        h.append(layer.predict(layer_input(h, skip=skip), n_jobs=n_jobs))
-    return layer_input([X, h[-1]] if hidden else [X], skip=skip)
+    return layer_input(variables(hidden, X, skip=skip, n_jobs=n_jobs), skip=skip)
 
 
 def table_above(hidden: Sequence[Layer], table: Table, *, skip: bool, n_jobs: int = 1) -> Table:
