@@ -185,7 +185,7 @@ def _batches_of(path: Path, columns: Columns, schema: Any, source: str) -> Itera
         _explained(path),
         _open_csv(path, columns.missing, **_as_written(schema, features | verbatim))
         if form == "csv"
-        else _open_parquet(path) as file,
+        else _arrow("pyarrow.parquet").ParquetFile(path, memory_map=True, pre_buffer=False) as file,
     ):
         for batch in file if form == "csv" else file.iter_batches(_PARQUET_ROWS, columns=read):
             table = pa.Table.from_batches([batch])
@@ -207,10 +207,6 @@ def _as_feature(column: Any, kind: Any, wanted: Any, missing: Collection[str]) -
     if pa.types.is_boolean(kind) and wanted == pa.float64():
         column = column.cast(pa.bool_())
     return column.cast(wanted, safe=False)
-
-
-def _open_parquet(path: Path) -> Any:
-    return _arrow("pyarrow.parquet").ParquetFile(path, memory_map=True, pre_buffer=False)
 
 
 def _as_written(schema: Any, wanted: dict[str, Any]) -> dict[str, Any]:

@@ -215,13 +215,9 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return f"{self.history_.summary()}\n{NOT_WEIGHED if deep else ONE_SINGLE_LAYER}"
 
     @property
-    def _is_single_layer(self) -> bool:
-        return len(self.network_.layers) == 1
-
-    @property
     def _n_features_out(self) -> int:
         """Units of the last hidden layer, for the names of `transform`'s columns."""
-        if self._is_single_layer:
+        if len(self.network_.layers) == 1:
             raise ValueError(
                 "This model has no hidden layer, whose units could have names: use deep=True, and "
                 "hidden_layer_sizes other than ()."

@@ -61,7 +61,7 @@ def tables(argument: str, value: Any) -> list[tuple[str, Any]]:
 def _of_pairs(eval_set: Any) -> list[Part]:
     if eval_set is None:
         return []
-    if isinstance(eval_set, tuple) and _is_pair(eval_set):
+    if isinstance(eval_set, tuple) and len(eval_set) in (2, 3) and _is_table(eval_set[0]):
         eval_set = [eval_set]
     elif _is_table(eval_set) or isinstance(eval_set, (str, Mapping)) or not isinstance(eval_set, Iterable):
         raise ValueError(
@@ -105,10 +105,6 @@ def _each(argument: str, value: Any, count: int) -> list[Any]:
         holds = f"{len(value)} entries" if listed else f"a {type(value).__name__}"
         raise ValueError(f"{argument} holds {holds} for {count} evaluation sets: give a tuple with one for each.")
     return list(value)
-
-
-def _is_pair(value: Any) -> bool:
-    return len(value) in (2, 3) and _is_table(value[0])
 
 
 def _is_table(value: Any) -> bool:

@@ -85,7 +85,11 @@ class Schema:
                     f"columns {columns} of X hold categories on {part} or on {parts[0]}, and numbers on the other: "
                     "name the columns with categories in categorical_features."
                 )
-        categories = {j: _united([schema.categories[j] for schema in schemas]) for j in first.categories}
+        categories = dict(first.categories)
+        for j in categories:
+            of_parts = dict.fromkeys(schema.categories[j] for schema in schemas)
+            if len(of_parts) > 1:
+                categories[j] = in_order(value for part in of_parts for value in part)
         return replace(first, categories=categories)
 
     def read(self, source: Source) -> Table:
@@ -188,10 +192,6 @@ def _listed(values: Any) -> tuple[Any, ...]:
     if not isinstance(values, (list, tuple)):
         raise TypeError(f"{values!r:.99} is no list")
     return tuple(values)
-
-
-def _united(parts: Sequence[tuple[Category, ...]]) -> tuple[Category, ...]:
-    return parts[0] if len(set(parts)) == 1 else in_order(value for part in parts for value in part)
 
 
 def _infinity(X: Matrix) -> tuple[int, int, float]:

@@ -207,7 +207,7 @@ def restore(state: State, trainer: Trainer, monitor: Monitor, fingerprint: Mappi
 
 def _check(state: State, epochs: int, fingerprint: Mapping[str, str]) -> None:
     other = [
-        f"{name} differs" if _is_digest(now) else f"{name} was {state.fingerprint.get(name)}, is {now}"
+        f"{name} differs" if now.startswith("sha256:") else f"{name} was {state.fingerprint.get(name)}, is {now}"
         for name, now in fingerprint.items()
         if state.fingerprint.get(name) != now
     ]
@@ -236,7 +236,3 @@ def _check_shapes(state: State, trainer: Trainer) -> None:
             wrong = wrong or structure_of_another(layer.forest, of_layer)
     if wrong:
         raise ValueError(f"{state.origin} is not consistent: it holds {wrong}. Start anew without it.")
-
-
-def _is_digest(text: str) -> bool:
-    return text.startswith("sha256:")
