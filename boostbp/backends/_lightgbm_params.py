@@ -18,51 +18,32 @@ from boostbp.backends.native_params import (
     WHOLE,
     Check,
     Natives,
+    by_name,
     words,
 )
 
 _NUMBER_OF: Check = partial(checks.whole, least=-1, most=checks.LARGEST_INT)  # -1: LightGBM chooses
 # What values may be, by the bounds in LightGBM's documentation.
-_TAKES: dict[str, Check] = {
-    "bagging_fraction": SHARE,
-    "bagging_freq": WHOLE,
-    "bagging_seed": WHOLE,
-    "bin_construct_sample_cnt": COUNT,
-    "cat_l2": AMOUNT,
-    "cat_smooth": AMOUNT,
-    "cegb_penalty_split": AMOUNT,
-    "cegb_tradeoff": AMOUNT,
-    "data_random_seed": WHOLE,
-    "data_sample_strategy": words("bagging", "goss"),
-    "deterministic": SWITCH,
-    "device_type": words("cpu", "gpu", "cuda"),
-    "enable_bundle": SWITCH,
-    "extra_seed": WHOLE,
-    "feature_fraction": SHARE,
-    "feature_fraction_bynode": SHARE,
-    "feature_fraction_seed": WHOLE,
-    "feature_pre_filter": SWITCH,
-    "force_col_wise": SWITCH,
-    "force_row_wise": SWITCH,
-    "gpu_device_id": _NUMBER_OF,
-    "gpu_platform_id": _NUMBER_OF,
-    "gpu_use_dp": SWITCH,
-    "histogram_pool_size": NUMBER,
-    "is_enable_sparse": SWITCH,
-    "lambda_l1": AMOUNT,
-    "lambda_l2": AMOUNT,
-    "max_cat_threshold": COUNT,
-    "max_cat_to_onehot": COUNT,
-    "max_delta_step": NUMBER,
-    "min_data_in_bin": COUNT,
-    "min_data_per_group": COUNT,
-    "min_gain_to_split": AMOUNT,
-    "min_sum_hessian_in_leaf": AMOUNT,
-    "other_rate": PART,
-    "path_smooth": AMOUNT,
-    "top_rate": PART,
-    "use_missing": SWITCH,
-}
+_TAKES: dict[str, Check] = by_name(
+    {
+        SWITCH: (
+            "deterministic enable_bundle feature_pre_filter force_col_wise force_row_wise gpu_use_dp "
+            "is_enable_sparse use_missing"
+        ),
+        SHARE: "bagging_fraction feature_fraction feature_fraction_bynode",
+        PART: "other_rate top_rate",
+        AMOUNT: (
+            "cat_l2 cat_smooth cegb_penalty_split cegb_tradeoff lambda_l1 lambda_l2 min_gain_to_split "
+            "min_sum_hessian_in_leaf path_smooth"
+        ),
+        NUMBER: "histogram_pool_size max_delta_step",
+        COUNT: "bin_construct_sample_cnt max_cat_threshold max_cat_to_onehot min_data_in_bin min_data_per_group",
+        WHOLE: "bagging_freq bagging_seed data_random_seed extra_seed feature_fraction_seed",
+        _NUMBER_OF: "gpu_device_id gpu_platform_id",
+        words("bagging", "goss"): "data_sample_strategy",
+        words("cpu", "gpu", "cuda"): "device_type",
+    }
+)
 
 _REPLACED_BY = {
     "num_iterations": "n_estimators",
@@ -158,7 +139,7 @@ _NO_EFFECT = {
 _NATIVES = Natives(
     "LightGBM",
     takes=_TAKES,
-    reasons=_REASONS | _OF_FEATURES | {name: why for why, names in _NO_EFFECT.items() for name in names.split()},
+    reasons=_REASONS | _OF_FEATURES | by_name(_NO_EFFECT),
     replaced_by=_REPLACED_BY,
     harmless=_HARMLESS,
 )

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ MONOTONE = (
     "leaves and what stands under the trees, which boostbp fits, must keep to it, too. Use "
     "output={'monotone_constraints': ...}."
 )
+T = TypeVar("T")
 Check = Callable[[str, Any], Any]  # name and value to the value that the library gets, or a ValueError
 
 _MIXED = (
@@ -60,6 +61,11 @@ def _switch(name: str, value: Any) -> bool:
 def words(*allowed: str) -> Check:
     """The check of a parameter that is one of some words."""
     return partial(checks.one_of, allowed=allowed)
+
+
+def by_name(names: Mapping[T, str]) -> dict[str, T]:
+    """What is said of names, which stand side by side in a text, by each."""
+    return {name: said for said, several in names.items() for name in several.split()}
 
 
 SWITCH: Check = _switch
