@@ -40,20 +40,12 @@ class Group(ABC):
     """Workers that share out the rows of a table.
 
     Rows are in one order, whoever holds them: that of the parts that the table was made of, or of the ranks.
-
-    Attributes
-    ----------
-    rank : int
-        Of this worker, from 0.
-    size : int
-        Number of workers.
-    part : (rows,) int or None
-        Number of the part, ascending, in which each row of this worker lies; None if a worker has one part, that of its
-        rank. The same for all workers: None or not.
     """
 
-    rank: int
-    size: int
+    rank: int  # of this worker, from 0
+    size: int  # number of workers
+    # (rows,): number of the part, ascending, in which each row of this worker lies; None if a worker has one part, that
+    # of its rank. The same for all workers: None or not.
     part: NDArray[np.int64] | None = None
 
     @abstractmethod

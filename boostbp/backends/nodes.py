@@ -14,21 +14,11 @@ Ints = NDArray[np.int64]
 
 
 class Numbering(NamedTuple):
-    """Split and leaf numbers of a `Tree`, in the order of the library's nodes.
+    """Split and leaf numbers of a `Tree`, in the order of the library's nodes."""
 
-    Attributes
-    ----------
-    splits : (splits,) int64
-        Node of each split.
-    leaves : (leaves,) int64
-        Node of each leaf; compare with a library's own leaf assignment by ``leaves[tree.leaf_of(X)]``.
-    number : (nodes,) int64
-        Each node as a child: its split's index, or ``~leaf``.
-    """
-
-    splits: Ints
-    leaves: Ints
-    number: Ints
+    splits: Ints  # (splits,): node of each split
+    leaves: Ints  # (leaves,): node of each leaf; ``leaves[tree.leaf_of(X)]`` is a library's own leaf assignment
+    number: Ints  # (nodes,): each node as a child, its split's index, or ``~leaf``
 
     @classmethod
     def of(cls, left_child: Ints, base: Ints | None = None) -> Numbering:

@@ -166,16 +166,10 @@ def _binned(table: Table, growth: TreeParams, *, like: Any = None) -> Any:
 
 
 class _BinFiles:
-    """The folder with the bins of a matrix, made after it: it is removed when the matrix has let go of them.
-
-    Attributes
-    ----------
-    lock : Lock
-        XGBoost refuses to read them in two threads at a time.
-    """
+    """The folder with the bins of a matrix, made after it: it is removed when the matrix has let go of them."""
 
     def __init__(self, folder: str) -> None:
-        self.lock = Lock()
+        self.lock = Lock()  # XGBoost refuses to read them in two threads at a time
         self._folder, self._remove = folder, rmtree
 
     def __del__(self) -> None:

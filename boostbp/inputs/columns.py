@@ -19,23 +19,13 @@ _NO_NUMBER = ("Array", "Binary", "Date", "Datetime", "Duration", "List", "Struct
 
 
 class ArrayColumn:
-    """A column of a NumPy array of numbers, strings or objects.
-
-    Attributes
-    ----------
-    label : str
-        What errors call the column.
-    dtype : str
-        Its name.
-    is_categorical : bool
-        Whether the dtype says that the column holds categories.
-    """
+    """A column of a NumPy array of numbers, strings or objects."""
 
     def __init__(self, values: NDArray[Any], label: str) -> None:
         self.values = values
-        self.label = label
+        self.label = label  # what errors call the column
         self.dtype = str(values.dtype)
-        self.is_categorical = False
+        self.is_categorical = False  # whether the dtype says that the column holds categories
 
     @cached_property
     def factors(self) -> Factors:

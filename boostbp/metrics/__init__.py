@@ -122,6 +122,9 @@ def load(
 ) -> Metric:
     """Metric by name, or from the user's own function.
 
+    Raises ValueError if the name is unknown, the metric is one of classes and they are not predicted, or the name of a
+    function contradicts the direction in which it would be taken, and TypeError if it is no metric at all.
+
     Parameters
     ----------
     metric : str, callable, (name, callable, greater_is_better), Metric or None
@@ -139,14 +142,6 @@ def load(
         Whether classes are predicted, and not numbers; None: as the loss says.
     scale : (outputs,) or float
         What targets are divided by before the loss sees them.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown, the metric is one of classes and they are not predicted, or the name of a function
-        contradicts the direction in which it would be taken.
-    TypeError
-        If `metric` is none of these.
     """
     if classes is None:
         classes = traits_of(loss).task == "classification"
@@ -172,10 +167,7 @@ def load(
 def default_metric(loss: Loss, *, classes: bool = False, scale: Floats | float = 1.0) -> Metric:
     """Return the metric that the loss names, or the mean of the loss itself.
 
-    Raises
-    ------
-    ValueError
-        For the user's own loss of numbers with a link that nothing undoes, if it names none.
+    Raises ValueError for the user's own loss of numbers with a link that nothing undoes, if it names none.
     """
     traits = traits_of(loss)
     name = traits.default_metric or ("logloss" if classes else None)

@@ -32,11 +32,8 @@ class BackPropagation:
 
     Parameters
     ----------
-    table : Table
-        h_0, (rows, features).
-    y : (rows, outputs) float64
-        Targets in the loss's shape.
-    weight : (rows,) float64
+    table, y, weight : Table, (rows, outputs) and (rows,) float64
+        h_0, targets in the loss's shape, and weights of the rows.
     offset : (rows, outputs) float64, or `NO_OFFSET`
         Added to the raw output of each row.
     eval_sets : sequence of EvalSet

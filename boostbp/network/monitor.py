@@ -106,16 +106,10 @@ class Stage:
 
 
 class StageSeconds:
-    """Seconds of each stage of a fit, told of as it begins; `told` passes the word on.
-
-    Attributes
-    ----------
-    seconds : dict of str to float
-        By name of the stage, in the order in which they began.
-    """
+    """Seconds of each stage of a fit, told of as it begins; `told` passes the word on."""
 
     def __init__(self, first: str, told: Callable[[Stage], object]) -> None:
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, float] = {}  # by name of the stage, in the order in which they began
         self._told, self._name, self._begun = told, first, time.perf_counter()
 
     def __call__(self, stage: Stage) -> None:

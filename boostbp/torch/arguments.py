@@ -89,17 +89,11 @@ class Fitted(NamedTuple):
 
 
 class Refits:
-    """Fits of trees to rows of a library.
-
-    Attributes
-    ----------
-    bound : BoundInput or None
-        The input of the last fit, as long as it stays.
-    """
+    """Fits of trees to rows of a library."""
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend
-        self.bound: BoundInput | None = None
+        self.bound: BoundInput | None = None  # the input of the last fit, as long as it stays
 
     @interrupts.deferred()
     @threads.single_threaded_blas()
