@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from boostbp.backends.base import Table
 from boostbp.cautions import named_in_errors
 from boostbp.estimators import session
-from boostbp.estimators.base import BaseBoostBP, names_of
+from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.held_out import Split, hold_out
 from boostbp.estimators.nested_parameters import documented_as, suggests
 from boostbp.estimators.outcomes import standard_units
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.session import all_or_nothing
-from boostbp.estimators.supervised import tables
+from boostbp.estimators.supervised import names_of, tables
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.inputs import read_weight, refuse_extreme
 from boostbp.layers import LayerSpec

@@ -324,15 +324,3 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def _kept(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_training"}
-
-
-def names_of(eval_set: Sequence[Any], eval_names: Sequence[str] | None) -> list[str]:
-    """Names of the evaluation sets: the user's, or "valid_0", "valid_1", ..."""
-    if eval_names is None:
-        return [f"valid_{number}" for number in range(len(eval_set))]
-    names = [eval_names] if isinstance(eval_names, str) else list(eval_names)
-    if len(set(names)) < len(names) or len(names) != len(eval_set) or not all(isinstance(name, str) for name in names):
-        raise ValueError(
-            f"eval_names={eval_names!r} must hold {len(eval_set)} different strings, one for each eval_set."
-        )
-    return names

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from boostbp.backends.base import Table
 from boostbp.cautions import named_in_errors
 from boostbp.estimators import parameters
-from boostbp.estimators.base import BaseBoostBP, names_of
+from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.nested_parameters import constrained
 from boostbp.estimators.session import Earlier
 from boostbp.floats import Floats
@@ -56,6 +56,18 @@ def tables(argument: str, value: Any) -> list[tuple[str, Any]]:
         return []
     several = isinstance(value, (tuple, list)) and not _is_table(value)
     return [(f"{argument}[{number}]", table) for number, table in enumerate(value if several else [value])]
+
+
+def names_of(eval_set: Sequence[Any], eval_names: Sequence[str] | None) -> list[str]:
+    """Names of the evaluation sets: the user's, or "valid_0", "valid_1", ..."""
+    if eval_names is None:
+        return [f"valid_{number}" for number in range(len(eval_set))]
+    names = [eval_names] if isinstance(eval_names, str) else list(eval_names)
+    if len(set(names)) < len(names) or len(names) != len(eval_set) or not all(isinstance(name, str) for name in names):
+        raise ValueError(
+            f"eval_names={eval_names!r} must hold {len(eval_set)} different strings, one for each eval_set."
+        )
+    return names
 
 
 def _of_pairs(eval_set: Any) -> list[Part]:

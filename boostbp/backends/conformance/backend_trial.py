@@ -90,15 +90,12 @@ def adversarial(tree: Tree, table: Table, rng: np.random.Generator, *, missing: 
     return np.ascontiguousarray(np.concatenate(rows))
 
 
-def _leaves_below(tree: Tree, split: int) -> list[int]:
-    leaves, ahead = [], [split]
-    while ahead:
-        node = ahead.pop()
-        if node < 0:
-            leaves.append(~node)
-        else:
-            ahead += [int(tree.left[node]), int(tree.right[node])]
-    return leaves
+def _leaves_below(tree: Tree, node: int) -> list[int]:
+    return [~node] if node < 0 else [leaf for child in _children(tree, node) for leaf in _leaves_below(tree, child)]
+
+
+def _children(tree: Tree, split: int) -> tuple[int, int]:
+    return int(tree.left[split]), int(tree.right[split])
 
 
 def _around(threshold: float) -> Floats:
@@ -238,7 +235,7 @@ def sized(tree: Tree, table: Table, growth: TreeParams, *, count_rows: bool = Tr
         f"{tree.n_leaves}.",
         "Keep to TreeParams.leaves.",
     )
-    depth = _depth(tree)
+    depth = _depth(tree, 0 if len(tree.feature) else -1)
     demand(
         growth.max_depth < 0 or depth <= growth.max_depth,
         f"max_depth={growth.max_depth} was asked for, and a tree has the depth {depth}.",
@@ -246,10 +243,5 @@ def sized(tree: Tree, table: Table, growth: TreeParams, *, count_rows: bool = Tr
     )
 
 
-def _depth(tree: Tree) -> int:
-    deepest, ahead = 0, [(0, 0)] if len(tree.feature) else []
-    while ahead:
-        split, depth = ahead.pop()
-        deepest = max(deepest, depth + 1)
-        ahead += [(int(child), depth + 1) for child in (tree.left[split], tree.right[split]) if child >= 0]
-    return deepest
+def _depth(tree: Tree, node: int) -> int:
+    return 0 if node < 0 else 1 + max(_depth(tree, child) for child in _children(tree, node))
