@@ -5,43 +5,42 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
-# What LightGBM, XGBoost, CatBoost and scikit-learn call it -> what it is called here.
-MEANT: Mapping[str, str] = {
-    **dict.fromkeys(("num_leaves", "max_leaf_nodes", "n_leaves"), "max_leaves"),
-    **dict.fromkeys(("min_child_samples", "min_data_in_leaf", "min_child_weight"), "min_samples_leaf"),
-    **dict.fromkeys(("eta", "shrinkage", "shrinkage_rate"), "learning_rate"),
-    **dict.fromkeys(("num_boost_round", "num_iterations", "num_trees", "iterations", "n_iter"), "n_estimators"),
-    **dict.fromkeys(("feature_fraction", "colsample_bynode", "colsample_bylevel", "max_features"), "colsample_bytree"),
-    **dict.fromkeys(("bagging_fraction", "max_samples"), "subsample"),
-    **dict.fromkeys(
-        ("lambda_l2", "lambda", "l2_leaf_reg", "l2_regularization", "linear_lambda", "alpha"), "reg_lambda"
-    ),
-    **dict.fromkeys(("max_bin", "border_count"), "max_bins"),
-    **dict.fromkeys(("depth",), "max_depth"),
-    **dict.fromkeys(("objective", "loss_function", "criterion", "application"), "loss"),
-    **dict.fromkeys(("quantile", "quantile_alpha"), "alpha"),
-    **dict.fromkeys(("metric", "scoring"), "eval_metric"),
-    **dict.fromkeys(("early_stopping_rounds", "early_stopping_round", "patience"), "n_iter_no_change"),
-    **dict.fromkeys(("num_threads", "nthread", "thread_count"), "n_jobs"),
-    **dict.fromkeys(("seed", "random_seed", "random_number"), "random_state"),
-    **dict.fromkeys(("verbosity", "silent"), "verbose"),
-    **dict.fromkeys(("max_iter", "n_epochs"), "epochs"),
-    **dict.fromkeys(("hidden_sizes", "layers", "units"), "hidden_layer_sizes"),
-    **dict.fromkeys(("categorical_feature", "cat_features", "enable_categorical"), "categorical_features"),
-    **dict.fromkeys(("class_weights",), "class_weight"),
-    **dict.fromkeys(("validation_fraction", "test_size"), "validation"),
-    **dict.fromkeys(("linear_tree",), "basis"),
-    **dict.fromkeys(("monotonic_cst", "monotone_constraint", "mc"), "monotone_constraints"),
-    **dict.fromkeys(("booster", "boosting", "boosting_type", "tree_method"), "backend_params"),
-    **dict.fromkeys(("multi_output", "multi_output_tree"), "multi_strategy"),
-    **dict.fromkeys(("lr", "learning_rate_init"), "step_size"),
-    **dict.fromkeys(("timeout", "time_limit"), "max_time"),
-    **dict.fromkeys(("warm_start",), "keep_state"),
-    **dict.fromkeys(("init_score", "base_margin", "baseline"), "offset"),
-    **dict.fromkeys(("eval_init_score", "base_margin_eval_set"), "eval_offset"),
-    **dict.fromkeys(("sample_weight_eval_set",), "eval_sample_weight"),
-    **dict.fromkeys(("xgb_model",), "init_model"),
+# What is called so here, and what LightGBM, XGBoost, CatBoost and scikit-learn call it.
+_OTHER_NAMES: Mapping[str, str] = {
+    "max_leaves": "num_leaves max_leaf_nodes n_leaves",
+    "min_samples_leaf": "min_child_samples min_data_in_leaf min_child_weight",
+    "learning_rate": "eta shrinkage shrinkage_rate",
+    "n_estimators": "num_boost_round num_iterations num_trees iterations n_iter",
+    "colsample_bytree": "feature_fraction colsample_bynode colsample_bylevel max_features",
+    "subsample": "bagging_fraction max_samples",
+    "reg_lambda": "lambda_l2 lambda l2_leaf_reg l2_regularization linear_lambda alpha",
+    "max_bins": "max_bin border_count",
+    "max_depth": "depth",
+    "loss": "objective loss_function criterion application",
+    "alpha": "quantile quantile_alpha",
+    "eval_metric": "metric scoring",
+    "n_iter_no_change": "early_stopping_rounds early_stopping_round patience",
+    "n_jobs": "num_threads nthread thread_count",
+    "random_state": "seed random_seed random_number",
+    "verbose": "verbosity silent",
+    "epochs": "max_iter n_epochs",
+    "hidden_layer_sizes": "hidden_sizes layers units",
+    "categorical_features": "categorical_feature cat_features enable_categorical",
+    "class_weight": "class_weights",
+    "validation": "validation_fraction test_size",
+    "basis": "linear_tree",
+    "monotone_constraints": "monotonic_cst monotone_constraint mc",
+    "backend_params": "booster boosting boosting_type tree_method",
+    "multi_strategy": "multi_output multi_output_tree",
+    "step_size": "lr learning_rate_init",
+    "max_time": "timeout time_limit",
+    "keep_state": "warm_start",
+    "offset": "init_score base_margin baseline",
+    "eval_offset": "eval_init_score base_margin_eval_set",
+    "eval_sample_weight": "sample_weight_eval_set",
+    "init_model": "xgb_model",
 }
+MEANT = {theirs: ours for ours, several in _OTHER_NAMES.items() for theirs in several.split()}
 _RANKING = "ranking is not supported, as losses are of single rows: use LGBMRanker of LightGBM or XGBRanker of XGBoost."
 _SURVIVAL = "survival times are not supported: use XGBoost (survival:cox, survival:aft) or scikit-survival."
 NOT_THERE: Mapping[str, str] = {
@@ -81,13 +80,8 @@ def suggestion(name: str, places: Mapping[str, str] | Iterable[str]) -> str:
 
 # Objectives and metrics of other libraries, but for those that begin with rank: or survival:.
 _UNSUPPORTED: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            *("lambdarank", "rank_xendcg", "xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg_mart", "yetirank", "pairlogit"),
-            *("ndcg", "map", "mean_average_precision"),
-        ),
-        _RANKING,
-    ),
+    **dict.fromkeys(("lambdarank", "rank_xendcg", "xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg_mart"), _RANKING),
+    **dict.fromkeys(("yetirank", "pairlogit", "ndcg", "map", "mean_average_precision"), _RANKING),
     **dict.fromkeys(("cox", "aft", "survivalaft", "cox-nloglik", "aft-nloglik"), _SURVIVAL),
 }
 
