@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import inspection
+from boostbp import checks, inspection
 from boostbp.backends.base import Table
 from boostbp.extras import require
 from boostbp.floats import Floats, usual_in_methods
@@ -165,8 +165,7 @@ class Inspected:
         self._check_trees()
         if method not in METHODS:
             raise ValueError(f"method={method!r} is not known: use one of {', '.join(map(repr, METHODS))}.")
-        if isinstance(steps, bool) or not isinstance(steps, Integral) or steps < 1:
-            raise ValueError(f"steps={steps!r} is not a number of steps: give a whole number of at least 1.")
+        steps = checks.whole("steps", steps, 1)
         table = self._read(X)
         start = self.feature_summary_.center[None] if baseline is None else dense(self._read(baseline).X)
         if len(start) not in (1, len(table.X)):
@@ -175,7 +174,7 @@ class Inspected:
             )
         rows = dense(table.X)
         found = inspection.attribute(
-            self.network_, rows, start, categorical=table.categorical, method=method, steps=int(steps),
+            self.network_, rows, start, categorical=table.categorical, method=method, steps=steps,
             n_threads=self._n_threads(),
         )  # fmt: skip
         names = self._names()

@@ -166,8 +166,7 @@ def begin(estimator: Any, training: Training, run: Run, *, n_rows: int) -> None:
 
 def more(estimator: Any, epochs: int, run: Run) -> None:
     """Train an estimator on, for so many epochs; patience and time count anew."""
-    if isinstance(epochs, bool) or not isinstance(epochs, Integral) or epochs < 1:
-        raise ValueError(f"epochs={epochs!r} is not a number of epochs: give a whole number of at least 1.")
+    epochs = checks.whole("epochs", epochs, 1)
     training: Training | None = vars(estimator).get("_training")
     if training is not None and training.state is None and estimator.max_time is not None:
         raise ValueError(
@@ -180,7 +179,7 @@ def more(estimator: Any, epochs: int, run: Run) -> None:
             "call fit with keep_state=True, or with checkpoint= and again with more epochs."
         )
     state = replace(training.state, elapsed=0.0, since=training.state.epoch)
-    settings = replace(training.settings, epochs=state.epoch + int(epochs))
+    settings = replace(training.settings, epochs=state.epoch + epochs)
     _train(estimator, replace(training, settings=settings), state, run)
 
 

@@ -35,6 +35,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from boostbp import checks
 from boostbp.extras import require
 from boostbp.network import checkpoints
 from boostbp.network.displays import ProgressBar, figures, log
@@ -77,8 +78,7 @@ def early_stopping(rounds: int, *, min_delta: float = 0.0, name: str | None = No
     ValueError
         At once if `rounds` is less than 1; in the first epoch if there is no such evaluation set.
     """
-    _at_least_one("rounds", rounds)
-    return partial(_waited, rounds, min_delta, name)
+    return partial(_waited, checks.whole("rounds", rounds, 1), min_delta, name)
 
 
 def _waited(rounds: int, min_delta: float, name: str | None, progress: Progress) -> bool:
@@ -93,8 +93,7 @@ def _waited(rounds: int, min_delta: float, name: str | None, progress: Progress)
 
 def log_evaluation(period: int = 1) -> Callable[[Progress], None]:
     """Log loss and metrics to the logger ``boostbp``, level INFO, every `period` epochs and in the last one."""
-    _at_least_one("period", period)
-    return partial(_log, period)
+    return partial(_log, checks.whole("period", period, 1))
 
 
 def _log(period: int, progress: Progress) -> None:
@@ -242,8 +241,7 @@ def checkpoint(path: str | os.PathLike[str], every: int = 1) -> Checkpoint:
     every : int
         Epochs from one writing to the next.
     """
-    _at_least_one("every", every)
-    return Checkpoint(Path(path), every)
+    return Checkpoint(Path(path), checks.whole("every", every, 1))
 
 
 def _values(progress: Progress, name: str | None, callback: str) -> list[float]:
@@ -255,8 +253,3 @@ def _values(progress: Progress, name: str | None, callback: str) -> list[float]:
     if name is not None and name not in names:
         raise ValueError(f"{callback}(name={name!r}): the evaluation sets are {', '.join(map(repr, names))}.")
     return progress.history.metrics(name or names[0])
-
-
-def _at_least_one(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name}={value!r} is not a number of epochs: give a whole number of at least 1.")

@@ -23,12 +23,6 @@ Columns = NDArray[np.bool_] | None
 _ENOUGH = 20  # rows that tell columns without missing values from those that have many
 
 
-def size(name: str, value: Any) -> None:
-    """Refuse what is no number of columns."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name}={value!r} is not allowed: give a whole number of at least 1.")
-
-
 def columns(categorical: Any, in_features: int | None) -> tuple[int, ...]:
     """Columns that hold category codes, checked."""
     columns = tuple(categorical) if isinstance(categorical, Iterable) else (categorical,)

@@ -102,9 +102,8 @@ class GBDTModule(nn.Module):
         random_state: int | None = None,
     ) -> None:
         super().__init__()
-        arguments.size("out_features", out_features)
-        if in_features is not None:
-            arguments.size("in_features", in_features)
+        out_features = checks.whole("out_features", out_features, 1)
+        in_features = None if in_features is None else checks.whole("in_features", in_features, 1)
         self.categorical = arguments.columns(categorical, in_features)
         checks.one_of("start", start, tuple(STARTS))
         checks.one_of("reduction", reduction, ("mean", "sum"))

@@ -92,7 +92,7 @@ def test_early_stopping_needs_its_evaluation_set():
 @pytest.mark.parametrize("make", [callbacks.early_stopping, callbacks.log_evaluation])
 @pytest.mark.parametrize("number", [0, -1, 1.5, True])
 def test_number_of_epochs_is_checked_at_once(make, number):
-    with pytest.raises(ValueError, match=f"={number} is not a number of epochs"):
+    with pytest.raises(ValueError, match=f"={number} is not allowed: give a whole number"):
         make(number)
 
 

@@ -270,7 +270,7 @@ def test_resume_needs_a_seed(tmp_path, random_state):
 
 @pytest.mark.parametrize("epochs", [0, -1, 1.5, True, None])
 def test_fit_more_needs_a_number_of_epochs(epochs):
-    with pytest.raises(ValueError, match="is not a number of epochs"):
+    with pytest.raises(ValueError, match="is not allowed: give a whole number"):
         regressor(epochs=1).fit(X, Y, keep_state=True).fit_more(epochs)
 
 
