@@ -15,9 +15,7 @@ from boostbp.suggestions import suggestion
 
 _WORDS = {"true": True, "false": False, "none": None}
 _TABLES = ("backend_params", "hidden", "output", "backprop")  # parameters that hold parameters
-# Type of a default -> what may be given in its place.
-_FITS: dict[type, tuple[type, ...]] = {bool: (bool,), int: (int,)}
-_CURES = {bool: "true or false", int: "a whole number"}
+_CURES = {bool: "true or false", int: "a whole number"}  # what must be given in the place of defaults of these types
 
 
 def settings(
@@ -111,7 +109,6 @@ def _checked(key: str, value: Any, defaults: Mapping[str, Any], places: Mapping[
         value = tuple(value)
     if isinstance(default, tuple):
         return value if isinstance(value, tuple) else (value,)
-    fits = _FITS.get(type(default))
-    if fits is None or (isinstance(value, fits) and isinstance(value, bool) == isinstance(default, bool)):
+    if type(default) not in _CURES or type(value) is type(default):
         return value
     raise ValueError(f"{key}={value!r} does not fit: give {_CURES[type(default)]}.")

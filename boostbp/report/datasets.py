@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,26 +45,14 @@ def task_of(y: NDArray[Any], wanted: Task | None = None) -> Task:
     return "classification"
 
 
-def _shipped(loader: Callable[..., Any], task: Task) -> Callable[[str], Dataset]:
-    def load(name: str) -> Dataset:
-        X, y = loader(return_X_y=True)
-        return Dataset(name, X, y, task)
-
-    return load
-
-
-def _friedman1(name: str) -> Dataset:
-    X, y = datasets.make_friedman1(n_samples=2000, n_features=10, noise=1.0, random_state=0)
-    return Dataset(name, X, y, "regression")
-
-
-_LOADERS: dict[str, Callable[[str], Dataset]] = {
-    "breast_cancer": _shipped(datasets.load_breast_cancer, "classification"),
-    "diabetes": _shipped(datasets.load_diabetes, "regression"),
-    "digits": _shipped(datasets.load_digits, "classification"),
-    "friedman1": _friedman1,
-    "iris": _shipped(datasets.load_iris, "classification"),
-    "wine": _shipped(datasets.load_wine, "classification"),
+# Name -> what gives X and y, and the task.
+_LOADERS: dict[str, tuple[Callable[[], tuple[Any, NDArray[Any]]], Task]] = {
+    "breast_cancer": (partial(datasets.load_breast_cancer, return_X_y=True), "classification"),
+    "diabetes": (partial(datasets.load_diabetes, return_X_y=True), "regression"),
+    "digits": (partial(datasets.load_digits, return_X_y=True), "classification"),
+    "friedman1": (partial(datasets.make_friedman1, 2000, noise=1.0, random_state=0), "regression"),
+    "iris": (partial(datasets.load_iris, return_X_y=True), "classification"),
+    "wine": (partial(datasets.load_wine, return_X_y=True), "classification"),
 }
 NAMES = tuple(_LOADERS)
 
@@ -77,10 +66,10 @@ def load(
     ValueError if there is no such data set, file or target, and ConnectionError if OpenML could not be reached.
     """
     if source in _LOADERS:
-        dataset = _LOADERS[source](source)
-        if target is not None or task not in (None, dataset.task):
+        loader, own_task = _LOADERS[source]
+        if target is not None or task not in (None, own_task):
             raise ValueError(f"{source!r} has its own target and task: leave out target={target!r} and task={task!r}.")
-        return dataset
+        return Dataset(source, *loader(), own_task)
     if source.startswith("openml:"):
         X, y = _openml(source.removeprefix("openml:"), target)
     elif Path(source).suffix.lower() in {".csv", ".parquet"}:

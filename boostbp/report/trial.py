@@ -12,7 +12,6 @@ import pickle
 import statistics
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,6 +103,11 @@ class Job:
     evidence: bool = False  # whether there will be pictures
 
     @property
+    def method(self) -> str:
+        """What predicts."""
+        return "predict_proba" if self.task == "classification" else "predict"
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What each of its trainings is told."""
         return {"task": self.task, "n_jobs": self.n_jobs, "seed": self.seed}
@@ -126,7 +130,7 @@ def measure(job: Job, data: Data) -> dict[str, Any]:
     fit_seconds = time.perf_counter() - start
     peak_bytes = peak.bytes()
 
-    predict, seconds = _predictor(job, model), []
+    predict, seconds = getattr(model, job.method), []
     for _ in range(_PREDICTIONS):
         start = time.perf_counter()
         predicted = predict(data.X_test)
@@ -174,15 +178,8 @@ def rehearse(job: Job, data: Data) -> Fitted:
     X = take(data.split.X, rows)
     few = Split(X, y[rows], X, y[rows][::-1])
     fitted = train(job.contender, few, **job.settings, length=_REHEARSAL_LENGTH)
-    _predictor(job, fitted.model)(X)
+    getattr(fitted.model, job.method)(X)
     return fitted
-
-
-def _predictor(job: Job, model: Any) -> Callable[[Any], NDArray[np.float64]]:
-    predict: Callable[[Any], NDArray[np.float64]] = (
-        model.predict_proba if job.task == "classification" else model.predict
-    )
-    return predict
 
 
 def _scores(data: Data, predicted: NDArray[np.float64]) -> dict[str, float]:
