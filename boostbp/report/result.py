@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -13,15 +13,8 @@ from numpy.typing import NDArray
 from boostbp.network.history import History
 
 # What the libraries call the two losses that a comparison looks at.
-_LOSSES = {
-    "binary_logloss": "log-loss",
-    "multi_logloss": "log-loss",
-    "logloss": "log-loss",
-    "mlogloss": "log-loss",
-    "log_loss": "log-loss",
-    "rmse": "RMSE",
-    "l2": "RMSE",
-}
+_LOG_LOSSES = ("binary_logloss", "multi_logloss", "logloss", "mlogloss", "log_loss")
+_LOSSES = {**dict.fromkeys(_LOG_LOSSES, "log-loss"), "rmse": "RMSE", "l2": "RMSE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,25 +94,18 @@ def joined(results: Sequence[Result]) -> Result:
         if result.state != "ran":
             return replace(result, reason=f"fold {number}: {result.reason}", evidence=None)
     folds = [result.scores for result in results]
-    return Result(
-        results[0].model,
-        "ran",
-        "",
-        {name: statistics.fmean(fold[name] for fold in folds) for name in folds[0]},
-        _over(statistics.fmean, [result.fit_seconds for result in results]),
-        _over(statistics.fmean, [result.predict_seconds for result in results]),
-        _over(max, [result.peak_bytes for result in results]),
-        _whole(statistics.median, [result.length for result in results]),
-        _whole(statistics.fmean, [result.model_bytes for result in results]),
-        folds,
-        results[0].evidence,
+
+    def over(summary: Callable[[list[Any]], Any], name: str) -> Any:
+        values = [getattr(result, name) for result in results]
+        return None if None in values else summary(values)
+
+    return replace(
+        results[0],
+        scores={name: statistics.fmean(fold[name] for fold in folds) for name in folds[0]},
+        fit_seconds=over(statistics.fmean, "fit_seconds"),
+        predict_seconds=over(statistics.fmean, "predict_seconds"),
+        peak_bytes=over(max, "peak_bytes"),
+        length=over(lambda lengths: round(statistics.median(lengths)), "length"),
+        model_bytes=over(lambda sizes: round(statistics.fmean(sizes)), "model_bytes"),
+        folds=folds,
     )
-
-
-def _over(summary: Any, values: Sequence[Any]) -> Any:
-    return None if None in values else summary(values)
-
-
-def _whole(summary: Any, values: Sequence[int | None]) -> int | None:
-    value = _over(summary, values)
-    return None if value is None else round(value)

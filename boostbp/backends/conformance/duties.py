@@ -110,7 +110,8 @@ def repeats_itself(trial: Trial) -> None:
     table = mixed(rng, 300, missing=trial.able.missing)
     grad = gradient(rng, table)
     for how in _ways(trial):
-        first, second = (_rounds(trial, table, grad, TreeParams(max_depth=4, **how), seed=5) for _ in range(2))
+        forks = [trial.fork(table, TreeParams(max_depth=4, **how), seed=5) for _ in range(2)]
+        first, second = ([fork.grow(grad, np.ones_like(grad))[0] for _ in range(6)] for fork in forks)
         demand(
             all(map(same, first, second)),
             f"two forks with seed=5 gave different trees with {how or 'no draws'}.",
@@ -219,11 +220,6 @@ def _ways(trial: Trial) -> list[dict[str, Any]]:
     ways: list[dict[str, Any]] = [{}]
     ways += [{"extra_trees": True}] if able.extra_trees else []
     return ways + ([{"colsample_bytree": 0.5}] if able.colsample_bytree else [])
-
-
-def _rounds(trial: Trial, table: Table, grad: Floats, growth: TreeParams, seed: int) -> list[Tree]:
-    fork = trial.fork(table, growth, seed=seed)
-    return [fork.grow(grad, np.ones_like(grad))[0] for _ in range(6)]
 
 
 DUTIES = (
