@@ -192,19 +192,17 @@ def _time_is_up(seconds: float, progress: Progress) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StopOnInterrupt:
-    """What `stop_on_interrupt` returns: a fit asks for its presence."""
-
-    def __call__(self, progress: Progress) -> None:
-        """Do nothing."""
-
-
-def stop_on_interrupt() -> StopOnInterrupt:
     """Let Ctrl-C stop the training as other callbacks do: `fit` returns, and ``history_.stop`` says why.
 
     Without it `fit` raises KeyboardInterrupt, with the same model in the estimator. Before the first epoch there is
     none, and it raises in any case.
     """
-    return StopOnInterrupt()
+
+    def __call__(self, progress: Progress) -> None:
+        """Do nothing: a fit asks for its presence."""
+
+
+stop_on_interrupt = StopOnInterrupt
 
 
 @dataclass(frozen=True, slots=True)
