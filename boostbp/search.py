@@ -178,18 +178,15 @@ def nested(drawn: Mapping[str, Any]) -> dict[str, Any]:
         ``layers`` (1 if left out) and ``units`` become ``hidden_layer_sizes``; ``hidden__NAME`` and its like become
         dicts, beside what is there of these. All else stays.
     """
-    prefixes = tuple(f"{spec}__" for spec in SPECS)
-    params = {
-        name: value
-        for name, value in drawn.items()
-        if name not in ("layers", "units") and not name.startswith(prefixes)
-    }
+    params: dict[str, Any] = {}
+    for name, value in sorted(drawn.items()):  # a spec comes before its fields
+        spec, is_field, field = name.partition("__")
+        if is_field and spec in SPECS:
+            params[spec] = _with(params.get(spec), {field: value})
+        elif name not in ("layers", "units"):
+            params[name] = value
     if "units" in drawn:
         params[_SIZES] = (drawn["units"],) * drawn.get("layers", 1)
-    for name, value in drawn.items():
-        if name.startswith(prefixes):
-            spec, _, field = name.partition("__")
-            params[spec] = _with(params.get(spec), {field: value})
     return dict(sorted(params.items()))
 
 
