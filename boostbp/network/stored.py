@@ -74,22 +74,14 @@ def _choice_of(choice: Choice) -> Any:
 
 def _choice_from(fact: Any, names: Sequence[str]) -> Choice:
     """The choice that `_choice_of` described, of a history that scores evaluation sets of these names."""
-    _require_keys(fact, {"candidates", "gain", "error", "metrics", "hurried", "members", "seconds"}, "a choice")
-    values = {name: plain.decode(value) for name, value in fact.items()}
-    if not all(map(_is_candidate, values["candidates"])):
-        raise ValueError(f"This is not a choice: it has the candidates {values['candidates']!r:.999}.")
-    candidates = tuple(
-        CandidateResult(name, float(loss), float(weight), network)
-        for name, loss, weight, network in values["candidates"]
-    )
-    metrics = values["metrics"]
-    good = _numbers(values["gain"], values["error"]) and type(values["hurried"]) is bool
-    good = good and type(values["members"]) is int and values["members"] > 0
-    good = good and _is_scores(values["seconds"])
-    if not good or not _is_scores(metrics) or (metrics and list(metrics) != list(names)):
+    values = _fields_of(fact, Choice, "a choice")
+    results, metrics = values.pop("candidates"), values["metrics"]
+    if not all(map(_is_candidate, results)):
+        raise ValueError(f"This is not a choice: it has the candidates {results!r:.999}.")
+    if values["members"] < 1 or (metrics and list(metrics) != list(names)):
         raise ValueError(f"This is not a choice: it holds {values!r:.999}.")
-    gain, error = float(values["gain"]), float(values["error"])
-    return Choice(candidates, gain, error, values["hurried"], metrics, values["members"], values["seconds"])
+    candidates = (CandidateResult(name, float(loss), float(weight), network) for name, loss, weight, network in results)
+    return Choice(tuple(candidates), **values)
 
 
 def _is_candidate(fact: Any) -> bool:
@@ -106,7 +98,7 @@ def history_from(facts: Any, *, hidden: int | None = None) -> History:
     Raises ValueError if an epoch lacks a field, holds one of another type, or tells of other layers or evaluation sets.
     """
     _require_keys(facts, {"epochs", "best_epoch", "stop", "metric", "choice", "refitted"}, "a history")
-    epochs = [_epoch(fact) for fact in facts["epochs"]]
+    epochs = [Epoch(**_fields_of(fact, Epoch, "an epoch")) for fact in facts["epochs"]]
     best = facts["best_epoch"]
     consecutive = [epoch.epoch for epoch in epochs] == list(range(len(epochs)))
     if not consecutive or type(best) is not int or not 0 <= best < len(epochs):
@@ -130,24 +122,25 @@ def _fits_layers(epoch: Epoch, hidden: int) -> bool:
     return refits and all(len(numbers) == hidden for numbers in per_layer)
 
 
-def _epoch(fact: Any) -> Epoch:
-    _require_keys(fact, {field.name for field in fields(Epoch)}, "an epoch")
+def _fields_of(fact: Any, kind: type[Epoch | Choice], what: str) -> dict[str, Any]:
+    """The fields of an epoch or a choice; ValueError if one is missing, or is not what it is annotated as."""
+    _require_keys(fact, {field.name for field in fields(kind)}, what)
     values = {name: plain.decode(value) for name, value in fact.items()}
-    for field in fields(Epoch):
+    for field in fields(kind):
         if not _fits(values[field.name], str(field.type)):
-            raise ValueError(f"This is not an epoch: {field.name}={values[field.name]!r:.99}.")
-    return Epoch(**values)
+            raise ValueError(f"This is not {what}: {field.name}={values[field.name]!r:.99}.")
+    return values
 
 
 def _fits(value: Any, annotation: str) -> bool:
-    """Whether a value is what a field of `Epoch` says: a number, numbers, or scores by name."""
-    if annotation == "int":
-        return type(value) is int
+    """Whether a value is what such a field holds: a number, a truth value, numbers, scores by name, or candidates."""
+    if annotation in ("int", "bool"):
+        return type(value).__name__ == annotation
     if annotation == "float":
         return _numbers(value)
     if annotation.startswith("dict"):
         return _is_scores(value)
-    return isinstance(value, tuple) and _numbers(*value)
+    return isinstance(value, list) if "Candidate" in annotation else isinstance(value, tuple) and _numbers(*value)
 
 
 def _is_scores(value: Any) -> bool:
