@@ -27,6 +27,47 @@ from boostbp.report.result import Evidence, Result
 from boostbp.report.table import SCORES, columns
 from boostbp.versions import versions
 
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A comparison on one data set."""
+
+    name: str  # of the data set
+    facts: str  # task and size, in words
+    results: Sequence[Result]  # with evidence where there are to be pictures
+
+
+def check(path: Path) -> None:
+    """Find out before a long comparison whether its report can be written.
+
+    Raises ImportError if a package of the extra ``report`` is not installed, and OSError if there is no such folder, or
+    no file can be written there.
+    """
+    for package in ("jinja2", "matplotlib"):
+        require(package, extra="report", what="an HTML report")
+    check_writable(path)
+
+
+def write(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> None:
+    """Write a report, atomically; `settings` is what the comparison was told, for people."""
+    jinja2 = require("jinja2", extra="report", what="an HTML report")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("boostbp.report", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    page = environment.get_template("report.html").render(
+        studies=[(study, columns(study.results), groups(study.results)) for study in studies],
+        settings=settings,
+        machine=versions(),
+        now=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+    )
+    with atomic_write(path) as part:
+        part.write_text(page, encoding="utf-8")
+
+
 _SIZE = (3.7, 2.9)  # inches: letters of 10 points are as large as those around the picture
 _SHARED: dict[str, Any] = {
     "axes.axisbelow": True,
@@ -71,46 +112,6 @@ _DARK = (
     "#303944",
     ("#6db3ff", "#ff9d57", "#56cc9d", "#cf9bf2", "#e6c04d", "#ff86a8", "#a5bac7", "#5fd3d5", "#c79a78", "#cfd06a"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Study:
-    """A comparison on one data set."""
-
-    name: str  # of the data set
-    facts: str  # task and size, in words
-    results: Sequence[Result]  # with evidence where there are to be pictures
-
-
-def check(path: Path) -> None:
-    """Find out before a long comparison whether its report can be written.
-
-    Raises ImportError if a package of the extra ``report`` is not installed, and OSError if there is no such folder, or
-    no file can be written there.
-    """
-    for package in ("jinja2", "matplotlib"):
-        require(package, extra="report", what="an HTML report")
-    check_writable(path)
-
-
-def write(path: Path, studies: Sequence[Study], settings: Mapping[str, str]) -> None:
-    """Write a report, atomically; `settings` is what the comparison was told, for people."""
-    jinja2 = require("jinja2", extra="report", what="an HTML report")
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("boostbp.report", "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    page = environment.get_template("report.html").render(
-        studies=[(study, columns(study.results), groups(study.results)) for study in studies],
-        settings=settings,
-        machine=versions(),
-        now=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-    )
-    with atomic_write(path) as part:
-        part.write_text(page, encoding="utf-8")
 
 
 class Picture(NamedTuple):
