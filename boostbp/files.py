@@ -324,14 +324,9 @@ def columns_like(X: Any, missing: Collection[str] = ()) -> Columns:
 
 
 def chunks(path: Path, columns: Columns) -> Iterator[tuple[Any, Any]]:
-    """Read a file in pieces that fit into memory.
+    """Read a file in pieces that fit into memory: features as `read` gives them, and the verbatim columns as a table.
 
-    Yields
-    ------
-    X : pandas.DataFrame, (rows, features)
-        As `read` gives it, but a piece knows its own categories only.
-    kept : pyarrow.Table
-        The verbatim columns of the same rows.
+    A piece knows its own categories only.
     """
     names = columns.chosen(column_names(path), path.name)
     for features, kept in batches(path, columns):

@@ -99,10 +99,7 @@ class LightGBMGrower:
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one tree per column; see `boostbp.backends.base.Grower`.
 
-        Raises
-        ------
-        ValueError
-            If one tree is to serve several columns: LightGBM's leaves hold one number.
+        Raises ValueError if one tree is to serve several columns: LightGBM's leaves hold one number.
         """
         if self.growth.shared and grad.shape[1] != 1:
             raise ValueError(
@@ -135,13 +132,8 @@ class LightGBMGrower:
         """Train linear trees natively; see `boostbp.backends.base.NativeGrower`.
 
         Rounds in which LightGBM finds no split give no tree, so the list may be shorter than `n_rounds`; with a
-        learning rate of 0, which LightGBM refuses, it is empty.
-
-        Raises
-        ------
-        ValueError
-            If the input exceeds the range of float32, in which LightGBM fits its linear leaves, or trees are to grow
-            on a card, where it fits none.
+        learning rate of 0, which LightGBM refuses, it is empty. Raises ValueError if the input exceeds the range of
+        float32, in which LightGBM fits its linear leaves, or trees are to grow on a card, where it fits none.
         """
         if on_card(self.params):
             raise ValueError(

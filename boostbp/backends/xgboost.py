@@ -65,10 +65,7 @@ class XGBoostGrower:
     def grow(self, grad: Floats, hess: Floats) -> Sequence[Tree]:
         """Grow one round; see `boostbp.backends.base.Grower`.
 
-        Raises
-        ------
-        ValueError
-            If one tree is to serve several columns and the input has categorical columns.
+        Raises ValueError if one tree is to serve several columns and the input has categorical columns.
         """
         columns = grad.shape[1]
         g, h = gradients(grad, "XGBoost"), gradients(hess, "XGBoost")

@@ -161,13 +161,7 @@ def _stream(
 
 @contextmanager
 def sink(path: Path) -> Iterator[Callable[[Any], None]]:
-    """Open a file for tables; a failure leaves what was there before untouched.
-
-    Yields
-    ------
-    write : callable
-        Takes a pyarrow.Table; all must have the same schema.
-    """
+    """Give what writes tables of pyarrow, all of one schema, to a file; a failure leaves what was there untouched."""
     form = format_of(path)
     module = require(f"pyarrow.{form}", extra="frames", what=f"writing {path.name}")
     opened = module.CSVWriter if form == "csv" else module.ParquetWriter

@@ -143,15 +143,9 @@ class Normal:
 
     @classmethod
     def of(cls, U: Floats, weight: Floats, measures: Mask) -> Normal:
-        """By training rows.
+        """By training rows, (rows, columns), in which NaN is missing, and their weights.
 
-        Parameters
-        ----------
-        U : (rows, columns) float64
-            NaN is missing.
-        weight : (rows,) float64
-        measures : (columns,) bool
-            Columns whose cells may be replaced, if the others determine them.
+        Cells of the columns that are `measures`, (columns,), may be replaced, if the others determine them.
         """
         known, count = ~np.isnan(U), U.shape[1]
         lowest = np.where(known, U, np.inf).min(0, initial=0.0)
@@ -175,15 +169,10 @@ class Normal:
         return np.flatnonzero(self._beyond(self._held(U) @ self.precision / self.precision.diagonal()))
 
     def replacements(self, U: Floats) -> Cells:
-        """Cells that contradict the rest of their row, and what that says; none of a row of another kind.
+        """Cells of suspects, (rows, columns), that contradict the rest of their row, and what that says.
 
         While a cell of a row is beyond its bounds, the one that is least likely is taken out: a wrong cell makes others
-        look wrong, but none as much as itself.
-
-        Parameters
-        ----------
-        U : (rows, columns) float64
-            Suspects. NaN is missing.
+        look wrong, but none as much as itself. NaN is missing. A row of another kind has none.
         """
         there, U = ~np.isnan(U), self._held(U)
         missing = np.count_nonzero(~there, axis=1)

@@ -127,10 +127,7 @@ class Repair:
     def of(cls, table: Table, weight: Floats) -> Repair | None:
         """Compare the columns of training rows; None if no column is determined by the others, or rows are few.
 
-        Parameters
-        ----------
-        weight : (rows,) float64
-            Row weights: a weight of 2 is a row twice, a weight of 0 is none.
+        A weight of 2 is a row twice, a weight of 0 is none.
         """
         column = np.setdiff1d(np.arange(table.X.shape[1]), table.categorical)
         rows, group = np.flatnonzero(weight > 0), workers()

@@ -22,16 +22,11 @@ BEYOND_CHANCE = 100.0  # times as many pairs of equal rows as chance would make
 
 
 def distinct_rows(table: Table) -> NDArray[np.intp]:
-    """Number of each row among the distinct rows, in the order of their first appearance; its own if all are by chance.
+    """Number of each row, of all workers, among the distinct rows, as they first appear; its own if all are by chance.
 
     Rows of few values (ages, categories, switches) are equal by chance, and so will rows to come be. Rows that were
     measured once and written down again are equal in numbers that chance would not repeat: far more often than columns
     with as many values, and as much correlation, would be. Equal categories alone say nothing: they are to come again.
-
-    Returns
-    -------
-    (rows,) integer
-        For a group of workers, numbers of the rows of all of them.
     """
     group = workers()
     [hashes] = group.together(row_hashes(table.X))

@@ -114,15 +114,7 @@ class Job:
 
 
 def measure(job: Job, data: Data) -> dict[str, Any]:
-    """Train, predict and score.
-
-    Returns
-    -------
-    dict
-        ``scores`` (name to number), ``fit_seconds``, ``predict_seconds`` (median of 3 passes over
-        the test rows), ``peak_bytes`` (of the fit, or None), ``length`` (rounds or epochs, or None),
-        ``model_bytes`` (of the pickled model) and ``evidence`` (or None).
-    """
+    """Train, predict and score, and return the fields of a `Result` that are measured."""
     rehearse(job, data)
     peak = Peak()
     start = time.perf_counter()
