@@ -40,7 +40,7 @@ _OTHER_NAMES: Mapping[str, str] = {
     "eval_sample_weight": "sample_weight_eval_set",
     "init_model": "xgb_model",
 }
-MEANT = {theirs: ours for ours, several in _OTHER_NAMES.items() for theirs in several.split()}
+MEANT = {other: name for name, others in _OTHER_NAMES.items() for other in others.split()}
 _RANKING = "ranking is not supported, as losses are of single rows: use LGBMRanker of LightGBM or XGBRanker of XGBoost."
 _SURVIVAL = "survival times are not supported: use XGBoost (survival:cox, survival:aft) or scikit-survival."
 NOT_THERE: Mapping[str, str] = {

@@ -64,8 +64,8 @@ def words(*allowed: str) -> Check:
 
 
 def by_name(names: Mapping[T, str]) -> dict[str, T]:
-    """What is said of names, which stand side by side in a text, by each."""
-    return {name: said for said, several in names.items() for name in several.split()}
+    """Values by name, of values with the names that have them, side by side in a text."""
+    return {name: value for value, several in names.items() for name in several.split()}
 
 
 SWITCH: Check = _switch
