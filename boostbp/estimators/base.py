@@ -1,16 +1,17 @@
-"""What all estimators share: parameters into settings, training, hidden representations."""
+"""What all estimators share: parameters into settings, training, hidden representations, names of other libraries."""
 
 from __future__ import annotations
 
 import copyreg
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_classifier
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_classifier
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,15 +20,17 @@ from boostbp.backends.base import Table
 from boostbp.ensemble import ensemble
 from boostbp.ensemble.problem import Problem, back_propagate
 from boostbp.ensemble.weighted_sum import weighted_sum
-from boostbp.estimators import nested_parameters, parameters, session
+from boostbp.estimators import parameters, session
 from boostbp.estimators.held_out import Split
-from boostbp.estimators.other_names import OtherNames
+from boostbp.estimators.inspected import Inspected
+from boostbp.estimators.nested_parameters import NestedParameters
 from boostbp.estimators.parameters import check_run, ensemble_settings_of
 from boostbp.estimators.session import all_or_nothing, check_sum
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import joined, workers
 from boostbp.inputs import Schema, blocks_of, drop_zero_weight, is_blocks, read_input
-from boostbp.inspection import summary_of
+from boostbp.inspection import Names, summary_of
+from boostbp.layers import rounds
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
 from boostbp.network.history import History
@@ -35,7 +38,6 @@ from boostbp.network.monitor import EvalSet, Progress
 from boostbp.network.network import Network
 from boostbp.network.offsets import of_rows
 from boostbp.network.settings import BackpropSpec, Settings
-from boostbp.suggestions import suggestion
 from boostbp.trees import threads
 
 WHY = "without evaluation sets and held-out rows (fewer than 36, early_stopping=False or epochs=0)"
@@ -47,7 +49,7 @@ ONE_SINGLE_LAYER = f"Single layers were not weighed: {WHY}, the model is one wit
 
 
 @usual_in_methods
-class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParameters):
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
     _fewest_hidden = 1
@@ -56,64 +58,6 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
     schema_: Schema
-    hidden_layer_sizes: Any
-    quality: Any
-    backend: Any
-    n_estimators: Any
-    learning_rate: Any
-    max_depth: Any
-    min_samples_leaf: Any
-    colsample_bytree: Any
-    hidden: Any
-    output: Any
-    backprop: Any
-    epochs: Any
-    deep: Any
-    early_stopping: Any
-    validation: Any
-    eval_metric: Any
-    max_time: Any
-    categorical_features: Any
-    n_jobs: Any
-    random_state: Any
-    verbose: Any
-    backend_params: Any
-
-    def _keep_parameters(self, parameters: dict[str, Any]) -> None:
-        """Keep what a constructor was passed, its `locals()`, unchanged and by the same names."""
-        self.__dict__.update({name: value for name, value in parameters.items() if name != "self"})
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; if `deep`, the fields of specs as well, such as ``hidden__max_depth``."""
-        params: dict[str, Any] = super().get_params(deep=deep)
-        return {**params, **nested_parameters.nested(self)} if deep else params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name; fields of specs by names such as ``hidden__max_depth``.
-
-        Raises
-        ------
-        ValueError
-            If there is no such parameter; the message says which one was meant.
-        """
-        fields: dict[str, dict[str, Any]] = {}
-        plain: dict[str, Any] = {}
-        known = self.get_params(deep=False)
-        for name, value in params.items():
-            head, nested, field = name.partition("__")
-            if nested and head in nested_parameters.SPECS:
-                fields.setdefault(head, {})[field] = value
-            elif name in known:
-                plain[name] = value
-            else:
-                cure = suggestion(name, nested_parameters.places_of(type(self)))
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}: {cure}")
-        specs = {
-            head: nested_parameters.changed(head, plain.get(head, known[head]), changes)
-            for head, changes in fields.items()
-        }
-        super().set_params(**{**plain, **specs})
-        return self
 
     def _backprop(self) -> BackpropSpec:
         return BackpropSpec.of(self.backprop, "backprop")
@@ -178,6 +122,32 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         with np.errstate(over="ignore"):
             return slopes * self._output_scale()[:, None]
 
+    def apply(self, X: Any, layer: int = -1) -> NDArray[np.int32]:
+        """Leaf of each row under each tree of a layer, as `pred_leaf` of LightGBM and XGBoost.
+
+        Parameters
+        ----------
+        X : array-like, (rows, features)
+        layer : int
+            0 is the one next to the input, -1 the output layer.
+
+        Returns
+        -------
+        (rows, trees) int32
+            Trees and leaves have the numbers of `leaf_report` and `trees_to_dataframe`. A tree without splits, such as
+            the ridge regression that a layer starts from, has one leaf, 0.
+
+        Raises
+        ------
+        ValueError
+            If there is no such layer.
+        """
+        self._check_trees()
+        number = Names.layer_number(layer, len(self.network_.layers))
+        until = replace(self.network_, layers=self.network_.layers[: number + 1])
+        h = until.output_input(self._read(X).X, n_jobs=self._n_threads())
+        return np.ascontiguousarray(until.layers[-1].forest.route(h, self._n_threads()).T, np.int32)
+
     @all_or_nothing
     def fit_more(
         self,
@@ -215,6 +185,37 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return f"{self.history_.summary()}\n{NOT_WEIGHED if deep else ONE_SINGLE_LAYER}"
 
     @property
+    def best_iteration_(self) -> int:
+        """Number of the epoch that the network was taken from, from 0, which is before any back-propagation.
+
+        Of a single layer that was asked for (``hidden_layer_sizes=()``) it is the number of rounds that are kept. It is
+        0 where ``deep="auto"`` trained no network.
+        """
+        check_is_fitted(self)
+        if len(self.network_.layers) == 1 and self.history_.choice is None:
+            return rounds.rounds_of(self.network_.layers[-1].forest)
+        return self.history_.best_epoch
+
+    @property
+    def best_score_(self) -> dict[str, dict[str, float]]:
+        """Metric of the model on each evaluation set, ``{"valid_0": {"rmse": 0.5}}``; of rows held out, "held_out".
+
+        That of ``history_.scores``; empty where nothing was evaluated.
+        """
+        check_is_fitted(self)
+        return {name: {self.history_.metric: score} for name, score in self.history_.scores.items()}
+
+    @property
+    def evals_result_(self) -> dict[str, dict[str, list[float]]]:
+        """Metric on each evaluation set by epoch of back-propagation, ``{"valid_0": {"rmse": [0.9, 0.7, 0.5]}}``.
+
+        Epochs are those of `history_`; of a model without a network, epoch 0 tells of the whole model.
+        """
+        check_is_fitted(self)
+        history = self.history_
+        return {name: {history.metric: history.metrics(name)} for name in history[0].metrics}
+
+    @property
     def _n_features_out(self) -> int:
         """Units of the last hidden layer, for the names of `transform`'s columns."""
         if len(self.network_.layers) == 1:
@@ -241,6 +242,15 @@ class BaseBoostBP(OtherNames, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         if is_blocks(X):
             return np.concatenate([self._raw(block) for block in blocks_of(X, self.schema_)])
         return self.network_.predict(self._read(X).X, n_jobs=self._n_threads())
+
+    def _staged_raw(self, X: Any) -> Iterator[Floats]:
+        """Raw outputs after each round of the output layer, (rows, outputs)."""
+        self._check_trees()
+        network, n_threads = self.network_, self._n_threads()
+        forest, h = network.layers[-1].forest, network.output_input(self._read(X).X, n_jobs=n_threads)
+        numbers = range(1, max(rounds.rounds_of(forest), 1) + 1)
+        for _, raw in rounds.staged(forest, h, numbers, n_threads=n_threads):
+            yield raw + network.baseline
 
     def _metric(self, loss: Loss, eval_sets: Sequence[EvalSet], scale: Floats | float = 1.0) -> Metric | None:
         """What evaluation sets are scored by, None where there are none; training divides targets by `scale`."""
