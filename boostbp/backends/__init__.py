@@ -88,7 +88,10 @@ def load(backend: str | Backend) -> Backend:
 def draws(backend: str | Backend, extra_trees: bool | str) -> bool:
     """Return whether thresholds are drawn at random: as asked for, or with "auto" where the backend can.
 
-    Raises ValueError if it is asked for, and the backend cannot.
+    Raises
+    ------
+    ValueError
+        If it is asked for, and the backend cannot.
     """
     can = capabilities_of(load(backend)).extra_trees
     if extra_trees == "auto":

@@ -45,15 +45,26 @@ _MEMBERS = ("name", "scale_free", "value", "gradient", "hessian", "link", "basel
 
 
 def load(loss: str | Loss, *, n_outputs: int, alpha: Any = None) -> Loss:
-    """Loss by name, or the user's own object if it has all that a `Loss` needs, for a target of so many columns.
+    """Loss by name, or the user's own object if it has all that a `Loss` needs.
 
-    ``"log_loss"`` is `Logistic` for one output and `Softmax` for several. `alpha` is the level of ``"quantile"``, or
-    ascending levels, each with an output; another loss does not look at a number, as in scikit-learn and LightGBM, and
-    refuses several.
+    Parameters
+    ----------
+    loss : str or Loss
+        A name of scikit-learn, LightGBM or XGBoost. ``"log_loss"`` is `Logistic` for one output
+        and `Softmax` for several.
+    n_outputs : int
+        Columns of the target.
+    alpha : float, sequence of float or None
+        Level of ``"quantile"``, or ascending levels, each with an output. Another loss does not look at a number, as in
+        scikit-learn and LightGBM, and refuses several.
 
-    Raises ValueError if the name is unknown, or is that of a loss for another number of outputs; if the object is for
-    no known task; if `alpha` is no level, or there are several for another loss. Raises TypeError if the object lacks a
-    member of `Loss`.
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or is that of a loss for another number of outputs; if the object is for no known task;
+        if `alpha` is no level, or there are several for another loss.
+    TypeError
+        If the object lacks a member of `Loss`.
     """
     loss = loss if alpha is None else _at_levels(loss, alpha)
     if isinstance(loss, str):

@@ -52,7 +52,15 @@ class Metric:
     def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
         """Value of the metric; the worst there is (inf, or -inf) if a prediction, or the value, is not a number.
 
-        Raises ValueError if no row has a positive weight, or the rows do not determine the metric.
+        Parameters
+        ----------
+        prediction, y : (rows, outputs) float64
+        weight : (rows,) float64
+
+        Raises
+        ------
+        ValueError
+            If no row has a positive weight, or the rows do not determine the metric.
         """
         worst = -np.inf if self.greater_is_better else np.inf
         if not np.isfinite(prediction).all():
@@ -122,9 +130,6 @@ def load(
 ) -> Metric:
     """Metric by name, or from the user's own function.
 
-    Raises ValueError if the name is unknown, the metric is one of classes and they are not predicted, or the name of a
-    function contradicts the direction in which it would be taken, and TypeError if it is no metric at all.
-
     Parameters
     ----------
     metric : str, callable, (name, callable, greater_is_better), Metric or None
@@ -142,6 +147,14 @@ def load(
         Whether classes are predicted, and not numbers; None: as the loss says.
     scale : (outputs,) or float
         What targets are divided by before the loss sees them.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, the metric is one of classes and they are not predicted, or the name of a function
+        contradicts the direction in which it would be taken.
+    TypeError
+        If `metric` is none of these.
     """
     if classes is None:
         classes = traits_of(loss).task == "classification"
@@ -167,7 +180,10 @@ def load(
 def default_metric(loss: Loss, *, classes: bool = False, scale: Floats | float = 1.0) -> Metric:
     """Return the metric that the loss names, or the mean of the loss itself.
 
-    Raises ValueError for the user's own loss of numbers with a link that nothing undoes, if it names none.
+    Raises
+    ------
+    ValueError
+        For the user's own loss of numbers with a link that nothing undoes, if it names none.
     """
     traits = traits_of(loss)
     name = traits.default_metric or ("logloss" if classes else None)
