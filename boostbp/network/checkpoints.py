@@ -34,9 +34,9 @@ from boostbp.network.network import Network
 from boostbp.network.stored import history_from, history_of, network_from, network_of
 from boostbp.trees import interrupts
 
-KIND, VERSION = "checkpoint", 3
+KIND, VERSION = "checkpoint", 4
 ROWS, ROWS_VERSION = "rows of a checkpoint", 1
-OLDEST = 3  # versions 1 and 2 had other arrays of leaves
+OLDEST = 4  # earlier versions had other arrays of trees
 
 
 def write(path: str | os.PathLike[str], state: State) -> None:

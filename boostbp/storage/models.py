@@ -1,6 +1,6 @@
 """Storage: a fitted estimator in one file of data, without pickle.
 
-The file is an `boostbp.archive`, kind "model", version 3. Its content is
+The file is an `boostbp.archive`, kind "model", version 5. Its content is
 
 - ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
 - ``parameters``: those of the constructor (see `boostbp.plain`; ``{"loss": ...}``, ``{"step": ...}`` and
@@ -43,8 +43,8 @@ from boostbp.storage.fitted import fitted_from, fitted_of
 from boostbp.trees import interrupts
 from boostbp.trees.basis import BASES
 
-KIND, VERSION = "model", 4
-OLDEST = 4  # versions 1 and 2 had other arrays of leaves, 3 another parameter
+KIND, VERSION = "model", 5
+OLDEST = 5  # 1, 2 and 4 had other arrays of trees, 3 another parameter
 _CLASSES: dict[str, Any] = {
     estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
 }

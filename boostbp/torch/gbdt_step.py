@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
     torch = require("torch", extra="torch", what="boostbp.torch")
 
-FORMAT, VERSION = "boostbp.GBDTStep", 3
+FORMAT, VERSION = "boostbp.GBDTStep", 4
 
 
 @usual_in_methods

@@ -16,13 +16,13 @@ from boostbp.trees.forest import Forest, TreeBatch
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.ranges import ranges_of, scaling_from
+from boostbp.trees.thresholds import Thresholds
 from boostbp.trees.tree import Tree, Trees, offsets
 
 _OWN = "own functions"
 _MOST = 1 << 31  # sizes stay far from the end of int64, and of int32 where splits hold features
 _NODES = {
     "feature": "i4",
-    "threshold": "f8",
     "left": "i4",
     "right": "i4",
     "missing_left": "?",
@@ -30,6 +30,7 @@ _NODES = {
     "cat_words": "i4",
     "categories": "u4",
 }
+_THRESHOLDS = {"threshold_number": "i4", "thresholds": "f8", "first_threshold": "i8"}
 _LEAVES = {
     "tree_output": "i8",
     "tree_degree": "i8",
@@ -37,9 +38,9 @@ _LEAVES = {
     "column": "i4",
     "weight": "f8",
 }
-_RANGES = {"center": "f8", "ends": "f8", "first_end": "i8", "end": "i4", "odd": "f8"}
-_DTYPES = {"tree_split": "i8", "gain": "f8", **_NODES, **_LEAVES, **_RANGES}
-_WIDE = {"tree_output": 2, "end": 2, "odd": 4}  # columns of those that have any
+_RANGES = {"center": "f8", "ends": "f8", "first_end": "i8", "end": "i4", "short": "i4", "odd": "f8"}
+_DTYPES = {"tree_split": "i8", "gain": "f8", **_NODES, **_THRESHOLDS, **_LEAVES, **_RANGES}
+_WIDE = {"tree_output": 2, "end": 2, "short": 4, "odd": 4}  # columns of those that have any
 _FACTS = {"n_features", "n_outputs", "basis", "functions", "clip", "n_base"}
 
 
@@ -47,7 +48,8 @@ def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Ar
     """What JSON holds of a forest, and its arrays by their names in `Forest`, `Nodes` and `Leaves`.
 
     What follows from other arrays is left out: ``tree_leaf`` and ``weight_start``. In place of ``start`` there is
-    ``leaf_columns``, (leaves,), and in place of ``scaling`` what `ranges_of` says.
+    ``leaf_columns``, (leaves,), in place of ``threshold`` the arrays of `Thresholds`, and in place of ``scaling`` what
+    `ranges_of` says.
     An output that no tree serves gets a tree of one leaf, 0, so that a reader can tell from the arrays how many
     outputs there are.
 
@@ -76,6 +78,7 @@ def pack(forest: Forest, *, functions: bool = False) -> tuple[dict[str, Any], Ar
     }
     parts = {"tree_split": forest.tree_split, "gain": forest.gain, **forest.nodes._asdict(), **forest.leaves._asdict()}
     parts["leaf_columns"] = np.diff(forest.leaves.start).astype(np.int32)
+    parts |= Thresholds.of(forest.nodes.feature, forest.nodes.threshold)._asdict()
     parts |= ranges_of(forest.leaves.column, forest.leaves.scaling)
     return facts, {name: parts[name] for name in _DTYPES}
 
@@ -122,7 +125,8 @@ def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functi
         name: take(arrays, prefix + name, dtype, (None, _WIDE[name]) if name in _WIDE else (None,))
         for name, dtype in _DTYPES.items()
     }
-    nodes = kernels.Nodes(*(parts[name] for name in kernels.Nodes._fields))
+    thresholds = Thresholds(*(parts.pop(name) for name in _THRESHOLDS))
+    nodes = kernels.Nodes(threshold=thresholds.of_splits(parts["feature"]), **{name: parts[name] for name in _NODES})
     tree_split = parts["tree_split"]
     n_features, n_outputs, n_base = facts["n_features"], facts["n_outputs"], facts["n_base"]
     _check_starts("tree_split", tree_split, len(parts["tree_degree"]), len(nodes.feature))

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from boostbp.archive import Arrays
 from boostbp.floats import Floats
+from boostbp.trees.rounding import RANGE_BITS
 from boostbp.trees.tree import offsets
 
+MADE_OF_NUMBERS, AS_IT_IS = -2, -1  # what stands for the ends of a scaling that was not made of ends
 NEAR = range(-3, 4)  # units in the last place between an end and what is computed back
 
 
@@ -25,13 +27,15 @@ def ranges_of(column: NDArray[np.int32], scaling: Floats) -> Arrays:
     dict
         ``center`` (path columns,); ``ends`` (different ends,) float64, those of a column side by side, ascending;
         ``first_end`` (columns + 1,), where those of each column begin; ``end`` (path columns, 2), numbers of the ends
-        of each among those of its column, -1 where the scaling was not made so; ``odd`` (these, 4), such scalings.
+        of each among those of its column, or what else the scaling is; ``short`` (these, 4), the whole numbers of
+        scalings that `boostbp.trees.rounding` made, those of a column side by side; ``odd`` (these, 4), other scalings.
     """
     center, inverse, lower, upper = scaling.T
     with np.errstate(all="ignore"):
         values = center[:, None] + scaling[:, 2:] / inverse[:, None]
-    rounded = np.frexp(inverse)[0] == 0.5  # powers of two: they and their ends are of few bits as they are
-    odd = rounded | ~(np.isfinite(values).all(1) & (lower < upper))
+    short = _short(scaling)
+    is_short = (_of_short(short).view(np.int64) == scaling.view(np.int64)).all(1)
+    odd = is_short | ~(np.isfinite(values).all(1) & (lower < upper))
     rows = np.repeat(np.flatnonzero(~odd), 2)
     place, ends = _common(column[rows], values[~odd].ravel(), center[rows], inverse[rows], scaling[~odd, 2:].ravel())
     end = np.full((len(scaling), 2), -1, np.int32)
@@ -42,14 +46,43 @@ def ranges_of(column: NDArray[np.int32], scaling: Floats) -> Arrays:
     made = _scaling(center, ends[end]) if len(ends) else np.full_like(scaling, np.nan)
     odd |= (made.view(np.int64) != scaling.view(np.int64)).any(1)
     end -= first[column][:, None].astype(np.int32)
-    end[odd] = -1
+    end[odd] = AS_IT_IS
+    end[is_short] = MADE_OF_NUMBERS
     return {
         "center": np.where(odd, 0.0, center),
         "ends": ends,
         "first_end": first,
         "end": end,
-        "odd": scaling[odd],
+        "short": short[_by_column(column, is_short)],
+        "odd": scaling[odd & ~is_short],
     }
+
+
+def _short(scaling: Floats) -> NDArray[np.int32]:
+    """Return what scalings would be made of, were they rounded; of others it is arbitrary.
+
+    Center, logarithm of the inverse scale, bounds below and above the center; in 1/64 of the scale, without signs.
+    """
+    center, inverse, lower, upper = scaling.T
+    exponent = np.frexp(inverse)[1] - 1
+    with np.errstate(all="ignore"):
+        numbers = np.ldexp(np.column_stack([center * inverse, -lower, upper]), RANGE_BITS)
+        numbers = np.where(np.abs(numbers) < np.iinfo(np.int32).max, numbers, 0.0).astype(np.int32)
+    return np.column_stack([numbers[:, 0], exponent, numbers[:, 1:]]).astype(np.int32)
+
+
+def _of_short(short: NDArray[np.int32]) -> Floats:
+    numbers, exponent = short.astype(np.float64), short[:, 1]
+    with np.errstate(all="ignore"):
+        center = np.ldexp(numbers[:, 0], -RANGE_BITS - exponent)
+        lower, upper = np.ldexp(0.0 - numbers[:, 2], -RANGE_BITS), np.ldexp(numbers[:, 3], -RANGE_BITS)
+        return np.column_stack([center, np.ldexp(1.0, exponent), lower, upper])
+
+
+def _by_column(column: NDArray[np.int32], which: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return some of the path columns, in the order of the columns that they read: like numbers side by side."""
+    place = np.flatnonzero(which)
+    return place[np.argsort(column[place], kind="stable")]
 
 
 def _common(
@@ -74,7 +107,7 @@ def _common(
 
 def scaling_from(
     column: NDArray[np.int32], center: Floats, ends: Floats, first_end: NDArray[np.int64], end: NDArray[np.int32],
-    odd: Floats,
+    short: NDArray[np.int32], odd: Floats,
 ) -> Floats:  # fmt: skip
     """Return the scalings, (path columns, 4), that `ranges_of` described.
 
@@ -83,21 +116,23 @@ def scaling_from(
     ValueError
         If the arrays do not fit together.
     """
-    is_odd = (end < 0).all(1)
-    good = len(center) == len(end) == len(column) and len(odd) == is_odd.sum()
-    good = good and len(first_end) == int(column.max(initial=-1)) + 2 and first_end[-1] == len(ends)
-    good = good and first_end[0] == 0 and (np.diff(first_end) >= 0).all()
-    known = column[~is_odd] if good else column[:0]
+    is_short, is_odd = (end == MADE_OF_NUMBERS).all(1), (end == AS_IT_IS).all(1)
+    of_ends = ~(is_short | is_odd)
+    good = len(center) == len(end) == len(column) and (len(short), len(odd)) == (is_short.sum(), is_odd.sum())
+    good = good and len(first_end) == int(column.max(initial=-1)) + 2 and int(first_end[-1]) == len(ends)
+    good = good and bool(first_end[0] == 0 and (np.diff(first_end) >= 0).all())
+    known = column[of_ends] if good else column[:0]
     if good:
         size = np.diff(first_end)[known][:, None]
-        good = ((end[~is_odd] >= 0) & (end[~is_odd] < size)).all()
+        good = bool(((end[of_ends] >= 0) & (end[of_ends] < size)).all())
     if not good:
         raise ValueError("This is not a forest: the ends of path columns do not fit to them.")
     if is_odd.all():
         return odd
     scaling = np.empty((len(column), 4))
     scaling[is_odd] = odd
-    scaling[~is_odd] = _scaling(center[~is_odd], ends[first_end[known][:, None] + end[~is_odd]])
+    scaling[_by_column(column, is_short)] = _of_short(short)
+    scaling[of_ends] = _scaling(center[of_ends], ends[first_end[known][:, None] + end[of_ends]])
     return scaling
 
 

@@ -74,8 +74,8 @@ def test_copies_go_on_as_the_original(how):
 
 def changed(state, **content):
     """The state with other facts."""
-    held = archive.from_bytes(state.numpy().tobytes(), "a state", archive.Archive, kind="tree layer", version=3)
-    kind, version = content.pop("kind", "tree layer"), content.pop("version", 3)
+    held = archive.from_bytes(state.numpy().tobytes(), "a state", archive.Archive, kind="tree layer", version=4)
+    kind, version = content.pop("kind", "tree layer"), content.pop("version", 4)
     arrays = held.arrays | content.pop("arrays", {})
     data = archive.to_bytes(kind=kind, version=version, content=held.content | content, arrays=arrays)
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
@@ -105,7 +105,7 @@ def test_own_functions_of_other_features_are_refused(n_features):
     made, x = make(), rows()
     made(x[:, :3])
     state = made.get_extra_state()
-    facts = archive.from_bytes(state.numpy().tobytes(), "", archive.Archive, kind="tree layer", version=3).content[
+    facts = archive.from_bytes(state.numpy().tobytes(), "", archive.Archive, kind="tree layer", version=4).content[
         "facts"
     ]
     with pytest.raises(ValueError, match="is not consistent"):
@@ -217,8 +217,8 @@ def test_training_states_of_others_are_refused():
         fresh.load_state_dict(state)
     with pytest.raises(ValueError, match="not the state of a GBDTStep"):
         fresh.load_state_dict(made.state_dict())
-    with pytest.raises(ValueError, match="version 4, this boostbp reads 3"):
-        steps.load_state_dict(state | {"version": 4})
+    with pytest.raises(ValueError, match="version 5, this boostbp reads 4"):
+        steps.load_state_dict(state | {"version": 5})
     [told] = state["layers"]
     before = made._momentum
     with pytest.raises(ValueError, match="damaged"):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from boostbp.trees import kernels
 from boostbp.trees.ranges import ranges_of, scaling_from
+from boostbp.trees.rounding import _short_scalings
 
 
 def scalings(rng, n_leaves, values):
@@ -34,6 +35,18 @@ def test_scalings_of_fits_are_made_again_of_few_ends(seed, digits, size):
     assert len(arrays["ends"]) <= sum(len(np.unique(z)) for z in values.T)
     flat = (scaling[:, 2] == scaling[:, 3]).sum()
     assert flat <= len(arrays["odd"]) <= flat + 10
+
+
+@given(seed=st.integers(0, 2**20), size=st.sampled_from([1e-200, 1e-3, 1.0, 1e200]))
+def test_rounded_scalings_are_made_again_of_whole_numbers(seed, size):
+    rng = np.random.default_rng(seed)
+    column, scaling = scalings(rng, 200, rng.normal([0.0, 5.0, 1e3], size=(40, 3)) * size)
+    short, _, _ = _short_scalings(scaling)
+    arrays = ranges_of(column, short)
+    assert scaling_from(column, **arrays).tobytes() == short.tobytes()
+    varies = scaling[:, 2] < scaling[:, 3]
+    assert len(arrays["short"]) >= 0.99 * varies.sum()
+    assert len(arrays["short"]) + len(arrays["odd"]) == len(column)
 
 
 @pytest.mark.parametrize("n_columns", [0, 1, 50])
