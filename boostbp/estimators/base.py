@@ -241,7 +241,9 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             check_is_fitted(self)
         if is_blocks(X):
             return np.concatenate([self._raw(block) for block in blocks_of(X, self.schema_)])
-        return self.network_.predict(self._read(X).X, n_jobs=self._n_threads())
+        X, n_threads = self._read(X).X, self._n_threads()
+        few = self.network_._of_few_rows(X)
+        return self.network_.predict(X, n_jobs=n_threads) if few is None else few
 
     def _staged_raw(self, X: Any) -> Iterator[Floats]:
         """Raw outputs after each round of the output layer, (rows, outputs)."""

@@ -54,7 +54,9 @@ def _plain_numbers(X: Any, schema: Schema) -> NDArray[np.float64] | None:
         alike = schema.names is not None and X.columns.tolist() == list(schema.names)
         values = X.to_numpy() if alike else np.empty(0)
     alike = alike and values.ndim == 2 and values.shape[1] == schema.n_features and len(values) > 0
-    if not alike or type(values) is not np.ndarray or not np.can_cast(values.dtype, np.float64):
+    if not alike or type(values) is not np.ndarray:
+        return None
+    if values.dtype != np.float64 and not np.can_cast(values.dtype, np.float64):
         return None
     numbers = np.ascontiguousarray(values, np.float64)
     return None if True in np.isinf(numbers).tobytes() else numbers  # of few cells, in half the time of any()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
@@ -37,7 +38,10 @@ class Network:
     layers: tuple[Layer, ...]
     baseline: Floats
     skip: bool = False
-    _few_rows: Callable[[Floats, Floats], None] = field(default=None, init=False, repr=False, compare=False)  # type: ignore[assignment]
+    # what `Flat.loop` gives; None before the first few rows, and False if there is no flat layout
+    _few_rows: Callable[[Floats, Floats], None] | Literal[False] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         """What copies hold: not the flat layout."""
@@ -55,24 +59,32 @@ class Network:
 
     def predict(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """Raw output h_L, (rows, outputs), without traces."""
-        if len(X) <= FEW_ROWS and self._has_few_rows(X):
-            out = np.empty((len(X), len(self.baseline)))
-            self._few_rows(X, out)
-            return out
+        few = self._of_few_rows(X)
+        if few is not None:
+            return few
         if self.skip and len(self.layers) > 1 and not self._hidden_used():
             unseen = np.zeros((len(X), self.layers[-2].forest.n_outputs))
             return self.layers[-1].predict(hstack(unseen, X), n_jobs=n_jobs) + self.baseline
         return self.representation(X, -1, n_jobs=n_jobs)
 
-    def _has_few_rows(self, X: Floats) -> bool:
-        """Whether a few rows go through `_few_rows`, which is made for the first of them."""
-        first = self.layers[0].forest
-        if isinstance(X, Sparse) or X.shape[1:] != (first.n_features,):
-            return False
-        if self._few_rows is None and not any(layer.forest.basis.has_functions for layer in self.layers):
-            flat = Flat.of([layer.forest for layer in self.layers])
-            object.__setattr__(self, "_few_rows", flat.loop(self.baseline, skip=self.skip))
-        return self._few_rows is not None
+    def _of_few_rows(self, X: Floats) -> Floats | None:
+        """Return the raw output of a few rows by the flat layout, which is made for the first of them; None of others.
+
+        The methods of estimators call it, as they care for floating-point errors themselves.
+        """
+        if len(X) > FEW_ROWS or isinstance(X, Sparse) or self._few_rows is False:
+            return None
+        if X.shape[1:] != (self.layers[0].forest.n_features,) or X.dtype != np.float64:
+            return None
+        if self._few_rows is None:
+            forests = [layer.forest for layer in self.layers]
+            flat = None if any(forest.basis.has_functions for forest in forests) else Flat.of(forests)
+            loop = False if flat is None else flat.loop(self.baseline, skip=self.skip)
+            object.__setattr__(self, "_few_rows", loop)
+            return self._of_few_rows(X)
+        out = np.empty((len(X), len(self.baseline)))
+        self._few_rows(X, out)
+        return out
 
     def rounded(self) -> Network:
         """The network with like output trees joined, in numbers of few bits; see `boostbp.trees.joining`, ``rounding``.

@@ -11,31 +11,42 @@ from numpy.typing import NDArray
 from boostbp.floats import Floats
 from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
-from boostbp.trees.kernels.few_rows import LANES, NODE
+from boostbp.trees.kernels.few_rows import LANES, NODE, OF_COLUMN
+from boostbp.trees.kernels.records import INV_SCALE, LOWER, UPPER
+from boostbp.trees.kernels.vectors import TOGETHER
+from boostbp.trees.thresholds import Thresholds
 from boostbp.trees.tree import offsets
 
-OF_COLUMN = 5  # numbers of a path column before its weights
+Table = NDArray[np.float32] | Floats
 
 
 class Flat(NamedTuple):
     """The forests of successive layers in few arrays; each layer has a number of trees that `LANES` divides.
 
+    Memory is what a row waits for, so numbers are short where that changes no bit.
+
     Attributes
     ----------
     nodes : (nodes,) of `NODE`
-        Splits and leaves of all trees; the two children of a split lie side by side. A split compares ``bound`` with a
-        column of what `kernels.few_rows` makes of a layer's input. A leaf leads to itself, and its ``bound`` says where
-        its record begins in `table`.
+        Splits and leaves of all trees; the two children of a split lie side by side. ``place`` is that of the left
+        child, ``bound`` the number of the threshold among those of its column, ``column`` one of what
+        `kernels.few_rows` makes of a layer's input. A leaf has the column 0; its ``place`` is where its record begins
+        in `table`, its ``bound`` the number of its path columns there.
     trees : (trees, 4) int32
         Root, first output, number of outputs, degree.
     layers : (layers, 7) int64
-        First tree, number of trees, first and last set of categories, columns that are read, outputs, whether inputs
-        are clipped.
+        First tree, number of trees, first and last set of categories, columns that are read, outputs, and where its
+        columns begin in `first_bound`.
     steps : (trees / LANES,) int64
         Splits on the longest path of the trees that are walked together.
-    table : float64
-        The record of each leaf: number of path columns (int64) and constants of all outputs, then of each path column
-        its number (int64), scaling, linear weights of all outputs and, for degree 2, quadratic ones.
+    bounds : (bounds,) float64
+        The different thresholds of each column of a layer's input, ascending.
+    first_bound : (layers' columns + 1,) int64
+        Where those of a column begin, and behind the last one of a layer where they end.
+    table : float32, or float64 where that would not hold the same numbers
+        The record of each leaf: constants of all outputs, then of each path column its number (an integer), scaling,
+        linear weights of all outputs and, for degree 2, quadratic ones. Columns that do not vary are left out; where
+        inputs are not clipped, bounds are infinite.
     sets : (sets, 4) int64
         Of each split by a set of categories: feature, first word, number of words, whether missing values go left.
     categories : uint32
@@ -46,32 +57,44 @@ class Flat(NamedTuple):
     trees: NDArray[np.int32]
     layers: NDArray[np.int64]
     steps: NDArray[np.int64]
-    table: Floats
+    bounds: Floats
+    first_bound: NDArray[np.int64]
+    table: Table
     sets: NDArray[np.int64]
     categories: NDArray[np.uint32]
 
     @classmethod
-    def of(cls, forests: Sequence[Forest]) -> Flat:
-        """Lay out the forests of layers, from the input up; their bases must have no functions."""
+    def of(cls, forests: Sequence[Forest]) -> Flat | None:
+        """Lay out the forests of layers, from the input up; their bases must have no functions.
+
+        Returns
+        -------
+        Flat or None
+            None if there are more nodes, columns or thresholds than a node has bits for.
+        """
         parts = [_Part.of(forest) for forest in forests]
-        nodes, trees, steps, table, sets, categories = (list(field) for field in zip(*parts, strict=True))
-        first_node, first_record = (offsets([len(array) for array in arrays]) for arrays in (nodes, table))
-        first_tree, first_set, first_word = (
-            offsets([len(array) for array in arrays]) for arrays in (trees, sets, categories)
-        )
+        begins = {name: offsets([len(getattr(part, name)) for part in parts]) for name in _Part._fields}
         layers = np.empty((len(forests), 7), np.int64)
-        for number, forest in enumerate(forests):
+        for number, (forest, part) in enumerate(zip(forests, parts, strict=True)):
+            first = {name: int(array[number]) for name, array in begins.items()}
             layers[number] = (
-                first_tree[number], forest.n_trees, *first_set[number : number + 2], forest.n_features,
-                forest.n_outputs, forest.clip,
+                first["trees"], forest.n_trees, first["sets"], first["sets"] + len(part.sets), forest.n_features,
+                forest.n_outputs, first["first_bound"],
             )  # fmt: skip
-            trees[number][:, 0] += np.int32(first_node[number])
-            nodes[number]["left"] += np.int32(first_node[number])
-            nodes[number]["bound"][nodes[number]["column"] == 0] += first_record[number]
-            sets[number][:, 1] += first_word[number]
+            part.trees[:, 0] += first["place"]
+            part.first_bound[:] += first["bounds"]
+            part.sets[:, 1] += first["categories"]
+            part.place[:] += np.where(part.column == 0, first["table"], first["place"])
+        joined = _Part(*[np.concatenate(arrays) for arrays in zip(*parts, strict=True)])
+        nodes = np.empty(len(joined.place), NODE)
+        for name in nodes.dtype.names or ():
+            values = getattr(joined, name)
+            if values.max() > np.iinfo(nodes.dtype[name]).max:
+                return None
+            nodes[name] = values
         return cls(
-            np.concatenate(nodes), np.concatenate(trees), layers, np.concatenate(steps),
-            np.concatenate(table), np.concatenate(sets), np.concatenate(categories),
+            nodes, joined.trees, layers, joined.steps, joined.bounds, joined.first_bound,
+            _shortest(joined.table, joined.whole), joined.sets, joined.categories,
         )  # fmt: skip
 
     def loop(self, baseline: Floats, *, skip: bool) -> Callable[[Floats, Floats], None]:
@@ -84,16 +107,26 @@ class Flat(NamedTuple):
         skip : bool
             As in `Network`.
         """
-        return kernels.predict_flat.given(*self[:5], self.table.view(np.int64), *self[5:], baseline, skip)
+        whole = self.table.view(f"i{self.table.itemsize}")
+        loop = kernels.predict_flat if self.table.itemsize == 8 else kernels.predict_short
+        return loop.given(*self[:7], whole, *self[7:], baseline, skip)
 
 
 class _Part(NamedTuple):
-    """What `Flat` holds of one layer, which begins at 0 in each of its arrays."""
+    """What `Flat` holds of one layer, which begins at 0 in each of its arrays; a node in three arrays.
 
-    nodes: NDArray[np.void]
+    `whole` are the integers in `table`, 0 where there is none.
+    """
+
+    place: NDArray[np.int64]
+    bound: NDArray[np.int64]
+    column: NDArray[np.int64]
     trees: NDArray[np.int32]
     steps: NDArray[np.int64]
+    bounds: Floats
+    first_bound: NDArray[np.int64]
     table: Floats
+    whole: NDArray[np.int32]
     sets: NDArray[np.int64]
     categories: NDArray[np.uint32]
 
@@ -111,50 +144,73 @@ class _Part(NamedTuple):
             is_split = child >= 0
             of_split[(child + split[tree])[is_split]] = (left + side)[is_split]
             of_leaf[(~child + leaves.tree_leaf[tree])[~is_split]] = (left + side)[~is_split]
-        first, table = _records(leaves)
+        first, n_columns, table, whole = _records(leaves, clip=forest.clip)
         has_set = nodes.cat_start >= 0
-        flat = np.zeros(n_nodes + 1, NODE)  # the last one is where no tree is
-        flat["left"] = np.arange(n_nodes + 1)
-        flat["left"][of_split] = left
-        flat["column"][of_split] = np.where(
+        number, bounds, first_bound = Thresholds.of(nodes.feature, nodes.threshold, forest.n_features)
+        place, bound, column = np.zeros((3, n_nodes + 1), np.int64)  # the last node is where no tree is
+        place[of_split], place[of_leaf] = left, first
+        bound[of_split], bound[of_leaf] = np.where(has_set, 0, number), n_columns
+        column[of_split] = np.where(
             has_set, 1 + 2 * forest.n_features + np.cumsum(has_set) - 1, 1 + 2 * nodes.feature + ~nodes.missing_left
         )
-        flat["bound"][of_split] = np.where(has_set, 0.0, nodes.threshold)
-        flat["bound"][of_leaf] = first
         trees = np.zeros((-(-len(size) // LANES) * LANES, 4), np.int32)
         trees[:, 0] = n_nodes
         trees[: len(size)] = np.column_stack([root, leaves.tree_output, leaves.tree_degree])
         sets = np.column_stack([nodes.feature, nodes.cat_start, nodes.cat_words, nodes.missing_left])[has_set]
-        steps = _depths(flat["left"], trees[:, 0]).reshape(-1, LANES).max(axis=1)
-        return cls(flat, trees, steps, table, sets.astype(np.int64), nodes.categories)
+        steps = _depths(np.where(column > 0, place, -1), trees[:, 0]).reshape(-1, LANES).max(axis=1)
+        return cls(
+            place, bound, column, trees, steps, bounds, first_bound, table, whole, sets.astype(np.int64),
+            nodes.categories,
+        )  # fmt: skip
 
 
-def _records(leaves: kernels.Leaves) -> tuple[NDArray[np.int64], Floats]:
-    """Return where the record of each leaf begins, (leaves,), and all records; see `Flat.table`."""
-    n_columns, n_leaves = np.diff(leaves.start), np.diff(leaves.tree_leaf)
+def _records(
+    leaves: kernels.Leaves, *, clip: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, NDArray[np.int32]]:
+    """Return where the record of each leaf begins, its number of path columns, all records, and their integers."""
+    n_leaves = np.diff(leaves.tree_leaf)
     n_outputs, degree = np.repeat(leaves.tree_output[:, 1], n_leaves), np.repeat(leaves.tree_degree, n_leaves)
+    varies = leaves.scaling[:, INV_SCALE] != 0.0
+    before = offsets(varies)  # of each path column, how many that vary are before it
+    n_columns = np.diff(before[leaves.start])
     width = OF_COLUMN + degree * n_outputs
-    first = offsets(1 + n_outputs + n_columns * width)
-    table = np.zeros(int(first[-1]))
-    whole = table.view(np.int64)
-    whole[first[:-1]] = n_columns
-    leaf = np.repeat(np.arange(len(n_columns)), n_columns)
-    place = first[leaf] + 1 + n_outputs[leaf] + (np.arange(len(leaf)) - leaves.start[leaf]) * width[leaf]
-    whole[place] = leaves.column
-    table[place[:, None] + np.arange(1, OF_COLUMN)] = leaves.scaling
+    first = offsets(n_outputs + n_columns * width)
+    table, whole = np.zeros(int(first[-1]) + TOGETHER), np.zeros(int(first[-1]) + TOGETHER, np.int32)
+    leaf = np.repeat(np.arange(len(n_columns)), np.diff(leaves.start))
+    place = first[leaf] + n_outputs[leaf] + (before[:-1] - before[leaves.start[leaf]]) * width[leaf]
+    scaling = leaves.scaling.copy()
+    if not clip:
+        scaling[:, LOWER], scaling[:, UPPER] = -np.inf, np.inf
+    whole[place[varies]] = leaves.column[varies]
+    table[place[varies][:, None] + np.arange(1, OF_COLUMN)] = scaling[varies]
+    # of each weight its term: 0, the columns, their squares
     leaf = np.repeat(np.arange(len(n_columns)), np.diff(leaves.weight_start))
     term, output = np.divmod(np.arange(len(leaf)) - leaves.weight_start[leaf], n_outputs[leaf])
-    power, column = np.divmod(term - 1, np.maximum(n_columns[leaf], 1))
-    of_column = n_outputs[leaf] + column * width[leaf] + OF_COLUMN + power * n_outputs[leaf]
-    table[first[leaf] + 1 + np.where(term > 0, of_column, 0) + output] = leaves.weight
-    return first[:-1], table
+    power, column = np.divmod(term - 1, np.maximum(np.diff(leaves.start), 1)[leaf])
+    path = (leaves.start[leaf] + column)[term > 0]
+    at = first[leaf] + output
+    at[term > 0] = place[path] + OF_COLUMN + (power * n_outputs[leaf] + output)[term > 0]
+    kept = np.ones(len(at), bool)
+    kept[term > 0] = varies[path]
+    table[at[kept]] = leaves.weight[kept]
+    return first[:-1], n_columns, table, whole
 
 
-def _depths(left: NDArray[np.int32], root: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the number of splits on the longest path of each tree, (trees,)."""
-    tree, node, depth = np.arange(len(root)), root, np.zeros(len(root), np.int64)
+def _shortest(table: Floats, whole: NDArray[np.int32]) -> Table:
+    """Return the table with its integers, in float32 if that holds each number."""
+    with np.errstate(over="ignore", under="ignore"):
+        short = table.astype(np.float32)
+    found: Table = short if np.array_equal(short, table) else table
+    integers = found.view(f"i{found.itemsize}")
+    integers[whole > 0] = whole[whole > 0]  # 0 is there already
+    return found
+
+
+def _depths(left: NDArray[np.int64], root: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the number of splits on the longest path of each tree, (trees,); `left` is -1 of leaves."""
+    tree, node, depth = np.arange(len(root)), root.astype(np.int64), np.zeros(len(root), np.int64)
     while len(node):
-        is_split = left[node] != node
+        is_split = left[node] >= 0
         tree, node = tree[is_split], left[node[is_split]]
         depth[tree] += 1
         tree, node = np.concatenate([tree, tree]), np.concatenate([node, node + 1])

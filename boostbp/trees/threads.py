@@ -27,6 +27,8 @@ def count(n_jobs: int | None) -> int:
     """
     if n_jobs is None:
         return 1
+    if type(n_jobs) is int and n_jobs > 0:  # which is asked for each row
+        return n_jobs
     if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise ValueError(f"n_jobs={n_jobs!r} is not a number of threads: give 1 or more, or -1 for all cores.")
     return int(n_jobs) if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + int(n_jobs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,7 +102,32 @@ def test_functions_of_ones_own_take_the_other_way():
     basis = next(basis for basis in ALL_BASES.values() if basis.has_functions)
     network = Network((Layer(forest(basis, sizes=(5, 2))),), np.zeros(3))
     assert_few_like_many(network, np.nan_to_num(rows()).clip(-3, 3))
-    assert network._few_rows is None
+    assert network._few_rows is False
+
+
+def test_numbers_that_float32_holds_are_kept_in_it():
+    long = Network((Layer(forest(BASES["quadratic"], n_outputs=5, sizes=(7, 12, 3, 0, 30, 9))),), np.zeros(5))
+    for network, size in ((long, 8), (long.rounded(), 4)):
+        assert Flat.of([network.layers[0].forest]).table.itemsize == size
+        assert_few_like_many(network, rows(3))
+
+
+@pytest.mark.parametrize("clip", [False, True])
+@pytest.mark.parametrize("n_outputs", [2, 4, 9])
+def test_trees_of_any_number_of_outputs(n_outputs, clip):
+    one = forest(BASES["quadratic"], n_outputs=n_outputs, sizes=range(2 * n_outputs), clip=clip)
+    assert set(one.leaves.tree_output[:, 1]) >= {1, n_outputs}
+    assert_few_like_many(Network((Layer(one),), np.linspace(-1, 1, n_outputs)), rows(4))
+
+
+def test_more_columns_than_a_node_can_name_take_the_other_way():
+    one = forest(BASES["linear"], sizes=(5, 2))
+    wide = Network((Layer(replace(one, n_features=1 << 15)),), np.zeros(3))
+    X = np.zeros((20, 1 << 15))
+    X[:, :4] = rows()[:20]
+    assert_few_like_many(wide, X)
+    assert wide._few_rows is False
+    np.testing.assert_array_equal(wide.predict(X), Network((Layer(one),), np.zeros(3)).predict(X[:, :4].copy()))
 
 
 def test_rows_of_another_width_are_refused():
@@ -121,12 +147,12 @@ def test_copies_do_not_hold_the_layout():
     np.testing.assert_array_equal(again.predict(rows()[:1]), network.predict(rows()[:1]))
 
 
-def test_nodes_of_a_split_lie_side_by_side_and_leaves_lead_to_themselves():
+def test_nodes_of_a_split_lie_side_by_side():
     one = forest(BASES["quadratic"], sizes=(7, 0, 12, 3))
     flat = Flat.of([one])
     assert len(flat.trees) == LANES
     n_splits = len(one.gain)
-    is_leaf = flat.nodes["left"] == np.arange(len(flat.nodes))
+    is_leaf = flat.nodes["column"] == 0
     assert is_leaf.sum() == n_splits + one.n_trees + 1
-    children = flat.nodes["left"][~is_leaf]
+    children = flat.nodes["place"][~is_leaf].astype(int)
     assert sorted([*children, *(children + 1), *flat.trees[: one.n_trees, 0]]) == list(range(len(flat.nodes) - 1))

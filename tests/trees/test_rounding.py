@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes
 
 from boostbp import BoostBPRegressor
 from boostbp.network.network import Network
-from boostbp.trees.rounding import RANGE_BITS, rounded
+from boostbp.trees.rounding import RANGE_BITS, _short_scalings, rounded
 from tests.helpers import MATRIX, Case, every, fitted, training_rows
 
 FINE = 40  # bits of weights, whose rounding is then beside the point
@@ -116,3 +116,15 @@ def test_averages_are_rounded_and_hardly_others(monkeypatch):
     exact = model.fit(X[:300], y[:300]).predict(X)
     change = (short - exact) / exact.std()
     assert 0 < np.sqrt(np.square(change).mean()) < 1e-2
+
+
+def test_centers_are_numbers_of_float32_where_that_moves_them_by_less_than_the_scale():
+    """Years, a leaf of two neighbouring numbers, one of numbers that float32 cannot tell apart."""
+    scaling = np.array([[1991.3, 1 / 40.0, -1.0, 1.0], [-0.0788189840, 1e8, -1.0, 1.0], [1.7e9, 1e3, -1.0, 1.0]])
+    short, ratio, shift = _short_scalings(scaling)
+    assert [np.float64(np.float32(center)) == center for center in short[:, 0]] == [True, True, False]
+    z = scaling[:, 0] + np.array([[-1.0], [0.0], [1.0]]) / scaling[:, 1]
+    before, after = (z - scaling[:, 0]) * scaling[:, 1], (z - short[:, 0]) * short[:, 1]
+    np.testing.assert_allclose(ratio * after + shift, before, atol=1e-5)  # z itself is rounded
+    assert (after >= short[:, 2]).all()
+    assert (after <= short[:, 3]).all()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from boostbp.trees.kernels.backward import vjp
 from boostbp.trees.kernels.changes import changes
 from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian
-from boostbp.trees.kernels.few_rows import predict_flat
+from boostbp.trees.kernels.few_rows import predict_flat, predict_short
 from boostbp.trees.kernels.grouping import group_block, group_paths, group_rows, put_in_bins
 from boostbp.trees.kernels.monotone import solve_monotone
 from boostbp.trees.kernels.records import Leaves, Nodes
@@ -38,6 +38,7 @@ __all__ = [
     "may_contradict",
     "paths_of",
     "predict_flat",
+    "predict_short",
     "put_in_bins",
     "route",
     "scale_weights",

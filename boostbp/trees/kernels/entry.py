@@ -77,18 +77,24 @@ class Loop:
         return self.dispatcher(*[kind.bring(arg) for kind, arg in zip(self.kinds, args, strict=True)])
 
     def given(self, *first: Any) -> Callable[..., Any]:
-        """Return the loop with its first arguments in place, of which nothing is asked in later calls."""
+        """Return the loop with its first arguments in place; nobody asks later calls of what type arguments are."""
         brought = [kind.bring(arg) for kind, arg in zip(self.kinds, first, strict=False)]
-        kinds, dispatcher = self.kinds[len(first) :], self.dispatcher
+        later = [(place, kind.bring) for place, kind in enumerate(self.kinds) if kind.bring is not _as_it_is]
+        later = [(place, bring) for place, bring in later if place >= len(first)]
+        compiled = self.compile()
 
         def call(*last: Any) -> Any:
-            return dispatcher(*brought, *[kind.bring(arg) for kind, arg in zip(kinds, last, strict=True)])
+            args = [*brought, *last]
+            for place, bring in later:
+                args[place] = bring(args[place])
+            return compiled(*args)
 
         return call
 
-    def compile(self) -> None:
-        """Load or compile the one version of it, if it is not there yet."""
-        self.dispatcher.compile(tuple(kind.type for kind in self.kinds))
+    def compile(self) -> Callable[..., Any]:
+        """Load or compile the one version of it, if it is not there yet, and return it."""
+        version: Callable[..., Any] = self.dispatcher.compile(tuple(kind.type for kind in self.kinds))
+        return version
 
 
 def exact(*kinds: Kind) -> Callable[[Callable[..., Any]], Loop]:

@@ -1,7 +1,8 @@
 """Compiled prediction of a few rows: trees are walked in lockstep, and their leaves read from one table.
 
 A walk waits for memory at each split, and for the processor where it guesses wrong which way a row goes. `LANES` trees
-take a step each before one of them takes the next, and no jump in the code depends on the row. See `Flat`.
+take a step each before one of them takes the next, and no jump in the code depends on the row. What leaves need is
+asked of memory when their tree has been walked, and read when all have. See `Flat`.
 """
 
 from __future__ import annotations
@@ -10,130 +11,145 @@ import numpy as np
 
 from boostbp.trees.kernels.entry import BOOL, MATRIX, VECTOR, exact, read, written
 from boostbp.trees.kernels.records import inner
+from boostbp.trees.kernels.vectors import LINE, TOGETHER, add_times, prefetch
 
 LANES = 16
-NODE = [("bound", "f8"), ("left", "i4"), ("column", "i4")]  # the right child is the next one
+NODE = [("place", "u4"), ("bound", "u2"), ("column", "u2")]
+OF_COLUMN = 5  # numbers of a path column before its weights
 # columns of `trees`, `layers` and `sets`
 ROOT, FIRST_OUTPUT, N_OUTPUTS, DEGREE = 0, 1, 2, 3
-FIRST_TREE, N_TREES, FIRST_SET, END_SET, WIDTH, OUTPUTS, CLIP = 0, 1, 2, 3, 4, 5, 6
+FIRST_TREE, N_TREES, FIRST_SET, END_SET, WIDTH, OUTPUTS, FIRST_BOUND = 0, 1, 2, 3, 4, 5, 6
 FEATURE, START, WORDS, MISSING_LEFT = 0, 1, 2, 3
 # numbers of a path column: itself, its scaling, its weights; such indices need no check whether they count from the end
-CENTER, INV_SCALE, LOWER, UPPER, WEIGHTS = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
-ONE = np.uint64(1)
+CENTER, INV_SCALE, LOWER, UPPER, WEIGHTS = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(OF_COLUMN)
+ONE, TWO = np.uint64(1), np.uint64(2)
 
 
 @inner
-def _compared(inputs, width, sets, first_set, end_set, categories, compared):
-    """Write what splits compare with their bounds, so that only ``<=`` is asked: NaN goes right, -inf left.
+def _numbered(inputs, width, bounds, first_bound, sets, first_set, end_set, categories, number):
+    """Write what splits compare with the number of their threshold: a row goes right where it is larger.
 
-    First -inf, by which a row stays in its leaf; then each column twice, for splits that send missing values left, and
-    for the others; then for each set of categories whether the row goes left.
+    First 0 for leaves; then of each column how many thresholds are below its value, twice: for splits that send missing
+    values left, and for the others; then for each set of categories 0 where the row goes left, and 1.
     """
-    compared[0] = -np.inf
+    number[0] = 0
     for j in range(width):
-        value = inputs[j]
-        compared[1 + 2 * j] = value if value == value else -np.inf
-        compared[2 + 2 * j] = value
-    for number in range(first_set, end_set):
-        value, left = inputs[sets[number, FEATURE]], False
+        value, first, n_bounds = inputs[j], first_bound[j], first_bound[j + 1] - first_bound[j]
+        at, n = first, n_bounds
+        while n > 0:
+            half = n >> 1
+            above = bounds[at + half] < value
+            at = at + half + 1 if above else at
+            n = n - half - 1 if above else half
+        number[1 + 2 * j] = at - first
+        number[2 + 2 * j] = at - first if value == value else n_bounds
+    for i in range(first_set, end_set):
+        value, left = inputs[sets[i, FEATURE]], False
         if value != value:
-            left = sets[number, MISSING_LEFT] != 0
-        elif value > -1.0 and value < 32.0 * sets[number, WORDS]:
+            left = sets[i, MISSING_LEFT] != 0
+        elif value > -1.0 and value < 32.0 * sets[i, WORDS]:
             code = np.int64(value)
-            word = categories[sets[number, START] + (code >> 5)]
+            word = categories[sets[i, START] + (code >> 5)]
             left = (word >> np.uint32(code & 31)) & np.uint32(1) == 1
-        compared[1 + 2 * width + number - first_set] = -np.inf if left else np.nan
+        number[1 + 2 * width + i - first_set] = 0 if left else 1
 
 
 @inner
-def _walk(nodes, trees, steps, first_tree, n_trees, compared, lane, at):
-    """Write where the record of the leaf of each tree begins to `at`."""
+def _walk(nodes, trees, steps, first_tree, n_trees, number, table, lane, place, n_columns):
+    """Write where the record of the leaf of each tree begins, and how many path columns it has."""
+    line = np.uint64(LINE // table.itemsize)
     for first in range(0, n_trees, LANES):
         for i in range(LANES):
             lane[i] = trees[first_tree + first + i, ROOT]
         for _ in range(steps[(first_tree + first) // LANES]):
             for i in range(LANES):
-                node = nodes[lane[i]]
-                goes_right = not (compared[np.uint32(node.column)] <= node.bound)
-                lane[i] = np.uint32(node.left) + np.uint32(goes_right)
+                at = lane[i]
+                node = nodes[at]
+                column = np.uint64(node.column)
+                child = node.place + np.uint32(number[column] > node.bound)
+                lane[i] = child if column != np.uint64(0) else at
         for i in range(LANES):
-            at[first + i] = np.uint64(nodes[lane[i]].bound)
+            node = nodes[lane[i]]
+            place[first + i], n_columns[first + i] = node.place, node.bound
+            prefetch(table, np.uint64(node.place))
+            prefetch(table, np.uint64(node.place) + line)
 
 
 @inner
-def _standardised(z, center, inverse, lower, upper, clip):
-    """Return ``u`` of a value that is not missing.
-
-    The scaling comes as numbers: to hand an array on counts its users, atomically.
-    """
-    u = (z - center) * inverse
-    if clip:
-        u = lower if u < lower else upper if u > upper else u
-    return u if inverse != 0.0 else 0.0
+def _standardised(z, table, place):
+    """Return ``u`` of a value that is not missing."""
+    u = (z - np.float64(table[place + CENTER])) * np.float64(table[place + INV_SCALE])
+    lower, upper = np.float64(table[place + LOWER]), np.float64(table[place + UPPER])
+    u = u if u > lower else lower
+    return u if u < upper else upper
 
 
 @inner
-def _add_leaves(trees, first_tree, n_trees, at, table, whole, inputs, clip, out):
-    """Add the values of the leaves to `out`, (outputs,): the operations of `evaluate`, in their order."""
-    current, total = np.int64(0), out[0]  # the sum of the output that trees serve now
-    for number in range(n_trees):
-        tree, place = first_tree + number, at[number]
-        first, n_outputs = np.int64(trees[tree, FIRST_OUTPUT]), np.int64(trees[tree, N_OUTPUTS])
-        degree = np.int64(trees[tree, DEGREE])
-        k, constant = whole[place], place + ONE
-        if n_outputs == 1:
-            value = table[constant]
-            place += np.uint64(2)
+def _add_of_one_output(trees, tree, end, first_tree, places, n_columns, table, whole, inputs, out):
+    """Add the leaves of one output from a tree on to the next that serves another; return the number of that one."""
+    first = trees[tree, FIRST_OUTPUT]
+    total = out[first]
+    while tree < end and trees[tree, FIRST_OUTPUT] == first and trees[tree, N_OUTPUTS] == 1:
+        place, k = np.uint64(places[tree - first_tree]), np.int64(n_columns[tree - first_tree])
+        value = np.float64(table[place])
+        place += ONE
+        if trees[tree, DEGREE] == 2:
             for _ in range(k):
                 z = inputs[np.uint32(whole[place])]
                 if z == z:
-                    u = _standardised(
-                        z, table[place + CENTER], table[place + INV_SCALE], table[place + LOWER],
-                        table[place + UPPER], clip,
-                    )  # fmt: skip
-                    if degree == 2:
-                        value += u * (table[place + WEIGHTS] + u * table[place + WEIGHTS + ONE])
-                    else:
-                        value += u * table[place + WEIGHTS]
-                place += WEIGHTS + np.uint64(degree)
-            if first != current:
-                out[current] = total
-                current, total = first, out[first]
-            total += value
-            continue
-        out[current] = total
-        for output in range(n_outputs):
-            out[first + output] += table[constant + np.uint64(output)]
-        place += np.uint64(1 + n_outputs)
-        for _ in range(k):
+                    u = _standardised(z, table, place)
+                    value += u * (np.float64(table[place + WEIGHTS]) + u * np.float64(table[place + WEIGHTS + ONE]))
+                place += WEIGHTS + TWO
+        else:
+            for _ in range(k):
+                z = inputs[np.uint32(whole[place])]
+                if z == z:
+                    value += _standardised(z, table, place) * np.float64(table[place + WEIGHTS])
+                place += WEIGHTS + ONE
+        total += value
+        tree += 1
+    out[first] = total
+    return tree
+
+
+@inner
+def _add_times(factor, table, place, total, n_outputs):
+    """Add the weights of all outputs times a factor to their totals, and what follows to the room behind these."""
+    for output in range(0, n_outputs, TOGETHER):
+        add_times(total, np.uint64(output), table, place + np.uint64(output), factor)
+
+
+@inner
+def _add_of_several_outputs(trees, tree, end, first_tree, places, n_columns, table, whole, inputs, total, out):
+    """Add the leaves of some outputs from a tree on to the next that serves others; return the number of that one."""
+    first, n_outputs = trees[tree, FIRST_OUTPUT], np.uint64(trees[tree, N_OUTPUTS])
+    for output in range(n_outputs):
+        total[output] = out[first + output]
+    while tree < end and trees[tree, FIRST_OUTPUT] == first and trees[tree, N_OUTPUTS] == n_outputs:
+        place = np.uint64(places[tree - first_tree])
+        _add_times(1.0, table, place, total, n_outputs)
+        place += n_outputs
+        for _ in range(n_columns[tree - first_tree]):
             z = inputs[np.uint32(whole[place])]
             if z == z:
-                u = _standardised(
-                    z, table[place + CENTER], table[place + INV_SCALE], table[place + LOWER], table[place + UPPER], clip
-                )
-                linear = place + WEIGHTS
-                square = linear + np.uint64(n_outputs)
-                for output in range(n_outputs):
-                    out[first + output] += u * table[linear + np.uint64(output)]
-                if degree == 2:
-                    for output in range(n_outputs):
-                        out[first + output] += u * u * table[square + np.uint64(output)]
-            place += WEIGHTS + np.uint64(degree * n_outputs)
-        total = out[current]
-    out[current] = total
+                u = _standardised(z, table, place)
+                _add_times(u, table, place + WEIGHTS, total, n_outputs)
+                if trees[tree, DEGREE] == 2:
+                    _add_times(u * u, table, place + WEIGHTS + n_outputs, total, n_outputs)
+            place += WEIGHTS + n_outputs * np.uint64(trees[tree, DEGREE])
+        tree += 1
+    for output in range(n_outputs):
+        out[first + output] = total[output]
+    return tree
 
 
-@exact(
-    read(NODE, 1), read("i4", 2), read("i8", 2), read("i8", 1), VECTOR, read("i8", 1), read("i8", 2), read("u4", 1),
-    VECTOR, BOOL, MATRIX, written("f8", 2),
-)  # fmt: skip
-def predict_flat(nodes, trees, layers, steps, table, whole, sets, categories, baseline, skip, X, out):
+def _predict(nodes, trees, layers, steps, bounds, first_bound, table, whole, sets, categories, baseline, skip, X, out):
     """Write the outputs of a network's layers to `out`, (rows, outputs): those of `route` and `evaluate`, to the bit.
 
     Parameters
     ----------
-    nodes, trees, layers, steps, table, sets, categories, baseline, skip : those of `Flat`
-    whole : `table` as int64
+    nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip : those of `Flat`
+    whole : `table` as integers of as many bytes
     X : (rows, features) float64
     """
     width = outputs = most_trees = most_sets = np.int64(1)
@@ -141,25 +157,45 @@ def predict_flat(nodes, trees, layers, steps, table, whole, sets, categories, ba
         width, outputs = max(width, layers[layer, WIDTH]), max(outputs, layers[layer, OUTPUTS])
         most_trees = max(most_trees, layers[layer, N_TREES] + LANES)
         most_sets = max(most_sets, layers[layer, END_SET] - layers[layer, FIRST_SET])
-    inputs, compared, h = np.empty(width), np.empty(1 + 2 * width + most_sets), np.empty(outputs)
-    lane, at = np.empty(LANES, np.uint32), np.empty(most_trees, np.uint64)
+    inputs, number, h = np.empty(width), np.empty(1 + 2 * width + most_sets, np.uint32), np.empty(outputs)
+    lane, place = np.empty(LANES, np.uint32), np.empty(most_trees, np.uint32)
+    n_columns, total = np.empty(most_trees, np.uint16), np.zeros(outputs + TOGETHER)
     for row in range(len(X)):
         n_units = 0
         for layer in range(len(layers)):
-            first_tree, n_trees, clip = layers[layer, FIRST_TREE], layers[layer, N_TREES], layers[layer, CLIP] != 0
+            first_tree, n_trees = layers[layer, FIRST_TREE], layers[layer, N_TREES]
             for j in range(n_units):
                 inputs[j] = h[j]
             if layer == 0 or skip:
                 for j in range(X.shape[1]):
                     inputs[n_units + j] = X[row, j]
-            _compared(
-                inputs, layers[layer, WIDTH], sets, layers[layer, FIRST_SET], layers[layer, END_SET], categories,
-                compared,
+            _numbered(
+                inputs, layers[layer, WIDTH], bounds, first_bound[layers[layer, FIRST_BOUND] :], sets,
+                layers[layer, FIRST_SET], layers[layer, END_SET], categories, number,
             )  # fmt: skip
-            _walk(nodes, trees, steps, first_tree, n_trees, compared, lane, at)
+            _walk(nodes, trees, steps, first_tree, n_trees, number, table, lane, place, n_columns)
             n_units = layers[layer, OUTPUTS]
             for j in range(n_units):
                 h[j] = 0.0
-            _add_leaves(trees, first_tree, n_trees, at, table, whole, inputs, clip, h)
+            tree = first_tree
+            while tree < first_tree + n_trees:
+                if trees[tree, N_OUTPUTS] == 1:
+                    tree = _add_of_one_output(
+                        trees, tree, first_tree + n_trees, first_tree, place, n_columns, table, whole, inputs, h
+                    )
+                else:
+                    tree = _add_of_several_outputs(
+                        trees, tree, first_tree + n_trees, first_tree, place, n_columns, table, whole, inputs, total, h
+                    )
         for j in range(n_units):
             out[row, j] = h[j] + baseline[j]
+
+
+def _of_table(floats, integers):
+    return exact(
+        read(NODE, 1), read("i4", 2), read("i8", 2), read("i8", 1), VECTOR, read("i8", 1), read(floats, 1),
+        read(integers, 1), read("i8", 2), read("u4", 1), VECTOR, BOOL, MATRIX, written("f8", 2),
+    )(_predict)  # fmt: skip
+
+
+predict_flat, predict_short = _of_table("f8", "i8"), _of_table("f4", "i4")

@@ -24,12 +24,12 @@ def may_contradict(column, floor, center, scale, far, precision, lowest, highest
     X : (rows, features) float64
     """
     size = len(column)
-    u, error = np.empty(size), np.empty(size)
+    u, error, off, margin = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for row in range(len(X)):
         out[row] = False
         for j in range(size):
             value = X[row, column[j]]
-            u[j] = error[j] = 0.0
+            u[j] = error[j] = off[j] = margin[j] = 0.0
             if value == value:
                 if floor[j] > 0.0:
                     value = np.log(max(value, floor[j]))
@@ -37,11 +37,11 @@ def may_contradict(column, floor, center, scale, far, precision, lowest, highest
                 if most[j] == np.inf:  # not determined by the others
                     u[j] = min(max(u[j], lowest[j]), highest[j])
                 error[j] = MARGIN * (np.abs(u[j]) + np.abs(center[j]) / scale[j])
+        for i in range(size):
+            for j in range(size):
+                off[j] += u[i] * precision[i, j]
+                margin[j] += error[i] * np.abs(precision[i, j])
         for j in range(size):
-            if most[j] < np.inf:
-                off = margin = 0.0
-                for i in range(size):
-                    off += u[i] * precision[i, j]
-                    margin += error[i] * np.abs(precision[i, j])
-                if not least[j] * precision[j, j] + margin < off < most[j] * precision[j, j] - margin:
-                    out[row] = True
+            lower, upper = least[j] * precision[j, j] + margin[j], most[j] * precision[j, j] - margin[j]
+            if most[j] < np.inf and not lower < off[j] < upper:
+                out[row] = True
