@@ -47,6 +47,13 @@ NOT_THERE: Mapping[str, str] = {
     **dict.fromkeys(("is_unbalance", "auto_class_weights"), "use class_weight='balanced' of BoostBPClassifier."),
     "scale_pos_weight": "use class_weight={negative: 1, positive: scale_pos_weight} of BoostBPClassifier.",
     "class_weight": "classes have weights in BoostBPClassifier; rows have them everywhere, sample_weight=... of fit.",
+    "pred_contrib": "use attributions(X), or explain(X) for the plots of shap.",
+    "pred_leaf": "use apply(X).",
+    **dict.fromkeys(("raw_score", "output_margin"), "use decision_function(X) of BoostBPClassifier."),
+    **dict.fromkeys(
+        ("num_iteration", "start_iteration", "iteration_range", "ntree_limit"),
+        "use staged_predict(X), which yields the predictions after each round.",
+    ),
     "exposure": "give its logarithm as offset=... of fit and predict.",
     **dict.fromkeys(("group", "qid", "eval_group", "eval_qid", "lambdarank_truncation_level", "label_gain"), _RANKING),
     "reg_alpha": "leaf regressions have no L1 penalty; reg_lambda is their L2 penalty.",

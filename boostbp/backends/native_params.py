@@ -154,5 +154,5 @@ def blamed(library: str, params: Mapping[str, Any], kind: type[Exception]) -> It
     try:
         yield
     except kind as error:
-        message = str(error).split("\nStack trace")[0].strip() + (f" {CURE}" if on_card(params) else "")
+        message = str(error).split("\nStack trace")[0].strip() + (f". {CURE}" if on_card(params) else "")
         raise ValueError(f"{library} failed with backend_params={checks.shown(dict(params))}: {message}") from error

@@ -103,7 +103,7 @@ def documented_as(owner: Any) -> Callable[[C], C]:
 
 
 def suggests(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P], R]:
-    """Make a constructor, or `fit`, say what was meant by a parameter that it does not have.
+    """Make a constructor, or another method, say what was meant by a parameter that it does not have.
 
     Raises TypeError as Python does, with the parameter that was meant.
     """

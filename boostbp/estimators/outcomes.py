@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax
 
 from boostbp import losses
+from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.supervised import Supervised
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import workers
@@ -65,6 +66,7 @@ class NumberPredictions(Supervised):
     _shift: Floats
     _one_dimensional: bool
 
+    @suggests
     def predict(self, X: Any, *, offset: Any = None) -> Floats:
         """Predicted target, (rows,) or (rows, outputs); of several quantiles, (rows, levels) in ascending order.
 
@@ -138,6 +140,7 @@ class ClassPredictions(Supervised):
         raw = self._raw(X, offset)
         return raw.ravel() if raw.shape[1] == 1 else raw
 
+    @suggests
     def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
         """Probability of each class, (rows, classes).
 
@@ -177,6 +180,7 @@ class ClassPredictions(Supervised):
         p = link(raw)
         return p if p.shape[1] > 1 else np.column_stack([1.0 - p, p])
 
+    @suggests
     def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
         """Most probable class, (rows,). For `offset` see `predict_proba`."""
         return self._labels(self._raw(X, offset))

@@ -59,6 +59,25 @@ def test_arguments_of_other_libraries_are_answered(kind, name, cure):
         kind().fit(X, y, **{name: y})
 
 
+@pytest.mark.parametrize("kind", [BoostBPClassifier, BoostBPRegressor])
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("base_margin", "did you mean 'offset'"),
+        ("pred_contrib", r"use attributions\(X\)"),
+        ("pred_leaf", r"use apply\(X\)"),
+        ("output_margin", r"use decision_function\(X\) of BoostBPClassifier"),
+        ("iteration_range", r"use staged_predict\(X\)"),
+        ("n_jobs", "did you mean 'n_jobs' of the constructor"),
+    ],
+)
+def test_arguments_of_other_librarys_predictions_are_answered(kind, name, cure):
+    methods = ("predict", "predict_proba") if kind is BoostBPClassifier else ("predict",)
+    for method in methods:
+        with pytest.raises(TypeError, match=rf"{method} of {kind.__name__} has no argument '{name}': .*{cure}"):
+            getattr(kind(), method)(X, **{name: 1})
+
+
 @pytest.mark.parametrize(
     ("name", "cure"),
     [
