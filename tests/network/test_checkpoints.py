@@ -346,6 +346,10 @@ def widened(content, arrays):
     """The first layer as if of a million features: rows of the data would be read far behind their end."""
     content["now"]["layers"][0]["n_features"] = 10**6
     arrays["now.layer0.feature"][0] = 10**6 - 1
+    arrays["now.layer0.threshold_number"][0] = 0
+    arrays["now.layer0.thresholds"] = np.append(arrays["now.layer0.thresholds"], 0.0)
+    first = arrays["now.layer0.first_threshold"]
+    arrays["now.layer0.first_threshold"] = np.append(first, [*[first[-1]] * (10**6 - len(first)), first[-1] + 1])
 
 
 def all_rows_twice(content, arrays):

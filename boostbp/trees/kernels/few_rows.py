@@ -143,15 +143,9 @@ def _add_of_several_outputs(trees, tree, end, first_tree, places, n_columns, tab
     return tree
 
 
+@inner
 def _predict(nodes, trees, layers, steps, bounds, first_bound, table, whole, sets, categories, baseline, skip, X, out):
-    """Write the outputs of a network's layers to `out`, (rows, outputs): those of `route` and `evaluate`, to the bit.
-
-    Parameters
-    ----------
-    nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip : those of `Flat`
-    whole : `table` as integers of as many bytes
-    X : (rows, features) float64
-    """
+    """Write the outputs of a network's layers to `out`; see `predict_flat`."""
     width = outputs = most_trees = most_sets = np.int64(1)
     for layer in range(len(layers)):
         width, outputs = max(width, layers[layer, WIDTH]), max(outputs, layers[layer, OUTPUTS])
@@ -191,11 +185,31 @@ def _predict(nodes, trees, layers, steps, bounds, first_bound, table, whole, set
             out[row, j] = h[j] + baseline[j]
 
 
-def _of_table(floats, integers):
-    return exact(
+def _kinds(floats, integers):
+    return (
         read(NODE, 1), read("i4", 2), read("i8", 2), read("i8", 1), VECTOR, read("i8", 1), read(floats, 1),
         read(integers, 1), read("i8", 2), read("u4", 1), VECTOR, BOOL, MATRIX, written("f8", 2),
-    )(_predict)  # fmt: skip
+    )  # fmt: skip
 
 
-predict_flat, predict_short = _of_table("f8", "i8"), _of_table("f4", "i4")
+@exact(*_kinds("f8", "i8"))
+def predict_flat(
+    nodes, trees, layers, steps, bounds, first_bound, table, whole, sets, categories, baseline, skip, X, out
+):
+    """Write the outputs of a network's layers to `out`, (rows, outputs): those of `route` and `evaluate`, to the bit.
+
+    Parameters
+    ----------
+    nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip : those of `Flat`
+    whole : `table` as integers of as many bytes
+    X : (rows, features) float64
+    """
+    _predict(nodes, trees, layers, steps, bounds, first_bound, table, whole, sets, categories, baseline, skip, X, out)
+
+
+@exact(*_kinds("f4", "i4"))
+def predict_short(
+    nodes, trees, layers, steps, bounds, first_bound, table, whole, sets, categories, baseline, skip, X, out
+):
+    """Do the same with a table of float32."""
+    _predict(nodes, trees, layers, steps, bounds, first_bound, table, whole, sets, categories, baseline, skip, X, out)
