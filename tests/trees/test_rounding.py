@@ -120,7 +120,7 @@ def test_averages_are_rounded_and_hardly_others(monkeypatch):
 
 def test_centers_are_numbers_of_float32_where_that_moves_them_by_less_than_the_scale():
     """Years, a leaf of two neighbouring numbers, one of numbers that float32 cannot tell apart."""
-    scaling = np.array([[1991.3, 1 / 40.0, -1.0, 1.0], [-0.0788189840, 1e8, -1.0, 1.0], [1.7e9, 1e3, -1.0, 1.0]])
+    scaling = np.array([[1991.3, 1 / 40.0, -1.0, 1.0], [-0.0788189840, 1e8, -1.0, 1.0], [1.7e9 + 33.3, 1e3, -1.0, 1.0]])
     short, ratio, shift = _short_scalings(scaling)
     assert [np.float64(np.float32(center)) == center for center in short[:, 0]] == [True, True, False]
     z = scaling[:, 0] + np.array([[-1.0], [0.0], [1.0]]) / scaling[:, 1]
