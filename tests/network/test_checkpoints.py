@@ -369,6 +369,8 @@ def without_hidden_layer(content, arrays):
     content["now"]["layers"][1]["n_features"] = content["now"]["layers"][0]["n_outputs"]
     column, feature = arrays["now.layer1.column"], arrays["now.layer1.feature"]
     column[:], feature[:] = 0, 0
+    arrays["now.layer1.threshold_number"][:] = 0
+    arrays["now.layer1.thresholds"], arrays["now.layer1.first_threshold"] = np.zeros(1), np.arange(2)
     arrays["now.layer1.end"][:] = -1  # scalings that tell of no ends
     arrays["now.layer1.odd"] = np.zeros((len(column), 4))
     arrays["now.layer1.ends"], arrays["now.layer1.first_end"] = np.empty(0), np.zeros(2, np.int64)
