@@ -16,7 +16,7 @@ from boostbp.network.network import Network
 from boostbp.trees.basis import BASES
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS, Forest, TreeWithLeaves
-from boostbp.trees.kernels.few_rows import LANES
+from boostbp.trees.kernels.few_rows import AT_ONCE, LANES
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
@@ -118,6 +118,11 @@ def test_trees_of_any_number_of_outputs(n_outputs, clip):
     one = forest(BASES["quadratic"], n_outputs=n_outputs, sizes=range(2 * n_outputs), clip=clip)
     assert set(one.leaves.tree_output[:, 1]) >= {1, n_outputs}
     assert_few_like_many(Network((Layer(one),), np.linspace(-1, 1, n_outputs)), rows(4))
+
+
+def test_more_trees_than_are_walked_at_once():
+    network = Network((Layer(forest(BASES["quadratic"], sizes=(3, 2) * (AT_ONCE // 2 + LANES))),), np.zeros(3))
+    assert_few_like_many(network, rows(5)[:20])
 
 
 def test_more_columns_than_a_node_can_name_take_the_other_way():

@@ -14,6 +14,7 @@ from boostbp.trees.kernels.records import inner
 from boostbp.trees.kernels.vectors import LINE, TOGETHER, add_times, prefetch
 
 LANES = 16
+AT_ONCE = 32 * LANES  # trees that are walked before their leaves are read: these stay in a cache of half a megabyte
 NODE = [("place", "u4"), ("bound", "u2"), ("column", "u2")]
 OF_COLUMN = 5  # numbers of a path column before its weights
 # columns of `trees`, `layers` and `sets`
@@ -167,20 +168,20 @@ def _predict(nodes, trees, layers, steps, bounds, first_bound, table, whole, set
                 inputs, layers[layer, WIDTH], bounds, first_bound[layers[layer, FIRST_BOUND] :], sets,
                 layers[layer, FIRST_SET], layers[layer, END_SET], categories, number,
             )  # fmt: skip
-            _walk(nodes, trees, steps, first_tree, n_trees, number, table, lane, place, n_columns)
             n_units = layers[layer, OUTPUTS]
             for j in range(n_units):
                 h[j] = 0.0
-            tree = first_tree
-            while tree < first_tree + n_trees:
-                if trees[tree, N_OUTPUTS] == 1:
-                    tree = _add_of_one_output(
-                        trees, tree, first_tree + n_trees, first_tree, place, n_columns, table, whole, inputs, h
-                    )
-                else:
-                    tree = _add_of_several_outputs(
-                        trees, tree, first_tree + n_trees, first_tree, place, n_columns, table, whole, inputs, total, h
-                    )
+            tree = last = first_tree + n_trees
+            for first in range(first_tree, last, AT_ONCE):
+                tree, end = first, min(first + AT_ONCE, last)
+                _walk(nodes, trees, steps, first, end - first, number, table, lane, place, n_columns)
+                while tree < end:
+                    if trees[tree, N_OUTPUTS] == 1:
+                        tree = _add_of_one_output(trees, tree, end, first, place, n_columns, table, whole, inputs, h)
+                    else:
+                        tree = _add_of_several_outputs(
+                            trees, tree, end, first, place, n_columns, table, whole, inputs, total, h
+                        )
         for j in range(n_units):
             out[row, j] = h[j] + baseline[j]
 
