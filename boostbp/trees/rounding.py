@@ -83,7 +83,7 @@ def _short_scalings(scaling: Floats) -> tuple[Floats, Floats, Floats]:
         short_center, short_inverse = np.rint(center / step) * step, np.ldexp(1.0, -exponent)
         ratio, shift = inverse / short_inverse, (short_center - center) * inverse
         bounds = [np.floor((lower - shift) / ratio * grid) / grid, np.ceil((upper - shift) / ratio * grid) / grid]
-    short = np.column_stack([short_center, short_inverse, *bounds])
+    short = np.column_stack([short_center, short_inverse, *bounds]) + 0.0  # -0 has other bits, and no other value
     varies = (inverse > 0) & (lower < upper) & np.isfinite(np.column_stack([short, ratio, shift])).all(1)
     return np.where(varies[:, None], short, scaling), np.where(varies, ratio, 1.0), np.where(varies, shift, 0.0)
 
