@@ -12,9 +12,6 @@ from __future__ import annotations
 # after each step, and most steps, by which the end of the way is hardly missed, were not varied.
 STACKING_WAY_OF_ROW, LEAST_STACKING_WAY = 0.05, 10.0
 STACKING_RATE, STACKING_GROWTH, MOST_STACKING_STEPS = 0.5, 1.5, 60
-# Of classes, logarithms of weights differ by no more than this share of what log-losses of the held-out rows differ by,
-# summed. Journal, "Weights by the evidence of classes": .1 to 2, and without.
-STACKING_EVIDENCE = 0.5
 # Least weight that is kept. Journal, "A fit that is good whenever it stops": 0 to .1.
 LEAST_WEIGHT = 0.04
 # Label smoothing: held-out rows of another class, in rows, that are added to each held-out row of a class.

@@ -64,13 +64,13 @@ def _way(problem: Problem, score: float) -> float:
     """Return the sum of the rates of all steps, each of which is relative to the score of equal weights.
 
     Of classes the score is a log-loss. Rows are evidence for one model over another by the sum of the differences of
-    theirs, and weights must not differ by more than a share of it: where nearly all rows are told with certainty, the
-    score is small, and a few of the others would decide.
+    theirs, and weights differ by no more than by Bayes' rule: where nearly all rows are told with certainty, the score
+    is small, and a few of the others would decide.
     """
     n_rows = np.count_nonzero(problem.held_out.weight)
     way = max(constants.LEAST_STACKING_WAY, constants.STACKING_WAY_OF_ROW * n_rows)
     if traits_of(problem.loss).task == "classification":
-        way = min(way, constants.STACKING_EVIDENCE * n_rows * score)
+        way = min(way, n_rows * score)
     return way
 
 

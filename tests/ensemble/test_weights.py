@@ -77,7 +77,7 @@ def test_one_step_is_that_of_exponentiated_gradient_descent(monkeypatch):
 
 @pytest.mark.parametrize("loss", [Logistic(), Softmax()])
 def test_classes_that_are_told_with_certainty_are_little_evidence(loss):
-    """Logarithms of weights differ by half of what log-losses of the rows differ by in sum, to first order."""
+    """Weights are those of Bayes' rule, to first order: their logarithms differ by what the log-losses of all rows do."""
     label = np.arange(50) % 2
     target = label[:, None].astype(float) if loss.name == "logistic" else np.eye(2)[label]
     raws = np.stack([size * (2.0 * target - 1.0) for size in (5.0, 6.0)])
@@ -85,7 +85,7 @@ def test_classes_that_are_told_with_certainty_are_little_evidence(loss):
     weights = stacked_weights(raws, problem)
     slopes = (loss.gradient(raws.mean(0), problem.smoothed) * (raws[1] - raws[0])).sum()
     assert 0.02 < abs(slopes) < 0.5
-    assert np.log(weights[1] / weights[0]) == pytest.approx(-0.5 * slopes, rel=0.05)
+    assert np.log(weights[1] / weights[0]) == pytest.approx(-slopes, rel=0.05)
 
 
 def test_more_rows_are_trusted_more():
