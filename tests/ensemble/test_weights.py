@@ -77,7 +77,7 @@ def test_one_step_is_that_of_exponentiated_gradient_descent(monkeypatch):
 
 @pytest.mark.parametrize("loss", [Logistic(), Softmax()])
 def test_classes_that_are_told_with_certainty_are_little_evidence(loss):
-    """Weights are those of Bayes' rule, to first order: their logarithms differ by what the log-losses of all rows do."""
+    """To first order weights are those of Bayes' rule: their logarithms differ as the log-losses of all rows do."""
     label = np.arange(50) % 2
     target = label[:, None].astype(float) if loss.name == "logistic" else np.eye(2)[label]
     raws = np.stack([size * (2.0 * target - 1.0) for size in (5.0, 6.0)])
