@@ -96,6 +96,10 @@ class _Located:
         return self.mean.best_raw + self.distances
 
     @property
+    def audition_score(self) -> float:
+        return self.problem.score(self.best_raw)
+
+    @property
     def distances(self) -> Floats:
         """Of the levels from the mean that is best, (outputs,)."""
         return self._distances(self.mean.best_raw)

@@ -132,16 +132,16 @@ def _train_in_turn(
 
 
 def _bent(race: Race) -> bool:
-    """Whether leaves with slopes do much better than constant ones, of all layers so far; or nothing tells.
+    """Whether leaves with slopes do much better than constant ones in as many rounds, of all layers; or nothing tells.
 
     Networks are sums of smooth functions. What they are good for, leaves with slopes gain by as well; where these gain
-    little, there are steps, or noise.
+    little, there are steps, or noise. In ever more rounds on many rows constant leaves come near to any function.
     """
     problem, scores = race.problem, {False: np.inf, True: np.inf}
     for entrant in race.entrants.values():
         boosting = entrant.training.boosting
         slopes = boosting.settings.basis.columns_per_feature > 0
-        scores[slopes] = min(scores[slopes], problem.score(boosting.best_raw))
+        scores[slopes] = min(scores[slopes], boosting.audition_score)
     if not np.isfinite([*scores.values()]).all():
         return True
     return workers().agree(scores[False] - scores[True] >= constants.LEAST_BEND * problem.scale_of(scores[False]))
