@@ -340,7 +340,7 @@ def test_a_model_does_not_depend_on_who_holds_which_part(monkeypatch, name):
 
 
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
-def test_layers_of_few_rows_are_fitted_to_the_rows_of_all_without_sums(monkeypatch, backend):
+def test_layersof_few_rows_are_fitted_to_the_rows_of_all_without_sums(monkeypatch, backend):
     X, weight = table(300)
     y = np.sin(np.nan_to_num(X[:, 0])) + np.nan_to_num(X[:, 1] / 30.0) ** 2
     how = {

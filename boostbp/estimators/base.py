@@ -242,7 +242,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         if is_blocks(X):
             return np.concatenate([self._raw(block) for block in blocks_of(X, self.schema_)])
         X, n_threads = self._read(X).X, self._n_threads()
-        few = self.network_._of_few_rows(X)
+        few = self.network_.of_few_rows(X)
         return self.network_.predict(X, n_jobs=n_threads) if few is None else few
 
     def _staged_raw(self, X: Any) -> Iterator[Floats]:

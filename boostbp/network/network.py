@@ -59,7 +59,7 @@ class Network:
 
     def predict(self, X: Floats, *, n_jobs: int = 1) -> Floats:
         """Raw output h_L, (rows, outputs), without traces."""
-        few = self._of_few_rows(X)
+        few = self.of_few_rows(X)
         if few is not None:
             return few
         if self.skip and len(self.layers) > 1 and not self._hidden_used():
@@ -67,7 +67,7 @@ class Network:
             return self.layers[-1].predict(hstack(unseen, X), n_jobs=n_jobs) + self.baseline
         return self.representation(X, -1, n_jobs=n_jobs)
 
-    def _of_few_rows(self, X: Floats) -> Floats | None:
+    def of_few_rows(self, X: Floats) -> Floats | None:
         """Return the raw output of a few rows by the flat layout, which is made for the first of them; None of others.
 
         The methods of estimators call it, as they care for floating-point errors themselves.
@@ -81,7 +81,7 @@ class Network:
             flat = None if any(forest.basis.has_functions for forest in forests) else Flat.of(forests)
             loop = False if flat is None else flat.loop(self.baseline, skip=self.skip)
             object.__setattr__(self, "_few_rows", loop)
-            return self._of_few_rows(X)
+            return self.of_few_rows(X)
         out = np.empty((len(X), len(self.baseline)))
         self._few_rows(X, out)
         return out

@@ -45,7 +45,7 @@ def leaves_below(tree: Tree, node: int) -> list[int]:
 
 
 @given(seed=st.integers(0, 1000), least=st.integers(1, 120))
-def test_what_remains_is_the_tree_without_the_splits_of_few_rows(seed: int, least: int) -> None:
+def test_what_remains_is_the_tree_without_the_splitsof_few_rows(seed: int, least: int) -> None:
     tree, X = grown(seed)
     ours = without_small_leaves(tree, X, least)
     groups: list[np.ndarray] = []

@@ -51,7 +51,7 @@ def test_vector_leaves_are_numbered_as_xgboost_assigns_them() -> None:
     assert np.array_equal(node[tree.leaf_of(data.X)], theirs)
 
 
-def test_vector_leaves_of_few_rows_are_dissolved() -> None:
+def test_vector_leavesof_few_rows_are_dissolved() -> None:
     data = table(np.random.default_rng(0), 600)
     grad = np.hstack([target(np.random.default_rng(seed), data) for seed in range(3)])
     grower = load("xgboost").bind(data, TreeParams(max_depth=5, min_samples_leaf=40, shared=True))

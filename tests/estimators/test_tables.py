@@ -45,7 +45,7 @@ def test_categories_are_learned_from_the_raw_table(backend, multi_strategy):
 
 
 @pytest.mark.parametrize("backend", WITH_CATEGORIES)
-def test_categories_of_few_rows_are_split_by_the_defaults(backend):
+def test_categoriesof_few_rows_are_split_by_the_defaults(backend):
     X, group = np.random.default_rng(0).normal(size=(300, 2)), np.arange(300) % 4  # 75 rows each
     y = X[:, 0] + np.array([3.0, -1.0, 1.0, -3.0])[group]
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(group=pd.Categorical(group.astype(str)))

@@ -131,7 +131,8 @@ def test_probe_is_a_linear_regression():
 
 
 def test_layers_are_probed_on_training_and_held_out_rows(monkeypatch):
-    monkeypatch.setattr(Network, "rounded", lambda network: network)  # an average is, after its network was probed
+    for rounding in ("rounded", "with_short_hidden"):  # an average is, after its network was probed
+        monkeypatch.setattr(Network, rounding, lambda network: network)
     frame, y = table()
     model = BoostBPRegressor(**parameters(**SMALL, deep=True)).fit(
         frame[:300], y[:300], eval_set=[(frame[300:], y[300:])]
