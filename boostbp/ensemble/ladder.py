@@ -62,7 +62,7 @@ class Rung:
         return max(effort.work * effort.members for effort in efforts)
 
 
-# Where no networks are trained more work finds nothing, and members next to nothing: journal, "Work or members".
+# Where no networks are trained more work finds nothing, and members find little: journal, "Work or members".
 RUNGS: dict[int, Rung] = {
     1: Rung(Effort(1.0), networks=None),
     2: Rung(Effort(2.2), networks=Effort(2.2)),
