@@ -66,8 +66,8 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """Hidden representation: the units of all networks in the model, side by side.
 
         With ``deep=True`` these are those of `hidden_layer_sizes`. If no network has weight in the model, they are
-        those of one that was trained, and a warning says so. With ``deep=False`` there are none, and with
-        ``deep="auto"`` only where a network promised enough.
+        those of one that was trained, and a warning says so. Where ``deep="auto"`` trained no network, as none promised
+        enough at its quality, there are no columns, and a warning says that.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Raises
         ------
         ValueError
-            If the model has no such layer.
+            If the model has no such layer, as none has with ``deep=False`` or ``hidden_layer_sizes=()``.
         """
         check_is_fitted(self)
         named = _get_output_config("transform", self)["dense"] != "default"
@@ -96,6 +96,13 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 f"layer={layer!r} with set_output is not supported: its columns are named for the last hidden layer. "
                 "Use hidden_representation(X, layer) and hidden_names(layer)."
             )
+        if self._left_networks_out() and layer == -1:  # an error would make what a pipeline does a matter of the rows
+            cautions.warn(
+                "transform: this model has no hidden layer, as deep='auto' found none worth its work, so there are no "
+                "columns. Use deep=True for a model that is the network."
+            )
+            rows = map(self._read, blocks_of(X, self.schema_) if is_blocks(X) else [X])
+            return np.empty((sum(table.X.shape[0] for table in rows), 0))
         units = self.hidden_representation(X, layer)
         if not (self.history_.weight() or self.deep is True or self.network_._hidden_used()):
             cautions.warn(
@@ -218,12 +225,18 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     @property
     def _n_features_out(self) -> int:
         """Units of the last hidden layer, for the names of `transform`'s columns."""
+        if self._left_networks_out():
+            return 0
         if len(self.network_.layers) == 1:
             raise ValueError(
                 "This model has no hidden layer, whose units could have names: use deep=True, and "
                 "hidden_layer_sizes other than ()."
             )
         return self.network_.layers[-2].forest.n_outputs
+
+    def _left_networks_out(self) -> bool:
+        """Whether hidden layers were asked for, and none is in the model, as none promised enough."""
+        return self.deep == "auto" and np.size(self.hidden_layer_sizes) > 0 and len(self.network_.layers) == 1
 
     def _to_target(self, y: Floats) -> Floats:
         """Targets of an evaluation set as the loss takes them."""
