@@ -77,9 +77,9 @@ LINEAR_NETWORK_PENALTY = 1.0
 # Times the units in the linear network. Journal, "Gradients that turned to noise": 16 units and 32 with light penalty.
 LINEAR_NETWORK_WIDTH = 2
 
-# Classes from which on the trees of a round share a structure. Journal, "One structure for all classes": with and
-# without; the number was not varied.
-SHARED_STRUCTURES = 3
+# Classes from which on the trees of a round share a structure, and networks are left to high qualities. Journal, "One
+# structure for all classes" and "Where networks are tried": with and without; the number was not varied.
+SEVERAL_CLASSES = 3
 
 # Directions of the gradient outer product: how many, and the most rows whose Jacobians count. Not varied.
 DIRECTIONS, DIRECTIONS_ROWS = 8, 2000

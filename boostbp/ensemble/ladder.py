@@ -35,6 +35,8 @@ class Rung:
     networks : Effort or None
         Of a fit in which networks are trained, as leaves with slopes do much better than constant ones
         (`boostbp.ensemble.schedule`). None: they never are.
+    networks_of_classes : bool
+        Whether they are trained where there are three or more classes, too.
     all_epochs : bool
         Whether a network that is trained alone runs all epochs, also those that promise little.
     refit : bool
@@ -43,6 +45,7 @@ class Rung:
 
     layers: Effort
     networks: Effort | None
+    networks_of_classes: bool = False
     all_epochs: bool = False
     refit: bool = True
 
@@ -62,11 +65,12 @@ class Rung:
         return max(effort.work * effort.members for effort in efforts)
 
 
-# Where no networks are trained more work finds nothing, and members find little: journal, "Work or members".
+# Where no networks are trained more work finds nothing, and members find little: journal, "Work or members". Several
+# classes: journal, "Where networks are tried".
 RUNGS: dict[int, Rung] = {
     1: Rung(Effort(1.0), networks=None),
     2: Rung(Effort(2.2), networks=Effort(2.2)),
     3: Rung(Effort(3.0), networks=Effort(5.0)),
-    4: Rung(Effort(3.0, members=2), networks=Effort(15.0), all_epochs=True),
-    5: Rung(Effort(3.0, members=6), networks=Effort(15.0, members=4), all_epochs=True),
+    4: Rung(Effort(3.0, members=2), networks=Effort(15.0), networks_of_classes=True, all_epochs=True),
+    5: Rung(Effort(3.0, members=6), networks=Effort(15.0, members=4), networks_of_classes=True, all_epochs=True),
 }

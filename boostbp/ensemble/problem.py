@@ -182,8 +182,12 @@ class Problem:
         Not if these must rise or fall in a feature, as the sum of their gradients that is drawn need not.
         """
         last = self.settings.layers[-1]
-        classes = traits_of(self.loss).task == "classification" and self.y.shape[1] >= constants.SHARED_STRUCTURES
-        return classes and last.leaves == "refit" and not (last.growth.shared or last.growth.monotone)
+        return self.has_several_classes and last.leaves == "refit" and not (last.growth.shared or last.growth.monotone)
+
+    @property
+    def has_several_classes(self) -> bool:
+        """Whether there are three classes or more."""
+        return traits_of(self.loss).task == "classification" and self.y.shape[1] >= constants.SEVERAL_CLASSES
 
     @property
     def _sampling_backend(self) -> Backend:

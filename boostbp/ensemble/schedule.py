@@ -110,7 +110,8 @@ def _train_in_turn(
     auditions = constants.AUDITIONS_WORK * rung.layers.work * first
     auditions = max(auditions, 1.01 * first)  # some of them in any case, but at quality 1
     interrupt = interrupt or race.begin(rest, constants.AUDITION_PIECES, limit=auditions)
-    if not (network_wanted or problem.resume or _bent(race)):
+    promise = (rung.networks_of_classes or not problem.has_several_classes) and _bent(race)
+    if not (network_wanted or problem.resume or promise):
         networks = ()
     race.most = limit = rung.effort(networks=bool(networks)).work * first
     rest = [one for one in rest if one.name not in race.entrants]

@@ -228,10 +228,8 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         if self._left_networks_out():
             return 0
         if len(self.network_.layers) == 1:
-            raise ValueError(
-                "This model has no hidden layer, whose units could have names: use deep=True, and "
-                "hidden_layer_sizes other than ()."
-            )
+            need = "use deep=True, and hidden_layer_sizes other than ()"
+            raise ValueError(f"This model has no hidden layer, whose units could have names: {need}.")
         return self.network_.layers[-2].forest.n_outputs
 
     def _left_networks_out(self) -> bool:

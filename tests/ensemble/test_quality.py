@@ -50,6 +50,15 @@ def test_more_quality_tries_all_that_less_does(backend):
     assert all(model.history_.refitted for model in models.values())
 
 
+@pytest.mark.parametrize(("n_classes", "quality", "networks"), [(2, 3, True), (3, 3, False), (3, 4, True)])
+def test_networks_of_several_classes_are_left_to_high_qualities(n_classes, quality, networks, monkeypatch):
+    monkeypatch.setattr(schedule, "_bent", lambda race: True)
+    y = np.digitize(Y, np.quantile(Y, np.arange(1, n_classes) / n_classes))
+    model = BoostBPClassifier((3,), **parameters(quality=quality, **FAST))
+    assert any("network" in name for name in names_of(model.fit(X, y))) is networks
+    assert "network" in names_of(model.fit(X, y, callbacks=[lambda progress: None]))
+
+
 @pytest.mark.parametrize("quality", [1, 3, *(pytest.param(k, marks=pytest.mark.slow) for k in (2, 4, 5))])
 def test_every_quality_does_the_same_on_any_threads_and_from_a_file(quality, tmp_path):
     flowers, y = load_iris(return_X_y=True)
