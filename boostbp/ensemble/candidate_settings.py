@@ -79,6 +79,21 @@ def has_directions(problem: Problem) -> bool:
     return dense and is_free(problem) and n_numeric > 1 and not functions and len(problem.settings.units) == 1
 
 
+def has_rows_for_best_thresholds(problem: Problem) -> bool:
+    """Whether there are so many rows that the best thresholds are better than random ones on most tables."""
+    return fits_leaves(problem) and problem.n_rows >= constants.BEST_THRESHOLDS_ROWS
+
+
+def has_thresholds_left_out(problem: Problem) -> bool:
+    """Whether random thresholds were asked for, and the first layer takes the best ones."""
+    return problem.settings.layers[-1].growth.extra_trees and has_rows_for_best_thresholds(problem)
+
+
+def has_thresholds_as_asked(problem: Problem) -> bool:
+    """Whether the first layer has the thresholds that were asked for."""
+    return fits_leaves(problem) and not has_thresholds_left_out(problem)
+
+
 def has_hidden_trees(problem: Problem) -> bool:
     """Whether there are hidden layers with trees, in place of which others can be tried."""
     return any(layer.n_estimators for layer in problem.settings.layers[:-1])
@@ -93,6 +108,12 @@ def layer_as_asked(problem: Problem) -> LayerSettings:
     return replace(layer, min_base_lambda=None if layer.clip else 0.0)  # features are not alike, as hidden units are
 
 
+def first_layer(problem: Problem) -> LayerSettings:
+    """The same; of more rows with best thresholds, each tree grown on some of the rows."""
+    layer = layer_as_asked(problem)
+    return _best_on_some_rows(layer) if has_rows_for_best_thresholds(problem) else layer
+
+
 def deep_trees(problem: Problem) -> LayerSettings:
     """Deeper trees of smaller leaves, each grown on some of the rows."""
     layer = layer_as_asked(problem)
@@ -102,8 +123,8 @@ def deep_trees(problem: Problem) -> LayerSettings:
 
 def sampled(problem: Problem) -> LayerSettings:
     """Best thresholds and smaller leaves, each tree grown on some of the rows and features."""
-    layer = grown(layer_as_asked(problem), extra_trees=False)
-    return _on_some_features(_on_some_rows(grown(layer, min_samples_leaf=_half_of_the_rows_per_leaf(layer))), problem)
+    layer = _best_on_some_rows(layer_as_asked(problem))
+    return _on_some_features(grown(layer, min_samples_leaf=_half_of_the_rows_per_leaf(layer)), problem)
 
 
 def sampled_without_base(problem: Problem) -> LayerSettings:
@@ -120,8 +141,8 @@ def large_leaves_without_base(problem: Problem) -> LayerSettings:
 
 
 def additive_base(problem: Problem) -> LayerSettings:
-    """Trees over smooth functions of each feature."""
-    return replace(layer_as_asked(problem), base="additive")
+    """Trees over smooth functions of each feature, grown as those of the first layer."""
+    return replace(first_layer(problem), base="additive")
 
 
 def constant_leaves(problem: Problem) -> LayerSettings:
@@ -140,6 +161,10 @@ def many_constant_leaves(problem: Problem) -> LayerSettings:
 
 def _half_of_the_rows_per_leaf(layer: LayerSettings) -> int:
     return max(layer.growth.min_samples_leaf // 2, 1)
+
+
+def _best_on_some_rows(layer: LayerSettings) -> LayerSettings:
+    return _on_some_rows(grown(layer, extra_trees=False))
 
 
 def _on_some_rows(layer: LayerSettings) -> LayerSettings:

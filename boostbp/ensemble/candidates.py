@@ -16,7 +16,7 @@ from boostbp.network.history import NETWORK
 CANDIDATES: list[Candidate] = [
     # Layers on the features, in the order in which they are tried. The first two are what do best for their seconds,
     # alone and together; their work is the measure of all.
-    single_layer("single layer", how.layer_as_asked, least_quality=1),
+    single_layer("single layer", how.first_layer, least_quality=1),
     located(single_layer("mean", how.layer_as_asked, when=(how.has_copies,))),
     located(single_layer("mean, constant leaves", how.constant_leaves, when=(how.has_copies, how.fits_leaves))),
     located(
@@ -25,10 +25,11 @@ CANDIDATES: list[Candidate] = [
         )
     ),
     single_layer("single layer, constant leaves", how.constant_leaves, when=(how.fits_leaves,)),
-    single_layer("single layer, sampled", how.sampled, when=(how.fits_leaves,)),
+    single_layer("single layer, random thresholds", how.layer_as_asked, when=(how.has_thresholds_left_out,)),
+    single_layer("single layer, sampled", how.sampled, when=(how.has_thresholds_as_asked,)),
     directions_of(
         "single layer",
-        how.layer_as_asked,
+        how.first_layer,
         name="directions of the single layer",
         when=(how.fits_leaves, how.has_directions),
     ),
@@ -51,7 +52,7 @@ CANDIDATES: list[Candidate] = [
     ),
     directions_of(
         "directions of the single layer",
-        how.layer_as_asked,
+        how.first_layer,
         name="directions of directions",
         when=(how.fits_leaves, how.has_directions),
     ),

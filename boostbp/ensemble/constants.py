@@ -61,6 +61,9 @@ PATIENCE_ALL_ROWS = 2
 # Share of the rows and of the features for each tree where they are sampled, and the number of features from which on.
 # Journal, "Sampled rows and features": rows .4, .6, .7, .8, 1; features .3, .5, .7, 1; the number 4, 10 and 15.
 SAMPLED_ROWS, SAMPLED_FEATURES, FEWEST_FEATURES_SAMPLED = 0.6, 0.5, 10
+# Training rows from which on the first layer takes the best thresholds, as do those over an additive base and on
+# directions. Journal, "Random thresholds, or the best": 3,000 to 31,000 rows.
+BEST_THRESHOLDS_ROWS = 6000
 # By how much deep trees are deeper. The same place: 0 and 2.
 DEEPER_BY = 2
 # Times the rows per leaf in candidates with large leaves. Pools: 3 times against a third.

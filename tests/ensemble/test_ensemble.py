@@ -42,6 +42,24 @@ LAYERS = [
 NETWORKS = ["linear network", "additive network", "network"]
 
 
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+@pytest.mark.usefixtures("everything")
+def test_of_more_rows_the_first_layer_takes_the_best_thresholds(backend, monkeypatch):
+    def losses(extra_trees="auto"):
+        model = BoostBPRegressor((4,), **parameters(backend=backend, deep=False, extra_trees=extra_trees, **FAST))
+        return {one.name: one.loss for one in model.fit(X, Y).history_.choice.candidates}
+
+    few = losses()
+    monkeypatch.setattr(constants, "BEST_THRESHOLDS_ROWS", 300)
+    more, best = losses(), losses(extra_trees=False)
+    assert list(few)[2] == list(best)[2] == "single layer, sampled"
+    assert more["single layer"] == best["single layer"] != few["single layer"]
+    if backend == "lightgbm":
+        assert more["single layer, random thresholds"] == few["single layer"]
+    else:  # which has best thresholds anyway
+        assert list(more) == list(few)
+
+
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
 @pytest.mark.usefixtures("everything")
 def test_losses_of_the_candidates_are_those_on_the_held_out_rows(monkeypatch, backend):
