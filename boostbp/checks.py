@@ -17,8 +17,8 @@ LONGEST = 200  # characters of a value in a message
 
 
 def one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
-    """The value, if it is among those allowed: words, True, False or None."""
-    given = bool(value) if isinstance(value, np.bool_) else value
+    """The value, if it is among those allowed: words, whole numbers, True, False or None; numpy's are Python's."""
+    given = value.item() if isinstance(value, np.bool_ | np.integer) else value
     if not any(
         given is word or (isinstance(word, str) and isinstance(given, str) and given == word) for word in allowed
     ):

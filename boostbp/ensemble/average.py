@@ -11,7 +11,7 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weighted_sum import weighted_sum
-from boostbp.ensemble.weights import shrink_weight, stacked_weights, t_statistic
+from boostbp.ensemble.weights import shrink_weight, stacked_weights, summed, t_statistic
 from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.network.history import NETWORK, CandidateResult, Choice
@@ -88,7 +88,7 @@ def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floa
         Which of them have hidden layers.
     """
     weights = stacked_weights(raws, problem)
-    raw = np.tensordot(weights, raws, 1)
+    raw = summed(weights, raws)
     gain, error = _gain_of_depth(raws, raw, deep, problem)
     target = problem.target - problem.held_out.offset
     t = t_statistic(raw, target, problem.baseline, problem.held_out.weight, problem.loss)
@@ -102,7 +102,7 @@ def _gain_of_depth(raws: Floats, raw: Floats, deep: Sequence[bool], problem: Pro
     flat = np.flatnonzero(~np.asarray(deep))
     if len(flat) in (0, len(raws)):
         return 0.0, 0.0
-    without = np.tensordot(stacked_weights(raws[flat], problem), raws[flat], 1)
+    without = summed(stacked_weights(raws[flat], problem), raws[flat])
     difference = problem.row_losses(without) - problem.row_losses(raw)
     share = problem.held_out.weight / problem.held_out.weight.sum()
     gain = float(share @ difference)

@@ -220,8 +220,9 @@ class Problem:
         return bool(counted >= constants.MANY_ROWS)
 
     def row_losses(self, raw: Floats) -> Floats:
-        """Loss of each held-out row for a raw output, (held-out rows,)."""
-        return self.loss.value(raw + self.held_out.offset, self.smoothed)
+        """Loss of each held-out row for a raw output, (held-out rows,); infinite where float64 ends."""
+        with np.errstate(over="ignore"):
+            return self.loss.value(raw + self.held_out.offset, self.smoothed)
 
     def score(self, raw: Floats) -> float:
         """Weighted mean loss on the held-out rows for a raw output there."""

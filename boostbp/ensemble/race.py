@@ -14,7 +14,7 @@ from boostbp.ensemble.candidate import Candidate, LayerTraining
 from boostbp.ensemble.parallel import run_tasks
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
-from boostbp.ensemble.weights import stacked_weights
+from boostbp.ensemble.weights import stacked_weights, summed
 from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.network.monitor import Stage
@@ -180,9 +180,9 @@ class Race:
         """Weights of all models so far, by name, and the raw output of their sum on the held-out rows."""
         raws = {name: entrant.training.boosting.best_raw for name, entrant in self.entrants.items()}
         raws |= {one.name: one.held_out for one in self.others}
-        weights = workers().agree(stacked_weights(np.stack(list(raws.values())), self.problem))
-        by_name = {name: float(weight) for name, weight in zip(raws, weights, strict=True)}
-        return by_name, np.tensordot(weights, np.stack(list(raws.values())), 1)
+        of_all = np.stack(list(raws.values()))
+        weights = workers().agree(stacked_weights(of_all, self.problem))
+        return {name: float(weight) for name, weight in zip(raws, weights, strict=True)}, summed(weights, of_all)
 
     def score(self) -> float:
         """Loss of the sum on the held-out rows."""

@@ -54,10 +54,21 @@ def stacked_weights(raws: Floats, problem: Problem) -> Floats:
     kept = np.flatnonzero(np.isfinite(raws).all(axis=(1, 2)))
     if not len(kept):
         raise FloatingPointError("no model has finite predictions of the held-out rows: check the scale of X and y.")
+    if len(kept) > 1:  # one whose loss is infinite would make that of any sum so
+        finite = np.isfinite([problem.score(raw) for raw in raws[kept]])
+        kept = kept[finite] if finite.any() else kept[:1]
     weights = _descended(raws[kept], problem)
     kept = kept[weights >= min(constants.LEAST_WEIGHT, weights.max())]
     found[kept] = _descended(raws[kept], problem)
     return found
+
+
+def summed(weights: Floats, raws: Floats) -> Floats:
+    """Return the weighted sum of raw outputs, (rows, outputs), of which those of weight 0 need not be finite."""
+    if not np.isfinite(raws).all():
+        weights, raws = weights[weights > 0], raws[weights > 0]
+    total: Floats = np.tensordot(weights, raws, 1)
+    return total
 
 
 def _way(problem: Problem, score: float) -> float:

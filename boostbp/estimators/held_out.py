@@ -210,25 +210,33 @@ def at_random(
     n_held = number_held(estimator, count, "rows" if count == n_rows else what)
     size: Floats = np.bincount(group, shares).astype(np.float64)
     if not labels:
-        held = np.isin(group, _drawn(np.zeros(count), size, n_held, seed))
+        held = np.isin(group, _drawn(np.zeros(count), np.zeros(count, bool), size, n_held, seed))
         return counted[held[here]]
     classes = np.unique(labels[0], return_inverse=True)[1]
-    held = np.isin(group, _drawn(_rarest(classes, group, shares), size, n_held, seed))
-    lost = np.setdiff1d(classes[held], classes[~held])
-    held &= ~np.isin(group, group[np.isin(classes, lost)])
+    held = np.isin(group, _drawn(_rarest(classes, group, shares), _irreplaceable(classes, group), size, n_held, seed))
+    while len(lost := np.setdiff1d(classes[held], classes[~held])):
+        held &= group != group[held & (classes == lost[0])][0]
     return counted[held[here]]
 
 
-def _drawn(strata: NDArray[Any], size: Floats, n_held: int, seed: int) -> Rows:
+def _irreplaceable(classes: Rows, group: Rows) -> NDArray[np.bool_]:
+    """Which groups, (groups,), have all rows of a class: no other would teach it."""
+    n_classes = int(classes.max()) + 1
+    of_group, of_class = np.divmod(np.unique(group * n_classes + classes), n_classes)
+    alone = np.bincount(of_class)[of_class] == 1
+    return np.bincount(of_group, alone) > 0
+
+
+def _drawn(strata: NDArray[Any], stays: NDArray[np.bool_], size: Floats, n_held: int, seed: int) -> Rows:
     """Some groups, by number, of strata in proportion if that can be.
 
-    No more than half of all rows, if there is a choice; and a group that is the only one of its stratum stays, as
-    nothing else would teach its class.
+    No more than half of all rows, if there is a choice; and a group that is the only one of its stratum stays, as do
+    those of `stays`, (groups,).
     """
     from sklearn.model_selection import train_test_split  # brings a third of the package's time to import
 
     _, stratum, members = np.unique(strata, return_inverse=True, return_counts=True)
-    groups = np.flatnonzero((members[stratum] > 1) | (len(strata) == 1))
+    groups = np.flatnonzero(((members[stratum] > 1) & ~stays) | (len(strata) == 1))
     n_held = min(n_held, len(groups) - 1)
     if n_held < 1:
         return groups[:0]

@@ -23,6 +23,7 @@ from boostbp.trees.tree import offsets
 
 RANGE_BITS = 6  # of centers and bounds, in units of the scale: the mean of 1,000 rows is not known to 1/64 of it
 FLOAT32_BITS = 24  # of a center that is so large beside the scale, which few rows read sooner; see `boostbp.trees.flat`
+LEAST_CENTER_BITS = 4  # of such a center, in units of the scale: rows that miss the column get the value there
 
 
 def rounded(forest: Forest, weight_bits: int) -> Forest:
@@ -79,7 +80,7 @@ def _short_scalings(scaling: Floats) -> tuple[Floats, Floats, Floats]:
         exponent -= mantissa == 0.5  # a power of two already
         step = np.ldexp(1.0 / grid, exponent)
         of_float32 = np.ldexp(1.0, np.frexp(center)[1] - FLOAT32_BITS)
-        step = np.where(of_float32 <= np.ldexp(1.0, exponent), np.maximum(step, of_float32), step)
+        step = np.where(of_float32 <= np.ldexp(1.0, exponent - LEAST_CENTER_BITS), np.maximum(step, of_float32), step)
         short_center, short_inverse = np.rint(center / step) * step, np.ldexp(1.0, -exponent)
         ratio, shift = inverse / short_inverse, (short_center - center) * inverse
         bounds = [np.floor((lower - shift) / ratio * grid) / grid, np.ceil((upper - shift) / ratio * grid) / grid]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import numpy as np
@@ -77,10 +78,17 @@ def test_every_quality_does_the_same_on_any_threads_and_from_a_file(quality, tmp
     assert again.history_.choice == model.history_.choice
 
 
-@pytest.mark.parametrize("quality", [0, 6, 2.5, -1, "3", "best", None])
+def test_a_quality_may_be_a_number_of_numpy():
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    one, other = (regressor(quality=quality).fit(rows, rows[:, 0]) for quality in (1, np.int64(1)))
+    np.testing.assert_array_equal(other.predict(rows), one.predict(rows))
+
+
+@pytest.mark.parametrize("quality", [0, 6, np.int64(6), 2.5, -1, "3", "best", None])
 def test_other_qualities_are_refused_by_name(quality):
+    message = re.escape(f"quality={quality!r} is not known: use one of 1, 2, 3, 4, 5")
     for deep in ("auto", True, False):
-        with pytest.raises(ValueError, match=rf"quality={quality!r} is not known: use one of 1, 2, 3, 4, 5"):
+        with pytest.raises(ValueError, match=message):
             regressor(quality=quality, deep=deep).fit(X, Y)
 
 

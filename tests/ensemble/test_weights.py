@@ -13,7 +13,7 @@ from problems import problem_of
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import smooth_labels
-from boostbp.ensemble.weights import stacked_weights, t_statistic
+from boostbp.ensemble.weights import stacked_weights, summed, t_statistic
 from boostbp.losses import AbsoluteError, Logistic, Poisson, Softmax, SquaredError
 
 
@@ -131,6 +131,25 @@ def test_models_without_a_number_get_no_weight():
     np.testing.assert_array_equal(weights[[0, 3]], stacked_weights(raws[[0, 3]], problem))
     with pytest.raises(FloatingPointError, match="no model has finite predictions of the held-out rows"):
         stacked_weights(raws[1:3], problem)
+
+
+def test_models_of_infinite_loss_get_no_weight():
+    """Leaves that are not clipped may predict numbers whose squares float64 does not hold."""
+    target, raws = errors(4, 4)
+    raws[1:3, 5] = 1e200
+    problem = held_out_of(target)
+    weights = stacked_weights(raws, problem)
+    assert list(weights[1:3]) == [0.0, 0.0]
+    np.testing.assert_array_equal(weights[[0, 3]], stacked_weights(raws[[0, 3]], problem))
+    assert list(stacked_weights(raws[1:3], problem)) == [1.0, 0.0]
+
+
+def test_what_has_no_weight_is_not_in_the_sum():
+    _, raws = errors(4, 4)
+    weights = np.array([0.25, 0.0, 0.0, 0.75])
+    expected = 0.25 * raws[0] + 0.75 * raws[3]
+    raws[1, 7], raws[2, 0] = np.nan, np.inf
+    np.testing.assert_allclose(summed(weights, raws), expected, rtol=1e-15, atol=1e-15)
 
 
 def test_models_of_least_weight_are_left_out(monkeypatch):

@@ -166,6 +166,17 @@ def test_groups_stay_whole_and_no_class_is_lost(seed, n_groups, n_classes, uneve
     assert len(held) <= max(100, smallest)
 
 
+def test_whether_rows_are_held_out_does_not_depend_on_the_draw():
+    groups = np.repeat(np.arange(4), [22, 22, 22, 20])
+    labels = np.repeat([0, 1, 2, 1, 3], [20, 4, 40, 2, 20])  # the first group has all rows of class 0, the last of 3
+    X = np.random.default_rng(0).normal(size=(86, 3))
+    for seed in range(20):
+        held = held_rows(X, strata=labels, groups=groups, seed=seed)
+        assert set(groups[held]) in ({1}, {2})
+    model = BoostBPClassifier(quality=5, epochs=1, random_state=0).fit(X, labels, groups=groups)
+    assert model.history_.choice.members == 6
+
+
 GROUPS = np.repeat(np.arange(60), 8)
 
 

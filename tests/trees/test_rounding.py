@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes
 
 from boostbp import BoostBPRegressor
 from boostbp.network.network import Network
-from boostbp.trees.rounding import RANGE_BITS, _short_scalings, rounded
+from boostbp.trees.rounding import LEAST_CENTER_BITS, RANGE_BITS, _short_scalings, rounded
 from tests.helpers import MATRIX, Case, every, fitted, training_rows
 
 FINE = 40  # bits of weights, whose rounding is then beside the point
@@ -118,11 +118,19 @@ def test_averages_are_rounded_and_hardly_others(monkeypatch):
     assert 0 < np.sqrt(np.square(change).mean()) < 1e-2
 
 
-def test_centers_are_numbers_of_float32_where_that_moves_them_by_less_than_the_scale():
-    """Years, a leaf of two neighbouring numbers, one of numbers that float32 cannot tell apart."""
-    scaling = np.array([[1991.3, 1 / 40.0, -1.0, 1.0], [-0.0788189840, 1e8, -1.0, 1.0], [1.7e9 + 33.3, 1e3, -1.0, 1.0]])
+def test_centers_are_numbers_of_float32_where_that_hardly_moves_them():
+    """Years, near numbers, those that float32 can just tell apart, and those that it cannot."""
+    scaling = np.array(
+        [
+            [1991.3, 1 / 40.0, -1.0, 1.0],
+            [-0.0788189840, 1e7, -1.0, 1.0],
+            [1e9 + 33.3, 1 / 40.0, -1.0, 1.0],
+            [1.7e9 + 33.3, 1e3, -1.0, 1.0],
+        ]
+    )
     short, ratio, shift = _short_scalings(scaling)
-    assert [np.float64(np.float32(center)) == center for center in short[:, 0]] == [True, True, False]
+    assert [np.float64(np.float32(center)) == center for center in short[:, 0]] == [True, True, False, False]
+    assert (np.abs(shift) <= 2.0**-LEAST_CENTER_BITS).all()  # a row that misses the column is no further from its mean
     z = scaling[:, 0] + np.array([[-1.0], [0.0], [1.0]]) / scaling[:, 1]
     before, after = (z - scaling[:, 0]) * scaling[:, 1], (z - short[:, 0]) * short[:, 1]
     np.testing.assert_allclose(ratio * after + shift, before, atol=1e-5)  # z itself is rounded
