@@ -13,21 +13,15 @@ from numpy.typing import NDArray
 from boostbp.export.description import Description, described
 from boostbp.inputs import Repair
 from boostbp.inputs.repair import FAR
-from boostbp.trees.forest import Forest
+from boostbp.trees.flat import MOST, WIDE, Flat
+from boostbp.trees.kernels.few_rows import LANES, NODE
+from boostbp.trees.tree import offsets
 from boostbp.versions import __version__
 
 NUMBERS_PER_LINE = 8
-_TREES = ("tree_split", "tree_leaf", "tree_output", "tree_degree")
-_NODES = ("feature", "left", "right", "cat_start", "cat_words", "threshold", "missing_left", "categories")
-_LEAVES = ("start", "column", "weight_start", "scaling", "weight")
-_TYPES = {
-    "threshold": "double",
-    "missing_left": "uint8_t",
-    "categories": "uint32_t",
-    "scaling": "double",
-    "weight": "double",
-}
-_INTEGERS: dict[str, Any] = {"int32_t": np.int32, "uint32_t": np.uint32, "uint8_t": np.uint8}
+_PLAIN = 1e6  # whole numbers below are shorter in decimals
+_REALS = {"float32": "float", "float64": "double"}
+_KINDS = {name: f"boostbp_{name[:-1]}" for name in ("nodes", "trees", "layers", "sets")} | {"table": "boostbp_number"}
 _GUARDS = """\
 #if defined(__FAST_MATH__) || (defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0)
 #error "Compile without -ffast-math, for a machine with arithmetic in double: trees compare numbers exactly."
@@ -58,7 +52,8 @@ def to_c(model: Any) -> str:
     Raises
     ------
     ValueError
-        If the model has parts that are code of the user's own: functions as a basis, a loss with a link of its own.
+        If the model has parts that are code of the user's own: functions as a basis, a loss with a link of its own; or
+        more numbers than 32 bits count.
     TypeError
         If `model` is no estimator of this package, or one of a derived class.
     sklearn.exceptions.NotFittedError
@@ -72,7 +67,10 @@ def _parts(model: Description) -> Iterator[str]:
     yield _head(model)
     yield "\n".join(f"#include <{name}.h>" for name in ("float", "math", "stddef", "stdint", "stdlib", "string"))
     yield _GUARDS
-    wide = [model.n_features, *(forest.n_outputs + model.skip * model.n_features for forest in model.forests)]
+    flat = Flat.of(model.forests, NODE) or Flat.of(model.forests, WIDE)
+    if flat is None:
+        raise ValueError("The model cannot be exported: 32 bits do not count its numbers. Fit fewer or smaller trees.")
+    _, _, first_set, end_set, width, outputs, _ = flat.layers.T
     numbers = {
         "FEATURES": model.n_features,
         "OUTPUTS": model.n_outputs,
@@ -80,7 +78,9 @@ def _parts(model: Description) -> Iterator[str]:
         "REPAIRED": 0 if model.repair is None else len(model.repair.units.column),
         "LAYERS": len(model.forests),
         "SKIP": int(model.skip),
-        "WIDTH": max(wide),
+        "WIDTH": max(width.max(), outputs.max()),
+        "NUMBERS": (2 * width + end_set - first_set).max(),
+        "LANES": LANES,
         "FAR": repr(FAR),
         "LINK(h)": _link(model),
         "SORTED": int(model.link.name == "sorted"),
@@ -91,18 +91,18 @@ def _parts(model: Description) -> Iterator[str]:
     yield from _categories(model)
     if model.repair is not None:
         yield from _repair(model.repair)
-    code = _file("predict.c")
-    record, functions = code.split("} boostbp_layer;\n")
-    yield f"{record}}} boostbp_layer;"
-    for number, forest in enumerate(model.forests):
-        yield from _arrays(number, forest)
-    layers = ",\n    ".join(_layer(number, forest) for number, forest in enumerate(model.forests))
-    yield f"static const boostbp_layer boostbp_layers[] = {{\n    {layers}}};"
-    yield _array("double", "boostbp_baseline", model.baseline)
+    records, functions = _file("predict.c").split("} boostbp_set;\n")
+    fields = flat.nodes.dtype
+    for name, dtype in (("step", fields["step"]), ("column", fields["column"]), ("number", flat.table.dtype)):
+        yield f"typedef {_kind(dtype)} boostbp_{name};"
+    yield f"{records}}} boostbp_set;"
+    for name, values in flat._asdict().items():
+        yield _array(name, values)
+    yield _array("baseline", model.baseline)
     yield functions.rstrip()
     if model.labels is None:
-        yield _array("double", "boostbp_output_scale", model.scale)
-        yield _array("double", "boostbp_output_shift", model.shift)
+        yield _array("output_scale", model.scale)
+        yield _array("output_shift", model.shift)
         yield _file("predict_numbers.c").rstrip()
     else:
         yield _labels(model.labels)
@@ -137,38 +137,22 @@ def _categories(model: Description) -> Iterator[str]:
     """Yield what stands in the columns of categories, ascending in each column, and the codes of these values."""
     values = [model.categories[column] for column in model.categories]
     order = [np.argsort(part) for part in values]
-    start = np.concatenate([[0], np.cumsum([len(part) for part in values])])
-    yield _array("int32_t", "boostbp_categorical", np.array(list(model.categories), np.int64))
-    yield _array("int32_t", "boostbp_value_start", start)
+    start = offsets([len(part) for part in values])
+    yield _array("categorical", np.array(list(model.categories), np.int64))
+    yield _array("value_start", start)
     ascending = [part[places] for part, places in zip(values, order, strict=True)]
-    yield _array("double", "boostbp_values", np.concatenate([np.empty(0), *ascending]))
-    yield _array("int32_t", "boostbp_codes", np.concatenate([np.empty(0, np.int64), *order]))
+    yield _array("values", np.concatenate([np.empty(0), *ascending]))
+    yield _array("codes", np.concatenate([np.empty(0, np.int64), *order]))
 
 
 def _repair(repair: Repair) -> Iterator[str]:
     units, normal = repair.units, repair.normal
     scale = np.where(units.varies, units.scale, np.inf)
-    yield _array("int32_t", "boostbp_repaired", units.column)
+    yield _array("repaired", units.column)
     for name, values in (("floor", units.floor), ("center", units.center), ("scale", scale)):
-        yield _array("double", f"boostbp_{name}", values)
+        yield _array(name, values)
     for name in ("precision", "lowest", "highest", "least", "most"):
-        yield _array("double", f"boostbp_{name}", getattr(normal, name))
-
-
-def _arrays(number: int, forest: Forest) -> Iterator[str]:
-    """Yield the arrays of a layer."""
-    nodes, leaves = forest.nodes._asdict(), forest.leaves._asdict()
-    arrays = {"tree_split": forest.tree_split, **nodes, **leaves}
-    for name in (*_TREES, *_NODES, *_LEAVES):
-        values = arrays[name]
-        if name == "threshold":
-            values = np.where(np.isnan(values), 0.0, values)  # of categorical splits, which have none
-        yield _array(_TYPES.get(name, "int32_t"), f"boostbp_{name}_{number}", values)
-
-
-def _layer(number: int, forest: Forest) -> str:
-    names = ", ".join(f"boostbp_{name}_{number}" for name in (*_TREES, *_NODES, *_LEAVES))
-    return f"{{{forest.n_trees}, {forest.n_outputs}, {int(forest.clip)}, {names}}}"
+        yield _array(name, getattr(normal, name).ravel())
 
 
 def _labels(labels: NDArray[Any]) -> str:
@@ -188,23 +172,33 @@ def _text(value: str) -> str:
 
 
 def _real(value: float) -> str:
+    """Return a short literal of the same number."""
     if np.isnan(value):
         return "NAN"
     if np.isinf(value):
         return "INFINITY" if value > 0 else "-INFINITY"
-    return float(value).hex()
+    if value.is_integer() and abs(value) < _PLAIN:
+        return repr(value)[:-1]  # 3. and -0.
+    mantissa, exponent = value.hex().split("p")
+    return f"{mantissa.rstrip('0')}p{int(exponent)}"
 
 
-def _array(kind: str, name: str, values: NDArray[Any]) -> str:
-    """Return the definition of an array; of an empty one, with a 0, as C knows none of those."""
-    flat = np.asarray(values).ravel()
-    if kind == "double":
-        literals = list(map(_real, flat.tolist()))
+def _array(name: str, values: NDArray[Any]) -> str:
+    """Return the definition of an array, of records if it has two axes; of an empty one with a 0, as C wants."""
+    if values.dtype.names:
+        literals = [_node(*node) for node in values.tolist()]
+    elif values.ndim > 1:
+        literals = [f"{{{','.join(map(str, row))}}}" for row in values.tolist()] or ["{0}"]
     else:
-        if len(flat) and int(flat.max()) > np.iinfo(_INTEGERS[kind]).max:
-            raise ValueError(f"{name} has entries up to {flat.max()}, beyond C's {kind}: the model is too large.")
-        suffix = "u" if kind == "uint32_t" else ""
-        literals = [f"{int(value)}{suffix}" for value in flat.tolist()]
-    lines = [", ".join(literals[i : i + NUMBERS_PER_LINE]) for i in range(0, len(literals), NUMBERS_PER_LINE)]
-    body = ",\n    ".join(lines or ["0"])
-    return f"static const {kind} {name}[] = {{\n    {body}}};"
+        literals = list(map(_real if values.dtype.kind == "f" else str, values.tolist())) or ["0"]
+    lines = [",".join(literals[i : i + NUMBERS_PER_LINE]) for i in range(0, len(literals), NUMBERS_PER_LINE)]
+    body = ",\n".join(lines)
+    return f"static const {_KINDS.get(name) or _kind(values.dtype)} boostbp_{name}[] = {{\n{body}}};"
+
+
+def _node(bound: int, step: int, column: int) -> str:
+    return f"{{{bound},{step},{column}}}" if step else f"{{~{MOST - bound}u,0,{column}}}"
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    return _REALS.get(dtype.name, f"{dtype.name}_t")

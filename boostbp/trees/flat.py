@@ -18,6 +18,8 @@ from boostbp.trees.thresholds import Thresholds
 from boostbp.trees.tree import offsets
 
 Table = NDArray[np.float32] | Floats
+WIDE = [("bound", "u4"), ("step", "i4"), ("column", "u4")]
+MOST = int(np.iinfo(np.uint32).max)  # the bound of a leaf whose record begins at 0
 
 
 class Flat(NamedTuple):
@@ -27,11 +29,12 @@ class Flat(NamedTuple):
 
     Attributes
     ----------
-    nodes : (nodes,) of `NODE`
-        Splits and leaves of all trees; the two children of a split lie side by side. ``place`` is that of the left
-        child, ``bound`` the number of the threshold among those of its column, ``column`` one of what
-        `kernels.few_rows` makes of a layer's input. A leaf has the column 0; its ``place`` is where its record begins
-        in `table`, its ``bound`` the number of its path columns there.
+    nodes : (nodes,) of `NODE` or `WIDE`
+        Splits and leaves of all trees; the two children of a split lie side by side. ``step`` leads from it to the left
+        one, ``bound`` is the number of the threshold among those of its column, ``column`` one of what
+        `kernels.few_rows` makes of a layer's input. A leaf has the step 0, and its ``bound``, the complement of where
+        its record begins in `table`, is larger than what it is compared with, so that a row stays there; its ``column``
+        is the number of its path columns.
     trees : (trees, 4) int32
         Root, first output, number of outputs, degree.
     layers : (layers, 7) int64
@@ -44,8 +47,8 @@ class Flat(NamedTuple):
     first_bound : (layers' columns + 1,) int64
         Where those of a column begin, and behind the last one of a layer where they end.
     table : float32, or float64 where that would not hold the same numbers
-        The record of each leaf: constants of all outputs, then of each path column its number (an integer), scaling,
-        linear weights of all outputs and, for degree 2, quadratic ones. Columns that do not vary are left out; where
+        The record of each leaf: constants of all outputs, then of each path column its number, scaling, linear weights
+        of all outputs and, for degree 2, quadratic ones. Columns that do not vary are left out; where
         inputs are not clipped, bounds are infinite.
     sets : (sets, 4) int64
         Of each split by a set of categories: feature, first word, number of words, whether missing values go left.
@@ -64,13 +67,18 @@ class Flat(NamedTuple):
     categories: NDArray[np.uint32]
 
     @classmethod
-    def of(cls, forests: Sequence[Forest]) -> Flat | None:
+    def of(cls, forests: Sequence[Forest], node: list[tuple[str, str]] = NODE) -> Flat | None:
         """Lay out the forests of layers, from the input up; their bases must have no functions.
+
+        Parameters
+        ----------
+        node : `NODE` or `WIDE`
 
         Returns
         -------
         Flat or None
-            None if there are more nodes, columns or thresholds than a node has bits for.
+            None if there are more nodes of a tree, columns or records than a node has bits for, or a leaf that reads
+            columns more than once.
         """
         parts = [_Part.of(forest) for forest in forests]
         begins = {name: offsets([len(getattr(part, name)) for part in parts]) for name in _Part._fields}
@@ -81,20 +89,25 @@ class Flat(NamedTuple):
                 first["trees"], forest.n_trees, first["sets"], first["sets"] + len(part.sets), forest.n_features,
                 forest.n_outputs, first["first_bound"],
             )  # fmt: skip
-            part.trees[:, 0] += first["place"]
+            part.trees[:, 0] += first["step"]
             part.first_bound[:] += first["bounds"]
             part.sets[:, 1] += first["categories"]
-            part.place[:] += np.where(part.column == 0, first["table"], first["place"])
+            leaf = part.step == 0
+            part.bound[leaf] -= first["table"]
+            if part.column[leaf].max() >= 2 * forest.n_features:  # so many numbers of a row there are, at least
+                return None
         joined = _Part(*[np.concatenate(arrays) for arrays in zip(*parts, strict=True)])
-        nodes = np.empty(len(joined.place), NODE)
+        nodes = np.empty(len(joined.step), node)
         for name in nodes.dtype.names or ():
-            values = getattr(joined, name)
-            if values.max() > np.iinfo(nodes.dtype[name]).max:
+            values, limits = getattr(joined, name), np.iinfo(nodes.dtype[name])
+            if values.min() < limits.min or values.max() > limits.max:
                 return None
             nodes[name] = values
+        if joined.bound[joined.step == 0].min() <= len(joined.bounds):
+            return None
         return cls(
             nodes, joined.trees, layers, joined.steps, joined.bounds, joined.first_bound,
-            _shortest(joined.table, joined.whole), joined.sets, joined.categories,
+            _shortest(joined.table), joined.sets, joined.categories,
         )  # fmt: skip
 
     def loop(self, baseline: Floats, *, skip: bool) -> Callable[[Floats, Floats], None]:
@@ -107,26 +120,21 @@ class Flat(NamedTuple):
         skip : bool
             As in `Network`.
         """
-        whole = self.table.view(f"i{self.table.itemsize}")
         loop = kernels.predict_flat if self.table.itemsize == 8 else kernels.predict_short
-        return loop.given(*self[:7], whole, *self[7:], baseline, skip)
+        return loop.given(*self, baseline, skip)
 
 
 class _Part(NamedTuple):
-    """What `Flat` holds of one layer, which begins at 0 in each of its arrays; a node in three arrays.
+    """What `Flat` holds of one layer, which begins at 0 in each of its arrays; a node in three arrays."""
 
-    `whole` are the integers in `table`, 0 where there is none.
-    """
-
-    place: NDArray[np.int64]
     bound: NDArray[np.int64]
+    step: NDArray[np.int64]
     column: NDArray[np.int64]
     trees: NDArray[np.int32]
     steps: NDArray[np.int64]
     bounds: Floats
     first_bound: NDArray[np.int64]
     table: Floats
-    whole: NDArray[np.int32]
     sets: NDArray[np.int64]
     categories: NDArray[np.uint32]
 
@@ -144,30 +152,30 @@ class _Part(NamedTuple):
             is_split = child >= 0
             of_split[(child + split[tree])[is_split]] = (left + side)[is_split]
             of_leaf[(~child + leaves.tree_leaf[tree])[~is_split]] = (left + side)[~is_split]
-        first, n_columns, table, whole = _records(leaves, clip=forest.clip)
+        first, n_columns, table = _records(leaves, clip=forest.clip)
         has_set = nodes.cat_start >= 0
         number, bounds, first_bound = Thresholds.of(nodes.feature, nodes.threshold, forest.n_features)
-        place, bound, column = np.zeros((3, n_nodes + 1), np.int64)  # the last node is where no tree is
-        place[of_split], place[of_leaf] = left, first
-        bound[of_split], bound[of_leaf] = np.where(has_set, 0, number), n_columns
+        bound, step, column = np.zeros((3, n_nodes + 1), np.int64)
+        bound[-1] = MOST  # of the leaf where no tree is
+        bound[of_split], bound[of_leaf] = np.where(has_set, 0, number), MOST - first
+        step[of_split] = left - of_split
+        column[of_leaf] = n_columns
         column[of_split] = np.where(
-            has_set, 1 + 2 * forest.n_features + np.cumsum(has_set) - 1, 1 + 2 * nodes.feature + ~nodes.missing_left
+            has_set, 2 * forest.n_features + np.cumsum(has_set) - 1, 2 * nodes.feature + ~nodes.missing_left
         )
         trees = np.zeros((-(-len(size) // LANES) * LANES, 4), np.int32)
         trees[:, 0] = n_nodes
         trees[: len(size)] = np.column_stack([root, leaves.tree_output, leaves.tree_degree])
         sets = np.column_stack([nodes.feature, nodes.cat_start, nodes.cat_words, nodes.missing_left])[has_set]
-        steps = _depths(np.where(column > 0, place, -1), trees[:, 0]).reshape(-1, LANES).max(axis=1)
+        depth = _depths(np.where(step == 0, -1, np.arange(len(step)) + step), trees[:, 0])
         return cls(
-            place, bound, column, trees, steps, bounds, first_bound, table, whole, sets.astype(np.int64),
-            nodes.categories,
+            bound, step, column, trees, depth.reshape(-1, LANES).max(axis=1), bounds, first_bound, table,
+            sets.astype(np.int64), nodes.categories,
         )  # fmt: skip
 
 
-def _records(
-    leaves: kernels.Leaves, *, clip: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, NDArray[np.int32]]:
-    """Return where the record of each leaf begins, its number of path columns, all records, and their integers."""
+def _records(leaves: kernels.Leaves, *, clip: bool) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Return where the record of each leaf begins, its number of path columns, and all records."""
     n_leaves = np.diff(leaves.tree_leaf)
     n_outputs, degree = np.repeat(leaves.tree_output[:, 1], n_leaves), np.repeat(leaves.tree_degree, n_leaves)
     varies = leaves.scaling[:, INV_SCALE] != 0.0
@@ -175,13 +183,13 @@ def _records(
     n_columns = np.diff(before[leaves.start])
     width = OF_COLUMN + degree * n_outputs
     first = offsets(n_outputs + n_columns * width)
-    table, whole = np.zeros(int(first[-1]) + TOGETHER), np.zeros(int(first[-1]) + TOGETHER, np.int32)
+    table = np.zeros(int(first[-1]) + TOGETHER)
     leaf = np.repeat(np.arange(len(n_columns)), np.diff(leaves.start))
     place = first[leaf] + n_outputs[leaf] + (before[:-1] - before[leaves.start[leaf]]) * width[leaf]
     scaling = leaves.scaling.copy()
     if not clip:
         scaling[:, LOWER], scaling[:, UPPER] = -np.inf, np.inf
-    whole[place[varies]] = leaves.column[varies]
+    table[place[varies]] = leaves.column[varies]
     table[place[varies][:, None] + np.arange(1, OF_COLUMN)] = scaling[varies]
     # of each weight its term: 0, the columns, their squares
     leaf = np.repeat(np.arange(len(n_columns)), np.diff(leaves.weight_start))
@@ -193,17 +201,14 @@ def _records(
     kept = np.ones(len(at), bool)
     kept[term > 0] = varies[path]
     table[at[kept]] = leaves.weight[kept]
-    return first[:-1], n_columns, table, whole
+    return first[:-1], n_columns, table
 
 
-def _shortest(table: Floats, whole: NDArray[np.int32]) -> Table:
-    """Return the table with its integers, in float32 if that holds each number."""
+def _shortest(table: Floats) -> Table:
+    """Return the table in float32 if that holds each number."""
     with np.errstate(over="ignore", under="ignore"):
         short = table.astype(np.float32)
-    found: Table = short if np.array_equal(short, table) else table
-    integers = found.view(f"i{found.itemsize}")
-    integers[whole > 0] = whole[whole > 0]  # 0 is there already
-    return found
+    return short if np.array_equal(short, table) else table
 
 
 def _depths(left: NDArray[np.int64], root: NDArray[np.int32]) -> NDArray[np.int64]:

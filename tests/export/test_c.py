@@ -12,6 +12,7 @@ import pytest
 
 import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp.export import c_program
 from tests.export.rows import as_exported, hard_rows, measures, table
 from tests.helpers import BASES
 from tests.storage.test_storage import MODELS, X, regressor
@@ -104,6 +105,17 @@ def test_mistyped_cells_are_read_as_predict_reads_them(missing, tmp_path):
     expected = model.predict(rows)
     np.testing.assert_array_equal(prediction[~replaced], expected[~replaced])
     np.testing.assert_allclose(prediction[replaced], expected[replaced], rtol=0, atol=1e-12 * expected.std())
+
+
+@needs_compiler
+def test_nodes_of_more_bits_where_short_ones_do_not_hold_them(tmp_path, monkeypatch):
+    A, y = table(300)
+    model = BoostBPRegressor(categorical_features=[1, 4], **SMALL).fit(A, y)
+    short = boostbp.to_c(model)
+    monkeypatch.setattr(c_program, "NODE", [(name, "u1") for name, _ in c_program.NODE])
+    assert "typedef int16_t boostbp_step" in short
+    assert "typedef int32_t boostbp_step" in boostbp.to_c(model)
+    assert_same(model, Compiled(model, tmp_path), hard_rows(model, A))
 
 
 @needs_compiler

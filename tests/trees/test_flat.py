@@ -157,7 +157,7 @@ def test_nodes_of_a_split_lie_side_by_side():
     flat = Flat.of([one])
     assert len(flat.trees) == LANES
     n_splits = len(one.gain)
-    is_leaf = flat.nodes["column"] == 0
+    is_leaf = flat.nodes["step"] == 0
     assert is_leaf.sum() == n_splits + one.n_trees + 1
-    children = flat.nodes["place"][~is_leaf].astype(int)
+    children = (np.arange(len(is_leaf)) + flat.nodes["step"])[~is_leaf]
     assert sorted([*children, *(children + 1), *flat.trees[: one.n_trees, 0]]) == list(range(len(flat.nodes) - 1))

@@ -15,7 +15,7 @@ from boostbp.trees.kernels.vectors import LINE, TOGETHER, add_times, prefetch
 
 LANES = 16
 AT_ONCE = 32 * LANES  # trees that are walked before their leaves are read: these stay in a cache of half a megabyte
-NODE = [("place", "u4"), ("bound", "u2"), ("column", "u2")]
+NODE = [("bound", "u4"), ("step", "i2"), ("column", "u2")]
 OF_COLUMN = 5  # numbers of a path column before its weights
 # columns of `trees`, `layers` and `sets`
 ROOT, FIRST_OUTPUT, N_OUTPUTS, DEGREE = 0, 1, 2, 3
@@ -30,10 +30,9 @@ ONE, TWO = np.uint64(1), np.uint64(2)
 def _numbered(inputs, width, bounds, first_bound, sets, first_set, end_set, categories, number):
     """Write what splits compare with the number of their threshold: a row goes right where it is larger.
 
-    First 0 for leaves; then of each column how many thresholds are below its value, twice: for splits that send missing
-    values left, and for the others; then for each set of categories 0 where the row goes left, and 1.
+    Of each column how many thresholds are below its value, twice: for splits that send missing values left, and for the
+    others; then for each set of categories 0 where the row goes left, and 1.
     """
-    number[0] = 0
     for j in range(width):
         value, first, n_bounds = inputs[j], first_bound[j], first_bound[j + 1] - first_bound[j]
         at, n = first, n_bounds
@@ -42,8 +41,8 @@ def _numbered(inputs, width, bounds, first_bound, sets, first_set, end_set, cate
             above = bounds[at + half] < value
             at = at + half + 1 if above else at
             n = n - half - 1 if above else half
-        number[1 + 2 * j] = at - first
-        number[2 + 2 * j] = at - first if value == value else n_bounds
+        number[2 * j] = at - first
+        number[1 + 2 * j] = at - first if value == value else n_bounds
     for i in range(first_set, end_set):
         value, left = inputs[sets[i, FEATURE]], False
         if value != value:
@@ -52,7 +51,7 @@ def _numbered(inputs, width, bounds, first_bound, sets, first_set, end_set, cate
             code = np.int64(value)
             word = categories[sets[i, START] + (code >> 5)]
             left = (word >> np.uint32(code & 31)) & np.uint32(1) == 1
-        number[1 + 2 * width + i - first_set] = 0 if left else 1
+        number[2 * width + i - first_set] = 0 if left else 1
 
 
 @inner
@@ -64,16 +63,20 @@ def _walk(nodes, trees, steps, first_tree, n_trees, number, table, lane, place, 
             lane[i] = trees[first_tree + first + i, ROOT]
         for _ in range(steps[(first_tree + first) // LANES]):
             for i in range(LANES):
-                at = lane[i]
-                node = nodes[at]
-                column = np.uint64(node.column)
-                child = node.place + np.uint32(number[column] > node.bound)
-                lane[i] = child if column != np.uint64(0) else at
+                node = nodes[lane[i]]
+                lane[i] += np.uint32(node.step) + np.uint32(number[np.uint64(node.column)] > node.bound)
         for i in range(LANES):
             node = nodes[lane[i]]
-            place[first + i], n_columns[first + i] = node.place, node.bound
-            prefetch(table, np.uint64(node.place))
-            prefetch(table, np.uint64(node.place) + line)
+            begin = np.uint32(~node.bound)
+            place[first + i], n_columns[first + i] = begin, node.column
+            prefetch(table, np.uint64(begin))
+            prefetch(table, np.uint64(begin) + line)
+
+
+@inner
+def _column(table, place):
+    """Return the number of a path column as an index that needs no check whether it counts from the end."""
+    return np.uint32(np.int64(table[place]))
 
 
 @inner
@@ -86,7 +89,7 @@ def _standardised(z, table, place):
 
 
 @inner
-def _add_of_one_output(trees, tree, end, first_tree, places, n_columns, table, whole, inputs, out):
+def _add_of_one_output(trees, tree, end, first_tree, places, n_columns, table, inputs, out):
     """Add the leaves of one output from a tree on to the next that serves another; return the number of that one."""
     first = trees[tree, FIRST_OUTPUT]
     total = out[first]
@@ -96,14 +99,14 @@ def _add_of_one_output(trees, tree, end, first_tree, places, n_columns, table, w
         place += ONE
         if trees[tree, DEGREE] == 2:
             for _ in range(k):
-                z = inputs[np.uint32(whole[place])]
+                z = inputs[_column(table, place)]
                 if z == z:
                     u = _standardised(z, table, place)
                     value += u * (np.float64(table[place + WEIGHTS]) + u * np.float64(table[place + WEIGHTS + ONE]))
                 place += WEIGHTS + TWO
         else:
             for _ in range(k):
-                z = inputs[np.uint32(whole[place])]
+                z = inputs[_column(table, place)]
                 if z == z:
                     value += _standardised(z, table, place) * np.float64(table[place + WEIGHTS])
                 place += WEIGHTS + ONE
@@ -121,7 +124,7 @@ def _add_times(factor, table, place, total, n_outputs):
 
 
 @inner
-def _add_of_several_outputs(trees, tree, end, first_tree, places, n_columns, table, whole, inputs, total, out):
+def _add_of_several_outputs(trees, tree, end, first_tree, places, n_columns, table, inputs, total, out):
     """Add the leaves of some outputs from a tree on to the next that serves others; return the number of that one."""
     first, n_outputs = trees[tree, FIRST_OUTPUT], np.uint64(trees[tree, N_OUTPUTS])
     for output in range(n_outputs):
@@ -131,7 +134,7 @@ def _add_of_several_outputs(trees, tree, end, first_tree, places, n_columns, tab
         _add_times(1.0, table, place, total, n_outputs)
         place += n_outputs
         for _ in range(n_columns[tree - first_tree]):
-            z = inputs[np.uint32(whole[place])]
+            z = inputs[_column(table, place)]
             if z == z:
                 u = _standardised(z, table, place)
                 _add_times(u, table, place + WEIGHTS, total, n_outputs)
@@ -145,14 +148,14 @@ def _add_of_several_outputs(trees, tree, end, first_tree, places, n_columns, tab
 
 
 @inner
-def _predict(nodes, trees, layers, steps, bounds, first_bound, table, whole, sets, categories, baseline, skip, X, out):
+def _predict(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out):
     """Write the outputs of a network's layers to `out`; see `predict_flat`."""
     width = outputs = most_trees = most_sets = np.int64(1)
     for layer in range(len(layers)):
         width, outputs = max(width, layers[layer, WIDTH]), max(outputs, layers[layer, OUTPUTS])
         most_trees = max(most_trees, layers[layer, N_TREES] + LANES)
         most_sets = max(most_sets, layers[layer, END_SET] - layers[layer, FIRST_SET])
-    inputs, number, h = np.empty(width), np.empty(1 + 2 * width + most_sets, np.uint32), np.empty(outputs)
+    inputs, number, h = np.empty(width), np.empty(2 * width + most_sets, np.uint32), np.empty(outputs)
     lane, place = np.empty(LANES, np.uint32), np.empty(most_trees, np.uint32)
     n_columns, total = np.empty(most_trees, np.uint16), np.zeros(outputs + TOGETHER)
     for row in range(len(X)):
@@ -177,40 +180,35 @@ def _predict(nodes, trees, layers, steps, bounds, first_bound, table, whole, set
                 _walk(nodes, trees, steps, first, end - first, number, table, lane, place, n_columns)
                 while tree < end:
                     if trees[tree, N_OUTPUTS] == 1:
-                        tree = _add_of_one_output(trees, tree, end, first, place, n_columns, table, whole, inputs, h)
+                        tree = _add_of_one_output(trees, tree, end, first, place, n_columns, table, inputs, h)
                     else:
                         tree = _add_of_several_outputs(
-                            trees, tree, end, first, place, n_columns, table, whole, inputs, total, h
+                            trees, tree, end, first, place, n_columns, table, inputs, total, h
                         )
         for j in range(n_units):
             out[row, j] = h[j] + baseline[j]
 
 
-def _kinds(floats, integers):
+def _kinds(floats):
     return (
         read(NODE, 1), read("i4", 2), read("i8", 2), read("i8", 1), VECTOR, read("i8", 1), read(floats, 1),
-        read(integers, 1), read("i8", 2), read("u4", 1), VECTOR, BOOL, MATRIX, written("f8", 2),
+        read("i8", 2), read("u4", 1), VECTOR, BOOL, MATRIX, written("f8", 2),
     )  # fmt: skip
 
 
-@exact(*_kinds("f8", "i8"))
-def predict_flat(
-    nodes, trees, layers, steps, bounds, first_bound, table, whole, sets, categories, baseline, skip, X, out
-):
+@exact(*_kinds("f8"))
+def predict_flat(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out):
     """Write the outputs of a network's layers to `out`, (rows, outputs): those of `route` and `evaluate`, to the bit.
 
     Parameters
     ----------
     nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip : those of `Flat`
-    whole : `table` as integers of as many bytes
     X : (rows, features) float64
     """
-    _predict(nodes, trees, layers, steps, bounds, first_bound, table, whole, sets, categories, baseline, skip, X, out)
+    _predict(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out)
 
 
-@exact(*_kinds("f4", "i4"))
-def predict_short(
-    nodes, trees, layers, steps, bounds, first_bound, table, whole, sets, categories, baseline, skip, X, out
-):
+@exact(*_kinds("f4"))
+def predict_short(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out):
     """Do the same with a table of float32."""
-    _predict(nodes, trees, layers, steps, bounds, first_bound, table, whole, sets, categories, baseline, skip, X, out)
+    _predict(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out)
