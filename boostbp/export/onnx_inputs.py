@@ -91,7 +91,7 @@ class Input:
 
         if not self.any_missing:
             return below_upper(graph)
-        if not many or self.single:
+        if not many:
             return without_missing(graph)
         return graph.either(self.any_missing, without_missing, below_upper)
 

@@ -37,7 +37,9 @@ def in_blocks(graph: Graph, model: Description, X: str, n_rows: str, work: Calla
     Returns the name of the outputs of all rows. Blocks are of one size; the last one is filled up with its last row.
     """
     TP = library().TensorProto
-    block = min(max(PLACES // max(map(_width, model.forests)), FEWEST), MOST)
+    *hidden, output = model.forests
+    width = max([_width(output, by_row=True), *(_width(forest, by_row=False) for forest in hidden)])
+    block = min(max(PLACES // width, FEWEST), MOST)
     count = graph.op("Div", graph.op("Add", n_rows, np.int64(block - 1)), np.int64(block))
     count = graph.op("Max", count, np.int64(1))
     size = graph.op("Div", graph.op("Sub", graph.op("Add", n_rows, count), np.int64(1)), count)
@@ -56,9 +58,10 @@ def in_blocks(graph: Graph, model: Description, X: str, n_rows: str, work: Calla
     return graph.op("Slice", rows, int64(0), graph.op("Unsqueeze", n_rows, int64(0)), int64(0))
 
 
-def _width(forest: Forest) -> int:
-    """Return how many terms a row has at most, or constants of trees, at least 1."""
+def _width(forest: Forest, *, by_row: bool) -> int:
+    """Return how many terms a row has at most, or constants of trees, at least 1; once for all outputs if `by_row`."""
     leaves, m = forest.leaves, forest.leaves.tree_output[:, 1]
+    m = np.ones_like(m) if by_row else m
     most = np.maximum.reduceat(np.diff(leaves.start), leaves.tree_leaf[:-1]) if forest.n_trees else m
     return int(max(most @ m, m.sum(), 1))
 
@@ -86,7 +89,7 @@ def raw_output(graph: Graph, model: Description, X: str, *, single: bool) -> str
 
 def _layer(graph: Graph, forest: Forest, inputs: Input, values: Mapping[int, Floats], *, last: bool) -> str:
     """Add a layer; returns the name of its outputs, (outputs, rows)."""
-    sums = Sums(forest.n_outputs, not last, cache(lambda: inputs.zeros(graph)))
+    sums = Sums(forest.n_outputs, not last, inputs.single, cache(lambda: inputs.zeros(graph)))
     linear, tables = linear_of(forest), list(tables_of(forest))
     if len(linear.output):
         sums.add(_linear(graph, forest, linear, inputs, sums.zeros), linear.output, linear.tree << 32)
@@ -126,6 +129,6 @@ def _linear(graph: Graph, forest: Forest, linear: Linear, inputs: Input, zeros: 
 
 def _weights(graph: Graph, weights: Floats) -> str:
     """Add weights of (terms, functions); returns the name of (terms, functions, 1)."""
-    once, lowest = graph.outermost, np.clip(lowest_bits(weights).min(axis=0), -1000, 0)
+    once, lowest = graph.outermost, np.clip(lowest_bits(weights).min(axis=0), -1000, 0)[:, None]
     name = once.op("Reshape", multiples(graph, weights.T, Units.of(graph, lowest)), int64(*weights.T.shape, 1))
     return once.op("Transpose", name, perm=[1, 0, 2])

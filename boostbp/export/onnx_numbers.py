@@ -48,7 +48,7 @@ class Units:
 
     Attributes
     ----------
-    values : (n,) float64
+    values : (n,), (n, 1) or (n, m) float64
     name : function () -> str
     """
 
@@ -60,41 +60,45 @@ class Units:
         """Return ``2 ** exponent``."""
         least, most = int(exponent.min(initial=0)), int(exponent.max(initial=0))
         powers, once = np.ldexp(1.0, np.arange(least, most + 1)), graph.outermost
-        return cls(
-            np.ldexp(1.0, exponent), cache(lambda: once.op("Gather", powers, whole_numbers(graph, exponent - least)))
-        )
+
+        def name() -> str:
+            made = once.op("Gather", powers, whole_numbers(graph, exponent.ravel() - least))
+            return once.op("Reshape", made, int64(*exponent.shape))
+
+        return cls(np.ldexp(1.0, exponent), cache(name))
 
     def at(self, graph: Graph, place: NDArray[np.int64], name: Callable[[], str]) -> Units:
         """Return those in some places, (places,), which the graph has by a name."""
-        return Units(self.values[place], cache(lambda: graph.outermost.op("Gather", self.name(), name())))
+        return Units(self.values[place], cache(lambda: graph.outermost.op("Gather", self.name(), name(), axis=0)))
 
     def times(self, graph: Graph, factor: float) -> Units:
         """Return them times a power of two."""
         return Units(factor * self.values, cache(lambda: graph.outermost.op("Mul", self.name(), np.array(factor))))
 
     def over(self, graph: Graph, other: Units) -> Units:
-        """Return the quotients, (n,)."""
-        return Units(self.values / other.values, cache(lambda: graph.outermost.op("Div", self.name(), other.name())))
+        """Return (n, m) ones over (n,) others."""
+        once = graph.outermost
+        below = cache(lambda: once.op("Unsqueeze", other.name(), int64(1)))
+        return Units(self.values / other.values[:, None], cache(lambda: once.op("Div", self.name(), below())))
 
 
 def multiples(graph: Graph, values: Floats, units: Units) -> str:
-    """Add real numbers, (n,) or (n, m), as whole numbers of (n,) units, or as they are; returns their name, flat."""
-    once, wide = graph.outermost, values.reshape(len(values), -1)
+    """Add real numbers, (n,) or (n, m), as whole numbers of units, or as they are; returns their name."""
+    once, shape = graph.outermost, int64(*values.shape)
     with np.errstate(all="ignore"):
-        unit = units.values.astype(graph.dtype)[:, None]
-        count = wide / unit
-        good = (count == np.rint(count)) & (np.abs(count) < 1 << MOST_BITS) & (np.float64(unit) * count == wide)
-        good &= (unit == units.values[:, None]) & (np.abs(unit) >= np.finfo(graph.dtype).tiny)
+        unit = units.values.astype(graph.dtype)
+        count = values / unit
+        good = (count == np.rint(count)) & (np.abs(count) < 1 << MOST_BITS) & (np.float64(unit) * count == values)
+        good &= (unit == units.values) & (np.abs(unit) >= np.finfo(graph.dtype).tiny)
     whole = np.where(good, count, 0.0).astype(np.int64).ravel()
     room = _window(whole)[1] * len(whole) + _ODD * int((~good).sum())
     if room > 8 * np.dtype(graph.dtype).itemsize * len(whole) or len(whole) <= FEW:
-        return once.constant(wide.ravel())
-    counts, name = once.op("Cast", whole_numbers(graph, whole), to=once.real), units.name()
-    if wide.shape[1] > 1:
-        counts, name = once.op("Reshape", counts, int64(*wide.shape)), once.op("Unsqueeze", name, int64(1))
-    made = once.op("Mul", counts, name)
-    made = once.op("Reshape", made, int64(-1)) if wide.shape[1] > 1 else made
-    return _beside(once, made, ~good.ravel(), wide.ravel())
+        return once.constant(values)
+    made = once.op("Cast", whole_numbers(graph, whole), to=once.real)
+    made = once.op("Mul", once.op("Reshape", made, shape), units.name())
+    if good.all():
+        return made
+    return once.op("Reshape", _beside(once, once.op("Reshape", made, int64(-1)), ~good.ravel(), values.ravel()), shape)
 
 
 def lowest_bits(values: Floats) -> NDArray[np.int64]:

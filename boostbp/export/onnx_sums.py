@@ -21,6 +21,8 @@ class Sums:
     n_outputs : int
     in_order : bool
         Whether the order matters: hidden units are to have the same bits, outputs may be rounded otherwise.
+    single : bool
+        Whether it is one row.
     zeros : function () -> str
         Adds a zero for each row, (1, rows).
     names : list of str
@@ -31,6 +33,7 @@ class Sums:
 
     n_outputs: int
     in_order: bool
+    single: bool
     zeros: Callable[[], str]
     names: list[str] = field(default_factory=list)
     output: list[NDArray[np.int64]] = field(default_factory=list)
@@ -56,7 +59,9 @@ class Sums:
         names = [*self.names, self.zeros()] if (place == len(output)).any() else self.names
         parts = graph.op("Concat", *names, axis=0) if len(names) > 1 else names[0]
         if not np.array_equal(place.ravel(), np.arange(len(output))):
-            parts = graph.op("Gather", parts, whole_numbers(graph, place.ravel()), axis=0)
+            parts = graph.op("Reshape", parts, int64(-1)) if self.single else parts
+            kind = "GatherElements" if self.single else "Gather"
+            parts = graph.op(kind, parts, whole_numbers(graph, place.ravel()), axis=0)
         if len(place) == 1:
-            return parts
+            return graph.op("Reshape", parts, int64(self.n_outputs, -1))
         return graph.op("ReduceSum", graph.op("Reshape", parts, int64(*place.shape, -1)), int64(0), keepdims=0)

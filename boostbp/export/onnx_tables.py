@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,21 +77,21 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True)
 class LeafTerms:
-    """Names of tables of terms: of a group of trees, the first ones of all leaves, then the second ones.
+    """Names of tables of terms, those of a leaf side by side: as many as are read of leaves of its tree.
 
     Attributes
     ----------
-    begin : list of (terms read, 1) int32
-        For each group: what the number of a leaf and this sum to is the place of its first, second, .. term.
+    begin : (leaves,) int32
+        Place of the first term of each.
     there : (terms,) bool
         Whether it is a term of the leaf; the others are 0.
     column, center : (terms,)
     bounds : pair of (terms,), or () if cells are not clipped
-    slope, square : (terms * outputs,)
+    slope, square : (terms, outputs), or (terms,) if it is one
         "" if all are 0.
     """
 
-    begin: list[NDArray[np.int32]]
+    begin: str
     there: str
     column: str
     center: str
@@ -104,27 +105,30 @@ class LeafTerms:
         once, TP, terms, m = graph.outermost, library().TensorProto, tables.terms, tables.n_outputs
         count = once.op("Cast", whole_numbers(graph, tables.count), to=TP.INT64)
         first = once.op("CumSum", count, np.int64(0), exclusive=1)
-        begin, parts, places, leaf, tree = [], [], 0, 0, 0
-        for n, k in tables.groups:
-            n_leaves = int((tables.size[tree : tree + n] + 1).sum()) // 2
-            of_group, number = (int64(leaf), int64(leaf + n_leaves)), np.arange(k)[:, None]
-            held = once.op("Less", number, once.op("Slice", count, *of_group))
-            numbers = once.op("Add", once.op("Slice", first, *of_group), number)
-            parts.append((held, once.op("Mul", once.op("Cast", held, to=TP.INT64), numbers)))
-            begin.append((places - leaf + n_leaves * number).astype(np.int32))
-            places, leaf, tree = places + k * n_leaves, leaf + n_leaves, tree + n
+        begin, parts, places = [], [], 0
+        for (_, k), ends in zip(tables.groups, tables.leaves, strict=True):
+            n_leaves, number = ends[1] - ends[0], np.arange(k)
+            end = places + n_leaves * k
+            begin.append(once.op("Range", *map(np.int32, (places, end, k) if k else (0, n_leaves, 1))))
+            of_group = [
+                once.op("Unsqueeze", once.op("Slice", table, *map(int64, ends)), int64(1)) for table in (count, first)
+            ]
+            held = once.op("Less", number, of_group[0])
+            numbers = once.op("Mul", once.op("Cast", held, to=TP.INT64), once.op("Add", of_group[1], number))
+            parts.append((held, numbers))
+            places = end
         there, source = (
             once.op("Concat", *(once.op("Reshape", part, int64(-1)) for part in part_of), axis=0)
             for part_of in zip(*parts, strict=True)
         )
-        real = once.op("Unsqueeze", once.op("Cast", there, to=graph.real), int64(1))
+        real = once.op("Cast", there, to=graph.real)
 
         def placed(table: str) -> str:
             return once.op("Gather", table, source)
 
         def weights(values: Floats, unit: Units) -> str:
-            moved = placed(once.op("Reshape", multiples(graph, values, unit), int64(-1, m)))
-            return once.op("Reshape", once.op("Mul", moved, real), int64(-1))
+            made = once.op("Mul", placed(multiples(graph, values, unit)), once.op("Unsqueeze", real, int64(1)))
+            return made if m > 1 else once.op("Reshape", made, int64(-1))
 
         mantissa, exponent = np.frexp(terms.scale)
         scale = Units.of(graph, np.where(mantissa == 0.5, exponent - 1, 0))
@@ -140,25 +144,45 @@ class LeafTerms:
             multiples(graph, np.clip(bound, real_ends.min, real_ends.max), grid) for bound in (terms.lower, terms.upper)
         )
         return cls(
-            begin,
+            once.op("Concat", *begin, axis=0),
             there,
             placed(whole_numbers(graph, terms.column)),
             placed(multiples(graph, terms.center, grid)),
-            tuple(placed(bound) for bound in bounds) if clip else (),
+            tuple(once.op("Mul", placed(bound), real) for bound in bounds) if clip else (),
             weights(terms.slope, slope),
             "" if terms.square is None else weights(terms.square, slope.over(graph, scale)),
         )
 
 
 def units_of_leaves(graph: Graph, tables: TreeTables) -> Units:
-    """Return the largest units of which the weights of each leaf, in the kernels' units of cells, are multiples."""
+    """Return units, (leaves, outputs), of which a leaf's weights are multiples, in the kernels' units of cells."""
     terms, owner = tables.terms, np.repeat(np.arange(len(tables.count)), tables.count)
-    lowest, scale = lowest_bits(tables.constant).min(axis=1), terms.scale[:, None]
+    lowest, scale = lowest_bits(tables.constant), terms.scale[:, None]
     with np.errstate(all="ignore"):
-        np.minimum.at(lowest, owner, lowest_bits(terms.slope * scale).min(axis=1))
+        np.minimum.at(lowest, owner, lowest_bits(terms.slope * scale))
         if terms.square is not None:
-            np.minimum.at(lowest, owner, lowest_bits(terms.square * scale * scale).min(axis=1))
+            np.minimum.at(lowest, owner, lowest_bits(terms.square * scale * scale))
     return Units.of(graph, np.clip(lowest, -1000, 0))
+
+
+def side_by_side(graph: Graph, tables: TreeTables, weights: Sequence[str]) -> list[str]:
+    """Add all weights of a leaf side by side, of the leaves of a group, (leaves, weights); returns their names.
+
+    Parameters
+    ----------
+    weights : list of str
+        Of constants, slopes and squares, (numbers, outputs).
+    """
+    once, made, place = graph.outermost, [], 0
+    for (_, k), ends in zip(tables.groups, tables.leaves, strict=True):
+        n_leaves = ends[1] - ends[0]
+        parts = [once.op("Slice", weights[0], *map(int64, ends))]
+        for table in weights[1:] if k else ():
+            of_group = once.op("Slice", table, int64(place), int64(place + n_leaves * k))
+            parts.append(once.op("Reshape", of_group, int64(n_leaves, -1)))
+        made.append(once.op("Concat", *parts, axis=1))
+        place += n_leaves * k
+    return made
 
 
 def not_above(graph: Graph, forest: Forest) -> Floats:

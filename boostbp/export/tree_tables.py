@@ -69,6 +69,12 @@ class TreeTables:
         begin = np.flatnonzero(np.diff(self.n_terms, prepend=NONE))
         return list(zip(np.diff([*begin, len(self.tree)]).tolist(), self.n_terms[begin].tolist(), strict=True))
 
+    @property
+    def leaves(self) -> list[tuple[int, int]]:
+        """Return where the leaves of each group of trees begin and end."""
+        ends = np.cumsum(self.size + 1)[np.cumsum([n for n, _ in self.groups]) - 1] // 2
+        return list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class _Guards:
@@ -94,6 +100,7 @@ class _Guards:
         n_terms = np.diff(leaves.start)
         other, under = np.where(right < 0, first_leaf + ~right, 0), np.where(left >= 0, first_split + left, 0)
         asks = np.isposinf(nodes.threshold) & ~nodes.missing_left & (right < 0) & (n_terms[other] == 0)
+        asks &= leaves.tree_output[tree, 1] == 1
         leaf = np.where(asks & (left < 0), first_leaf + ~left, NONE)
         instead = leaves.weight[leaves.weight_start[other]]
         leaf = np.where(_reads(forest, leaf, nodes.feature), leaf, NONE)
@@ -115,14 +122,15 @@ def _reads(forest: Forest, leaf: NDArray[np.int64], column: NDArray[np.integer])
 
 
 def tables_of(forest: Forest) -> Iterator[TreeTables]:
-    """Yield tables of the trees with splits: those of each number of outputs."""
+    """Yield tables of the trees with splits: of each number of outputs; of several, linear and curved ones apart."""
     grown = np.flatnonzero(np.diff(forest.tree_split) > 0)
     if not len(grown):
         return
     guards = _Guards.of(forest)
     n_outputs = forest.leaves.tree_output[grown, 1]
-    for m in np.unique(n_outputs).tolist():
-        yield _tables(forest, grown[n_outputs == m], guards, m)
+    kinds = np.stack([n_outputs, np.where(n_outputs > 1, forest.leaves.tree_degree[grown], 0)], axis=1)
+    for kind in np.unique(kinds, axis=0):
+        yield _tables(forest, grown[(kinds == kind).all(axis=1)], guards, int(kind[0]))
 
 
 def _tables(forest: Forest, trees: NDArray[np.int64], guards: _Guards, m: int) -> TreeTables:

@@ -41,8 +41,8 @@ def test_multiples_of_units_come_back_and_others_beside_them(dtype):
     values = rng.integers(-500, 500, (3000, 2)) * np.ldexp(1.0, exponent)[:, None]
     values[::300] = rng.normal(size=(10, 2))
     graph = Graph(np.dtype(dtype))
-    numbers, room = made(graph, multiples(graph, values, Units.of(graph, exponent)), dtype)
-    np.testing.assert_array_equal(numbers, values.ravel().astype(dtype))
+    numbers, room = made(graph, multiples(graph, values, Units.of(graph, exponent[:, None])), dtype)
+    np.testing.assert_array_equal(numbers, values.astype(dtype))
     assert room < 3000 * (2 * 10 + 5) / 8 + 2500
 
 
