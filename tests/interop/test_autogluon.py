@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,9 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
+from boostbp.ensemble import ensemble
+from boostbp.ensemble.budget import Budget
+from boostbp.ensemble.output_layers import Boosted
 
 tabular = pytest.importorskip("autogluon.tabular", reason="needs AutoGluon: pip install 'boostbp[autogluon]'")
 from autogluon.core.utils.exceptions import TimeLimitExceeded  # noqa: E402
@@ -142,6 +146,28 @@ def test_time_limit_leaves_some_of_it_for_what_follows_the_rounds(tmp_path):
     assert own.model.max_time == 5.0
     with pytest.raises(TimeLimitExceeded):
         model_of(tmp_path / "c", "regression", **QUICK).fit(**data, time_limit=1e-3)
+
+
+def test_no_rounds_begin_after_seven_tenths_of_the_time_limit(tmp_path, monkeypatch):
+    """On a clock that counts 4 seconds for a piece of rounds, and 3 for the warm-up."""
+    now, advance, warmup = [0.0], Boosted.advance, BoostBPModel.warmup
+
+    def after(seconds, function, *args, **options):
+        now[0] += seconds
+        return function(*args, **options)
+
+    for name in ("monotonic", "perf_counter"):
+        monkeypatch.setattr(time, name, lambda: now[0])
+    monkeypatch.setattr(ensemble, "Budget", lambda seconds: Budget(seconds, _begun=now[0]))
+    monkeypatch.setattr(Boosted, "advance", lambda *args, **options: after(4.0, advance, *args, **options))
+    monkeypatch.setattr(BoostBPModel, "warmup", classmethod(lambda cls: after(3.0, warmup)))
+    X, y, X_valid, y_valid = halves(load_diabetes)
+    for limit in (20, 40, 60):
+        now[0] = 0.0
+        model = model_of(tmp_path / str(limit), "regression", deep=False)
+        model.fit(X=X, y=y, X_val=X_valid, y_val=y_valid, num_cpus=1, num_gpus=0, time_limit=limit)
+        assert model.model.history_.choice.hurried
+        assert 0.7 * limit <= now[0] < 0.7 * limit + 4.0
 
 
 @pytest.mark.slow
