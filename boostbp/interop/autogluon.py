@@ -27,7 +27,7 @@ else:
 
 __all__ = ["BoostBPModel"]
 
-# Of the time limit: rounds end here. Those that have begun, weights, scores and the summary end a fit at .74 to .82 of
+# Of the time limit: rounds end here. Those that have begun, weights, scores and the summary end a fit at .73 to .82 of
 # 5 and 15 s on an idle core (seven tables of 900 to 90,000 rows), and of 15 s on a tenth of a core at .81 to .90.
 _ROUNDS = 0.7
 # What AutoGluon calls metrics of numbers by whose order the rounds are chosen; those left out have the order of `loss`.
