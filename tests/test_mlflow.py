@@ -100,6 +100,18 @@ def test_logged_model_takes_tables_by_its_signature_and_predicts_the_same(mlflow
     np.testing.assert_array_equal(again.predict_proba(TABLE), model.predict_proba(TABLE))
 
 
+def test_mlflow_itself_asks_for_trust_in_the_class_and_in_nothing_else(mlflow):
+    model = BoostBPRegressor(**parameters(**TINY)).fit(TABLE, Y)
+    name = "boostbp.estimators.regressor.BoostBPRegressor"
+    how = {"name": "model", "pip_requirements": ["boostbp"]}
+    with mlflow.start_run():
+        with pytest.raises(mlflow.MlflowException, match=f"Untrusted types found in the file: ..{name}..[.]$"):
+            mlflow.sklearn.log_model(model, **how)
+        logged = mlflow.sklearn.log_model(model, skops_trusted_types=[name], **how)
+    again = mlflow.sklearn.load_model(logged.model_uri)
+    np.testing.assert_array_equal(again.predict(TABLE), model.predict(TABLE))
+
+
 def test_each_fit_is_logged_until_it_is_switched_off_and_gives_the_same_model(mlflow, logging):
     before = len(runs(mlflow))
     makers = {BoostBPRegressor: (X, Y), BoostBPClassifier: (X, Y > 0), BoostBPAutoencoder: (X,)}

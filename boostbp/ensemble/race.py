@@ -40,7 +40,7 @@ class Entrant:
     interrupt: KeyboardInterrupt | None = None
 
     def advance(self, n_pieces: int | None, over: Callable[[], bool]) -> Entrant:
-        """Boost so many pieces, or to the end; one, and then as many as there is time for.
+        """Boost so many pieces, or to the end, while there is time; the first one of all in any case.
 
         Raises
         ------
@@ -49,7 +49,7 @@ class Entrant:
         """
         training, before, done = self.training, self.before, 0
         try:
-            while done != n_pieces and not training.finished and not (done and over()):
+            while done != n_pieces and not training.finished and not (training.boosting.boosted.pieces and over()):
                 training, before, done = training.advance(), training.boosting.raw, done + 1
         except (KeyboardInterrupt, interrupts.Stopped) as reason:
             if not training.boosting.boosted.pieces:
@@ -114,7 +114,8 @@ class Race:
         stage : str
             What this is called in reports.
         limit : float
-            Work beyond which no more of them are begun; the first entrant of all is begun in any case.
+            Work beyond which no more of them are begun. Neither is one after the end of the time, but for the first
+            entrant of all.
         """
         waiting = list(candidates)
         while waiting:
@@ -128,15 +129,20 @@ class Race:
                 break
             waiting = [one for one in waiting if one not in wave]
             self.tell(stage)
-            interrupt = self._run({one.name: partial(self._begun, one, n_pieces, later) for one in wave})
+            required = None if self.entrants else wave[0]
+            steps = {one.name: partial(self._begun, one, n_pieces, later, required=one is required) for one in wave}
+            interrupt = self._run(steps)
             if interrupt is not None:
                 return interrupt
         return None
 
-    def _begun(self, candidate: Candidate, n_pieces: int | None, later: float) -> Entrant:
+    def _begun(self, candidate: Candidate, n_pieces: int | None, later: float, *, required: bool) -> Entrant | None:
+        over = partial(self.budget.over, later)
+        if not required and over():
+            return None
         training = candidate.begin(self.problem, self._result(candidate.needs))
         assert isinstance(training, LayerTraining)
-        return Entrant(training, training.boosting.raw).advance(n_pieces, partial(self.budget.over, later))
+        return Entrant(training, training.boosting.raw).advance(n_pieces, over)
 
     def _result(self, name: str | None) -> TrainedCandidate | None:
         if name in self.entrants:
@@ -163,17 +169,21 @@ class Race:
             if interrupt is not None:
                 return interrupt
 
-    def _run(self, steps: Mapping[str, Callable[[], Entrant]]) -> KeyboardInterrupt | None:
+    def _run(self, steps: Mapping[str, Callable[[], Entrant | None]]) -> KeyboardInterrupt | None:
         """Do steps of some entrants, as many at a time as threads allow, and count their work."""
-        after: dict[str, Entrant] = {}
-        interrupt = run_tasks(steps, self.n_at_once, self.budget, after, interrupt_of=lambda entrant: entrant.interrupt)
+        after: dict[str, Entrant | None] = {}
+
+        def interrupt_of(entrant: Entrant | None) -> KeyboardInterrupt | None:
+            return None if entrant is None else entrant.interrupt
+
+        interrupt = run_tasks(steps, self.n_at_once, self.budget, after, interrupt_of=interrupt_of)
         for name in steps:
-            if name in after:
-                pieces = len(after[name].training.boosting.boosted.pieces)
+            if (entrant := after.get(name)) is not None:
+                pieces = len(entrant.training.boosting.boosted.pieces)
                 if name in self.entrants:
                     pieces -= len(self.entrants[name].training.boosting.boosted.pieces)
-                self.spent += pieces * after[name].training.work
-                self.entrants[name] = after[name]
+                self.spent += pieces * entrant.training.work
+                self.entrants[name] = entrant
         return interrupt
 
     def sum(self) -> tuple[dict[str, float], Floats]:

@@ -122,9 +122,9 @@ class Inspected:
     def explain(self, X: Any, method: str = "integrated_gradients", *, baseline: Any = None, steps: int = 32) -> Any:
         """The attributions of `attributions` as a `shap.Explanation`, for the plots of shap; extra ``shap``.
 
-        They are no Shapley values: those of `shap.Explainer(model.predict, X)` call the model many times for each row.
-        For an output that is a sum of functions of single features, and one baseline, they agree. What plots call
-        E[f(X)] is the output of the baseline.
+        They are no Shapley values: those of ``shap.Explainer(model.predict, background)(X)`` call the model many times
+        for each row. For an output that is a sum of functions of single features, and one baseline, they agree. What
+        plots call E[f(X)] is the output of the baseline.
 
         Parameters
         ----------

@@ -188,13 +188,38 @@ def test_the_first_one_is_begun_whatever_the_limit_and_no_other():
     assert list(race.entrants) == list(KINDS)
 
 
-def test_without_time_each_that_has_begun_has_one_piece():
-    race = race_of(budget=Budget(0.0))
+@pytest.mark.parametrize("n_at_once", [1, 2])
+def test_without_time_there_is_one_piece_and_no_other_layer(n_at_once):
+    race = race_of(n_at_once=n_at_once, budget=Budget(0.0))
     assert race.begin(CANDIDATES, 5) is None
-    assert set(pieces_of(race).values()) == {1}
+    assert pieces_of(race) == {CANDIDATES[0].name: 1}
     assert race.run(np.inf) is None
-    assert set(pieces_of(race).values()) == {1}
+    assert pieces_of(race) == {CANDIDATES[0].name: 1}
     assert race.budget.spent
+
+
+def test_no_round_begins_after_the_end_of_the_time(monkeypatch):
+    """The clock tells the pieces that were boosted, so that time is up within waves, of auditions and in the race."""
+    clock, advance = [0], Boosted.advance
+
+    def counted(self, **options):
+        clock[0] += 1
+        return advance(self, **options)
+
+    monkeypatch.setattr(Boosted, "advance", counted)
+    for most in range(1, 16):
+        clock[0] = 0
+
+        class Clock(Budget):
+            def over(self, later=0.0, most=most):
+                return clock[0] >= most
+
+        race = race_of(budget=Clock(1.0))
+        assert race.begin(CANDIDATES[:2], 3) is None
+        assert race.begin(CANDIDATES[2:], 2) is None
+        assert race.run(np.inf) is None
+        assert clock[0] == sum(pieces_of(race).values()) == most
+        assert len(race.entrants) == (1 if most < 4 else 2 if most < 7 else 3 if most < 9 else 4)
 
 
 @pytest.mark.parametrize("refit", [False, True])
@@ -287,4 +312,4 @@ def test_a_thread_that_is_stopped_hands_over_its_pieces(monkeypatch):
     assert after.interrupt is None
     interrupted_at(monkeypatch, 1, interrupts.Stopped)
     with pytest.raises(interrupts.Stopped):
-        race._begun(CANDIDATES[1], 2, 0.0)
+        race._begun(CANDIDATES[1], 2, 0.0, required=True)

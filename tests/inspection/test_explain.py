@@ -79,6 +79,25 @@ def test_sums_of_functions_of_single_features_have_their_shapley_values():
     np.testing.assert_allclose(ours.base_values, exact.base_values, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", [BoostBPRegressor, BoostBPClassifier])
+def test_explainer_of_shap_takes_the_function_and_refuses_the_model(kind):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(200, 3)), rng.integers(0, 4, 200)])
+    X[::9, 1] = np.nan
+    y = X[:, 0] * X[:, 2] + np.sin(3 * X[:, 0]) + (X[:, 3] == 2)
+    model = kind(quality=1, categorical_features=[3], random_state=0)
+    if kind is BoostBPRegressor:
+        function = model.fit(X, y).predict
+    else:
+        function = model.fit(X, np.digitize(y, [0.0, 1.0])).predict_proba
+    with pytest.raises(TypeError, match="not callable and cannot be analyzed"):
+        shap.Explainer(model, X[:20])
+    explained, predicted = shap.Explainer(function, X[:20], seed=0)(X[100:103]), function(X[100:103])
+    assert np.ptp(predicted, axis=0).min() > 0.05
+    np.testing.assert_allclose(explained.base_values + explained.values.sum(axis=1), predicted, atol=1e-9)
+    np.testing.assert_allclose(explained.base_values[0], function(X[:20]).mean(axis=0), atol=1e-9)
+
+
 @pytest.mark.filterwarnings("ignore")  # shap's own, of matplotlib and numpy
 def test_plots_of_shap_draw_it_with_names_of_categories():
     plt = pytest.importorskip("matplotlib.pyplot")

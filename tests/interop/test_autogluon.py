@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,9 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
+from boostbp.ensemble import ensemble
+from boostbp.ensemble.budget import Budget
+from boostbp.ensemble.output_layers import Boosted
 
 tabular = pytest.importorskip("autogluon.tabular", reason="needs AutoGluon: pip install 'boostbp[autogluon]'")
 from autogluon.core.utils.exceptions import TimeLimitExceeded  # noqa: E402
@@ -29,12 +33,13 @@ def resident(name):
     with open("/proc/self/status") as file:
         return 1024 * next(int(line.split()[1]) for line in file if line.startswith(name))
 
-rows, classes, hyperparameters = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
+rows, columns, classes = (int(argument) for argument in sys.argv[1:4])
+hyperparameters = json.loads(sys.argv[4])
 rng = np.random.default_rng(0)
-X = pd.DataFrame(rng.normal(size=(rows + 500, 20)))
+X = pd.DataFrame(rng.normal(size=(rows + 500, columns)))
 signal = X[0] + np.sin(2 * X[1]) * X[2] + 0.5 * rng.normal(size=len(X))
 y = pd.qcut(signal, classes, labels=False) if classes else signal
-kind = "multiclass" if classes else "regression"
+kind = {0: "regression", 2: "binary"}.get(classes, "multiclass")
 BoostBPModel.warmup()
 with tempfile.TemporaryDirectory() as folder:
     model = BoostBPModel(folder, "model", problem_type=kind, hyperparameters=hyperparameters)
@@ -144,17 +149,65 @@ def test_time_limit_leaves_some_of_it_for_what_follows_the_rounds(tmp_path):
         model_of(tmp_path / "c", "regression", **QUICK).fit(**data, time_limit=1e-3)
 
 
+def test_no_rounds_begin_after_seven_tenths_of_the_time_limit(tmp_path, monkeypatch):
+    """On a clock that counts 4 seconds for a piece of rounds, and 3 for the warm-up."""
+    now, advance, warmup = [0.0], Boosted.advance, BoostBPModel.warmup
+
+    def after(seconds, function, *args, **options):
+        now[0] += seconds
+        return function(*args, **options)
+
+    for name in ("monotonic", "perf_counter"):
+        monkeypatch.setattr(time, name, lambda: now[0])
+    monkeypatch.setattr(ensemble, "Budget", lambda seconds: Budget(seconds, _begun=now[0]))
+    monkeypatch.setattr(Boosted, "advance", lambda *args, **options: after(4.0, advance, *args, **options))
+    monkeypatch.setattr(BoostBPModel, "warmup", classmethod(lambda cls: after(3.0, warmup)))
+    X, y, X_valid, y_valid = halves(load_diabetes)
+    for limit in (20, 40, 60):
+        now[0] = 0.0
+        model = model_of(tmp_path / str(limit), "regression", deep=False)
+        model.fit(X=X, y=y, X_val=X_valid, y_val=y_valid, num_cpus=1, num_gpus=0, time_limit=limit)
+        assert model.model.history_.choice.hurried
+        assert 0.7 * limit <= now[0] < 0.7 * limit + 4.0
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the memory of the process from /proc")
 @pytest.mark.parametrize(
-    ("rows", "classes", "hyperparameters"), [(2000, 0, {}), (1500, 5, {}), (4000, 5, {"deep": True, "epochs": 10})]
+    ("rows", "columns", "classes", "hyperparameters"),
+    [
+        (1000, 5, 2, {}),
+        (2000, 20, 0, {}),
+        (1000, 100, 0, {}),
+        (1500, 20, 5, {}),
+        (10_000, 5, 2, {}),
+        (4000, 20, 5, {"deep": True, "epochs": 10}),
+    ],
 )
-def test_memory_of_a_fit_is_estimated_within_a_factor_of_two(rows, classes, hyperparameters):
-    arguments = [str(rows), str(classes), json.dumps(hyperparameters)]
+def test_memory_of_a_fit_is_estimated_within_a_factor_of_two(rows, columns, classes, hyperparameters):
+    arguments = [str(rows), str(columns), str(classes), json.dumps(hyperparameters)]
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", MEMORY, *arguments], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     estimate, peak = json.loads(done.stdout.splitlines()[-1])
     assert peak / 2 < estimate < 2 * peak, f"estimate {estimate / 1e6:.0f} MB, peak {peak / 1e6:.0f} MB"
+
+
+def test_estimate_of_memory_knows_the_time_limit(tmp_path, monkeypatch):
+    estimate, limits = BoostBPModel._estimate_memory_usage_static, []
+    X, y = pd.DataFrame(RNG.normal(size=(10_000, 20))), pd.Series(RNG.normal(size=10_000))
+    whole = estimate(X=X)
+    assert estimate(X=X, time_limit=3600) == estimate(X=X, hyperparameters={"max_time": 3600.0}) == whole
+    two = estimate(X=X, time_limit=2, hyperparameters={"max_time": 9})
+    assert two == estimate(X=X, time_limit=9, hyperparameters={"max_time": 2}) < estimate(X=X, time_limit=3) < whole
+
+    def noted(**options):
+        limits.append(options["time_limit"])
+        return estimate(**options)
+
+    monkeypatch.setattr(BoostBPModel, "_estimate_memory_usage_static", noted)
+    data = {"X": X[:200], "y": y[:200], "num_cpus": 1, "num_gpus": 0}
+    model_of(tmp_path, "regression", **QUICK).fit(**data, time_limit=1000)
+    assert limits == [1000]
 
 
 @pytest.mark.parametrize(
