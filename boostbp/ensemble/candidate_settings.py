@@ -109,9 +109,12 @@ def layer_as_asked(problem: Problem) -> LayerSettings:
 
 
 def first_layer(problem: Problem) -> LayerSettings:
-    """The same; of more rows with best thresholds, each tree grown on some of the rows."""
+    """The same; of more rows with best thresholds, each tree grown on some of the rows if there are no categories."""
     layer = layer_as_asked(problem)
-    return _best_on_some_rows(layer) if has_rows_for_best_thresholds(problem) else layer
+    if not has_rows_for_best_thresholds(problem):
+        return layer
+    best = grown(layer, extra_trees=False)
+    return best if problem.table.categorical else _on_some_rows(best)
 
 
 def deep_trees(problem: Problem) -> LayerSettings:
@@ -123,8 +126,8 @@ def deep_trees(problem: Problem) -> LayerSettings:
 
 def sampled(problem: Problem) -> LayerSettings:
     """Best thresholds and smaller leaves, each tree grown on some of the rows and features."""
-    layer = _best_on_some_rows(layer_as_asked(problem))
-    return _on_some_features(grown(layer, min_samples_leaf=_half_of_the_rows_per_leaf(layer)), problem)
+    layer = grown(layer_as_asked(problem), extra_trees=False)
+    return _on_some_features(_on_some_rows(grown(layer, min_samples_leaf=_half_of_the_rows_per_leaf(layer))), problem)
 
 
 def sampled_without_base(problem: Problem) -> LayerSettings:
@@ -161,10 +164,6 @@ def many_constant_leaves(problem: Problem) -> LayerSettings:
 
 def _half_of_the_rows_per_leaf(layer: LayerSettings) -> int:
     return max(layer.growth.min_samples_leaf // 2, 1)
-
-
-def _best_on_some_rows(layer: LayerSettings) -> LayerSettings:
-    return _on_some_rows(grown(layer, extra_trees=False))
 
 
 def _on_some_rows(layer: LayerSettings) -> LayerSettings:

@@ -60,6 +60,18 @@ def test_of_more_rows_the_first_layer_takes_the_best_thresholds(backend, monkeyp
         assert list(more) == list(few)
 
 
+@pytest.mark.parametrize("categories", [None, [0]])
+def test_trees_of_the_first_layer_see_all_rows_of_categories(categories, monkeypatch):
+    rows = np.column_stack([np.floor(4 * X[:, 0]), X[:, 1:]])
+
+    def loss_of_the_first(fewest):
+        monkeypatch.setattr(constants, "BEST_THRESHOLDS_ROWS", fewest)
+        how = parameters(categorical_features=categories, extra_trees=False, quality=1, **FAST)
+        return BoostBPRegressor((), **how | {"deep": False}).fit(rows, Y).history_.choice.candidates[0].loss
+
+    assert (loss_of_the_first(300) == loss_of_the_first(1000)) is bool(categories)
+
+
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
 @pytest.mark.usefixtures("everything")
 def test_losses_of_the_candidates_are_those_on_the_held_out_rows(monkeypatch, backend):
