@@ -13,8 +13,22 @@ from rich.text import Text
 
 from boostbp.atomic_write import atomic_write
 from boostbp.cautions import printable
-from boostbp.cli.errors import check_written, console, fail, one_line_errors, output, say
-from boostbp.cli.options import Categorical, Drop, Jobs, Missing, Numeric, Seed, Set, Task
+from boostbp.cli.command import (
+    Categorical,
+    Drop,
+    Jobs,
+    Missing,
+    Numeric,
+    Seed,
+    Set,
+    Task,
+    check_written,
+    console,
+    fail,
+    one_line_errors,
+    output,
+    say,
+)
 
 if TYPE_CHECKING:
     from boostbp.report.page import Study

@@ -28,7 +28,10 @@ from boostbp.estimators.parameters import check_run, ensemble_settings_of
 from boostbp.estimators.session import all_or_nothing, check_sum
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import joined, workers
-from boostbp.inputs import Schema, blocks_of, drop_zero_weight, is_blocks, read_input
+from boostbp.inputs.blocks import blocks_of, is_blocks
+from boostbp.inputs.reader import read_input
+from boostbp.inputs.schema import Schema
+from boostbp.inputs.targets import drop_zero_weight
 from boostbp.inspection import Names, summary_of
 from boostbp.layers import rounds
 from boostbp.losses import Loss

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from boostbp.archive import Arrays, take
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier
 from boostbp.estimators.conformal import Calibration
-from boostbp.inputs import Repair, Schema
 from boostbp.inputs.contradictions import Normal
-from boostbp.inputs.repair import Units
+from boostbp.inputs.repair import Repair, Units
+from boostbp.inputs.schema import Schema
 from boostbp.inspection.summary import SUMMARY, Summary
 from boostbp.losses import traits_of
 from boostbp.network.stored import history_from, history_of, loss_from, loss_of, network_from, network_of

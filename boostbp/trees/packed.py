@@ -15,8 +15,7 @@ from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.forest import Forest, TreeBatch
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
-from boostbp.trees.ranges import ranges_of, scaling_from
-from boostbp.trees.thresholds import Thresholds
+from boostbp.trees.numbered_values import Thresholds, ranges_of, scaling_from
 from boostbp.trees.tree import Tree, Trees, offsets
 
 _OWN = "own functions"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.base import BaseEstimator
 
-from boostbp.inputs import read_input
+from boostbp.inputs.reader import read_input
 
 NAN = np.nan
 
