@@ -140,6 +140,5 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="File to write: .csv or .
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless it fails.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all that is random.")]
 Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", "-s", metavar="KEY=VALUE", help="Parameter of the deep model. Repeatable."),
+    list[str] | None, typer.Option("--set", "-s", metavar="KEY=VALUE", help="Parameter of the deep model. Repeatable.")
 ]

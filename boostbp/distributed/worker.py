@@ -24,14 +24,8 @@ from boostbp.network.steps import STEPS
 from boostbp.versions import versions
 
 E = TypeVar("E", BoostBPClassifier, BoostBPRegressor)
-PACKAGES = (
-    "boostbp",
-    "lightgbm",
-    "numpy",
-    "scipy",
-    "xgboost",
-    "xgboost-cpu",
-)  # whose results must be alike for sums to be
+# whose results must be alike for sums to be
+PACKAGES = ("boostbp", "lightgbm", "numpy", "scipy", "xgboost", "xgboost-cpu")
 _OF_MACHINES = frozenset(("n_jobs", "verbose"))  # parameters on which the model does not depend
 
 

@@ -206,5 +206,5 @@ def warn_of_numbers(classes: NDArray[Any]) -> None:
         cautions.warn(
             f"y has {len(classes)} classes, which are numbers from {classes[0]} to {classes[-1]}: a classifier does "
             "not know their order. Use BoostBPRegressor to predict an amount; make the labels text, as by "
-            "y.astype(str), if they are names.",
+            "y.astype(str), if they are names."
         )

@@ -13,7 +13,7 @@ from boostbp.group import workers
 from boostbp.trees import interrupts
 from boostbp.trees.kernels import moments as kernels
 from boostbp.trees.ridge import LeafRanges
-from boostbp.trees.sparse import Matrix, Sparse
+from boostbp.trees.sparse import Matrix, Sparse, columns_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Standardised:
     def block(self, rows: slice, columns: slice = slice(None)) -> Floats:
         """Return some rows and columns of ``U``, (rows, columns)."""
         Z, column, scaling = self.Z, self.column[columns], self.scaling[columns]
-        part = Z.dense(column, rows) if isinstance(Z, Sparse) else Z[rows].take(column, axis=1)
+        part = columns_of(Z, column, rows)
         with np.errstate(over="ignore", invalid="ignore"):  # a column too wide for float64 has scale 0, and counts as 0
             U = (part - scaling[:, 0]) * scaling[:, 1]
         return np.where(np.isnan(U), 0.0, U)
