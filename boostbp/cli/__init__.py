@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from boostbp.cli.command import Quiet, one_line_errors, say
 from boostbp.cli.compare import compare
+from boostbp.cli.console import Quiet, one_line_errors, say
 from boostbp.cli.export import export
 from boostbp.cli.fit import fit
 from boostbp.cli.inspect import inspect

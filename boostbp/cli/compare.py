@@ -13,7 +13,7 @@ from rich.text import Text
 
 from boostbp.atomic_write import atomic_write
 from boostbp.cautions import printable
-from boostbp.cli.command import (
+from boostbp.cli.console import (
     Categorical,
     Drop,
     Jobs,

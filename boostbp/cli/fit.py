@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from boostbp.cli.command import (
+from boostbp.cli.console import (
     INTERRUPTED,
     Backend,
     Categorical,
