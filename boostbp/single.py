@@ -10,7 +10,7 @@ import numpy as np
 from boostbp import backends, checks, layers
 from boostbp.backends.base import Table
 from boostbp.floats import Floats, usual_floats
-from boostbp.inputs import drop_zero_weight, read_weight, refuse_extreme, refuse_text
+from boostbp.inputs.targets import drop_zero_weight, read_weight, refuse_extreme, refuse_text
 from boostbp.layers import BoundInput, Layer, LayerSpec, SquaredObjective
 from boostbp.layers.constraints import signs_of
 from boostbp.layers.layer_spec import OUTPUT, settings_of

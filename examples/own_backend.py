@@ -18,8 +18,7 @@ from sklearn.tree import ExtraTreeRegressor
 
 from boostbp import BoostBPRegressor, check_backend
 from boostbp.backends import Capabilities, Table, TreeParams
-from boostbp.backends.float32 import largest_not_above, representable
-from boostbp.backends.nodes import Numbering
+from boostbp.backends.dialects import Numbering, largest_not_above, representable
 from boostbp.trees.tree import Tree
 
 Floats = NDArray[np.float64]

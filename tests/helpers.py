@@ -87,6 +87,14 @@ def every(cases):
     )
 
 
+def of_any_library(cases):
+    """Parametrise by cases of what is done to a forest, whoever grew it: LightGBM's at once, the others slow."""
+    marks = {case: () if case.backend == "lightgbm" else pytest.mark.slow for case in cases}
+    return pytest.mark.parametrize(
+        "case", [pytest.param(case, marks=mark, id=str(case)) for case, mark in marks.items()]
+    )
+
+
 def make_X(rows, *, missing=False, categorical=False, seed=0, stretch=1.0):
     """Four numeric features of different location and scale, and a fifth of codes 0 .. 5 if `categorical`."""
     rng = np.random.default_rng(seed)

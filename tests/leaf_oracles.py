@@ -10,7 +10,7 @@ from boostbp.backends import _xgboost_ubj
 from boostbp.backends.conformance.backend_trial import adversarial
 from boostbp.backends.conformance.backend_trial import gradient as target
 from boostbp.backends.conformance.backend_trial import mixed as table
-from boostbp.backends.nodes import Numbering
+from boostbp.backends.dialects import Numbering
 
 __all__ = ["LARGEST", "ORACLES", "adversarial", "library_leaf", "table", "target"]
 

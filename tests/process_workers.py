@@ -18,7 +18,7 @@ from boostbp.backends.xgboost import XGBoostGrower
 from boostbp.distributed import fit_worker, tracked
 from boostbp.ensemble import constants
 from boostbp.group import Group
-from boostbp.layers import gathered_rows
+from boostbp.layers import bound
 
 PATIENCE = 120.0  # seconds that a slow machine may take to start processes
 
@@ -51,7 +51,7 @@ def start(pool, size):
 def fit_part(model, X, y, weight, address, rank, most=None, many=None, fault=None, gathered=0, **fit):
     """One worker's fit: the model and a digest of its bits; so many rows are gathered, or else stay apart."""
     with few_rounds(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gathered_rows, "GATHERED_ROWS", gathered)
+        patch.setattr(bound, "GATHERED_ROWS", gathered)
         if most is not None:
             patch.setitem(Group.sample.__kwdefaults__, "most", most)
         if many is not None:

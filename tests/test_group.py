@@ -15,9 +15,11 @@ from boostbp.estimators.classifier import classes_of, weights_of_classes
 from boostbp.estimators.held_out import Split, hold_out
 from boostbp.estimators.outcomes import units_of
 from boostbp.group import ALONE, evenly_spaced, joined, workers
-from boostbp.inputs import Repair, hashes_of, weights_in_rows
 from boostbp.inputs.reader import read_input
-from boostbp.layers import gathered_rows
+from boostbp.inputs.repair import Repair
+from boostbp.inputs.repeats import hashes_of
+from boostbp.inputs.targets import weights_in_rows
+from boostbp.layers import bound
 from boostbp.losses.residuals import AbsoluteError, SquaredError
 from boostbp.network.history import Stop
 from boostbp.network.starts import STARTS, start_of
@@ -33,7 +35,7 @@ EXACT = 1e-12  # of the largest number: sums in another order
 
 @pytest.fixture(autouse=True)
 def rows_stay_apart(monkeypatch):
-    monkeypatch.setattr(gathered_rows, "GATHERED_ROWS", 0)
+    monkeypatch.setattr(bound, "GATHERED_ROWS", 0)
 
 
 def table(n_rows=400, n_columns=4, seed=0):
@@ -324,7 +326,7 @@ def test_a_model_does_not_depend_on_who_holds_which_part(monkeypatch, name):
         "early_stopping": True,
     }
     if name != "network":  # real libraries, and rows that are gathered
-        monkeypatch.setattr(gathered_rows, "GATHERED_ROWS", 300)
+        monkeypatch.setattr(bound, "GATHERED_ROWS", 300)
         how = {"quality": 2, "epochs": 8, "random_state": 0}
     if name == "sum of many rows":
         many_from(monkeypatch, 200)
@@ -357,7 +359,7 @@ def test_layersof_few_rows_are_fitted_to_the_rows_of_all_without_sums(monkeypatc
         model = BoostBPRegressor((4,), **how).fit(X, y, weight)
         return model, workers().messages
 
-    monkeypatch.setattr(gathered_rows, "GATHERED_ROWS", 300)
+    monkeypatch.setattr(bound, "GATHERED_ROWS", 300)
     for model, n_messages in in_group(3, fitted, X, y, weight):
         np.testing.assert_allclose(model.predict(X), one.predict(X), rtol=0, atol=1e-9)
         assert n_messages < 100, "of some for each of 8 rounds in 6 layers"

@@ -18,7 +18,7 @@ from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.held_out import Split
 from boostbp.estimators.parameters import settings_of
 from boostbp.extras import require
-from boostbp.inputs import drop_zero_weight
+from boostbp.inputs.targets import drop_zero_weight
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
 from boostbp.network.settings import BackpropSpec

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from boostbp.extras import require
-from boostbp.inputs import read_input
+from boostbp.inputs.reader import read_input
 
 __all__ = ["MLPClassifier", "MLPRegressor"]
 

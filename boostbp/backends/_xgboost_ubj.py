@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.float32 import largest_below
-from boostbp.backends.nodes import Numbering
+from boostbp.backends.dialects import Numbering, largest_below
 from boostbp.trees.kernels import Nodes
 from boostbp.trees.tree import Trees
 

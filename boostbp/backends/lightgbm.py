@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from boostbp import checks
 from boostbp.backends import _lightgbm_calls, _lightgbm_params, _lightgbm_text
-from boostbp.backends._lightgbm_calls import Turn, hold_threads, was_told, with_threads
-from boostbp.backends._lightgbm_network import exactly_summed, networked
+from boostbp.backends._lightgbm_calls import Turn, exactly_summed, hold_threads, networked, was_told, with_threads
 from boostbp.backends.base import FEW_ROWS, TOGETHER, Gradient, LinearLeaves, Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
-from boostbp.backends.float32 import gradients
+from boostbp.backends.dialects import gradients
 from boostbp.backends.native_params import blamed, on_card, turn
 from boostbp.extras import require
 from boostbp.floats import Floats

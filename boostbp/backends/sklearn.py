@@ -13,9 +13,8 @@ import scipy.sparse as sp
 from boostbp import checks
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
-from boostbp.backends.float32 import largest_not_above, representable
+from boostbp.backends.dialects import Numbering, largest_not_above, representable
 from boostbp.backends.native_params import AMOUNT, COUNT, MONOTONE, SHARE, Check, Natives
-from boostbp.backends.nodes import Numbering
 from boostbp.extras import require
 from boostbp.floats import Floats
 from boostbp.trees.sparse import Matrix, Sparse

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from boostbp.backends import _xgboost_params, _xgboost_ubj
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
-from boostbp.backends.float32 import gradients, representable
+from boostbp.backends.dialects import gradients, representable, without_small_leaves
 from boostbp.backends.native_params import blamed, on_card, turn
-from boostbp.backends.nodes import without_small_leaves
 from boostbp.extras import require
 from boostbp.floats import Floats
 from boostbp.group import SAMPLE, workers

@@ -10,11 +10,10 @@ from typing import Annotated
 import typer
 
 from boostbp.cli.compare import compare
-from boostbp.cli.errors import one_line_errors, say
+from boostbp.cli.console import Quiet, one_line_errors, say
 from boostbp.cli.export import export
 from boostbp.cli.fit import fit
 from boostbp.cli.inspect import inspect
-from boostbp.cli.options import Quiet
 from boostbp.cli.plot import plot
 from boostbp.cli.predict import predict, transform
 

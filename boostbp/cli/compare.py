@@ -13,8 +13,22 @@ from rich.text import Text
 
 from boostbp.atomic_write import atomic_write
 from boostbp.cautions import printable
-from boostbp.cli.errors import check_written, console, fail, one_line_errors, output, say
-from boostbp.cli.options import Categorical, Drop, Jobs, Missing, Numeric, Seed, Set, Task
+from boostbp.cli.console import (
+    Categorical,
+    Drop,
+    Jobs,
+    Missing,
+    Numeric,
+    Seed,
+    Set,
+    Task,
+    check_written,
+    console,
+    fail,
+    one_line_errors,
+    output,
+    say,
+)
 
 if TYPE_CHECKING:
     from boostbp.report.page import Study
@@ -106,13 +120,7 @@ def compare(
         with atomic_write(json_out) as part:
             part.write_text(json.dumps({"machine": versions(), "results": listed}, indent=2), encoding="utf-8")
     if html_out is not None:
-        told = {
-            "seed": seed,
-            "threads": n_jobs,
-            "folds": folds or "none",
-            "test share": test_size,
-            **params,
-        }
+        told = {"seed": seed, "threads": n_jobs, "folds": folds or "none", "test share": test_size, **params}
         page.write(html_out, studies, {name: str(value) for name, value in told.items()})
     failed = [f"{r.model} on {source}" for source, results in outcomes.items() for r in results if r.state == "failed"]
     if failed:

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from boostbp.cli.errors import check_written, fail, one_line_errors, say
-from boostbp.cli.options import Quiet
+from boostbp.cli.console import Quiet, check_written, fail, one_line_errors, say
 
 
 class Format(StrEnum):

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from boostbp.cli.errors import INTERRUPTED, check_written, fail, one_line_errors, say
-from boostbp.cli.options import (
+from boostbp.cli.console import (
+    INTERRUPTED,
     Backend,
     Categorical,
     Config,
@@ -22,6 +22,10 @@ from boostbp.cli.options import (
     Seed,
     Set,
     Task,
+    check_written,
+    fail,
+    one_line_errors,
+    say,
 )
 
 LARGE = 1 << 30  # bytes of numbers from which on a file is read block by block
@@ -76,7 +80,7 @@ def fit(
     from boostbp.cli.assignments import settings
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
     from boostbp.files import Columns, columns_like, numbers_of, read_beside
-    from boostbp.inputs import TableFiles, first_rows, numbers_in
+    from boostbp.inputs.sources import TableFiles, first_rows, numbers_in
     from boostbp.report.datasets import task_of
 
     files = ("DATA", data), ("--valid", valid), ("--config", config), ("--init-model", init_model)

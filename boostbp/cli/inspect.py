@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from boostbp.cautions import printable
-from boostbp.cli.errors import one_line_errors, output
+from boostbp.cli.console import one_line_errors, output
 
 _NAMES = 8  # features that are named before it says how many more there are
 _BAR = 30  # characters

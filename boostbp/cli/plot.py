@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from boostbp.cli.errors import check_written, fail, one_line_errors, say
-from boostbp.cli.options import Missing, Quiet
+from boostbp.cli.console import Missing, Quiet, check_written, fail, one_line_errors, say
 from boostbp.cli.predict import columns_of
 from boostbp.files import Columns
 

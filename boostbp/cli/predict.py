@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from boostbp.atomic_write import atomic_write
-from boostbp.cli.errors import check_written, fail, one_line_errors, say
-from boostbp.cli.options import Missing, Model, Offset, Out, Quiet
+from boostbp.cli.console import Missing, Model, Offset, Out, Quiet, check_written, fail, one_line_errors, say
 from boostbp.extras import require
 from boostbp.files import Columns, format_of
 

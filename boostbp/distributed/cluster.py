@@ -46,12 +46,7 @@ def computed(value: Any) -> Any:
 
 
 def fit_cluster(
-    estimator: Any,
-    columns: Mapping[str, Any],
-    *,
-    client: Any = None,
-    timeout: float = 60.0,
-    **fit: Any,
+    estimator: Any, columns: Mapping[str, Any], *, client: Any = None, timeout: float = 60.0, **fit: Any
 ) -> Any:
     """Fit an estimator on the workers that hold the rows.
 

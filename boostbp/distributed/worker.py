@@ -17,21 +17,15 @@ from boostbp.backends.xgboost_network import Address, connected
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.parameters import settings_of
 from boostbp.group import Group, joined
-from boostbp.inputs import is_blocks
+from boostbp.inputs.blocks import is_blocks
 from boostbp.network.callbacks import Checkpoint
 from boostbp.network.fingerprint import words_of
 from boostbp.network.steps import STEPS
 from boostbp.versions import versions
 
 E = TypeVar("E", BoostBPClassifier, BoostBPRegressor)
-PACKAGES = (
-    "boostbp",
-    "lightgbm",
-    "numpy",
-    "scipy",
-    "xgboost",
-    "xgboost-cpu",
-)  # whose results must be alike for sums to be
+# whose results must be alike for sums to be
+PACKAGES = ("boostbp", "lightgbm", "numpy", "scipy", "xgboost", "xgboost-cpu")
 _OF_MACHINES = frozenset(("n_jobs", "verbose"))  # parameters on which the model does not depend
 
 

@@ -22,7 +22,7 @@ from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.session import all_or_nothing
 from boostbp.estimators.supervised import names_of, tables
 from boostbp.floats import Floats, usual_in_methods
-from boostbp.inputs import read_weight, refuse_extreme
+from boostbp.inputs.targets import read_weight, refuse_extreme
 from boostbp.layers import LayerSpec
 from boostbp.losses import SquaredError
 from boostbp.network.monitor import EvalSet, Progress

@@ -28,7 +28,9 @@ from boostbp.estimators.parameters import check_run, ensemble_settings_of
 from boostbp.estimators.session import all_or_nothing, check_sum
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import joined, workers
-from boostbp.inputs import Schema, blocks_of, drop_zero_weight, is_blocks, read_input
+from boostbp.inputs.blocks import blocks_of, is_blocks
+from boostbp.inputs.reader import read_input
+from boostbp.inputs.targets import drop_zero_weight
 from boostbp.inspection import Names, summary_of
 from boostbp.layers import rounds
 from boostbp.losses import Loss
@@ -56,8 +58,6 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     _packing: ClassVar[tuple[Callable[..., dict[str, Any]], Callable[..., dict[str, Any]]]]  # of `packed_state`
     # who splits by groups means them for our held-out rows, too
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
-
-    schema_: Schema
 
     def _backprop(self) -> BackpropSpec:
         return BackpropSpec.of(self.backprop, "backprop")
@@ -108,7 +108,7 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             cautions.warn(
                 "transform: no network has weight in this model (history_.choice). These are the units of the one that "
                 "was asked for, on which no prediction depends. Use deep=True and early_stopping=False for a model "
-                "that is the network.",
+                "that is the network."
             )
         return units
 
@@ -309,13 +309,10 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 to_target=self._to_target,
             )
 
-        problem = problem_of(first)
+        problem, group = problem_of(first), first.group.of(first.weight > 0)
         how = workers().agree(ensemble_settings_of(self, run))  # callbacks may be given on rank 0 alone
-        earlier = run.earlier
-        if earlier is not None:
-            check_sum(earlier.network, settings, networks=how.deep is not False)
-
-        group = first.group.of(first.weight > 0)
+        if run.earlier is not None:
+            check_sum(run.earlier.network, settings, networks=how.deep is not False)
 
         @joined(group)
         def train(*, settings: Settings, **training: Any) -> tuple[Network, History]:
@@ -324,7 +321,9 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 return back_propagate(problem(settings=settings, **training))
             more = (problem_of(other())(settings=settings) for other in others)
             network, history = ensemble.train(problem(settings=settings, **training), how, more)
-            return network if earlier is None else weighted_sum([earlier.network, network], [1.0, 1.0]), history
+            if run.earlier is not None:
+                network = weighted_sum([run.earlier.network, network], [1.0, 1.0])
+            return network, history
 
         table, _, weight = problem.args
         summarise = joined(group)(partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads))

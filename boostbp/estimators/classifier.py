@@ -20,7 +20,7 @@ from boostbp.estimators.session import Earlier
 from boostbp.estimators.supervised_fit import SupervisedFit
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import workers
-from boostbp.inputs import read_target
+from boostbp.inputs.targets import read_target
 from boostbp.layers import LayerSpec
 from boostbp.losses import Loss
 from boostbp.network.settings import BackpropSpec
@@ -206,5 +206,5 @@ def warn_of_numbers(classes: NDArray[Any]) -> None:
         cautions.warn(
             f"y has {len(classes)} classes, which are numbers from {classes[0]} to {classes[-1]}: a classifier does "
             "not know their order. Use BoostBPRegressor to predict an amount; make the labels text, as by "
-            "y.astype(str), if they are names.",
+            "y.astype(str), if they are names."
         )

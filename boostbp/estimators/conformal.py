@@ -25,7 +25,7 @@ from boostbp.backends.base import Table
 from boostbp.estimators.held_out import Split, at_random
 from boostbp.estimators.supervised import Supervised
 from boostbp.floats import Floats
-from boostbp.inputs import read_groups, read_weight, weights_in_rows
+from boostbp.inputs.targets import read_groups, read_weight, weights_in_rows
 from boostbp.losses import Quantiles, traits_of
 
 DRAW = 99  # of the draws of a seed: those before are of rows that are held out

@@ -16,7 +16,8 @@ from boostbp.backends.base import Table
 from boostbp.ensemble.ladder import RUNGS
 from boostbp.floats import Floats
 from boostbp.group import ALONE, SAMPLE, Group, joined, workers
-from boostbp.inputs import distinct_rows, hashes_of, numbered, read_groups
+from boostbp.inputs.repeats import distinct_rows, hashes_of, numbered
+from boostbp.inputs.targets import read_groups
 from boostbp.network.monitor import EvalSet
 from boostbp.network.offsets import NO_OFFSET, of_rows, of_scale
 

@@ -12,7 +12,8 @@ from boostbp import checks, inspection
 from boostbp.backends.base import Table
 from boostbp.extras import require
 from boostbp.floats import Floats, usual_in_methods
-from boostbp.inputs import Schema, blocks_of, is_blocks
+from boostbp.inputs.blocks import blocks_of, is_blocks
+from boostbp.inputs.schema import Schema
 from boostbp.inspection import Attributions, Health, LeafRecords, Names, Summary
 from boostbp.network.history import History
 from boostbp.network.network import Network

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from boostbp import checks
-from boostbp.ensemble.ladder import RUNGS, Rung
+from boostbp.ensemble.ladder import RUNGS
 from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.estimators.held_out import check_validation
 from boostbp.estimators.nested_parameters import OF_ANY_LAYER, OF_OUTPUT, constrained
@@ -186,11 +186,6 @@ def _is_size(size: Any) -> bool:
     return whole and not isinstance(size, bool) and 1 <= size <= MOST_UNITS
 
 
-def rung_of(estimator: Any) -> Rung:
-    """What the quality of an estimator may cost; its parameters may not be checked yet."""
-    return RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))]
-
-
 def ensemble_settings_of(estimator: Any, run: Run | None = None) -> EnsembleSettings:
     """Settings of the ensemble, of parameters that are checked; what needs its hidden layers is the network alone."""
     deep = True if estimator._fewest_hidden else estimator.deep
@@ -223,7 +218,8 @@ def check_single_layers(estimator: Any) -> None:
 def check_run(estimator: Any, run: Run) -> None:
     """Refuse to keep the training of a network where ``deep=False``, ``quality=1`` or constraints train none."""
     deep = checks.one_of("deep", estimator.deep, ("auto", True, False))
-    if deep is True or (deep == "auto" and rung_of(estimator).networks and not constrained(estimator)):
+    rung = RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))]
+    if deep is True or (deep == "auto" and rung.networks and not constrained(estimator)):
         return
     why = "monotone_constraints" if constrained(estimator) else f"quality={estimator.quality}"
     why = "deep=False" if deep is False else why

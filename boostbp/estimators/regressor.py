@@ -18,7 +18,7 @@ from boostbp.estimators.session import Earlier
 from boostbp.estimators.supervised_fit import SupervisedFit
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import joined
-from boostbp.inputs import read_target
+from boostbp.inputs.targets import read_target
 from boostbp.layers import LayerSpec
 from boostbp.losses import Loss
 from boostbp.network.settings import BackpropSpec

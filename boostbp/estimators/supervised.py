@@ -16,8 +16,9 @@ from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.nested_parameters import constrained
 from boostbp.estimators.session import Earlier
 from boostbp.floats import Floats
-from boostbp.inputs import Repair, read_offset, read_weight
+from boostbp.inputs.repair import Repair
 from boostbp.inputs.sources import is_frame
+from boostbp.inputs.targets import read_offset, read_weight
 from boostbp.losses import Loss, traits_of
 from boostbp.network.monitor import EvalSet
 from boostbp.network.offsets import NO_OFFSET

@@ -26,7 +26,8 @@ from boostbp.estimators.session import Earlier, all_or_nothing, begin_from
 from boostbp.estimators.supervised import listed
 from boostbp.floats import Floats
 from boostbp.group import workers
-from boostbp.inputs import is_blocks, read_weight, rows_of
+from boostbp.inputs.blocks import is_blocks, rows_of
+from boostbp.inputs.targets import read_weight
 from boostbp.losses import Loss
 from boostbp.network.monitor import Progress
 from boostbp.trees.disk_arrays import on_disk

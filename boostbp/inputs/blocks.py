@@ -60,12 +60,7 @@ def is_blocks(X: Any) -> bool:
 
 
 def rows_of(
-    X: Any,
-    beside: Mapping[str, Any],
-    *,
-    labels: bool,
-    categorical_features: Any,
-    schema: Schema | None,
+    X: Any, beside: Mapping[str, Any], *, labels: bool, categorical_features: Any, schema: Schema | None
 ) -> tuple[Any, dict[str, Any]]:
     """Read all rows, and what `fit` takes beside them: arrays of all rows, in files.
 

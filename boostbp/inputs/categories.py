@@ -191,5 +191,5 @@ def check_categories(factors: Factors, label: str, *, declared: bool) -> None:
         cautions.warn(
             f"{label} is read as categories, but has {len(values)} distinct values in {rows.sum()} rows, such as "
             f"{values[0]!r}: what hardly comes twice tells nothing of other rows. Drop it, group its values, or, if "
-            "they are numbers, pass them as numbers.",
+            "they are numbers, pass them as numbers."
         )

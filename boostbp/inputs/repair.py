@@ -15,7 +15,7 @@ from boostbp.inputs.contradictions import Cells, Normal
 from boostbp.trees.bounds import ROWS, bounds_of
 from boostbp.trees.forest import FEW_ROWS
 from boostbp.trees.kernels import may_contradict
-from boostbp.trees.sparse import Matrix, Sparse, row_blocks
+from boostbp.trees.sparse import Matrix, Sparse, column_of, columns_of, row_blocks
 
 Mask = NDArray[np.bool_]
 TENTH = 0.1  # quantiles on both sides of the median tell whether a column is symmetric
@@ -135,7 +135,7 @@ class Repair:
         if not 2 <= len(column) <= MOST_COLUMNS or n_rows < max(LEAST_ROWS, ROWS_PER_COLUMN * len(column)):
             return None
         rows = rows[group.of(rows).spaced(len(rows), MOST_ROWS)]
-        Z, weight = group.of(rows).together(_block(table.take(rows).X, column, slice(0, len(rows))), weight[rows])
+        Z, weight = group.of(rows).together(columns_of(table.take(rows).X, column, slice(0, len(rows))), weight[rows])
         units, U = Units.of(column, Z, weight)
         many = np.array([len(np.unique(u[~np.isnan(u)])) >= VALUES for u in U.T])
         normal = Normal.of(U, weight, many & units.varies)
@@ -166,16 +166,12 @@ class Repair:
         return True in found.tobytes()
 
     def _units_of(self, X: Matrix, rows: slice) -> Floats:
-        return self.units.of_values(_block(X, self.units.column, rows))
+        return self.units.of_values(columns_of(X, self.units.column, rows))
 
     def _wrong(self, table: Table, rows: NDArray[np.intp]) -> Cells:
         """The cells of some rows that contradict the rest of their row, and what to read there."""
         row, column, u = self.normal.replacements(self._units_of(table.take(rows).X, slice(0, len(rows))))
         return Cells(rows[row], self.units.column[column], self.units.values(column, u))
-
-
-def _block(X: Matrix, columns: NDArray[np.integer], rows: slice) -> Floats:
-    return X.dense(columns, rows) if isinstance(X, Sparse) else X[rows].take(columns, axis=1)
 
 
 def _replaced(X: Matrix, blocks: list[Cells]) -> Matrix:
@@ -187,6 +183,6 @@ def _replaced(X: Matrix, blocks: list[Cells]) -> Matrix:
         return X
     columns = {}
     for j in np.unique(column):
-        columns[int(j)] = x = X.dense(np.array([j]), slice(0, len(X)))[:, 0]
+        columns[int(j)] = x = column_of(X, j)
         x[row[column == j]] = value[column == j]
     return X.replaced(columns)

@@ -231,7 +231,7 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
     if values.dtype.kind == "b" or (values.dtype.kind == "O" and set(map(type, values.ravel())) <= {bool, np.bool_}):
         cautions.warn(
             "y holds True and False, which a regressor takes for 1 and 0: use BoostBPClassifier to predict which of "
-            "them, or y.astype(float) if a number is meant.",
+            "them, or y.astype(float) if a number is meant."
         )
     floats = _as_floats(values, "y")
     _refuse_where(~np.isfinite(floats), floats, "y", "Drop these rows, or fill them in.")

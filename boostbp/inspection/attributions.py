@@ -117,9 +117,7 @@ def attribute(
         else:
             values.append(_along(network, X[rows], baseline[rows], switching[rows], steps, n_threads))
     return Attributions(
-        np.concatenate(values),
-        network.predict(baseline, n_jobs=n_threads),
-        network.predict(X, n_jobs=n_threads),
+        np.concatenate(values), network.predict(baseline, n_jobs=n_threads), network.predict(X, n_jobs=n_threads)
     )
 
 

@@ -168,14 +168,14 @@ class _Reader:
 
     def _paths(self, tree: Tree) -> Callable[[int], list[str]]:
         """Return what gives the conditions on the way to a leaf, one for each feature, in the order of first splits."""
-        split_above, leaf_above = _parents(tree)
+        above = tree.parents()
 
         def path_to(leaf: int) -> list[str]:
             steps: list[tuple[int, bool]] = []
-            child, split = ~leaf, int(leaf_above[leaf])
-            while split >= 0:
+            child = ~leaf
+            while (split := above.get(child, -1)) >= 0:
                 steps.append((split, bool(tree.left[split] == child)))
-                child, split = split, int(split_above[split])
+                child = split
             by_feature: dict[int, list[tuple[int, bool]]] = {}
             for step in reversed(steps):
                 by_feature.setdefault(int(tree.feature[step[0]]), []).append(step)
@@ -226,15 +226,6 @@ class _Reader:
 def _record(row: int, facts: Record, output: str, **rest: Any) -> Record:
     empty: Record = {"path": [], "constant": 0.0, "coefficients": {}, "inputs": {}, "clipped": [], "missing": []}
     return {"row": row, "output": output} | facts | {k: v for k, v in empty.items() if k not in facts} | rest
-
-
-def _parents(tree: Tree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the split above each split and above each leaf, (splits,) and (leaves,); -1 above the root."""
-    splits, leaves = np.full(len(tree.feature), -1), np.full(tree.n_leaves, -1)
-    for children in (tree.left, tree.right):
-        below, number = children >= 0, np.arange(len(children))
-        splits[children[below]], leaves[~children[~below]] = number[below], number[~below]
-    return splits, leaves
 
 
 def _condition(tree: Tree, steps: Sequence[tuple[int, bool]], name: str, categories: tuple[Any, ...] | None) -> str:

@@ -14,7 +14,7 @@ from boostbp.group import workers
 from boostbp.inspection.attributions import ROOM, attribute
 from boostbp.network.network import Network
 from boostbp.trees.forest import Forest
-from boostbp.trees.sparse import Sparse, dense
+from boostbp.trees.sparse import Sparse, column_of, dense
 
 MOST_ROWS = 256  # rows that importances are measured on
 STEPS = 4  # of their attributions; they are complete for any number of steps
@@ -145,7 +145,7 @@ def _center(table: Table, weight: Floats) -> Floats:
     if isinstance(X, Sparse):
         center: Floats = (weight / weight.sum()) @ X.entries
         for j in {*np.flatnonzero(~np.isfinite(center)), *table.categorical}:
-            x = X.dense(np.array([j]), slice(0, len(X)))[:, 0]
+            x = column_of(X, j)
             center[j] = _most_frequent(x, weight) if j in table.categorical else _mean(x, weight)
         return center
     return np.array(

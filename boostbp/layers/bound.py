@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,7 @@ from numpy.typing import NDArray
 from boostbp.backends.base import Backend, Grower, Table, TreeParams
 from boostbp.backends.capabilities import capabilities_of, check_supported
 from boostbp.floats import Floats
-from boostbp.group import workers
-from boostbp.layers.gathered_rows import apart, are_gathered
+from boostbp.group import ALONE, joined, workers
 from boostbp.trees import basis as bases
 from boostbp.trees import interrupts
 from boostbp.trees.basis import BASES, Basis
@@ -23,6 +23,12 @@ from boostbp.trees.leaf_regressions import ColumnBins
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse
+from boostbp.trees.threads import Team
+
+R = TypeVar("R")
+# Rows of all workers, up to which each fits layers to all of them, without a message. A library sends two messages for
+# each split that it makes; those of a tree take the time in which one core grows it on some 20,000 rows.
+GATHERED_ROWS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +190,20 @@ def _check_sparse(settings: LayerSettings) -> None:
         why = "with leaves='native': the library would hold all numbers once more, dense. Use leaves='refit'"
     if why:
         raise ValueError(f"X is sparse, which is not supported {why}, or pass X.toarray().")
+
+
+def are_gathered(n_rows: int) -> bool:
+    """Return whether so many rows of all workers are gathered; those of one machine are all here."""
+    return not workers().alone and n_rows <= GATHERED_ROWS
+
+
+def apart(work: Callable[[], R]) -> R:
+    """Do what concerns no other worker: in a thread of its own, as the network of a library is that of a thread."""
+
+    def alone(_: None) -> R:
+        with joined(ALONE):
+            return work()
+
+    with Team(2) as team:
+        [result] = team.map(alone, [None])
+    return result

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.floats import Floats, usual_in_methods
-from boostbp.layers.bound import BoundInput
+from boostbp.layers.bound import BoundInput, apart
 from boostbp.layers.fitting import Rounds, keeps_trace
-from boostbp.layers.gathered_rows import apart
 from boostbp.layers.objective import Objective
 from boostbp.trees import interrupts
 from boostbp.trees.forest import Forest

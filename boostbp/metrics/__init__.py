@@ -73,7 +73,7 @@ class Metric:
             return value
         cautions.warn(
             f"eval_metric={self.name!r} gave NaN, which counts as the worst value there is: return a number where the "
-            "metric is not defined, such as 0.",
+            "metric is not defined, such as 0."
         )
         return worst
 
@@ -87,9 +87,7 @@ _REGRESSION = {
     **_called("mse l2 mean_squared_error regression regression_l2", False, scores.mse),
     **_called("mae l1 mean_absolute_error regression_l1", False, scores.mae),
     **_called(
-        "mape mean_absolute_percentage_error",
-        False,
-        partial(scores.by_sklearn, "mean_absolute_percentage_error"),
+        "mape mean_absolute_percentage_error", False, partial(scores.by_sklearn, "mean_absolute_percentage_error")
     ),
     **_called("rmsle", False, scores.rmsle),
     **_called("r2", True, scores.r2),

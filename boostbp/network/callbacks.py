@@ -11,17 +11,9 @@ calls them once more with the epoch that it goes on from.
 >>> def plateau(progress):  # one's own
 ...     losses = progress.history.loss
 ...     return len(losses) > 3 and losses[-1] > 0.999 * losses[-2]
->>> model = BoostBPRegressor(
-...     (4,),
-...     epochs=4,
-...     deep=True,
-...     random_state=0,
-... ).fit(
-...     X[100:],
-...     y[100:],
-...     eval_set=[(X[:100], y[:100])],
-...     callbacks=[callbacks.early_stopping(3), callbacks.record(seen), callbacks.time_limit(60), plateau],
-... )
+>>> watch = [callbacks.early_stopping(3), callbacks.record(seen), callbacks.time_limit(60), plateau]
+>>> model = BoostBPRegressor((4,), epochs=4, deep=True, random_state=0)
+>>> model = model.fit(X[100:], y[100:], eval_set=[(X[:100], y[:100])], callbacks=watch)
 >>> len(seen["valid_0"]["rmse"]) == len(model.history_)
 True
 """

@@ -13,7 +13,7 @@ from boostbp.floats import Floats, usual_in_methods
 from boostbp.layers import Layer, Trace
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
-from boostbp.trees.joining import joined
+from boostbp.trees.merging import joined
 from boostbp.trees.rounding import rounded
 from boostbp.trees.sparse import Sparse, hstack
 
@@ -87,7 +87,7 @@ class Network:
         return out
 
     def rounded(self) -> Network:
-        """The network with like output trees joined, in numbers of few bits; see `boostbp.trees.joining`, ``rounding``.
+        """The network with like output trees joined, in numbers of few bits; see `boostbp.trees.merging`, ``rounding``.
 
         Hidden layers stay as they are: see `short_hidden`.
         """

@@ -102,9 +102,4 @@ def standardised(h: Floats, weight: Floats) -> Floats:
     return centred / np.where(deviation > 1e-14, deviation, np.inf)
 
 
-STARTS: dict[str, Start] = {
-    "identity": identity,
-    "noise": noise,
-    "principal": principal,
-    "projection": projection,
-}
+STARTS: dict[str, Start] = {"identity": identity, "noise": noise, "principal": principal, "projection": projection}

@@ -139,12 +139,8 @@ def _fits(value: Any, annotation: str) -> bool:
     if annotation == "float":
         return _numbers(value)
     if annotation.startswith("dict"):
-        return _is_scores(value)
+        return isinstance(value, dict) and all(isinstance(name, str) for name in value) and _numbers(*value.values())
     return isinstance(value, list) if "Candidate" in annotation else isinstance(value, tuple) and _numbers(*value)
-
-
-def _is_scores(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(name, str) for name in value) and _numbers(*value.values())
 
 
 def _numbers(*values: Any) -> bool:

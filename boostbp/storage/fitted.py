@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from boostbp.archive import Arrays, take
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier
 from boostbp.estimators.conformal import Calibration
-from boostbp.inputs import Repair, Schema
 from boostbp.inputs.contradictions import Normal
-from boostbp.inputs.repair import Units
+from boostbp.inputs.repair import Repair, Units
+from boostbp.inputs.schema import Schema
 from boostbp.inspection.summary import SUMMARY, Summary
 from boostbp.losses import traits_of
 from boostbp.network.stored import history_from, history_of, loss_from, loss_of, network_from, network_of
@@ -27,11 +27,9 @@ _LABEL_DTYPES = (
     "|O",
     "|b1",
     *(f"{'|' if size == 1 else '<'}{sign}{size}" for sign in "iu" for size in (1, 2, 4, 8)),
+    *("<f2", "<f4", "<f8"),
 )
 _PREFIX = "repair."
-
-
-_LABEL_DTYPES += ("<f2", "<f4", "<f8")
 _SCALED = {"shift": "_shift", "scale": "_scale"}
 _CALIBRATION = {field.name: f"calibration.{field.name}" for field in fields(Calibration)}
 
@@ -88,13 +86,14 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
     _require(
         network.layers[0].forest.n_features == schema.n_features, "the network reads other features than the schema"
     )
+    summary = {name: take(arrays, f"summary.{name}", float, (schema.n_features,)) for name in SUMMARY}
     attributes: dict[str, Any] = {
         "network_": network,
         "schema_": schema,
         "history_": history,
         "n_iter_": len(history) - 1,
         "n_features_in_": schema.n_features,
-        "feature_summary_": _summary_from(arrays, schema.n_features),
+        "feature_summary_": Summary(summary["center"], summary.__getitem__),
     }
     names = state["feature_names"]
     if names is not None:
@@ -160,11 +159,6 @@ def _labels_from(facts: dict[str, Any]) -> NDArray[Any]:
     return labels.astype(labels.dtype.newbyteorder("="))
 
 
-def _summary_from(arrays: Arrays, n_features: int) -> Summary:
-    numbers = {name: take(arrays, f"summary.{name}", float, (n_features,)) for name in SUMMARY}
-    return Summary(numbers["center"], numbers.__getitem__)
-
-
 def _require(good: bool, what: str) -> None:
     if not good:
         raise ValueError(what)
@@ -191,7 +185,8 @@ def repair_from(arrays: Arrays, schema: Schema) -> Repair | None:
     units, normal = repair.units, repair.normal
     inside = np.isin(units.column, np.setdiff1d(np.arange(schema.n_features), list(schema.categories)))
     _require_repair(inside.all() and (np.diff(units.column) > 0).all(), "it reads columns that are not there")
-    _check_units(units)
+    finite = np.isfinite([units.floor, units.center]).all()
+    _require_repair(finite and (units.floor >= 0).all() and (units.scale > 0).all(), "its units are none")
     _check_normal(normal)
     for end in (normal.lowest, normal.highest):
         _require_repair(np.isfinite(units.values(np.arange(count), end)).all(), "it reads infinity")
@@ -200,18 +195,10 @@ def repair_from(arrays: Arrays, schema: Schema) -> Repair | None:
 
 def _part(kind: Any, arrays: Arrays, count: int) -> Any:
     """Units or a distribution of so many columns."""
-    shapes = {field.name: (count,) * (2 if field.name == "precision" else 1) for field in fields(kind)}
-    return kind(
-        **{
-            name: take(arrays, _PREFIX + name, np.int64 if name == "column" else np.float64, shapes[name])
-            for name in shapes
-        }
-    )
-
-
-def _check_units(units: Units) -> None:
-    finite = np.isfinite(units.floor).all() and np.isfinite(units.center).all()
-    _require_repair(finite and (units.floor >= 0).all() and (units.scale > 0).all(), "its units are none")
+    names = [field.name for field in fields(kind)]
+    dtypes = {name: np.int64 if name == "column" else np.float64 for name in names}
+    shapes = {name: (count,) * (2 if name == "precision" else 1) for name in names}
+    return kind(**{name: take(arrays, _PREFIX + name, dtypes[name], shapes[name]) for name in names})
 
 
 def _check_normal(normal: Normal) -> None:

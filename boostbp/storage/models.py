@@ -132,9 +132,9 @@ def load(path: Path) -> Any:
 
 def _rebuilt(content: Any, arrays: Arrays) -> BaseBoostBP:
     kind = _CLASSES[content["estimator"]]
-    parameters, state = content["parameters"], dict(content)
-    del state["parameters"], state["estimator"]
-    estimator: BaseBoostBP = kind(**parameters_from(parameters))
+    state = {name: value for name, value in content.items() if name not in ("parameters", "estimator")}
+    parameters = {name: _decoded(name, value) for name, value in content["parameters"].items()}
+    estimator: BaseBoostBP = kind(**parameters)
     for name, value in fitted_from(kind, state, arrays).items():
         setattr(estimator, name, value)
     check_parameters(estimator)
@@ -203,17 +203,6 @@ def parameters_of(estimator: Any) -> dict[str, Any]:
                 f"or keep the model by pickle or joblib."
             ) from error
     return params
-
-
-def parameters_from(facts: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that `parameters_of` described.
-
-    Raises
-    ------
-    ValueError
-        If a value is none.
-    """
-    return {name: _decoded(name, value) for name, value in facts.items()}
 
 
 def check_parameters(estimator: Any) -> None:

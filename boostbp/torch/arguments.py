@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from boostbp import backends, layers
 from boostbp.backends.base import Table
 from boostbp.floats import Floats
-from boostbp.inputs import drop_zero_weight, read_weight
+from boostbp.inputs.targets import drop_zero_weight, read_weight
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective, Objective, SquaredObjective
 from boostbp.losses import Loss, checked
 from boostbp.network.starts import STARTS, start_of

@@ -13,7 +13,7 @@ from boostbp import checks, losses
 from boostbp.backends.base import Table
 from boostbp.extras import require
 from boostbp.floats import Floats, usual_in_methods
-from boostbp.inputs import weights_in_rows
+from boostbp.inputs.targets import weights_in_rows
 from boostbp.layers import Layer, LayerSpec
 from boostbp.layers.layer_spec import HIDDEN, settings_of
 from boostbp.losses import Loss

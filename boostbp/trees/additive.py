@@ -18,7 +18,7 @@ from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.kernels.sums import term_moments
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel, add_to, stacked
-from boostbp.trees.sparse import Matrix, Sparse, row_blocks
+from boostbp.trees.sparse import Matrix, Sparse, column_of, row_blocks
 from boostbp.trees.tree import Tree, Trees, offsets
 
 CLOSE = 1e-9  # share of the range: knots nearer than this are one
@@ -162,7 +162,7 @@ class Smooth:
         ]
         splines = [functions for functions in candidates if functions is not None]
         trees = [_tree(functions) for functions in splines] or [Tree.stump()]
-        models = [_regressions(functions, degree) for functions in splines] or [_constant()]
+        models = [_regressions(functions, degree) for functions in splines] or [LeafModel.zero()]
         leaf = np.array([tree.leaf_of(X) for tree in trees], np.uint8)
         terms = tuple(functions.terms for functions in splines)
         feature = np.array([functions.feature for functions in splines], np.int64)
@@ -183,7 +183,7 @@ class Smooth:
         """Return some rows and columns of ``U``, (rows, columns)."""
         parts = [np.empty((len(range(*rows.indices(len(self.X)))), 0))]
         for number, terms in enumerate(self.terms):
-            x, leaf = _column(self.X, int(self.feature[number]), rows), self.leaf[number, rows]
+            x, leaf = column_of(self.X, int(self.feature[number]), rows), self.leaf[number, rows]
             scaling = self.leaves.scaling[self.leaves.tree_leaf[number] + leaf]  # one path column in each leaf
             u = np.where(np.isnan(x), 0.0, (x - scaling[:, CENTER]) * scaling[:, INV_SCALE])
             powers = u[:, None] ** np.arange(terms.shape[1])
@@ -237,19 +237,12 @@ class Smooth:
         )
 
 
-def _column(X: Matrix, feature: int, rows: slice) -> Floats:
-    """Return some rows of one feature, (rows,)."""
-    if isinstance(X, Sparse):
-        return X.dense(np.array([feature]), rows)[:, 0]
-    return X[rows, feature]
-
-
 def _sample(X: Matrix, feature: int, weight: Floats) -> tuple[Floats, Floats]:
     """Return one feature of the rows that its functions are found by, and their weights.
 
     Of the workers of a group, a sample, and the ends of the feature with weight 0.
     """
-    x, group = _column(X, feature, slice(0, len(X))), workers()
+    x, group = column_of(X, feature), workers()
     if group.alone:
         return x, weight
     ends = group.max(-np.fmin.reduce(x, initial=np.inf), np.fmax.reduce(x, initial=-np.inf))
@@ -293,8 +286,3 @@ def _regressions(functions: Functions, degree: int) -> LeafModel:
     count = len(scaling)
     paths = LeafColumns(np.arange(count + 1, dtype=np.int32), np.full(count, functions.feature, np.int32), degree)
     return LeafModel(paths, scaling, np.zeros(count * (1 + degree)), 1)
-
-
-def _constant() -> LeafModel:
-    """Return one leaf that reads nothing."""
-    return LeafModel(LeafColumns.everywhere(np.empty(0, np.int32)), np.empty((0, 4)), np.zeros(1), 1)

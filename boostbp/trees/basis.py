@@ -105,9 +105,7 @@ class Elementwise:
     derivatives: tuple[Callable[[Floats], Floats], ...]
 
     def __init__(
-        self,
-        functions: Sequence[Callable[[Floats], Floats]],
-        derivatives: Sequence[Callable[[Floats], Floats]],
+        self, functions: Sequence[Callable[[Floats], Floats]], derivatives: Sequence[Callable[[Floats], Floats]]
     ) -> None:
         if not functions or len(functions) != len(derivatives):
             raise ValueError(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from boostbp.floats import Floats
 from boostbp.group import workers
-from boostbp.trees.sparse import Matrix, Sparse
+from boostbp.trees.sparse import Matrix, Sparse, column_of
 
 ROWS = 100  # isolated values, on either side, are at most one row in so many: more of them are a group of their own
 GAP = 1.25  # a gap is wide if it is so many times the distance from the median to its near side
@@ -29,7 +29,7 @@ def bounded(Z: Matrix, columns: NDArray[np.integer], weight: Floats) -> Matrix:
     """
     clipped = {}
     for j, lower, upper in _limits(Z, columns, weight):
-        z = _column(Z, j)
+        z = column_of(Z, j)
         if (((z < lower) | (z > upper)) & (weight > 0)).any():
             clipped[j] = np.clip(z, lower, upper)
     if isinstance(Z, Sparse):
@@ -46,7 +46,7 @@ def _limits(Z: Matrix, columns: NDArray[np.integer], weight: Floats) -> Iterator
     group = workers()
     if group.alone:
         for j in _may_exceed(Z, columns, weight):
-            yield int(j), *bounds_of(_column(Z, j), weight)
+            yield int(j), *bounds_of(column_of(Z, j), weight)
         return
     sample, of_sample = group.sample(Z[:, columns], weight)
     for j, z in zip(columns, sample.T, strict=True):
@@ -54,10 +54,6 @@ def _limits(Z: Matrix, columns: NDArray[np.integer], weight: Floats) -> Iterator
         counted = z[of_sample > 0]
         # the range of the sample is not that of all rows: where it has no isolated values, the column is left alone
         yield int(j), lower if (counted < lower).any() else -np.inf, upper if (counted > upper).any() else np.inf
-
-
-def _column(Z: Matrix, j: int) -> Floats:
-    return Z.dense(np.array([j]), slice(0, len(Z)))[:, 0] if isinstance(Z, Sparse) else Z[:, j]
 
 
 def bounds_of(z: Floats, weight: Floats) -> tuple[float, float]:

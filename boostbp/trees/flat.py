@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from boostbp.floats import Floats
 from boostbp.trees import kernels
 from boostbp.trees.forest import Forest
-from boostbp.trees.kernels.few_rows import LANES, NODE, OF_COLUMN
+from boostbp.trees.kernels.few_rows import LANES, NODE, OF_COLUMN, TOGETHER
 from boostbp.trees.kernels.records import INV_SCALE, LOWER, UPPER
-from boostbp.trees.kernels.vectors import TOGETHER
-from boostbp.trees.thresholds import Thresholds
+from boostbp.trees.numbered_values import Thresholds
 from boostbp.trees.tree import offsets
 
 Table = NDArray[np.float32] | Floats

@@ -122,17 +122,9 @@ class Forest:
         """Return the leaf number of each row under each tree, (trees, rows)."""
         leaf = np.empty((self.n_trees, len(X)), self.leaf_dtype)
         if isinstance(X, Sparse):
-
-            def dense_block(narrow: Forest, rows: slice, part: Floats) -> None:
-                leaf[:, rows] = narrow.route(part)
-
-            self._by_blocks(dense_block, X, n_threads)
-            return leaf
-        threads.parallel_map(
-            lambda rows: kernels.route(self.nodes, self.tree_split, X, *rows, leaf),
-            _parts(len(X), n_threads),
-            n_threads,
-        )
+            self._by_blocks(lambda narrow, _, part: narrow.route(part).T, X, leaf.T, n_threads)
+        else:
+            _share(lambda rows: kernels.route(self.nodes, self.tree_split, X, *rows, leaf), len(X), n_threads)
         return leaf
 
     def evaluate(self, X: Matrix, leaf: NDArray[Any], n_threads: int = 1) -> Floats:
@@ -140,28 +132,20 @@ class Forest:
         out = np.zeros((len(X), self.n_outputs))
         if isinstance(X, Sparse):
 
-            def dense_block(narrow: Forest, rows: slice, part: Floats) -> None:
-                out[rows] = narrow.evaluate(part, np.ascontiguousarray(leaf[:, rows]))
+            def values(narrow: Forest, rows: slice, part: Floats) -> Floats:
+                return narrow.evaluate(part, np.ascontiguousarray(leaf[:, rows]))
 
-            self._by_blocks(dense_block, X, n_threads)
+            self._by_blocks(values, X, out, n_threads)
             return out
         Z = bases.expand(self.basis, X)
-        threads.parallel_map(
-            lambda rows: kernels.evaluate(self.leaves, leaf, Z, self.clip, *rows, out),
-            _parts(len(X), n_threads),
-            n_threads,
-        )
+        _share(lambda rows: kernels.evaluate(self.leaves, leaf, Z, self.clip, *rows, out), len(X), n_threads)
         return out
 
     def predict(self, X: Matrix, n_threads: int = 1) -> Floats:
         """Return the outputs, (rows, outputs); in chunks of rows, so that memory does not grow with rows x trees."""
         out = np.empty((len(X), self.n_outputs))
         if isinstance(X, Sparse):
-
-            def dense_block(narrow: Forest, rows: slice, part: Floats) -> None:
-                out[rows] = narrow.predict(part)
-
-            self._by_blocks(dense_block, X, n_threads)
+            self._by_blocks(lambda narrow, _, part: narrow.predict(part), X, out, n_threads)
             return out
 
         def chunk(first: int) -> None:
@@ -171,8 +155,13 @@ class Forest:
         threads.parallel_map(chunk, range(0, len(X), CHUNK), n_threads)
         return out
 
-    def _by_blocks(self, work: Callable[[Forest, slice, Floats], None], X: Sparse, n_threads: int) -> None:
-        """Call `work` on blocks of a sparse input: the forest on the features in use, and dense rows of these."""
+    def _by_blocks(
+        self, work: Callable[[Forest, slice, Floats], NDArray[Any]], X: Sparse, out: NDArray[Any], n_threads: int
+    ) -> None:
+        """Write what `work` makes of blocks of a sparse input to `out`, (rows, ...).
+
+        It is given the forest on the features in use, which rows they are, and these dense, with these features.
+        """
         per_feature = max(1, self.basis.columns_per_feature)
         feature, which = np.divmod(self.leaves.column, per_feature)
         used = np.union1d(self.nodes.feature, feature)
@@ -183,11 +172,11 @@ class Forest:
             nodes=self.nodes._replace(feature=np.searchsorted(used, self.nodes.feature).astype(np.int32)),
             leaves=self.leaves._replace(column=place.astype(np.int32)),
         )
-        threads.parallel_map(
-            lambda rows: work(narrow, rows, X.dense(used, rows)),
-            row_blocks(0, len(X), len(used) * per_feature),
-            n_threads,
-        )
+
+        def block(rows: slice) -> None:
+            out[rows] = work(narrow, rows, X.dense(used, rows))
+
+        threads.parallel_map(block, row_blocks(0, len(X), len(used) * per_feature), n_threads)
 
     def vjp(self, X: Matrix, leaf: NDArray[Any] | None, G: Floats, n_threads: int = 1) -> Floats:
         """Return ``J' g`` of each row: a gradient in the outputs becomes one in the inputs, (rows, features).
@@ -208,11 +197,7 @@ class Forest:
         Z = bases.expand(self.basis, X)
         G = np.ascontiguousarray(G, np.float64)
         out = np.empty_like(Z)
-        threads.parallel_map(
-            lambda rows: kernels.vjp(self.leaves, leaf, Z, self.clip, G, *rows, out),
-            _parts(len(X), n_threads),
-            n_threads,
-        )
+        _share(lambda rows: kernels.vjp(self.leaves, leaf, Z, self.clip, G, *rows, out), len(X), n_threads)
         return bases.vjp(self.basis, X, out)
 
     def jacobian(self, X: Matrix, leaf: NDArray[Any], n_threads: int = 1) -> Floats:
@@ -220,11 +205,7 @@ class Forest:
         X = dense(X)
         Z = bases.expand(self.basis, X)
         out = np.zeros((len(X), self.n_outputs, Z.shape[1]))
-        threads.parallel_map(
-            lambda rows: kernels.jacobian(self.leaves, leaf, Z, self.clip, *rows, out),
-            _parts(len(X), n_threads),
-            n_threads,
-        )
+        _share(lambda rows: kernels.jacobian(self.leaves, leaf, Z, self.clip, *rows, out), len(X), n_threads)
         return bases.vjp(self.basis, X, out)
 
     def changes(
@@ -248,13 +229,8 @@ class Forest:
         ZA, ZB = bases.expand(self.basis, A), bases.expand(self.basis, B)
         smooth = np.zeros((len(A), self.n_outputs, ZA.shape[1]))
         jump = np.zeros((len(A), self.n_outputs, self.n_features))
-        threads.parallel_map(
-            lambda rows: kernels.changes(
-                self.nodes, self.tree_split, self.leaves, self.clip, leaf_a, leaf_b, A, B, ZA, ZB, *rows, smooth, jump
-            ),
-            _parts(len(A), n_threads),
-            n_threads,
-        )
+        of_rows = self.nodes, self.tree_split, self.leaves, self.clip, leaf_a, leaf_b, A, B, ZA, ZB
+        _share(lambda rows: kernels.changes(*of_rows, *rows, smooth, jump), len(A), n_threads)
         return smooth.reshape(*jump.shape, self.basis.columns_per_feature).sum(-1), jump
 
     def tree_with_leaves(self, number: int) -> TreeWithLeaves:
@@ -276,7 +252,8 @@ class Forest:
         return TreeWithLeaves(self.trees[number], model, first)
 
 
-def _parts(n_rows: int, n_threads: int) -> list[tuple[int, int]]:
-    """Return a range of rows for each thread; rows do not depend on each other, so the ranges change no result."""
+def _share(work: Callable[[tuple[int, int]], object], n_rows: int, n_threads: int) -> None:
+    """Call `work` on a range of rows for each thread; rows do not depend on each other, so ranges change no result."""
     size = max(ROWS_OF_A_THREAD, -(-n_rows // n_threads))
-    return [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
+    ranges = [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
+    threads.parallel_map(work, ranges, n_threads)

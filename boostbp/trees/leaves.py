@@ -33,6 +33,11 @@ class LeafModel:
     weight: Floats
     n_outputs: int
 
+    @classmethod
+    def zero(cls) -> LeafModel:
+        """Return one leaf that reads nothing, and predicts 0 for one output."""
+        return cls(LeafColumns.everywhere(np.empty(0, np.int32)), np.empty((0, 4)), np.zeros(1), 1)
+
     def leaves(self, first_output: int = 0) -> kernels.Leaves:
         """Return the regressions as those of a forest of one tree, for the kernels."""
         n_leaves = len(self.paths.start) - 1

@@ -1,15 +1,24 @@
-"""Merging: make one forest of several, whose outputs are theirs times weights, side by side or summed."""
+"""Merging: several forests as one, and like trees of several outputs as one tree that serves them all.
+
+Forests that become one give outputs that are theirs times weights, side by side or summed. Classes may share the
+structures of a round. Kept apart, the trees of ten classes hold each structure ten times, and a row walks down it ten
+times.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.trees import kernels
 from boostbp.trees.forest import Forest, TreeBatch
+from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER
+from boostbp.trees.rounding import rescaled
+from boostbp.trees.tree import offsets
 
 
 class PlacedForest(NamedTuple):
@@ -65,3 +74,114 @@ def _placed(part: PlacedForest, per_feature: int) -> TreeBatch:
             weight=part.weight * leaves.weight,
         ),
     )
+
+
+LEAST_SCALE, MOST_SCALE = 1e-12, 1e300  # beside its center, and at all: with others rounding is not beside the point
+
+
+def joined(forest: Forest) -> Forest:
+    """Return the forest with one tree in the place of each run of like trees, whose outputs follow on one another.
+
+    The regressions of a leaf get one scaling: about the mean of their centers, with bounds that hold what each saw.
+    They are the same functions but for rounding, and for rows that miss a column, which get the values at that mean.
+    """
+    begins = _begins_run(forest)
+    if begins.all():
+        return forest
+    size, run = np.diff(forest.tree_split), np.cumsum(begins) - 1
+    members = np.bincount(run)
+    leaves = _with_common_scalings(forest.leaves, run, members)
+    kept_splits, kept_leaves = np.repeat(begins, size), np.repeat(begins, size + 1)
+    n_columns, n_weights = np.diff(leaves.start), np.diff(leaves.weight_start)
+    kept_columns, member_of = np.repeat(kept_leaves, n_columns), np.repeat(members[run], size + 1)
+    tree_leaf, weight_start = offsets(size[begins] + 1), offsets((n_weights * member_of)[kept_leaves])
+    # of each leaf: its place in the run's tree, and of its first weight there; those of a term lie side by side
+    tree = np.repeat(np.arange(len(size)), size + 1)
+    place = tree_leaf[run[tree]] + np.arange(len(tree)) - leaves.tree_leaf[tree]
+    first = weight_start[place] + tree - np.flatnonzero(begins)[run[tree]]
+    leaf = np.repeat(np.arange(len(tree)), n_weights)
+    weight = np.empty(len(leaves.weight))
+    weight[first[leaf] + (np.arange(len(leaf)) - leaves.weight_start[leaf]) * member_of[leaf]] = leaves.weight
+    output = leaves.tree_output[begins]
+    output[:, 1] = np.where(members > 1, members, output[:, 1])
+    return replace(
+        forest,
+        tree_split=offsets(size[begins]),
+        nodes=kernels.Nodes._make(
+            [*[of_split[kept_splits] for of_split in forest.nodes[:-1]], forest.nodes.categories]
+        ),
+        leaves=kernels.Leaves(
+            tree_leaf, output, leaves.tree_degree[begins], offsets(n_columns[kept_leaves]),
+            leaves.column[kept_columns], leaves.scaling[kept_columns], weight_start, weight,
+        ),
+        gain=(forest.gain * np.repeat(members[run], size))[kept_splits],
+    )  # fmt: skip
+
+
+def _begins_run(forest: Forest) -> NDArray[np.bool_]:
+    """Return which trees are not like the one before, with the next output, (trees,)."""
+    leaves = forest.leaves
+    path_split = leaves.start[leaves.tree_leaf]
+    center, inverse = np.abs(leaves.scaling[:, CENTER]), leaves.scaling[:, INV_SCALE]
+    with np.errstate(divide="ignore", over="ignore"):
+        scale = 1.0 / inverse
+    extreme = (inverse != 0.0) & ~((LEAST_SCALE * center < scale) & (scale < MOST_SCALE) & (center < MOST_SCALE))
+    alike = np.zeros(forest.n_trees, bool)
+    alike[1:] = (np.diff(leaves.tree_output, axis=0) == [1, 0]).all(1) & (np.diff(leaves.tree_degree) == 0)
+    alike &= leaves.tree_output[:, 1] == 1
+    alike[: forest.n_base + 1] = False
+    for split, fields in (
+        (forest.tree_split, forest.nodes[:-1]),
+        (leaves.tree_leaf, (np.diff(leaves.start),)),
+        (path_split, (leaves.column, extreme)),
+    ):
+        size = np.diff(split)
+        alike[1:] &= np.diff(size) == 0
+        tree = np.repeat(np.arange(len(size)), size)
+        at = np.flatnonzero(alike[tree])
+        alike &= np.bincount(tree[at], _differ(fields, at, at - size[tree[at]]), len(size)) == 0
+    alike &= np.bincount(np.repeat(np.arange(len(size)), size), extreme, len(size)) == 0
+    return ~alike
+
+
+def _differ(fields: tuple[NDArray[Any], ...], at: NDArray[np.intp], before: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return which entries differ in a field; NaN, the threshold of a set of categories, is like NaN."""
+    unlike = np.zeros(len(at), bool)
+    for field in fields:
+        a, b = field[at], field[before]
+        unlike |= (a != b) & ((a == a) | (b == b))
+    return unlike
+
+
+def _with_common_scalings(leaves: kernels.Leaves, run: NDArray[np.intp], members: NDArray[np.intp]) -> kernels.Leaves:
+    """Return the same regressions, those of the trees of a run with one scaling for each of their path columns."""
+    path_split = leaves.start[leaves.tree_leaf]
+    n_paths = np.diff(path_split)
+    tree = np.repeat(np.arange(len(run)), n_paths)
+    first_tree = np.searchsorted(run, np.arange(len(members)))
+    # of each path column, that in the first tree of its run
+    common = path_split[first_tree[run[tree]]] + np.arange(len(tree)) - path_split[tree]
+    varies = leaves.scaling[:, INV_SCALE] != 0.0
+    changes = members[run[tree]] > 1
+    at = np.flatnonzero(varies & changes)
+    center, inverse = leaves.scaling[at, CENTER], leaves.scaling[at, INV_SCALE]
+    ends = center[:, None] + leaves.scaling[at, LOWER:] / inverse[:, None]
+    count = np.bincount(common[at], minlength=len(tree))
+    middle = np.bincount(common[at], center, len(tree)) / np.maximum(count, 1)
+    low, high, steepest = np.full(len(tree), np.inf), np.full(len(tree), -np.inf), np.zeros(len(tree))
+    np.maximum.at(steepest, common[at], inverse)
+    np.minimum.at(low, common[at], ends[:, 0])
+    np.maximum.at(high, common[at], ends[:, 1])
+    scaling = leaves.scaling.copy()
+    known = count > 0
+    span = np.maximum(high - middle, middle - low)[known]
+    clipped = span <= LEAST_SCALE * np.abs(middle[known])  # to one value: any scale does
+    scale = np.where(clipped, steepest[known], 1.0 / np.where(clipped, 1.0, span))
+    scaling[known] = np.column_stack(
+        [middle[known], scale, (low - middle)[known] * scale, (high - middle)[known] * scale]
+    )
+    scaling = scaling[common]
+    ratio, shift = np.where(changes, 0.0, 1.0), np.zeros(len(tree))
+    ratio[at] = inverse / scaling[at, INV_SCALE]
+    shift[at] = (scaling[at, CENTER] - center) * inverse
+    return rescaled(leaves, scaling, ratio, shift)

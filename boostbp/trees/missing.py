@@ -59,7 +59,7 @@ def with_missing_leaves(tree: Tree, model: LeafModel, constant: Floats) -> tuple
 
 def _possibly_missing(tree: Tree, paths: LeafColumns) -> Iterator[tuple[int, int]]:
     """Yield each leaf and each of its columns that its rows may miss: no split above sends NaN another way."""
-    to_leaf = _parents(tree)
+    to_leaf = tree.parents()
     for leaf in range(tree.n_leaves):
         elsewhere, child = set(), ~leaf
         while (split := to_leaf.get(child, -1)) >= 0:
@@ -69,11 +69,6 @@ def _possibly_missing(tree: Tree, paths: LeafColumns) -> Iterator[tuple[int, int
         for column in paths.column[paths.start[leaf] : paths.start[leaf + 1]].tolist():
             if column not in elsewhere:
                 yield leaf, column
-
-
-def _parents(tree: Tree) -> dict[int, int]:
-    """Return the split above each child, which is a split's index or ``~leaf``."""
-    return {child: split for children in (tree.left, tree.right) for split, child in enumerate(children.tolist())}
 
 
 def _redirected(

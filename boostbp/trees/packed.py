@@ -13,11 +13,9 @@ from boostbp.archive import Arrays, take
 from boostbp.trees import kernels
 from boostbp.trees.basis import BASES, Basis
 from boostbp.trees.forest import Forest, TreeBatch
-from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
-from boostbp.trees.ranges import ranges_of, scaling_from
-from boostbp.trees.thresholds import Thresholds
-from boostbp.trees.tree import Tree, Trees, offsets
+from boostbp.trees.numbered_values import Thresholds, ranges_of, scaling_from
+from boostbp.trees.tree import Trees, offsets
 
 _OWN = "own functions"
 _MOST = 1 << 31  # sizes stay far from the end of int64, and of int32 where splits hold features
@@ -31,13 +29,7 @@ _NODES = {
     "categories": "u4",
 }
 _THRESHOLDS = {"threshold_number": "i4", "thresholds": "f8", "first_threshold": "i8"}
-_LEAVES = {
-    "tree_output": "i8",
-    "tree_degree": "i8",
-    "leaf_columns": "i4",
-    "column": "i4",
-    "weight": "f8",
-}
+_LEAVES = {"tree_output": "i8", "tree_degree": "i8", "leaf_columns": "i4", "column": "i4", "weight": "f8"}
 _RANGES = {"center": "f8", "ends": "f8", "first_end": "i8", "end": "i4", "short": "i4", "odd": "f8"}
 _DTYPES = {"tree_split": "i8", "gain": "f8", **_NODES, **_THRESHOLDS, **_LEAVES, **_RANGES}
 _WIDE = {"tree_output": 2, "end": 2, "short": 4, "odd": 4}  # columns of those that have any
@@ -96,9 +88,8 @@ def _serving_all(forest: Forest) -> Forest:
         idle[begin : begin + count] = False
     if not idle.any():
         return forest
-    nothing = LeafModel(LeafColumns.everywhere(np.empty(0, np.int32)), np.empty((0, 4)), np.zeros(1), 1)
-    stumps = [TreeBatch(Trees.of([Tree.stump()]), nothing.leaves(output)) for output in np.flatnonzero(idle).tolist()]
-    parts = [TreeBatch(forest.trees, forest.leaves), *stumps]
+    zeros = [LeafModel.zero().leaves(output) for output in np.flatnonzero(idle).tolist()]
+    parts = [TreeBatch(forest.trees, forest.leaves), *(TreeBatch(Trees.stumps(1), leaves) for leaves in zeros)]
     whole = Forest.of(parts, n_features=forest.n_features, n_outputs=forest.n_outputs, basis=forest.basis)
     return replace(whole, clip=forest.clip, n_base=forest.n_base)
 
@@ -129,7 +120,11 @@ def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functi
     nodes = kernels.Nodes(threshold=thresholds.of_splits(parts["feature"]), **{name: parts[name] for name in _NODES})
     tree_split = parts["tree_split"]
     n_features, n_outputs, n_base = facts["n_features"], facts["n_outputs"], facts["n_base"]
-    _check_starts("tree_split", tree_split, len(parts["tree_degree"]), len(nodes.feature))
+    count, end = len(parts["tree_degree"]), len(nodes.feature)
+    good = len(tree_split) == count + 1 and tree_split[0] == 0 and tree_split[-1] == end
+    _require(
+        good and (tree_split[1:] >= tree_split[:-1]).all(), f"tree_split does not cut {end} entries into {count} parts"
+    )
     _check_nodes(nodes, tree_split, n_features)
     _require(len(parts["gain"]) == len(nodes.feature), "gain has another length than the splits")
     leaves = _leaves(parts, tree_split, n_features * basis.columns_per_feature, n_outputs)
@@ -157,12 +152,6 @@ def _basis(facts: Mapping[str, Any], functions: Basis | None) -> Basis:
 def _require(good: Any, what: str) -> None:
     if not good:
         raise ValueError(f"This is not a forest: {what}.")
-
-
-def _check_starts(name: str, starts: NDArray[Any], count: int, end: int) -> None:
-    """`starts` cuts ``range(end)`` into `count` parts."""
-    good = len(starts) == count + 1 and starts[0] == 0 and starts[-1] == end and (starts[1:] >= starts[:-1]).all()
-    _require(good, f"{name} does not cut {end} entries into {count} parts")
 
 
 def _check_nodes(nodes: kernels.Nodes, tree_split: NDArray[Any], n_features: int) -> None:

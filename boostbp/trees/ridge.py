@@ -127,14 +127,7 @@ class LeafSums:
 
     @classmethod
     def of(
-        cls,
-        rows: LeafRows,
-        paths: LeafColumns,
-        grad: Floats,
-        hess: Floats,
-        center: Floats,
-        scale: Floats,
-        fill: Floats,
+        cls, rows: LeafRows, paths: LeafColumns, grad: Floats, hess: Floats, center: Floats, scale: Floats, fill: Floats
     ) -> LeafSums:
         """Return the sums over one block of rows.
 

@@ -89,6 +89,18 @@ def dense(X: Matrix) -> Floats:
     return X.toarray() if isinstance(X, Sparse) else X
 
 
+def columns_of(X: Matrix, columns: NDArray[np.integer], rows: slice) -> Floats:
+    """Some columns of some rows as an array, (rows, columns)."""
+    return X.dense(columns, rows) if isinstance(X, Sparse) else X[rows].take(columns, axis=1)
+
+
+def column_of(X: Matrix, column: int, rows: slice = slice(None)) -> Floats:
+    """Some rows of one column, (rows,); of an array a view."""
+    if isinstance(X, Sparse):
+        return X.dense(np.array([column]), slice(*rows.indices(len(X))[:2]))[:, 0]
+    return X[rows, column]
+
+
 def hstack(left: Floats, right: Matrix) -> Matrix:
     """Columns of two inputs in one; sparse if the right one is."""
     if isinstance(right, Sparse):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,9 @@ from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees import interrupts
 from boostbp.trees.kernels import moments as kernels
+from boostbp.trees.kernels.entry import Loop
 from boostbp.trees.ridge import LeafRanges
-from boostbp.trees.sparse import Matrix, Sparse
+from boostbp.trees.sparse import Matrix, Sparse, columns_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,7 @@ class Standardised:
         n_columns = Z.shape[1]
         sums = np.tile([np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0], (n_columns, 1))
         square = np.zeros(n_columns)
-        if isinstance(Z, Sparse):
-            kernels.column_sums_sparse(*Z.arrays, weight, sums)
-        else:
-            kernels.column_sums(Z, weight, sums)
+        _call(Z, kernels.column_sums, kernels.column_sums_sparse, weight, sums)
         below, upper = workers().max(-sums[:, 0], sums[:, 1])
         everything = weight.cumsum()[-1:].sum()  # row by row, as the kernels add
         rest, everything, n_rows = workers().sum(sums[:, 2:], everything, float(len(Z)))
@@ -62,10 +60,7 @@ class Standardised:
         )
         scaling = LeafRanges(np.column_stack([lower, upper, total, everything - missing])).scaling()
         zero = np.where(some_zero, -scaling[:, 0] * scaling[:, 1], 0.0)
-        if isinstance(Z, Sparse):
-            kernels.column_squares_sparse(*Z.arrays, weight, scaling, square)
-        else:
-            kernels.column_squares(Z, weight, scaling, square)
+        _call(Z, kernels.column_squares, kernels.column_squares_sparse, weight, scaling, square)
         [square] = workers().sum(square)
         variance = (square + (everything - nonzero) * np.square(zero)) / everything
         return cls(Z, np.arange(n_columns, dtype=np.int32), scaling, zero, variance)
@@ -88,7 +83,7 @@ class Standardised:
     def block(self, rows: slice, columns: slice = slice(None)) -> Floats:
         """Return some rows and columns of ``U``, (rows, columns)."""
         Z, column, scaling = self.Z, self.column[columns], self.scaling[columns]
-        part = Z.dense(column, rows) if isinstance(Z, Sparse) else Z[rows].take(column, axis=1)
+        part = columns_of(Z, column, rows)
         with np.errstate(over="ignore", invalid="ignore"):  # a column too wide for float64 has scale 0, and counts as 0
             U = (part - scaling[:, 0]) * scaling[:, 1]
         return np.where(np.isnan(U), 0.0, U)
@@ -97,20 +92,14 @@ class Standardised:
         """Return ``U @ V``, (rows, outputs): that of a row of zeros, and what the other values add to it."""
         out = np.tile(self.zero @ V, (len(self.Z), 1))
         rest = self.column, self.scaling, self.zero, np.ascontiguousarray(V), out
-        if isinstance(self.Z, Sparse):
-            kernels.add_products_sparse(*self.Z.arrays, *rest)
-        else:
-            kernels.add_products(self.Z, *rest)
+        _call(self.Z, kernels.add_products, kernels.add_products_sparse, *rest)
         return out
 
     def moment(self, G: Floats) -> Floats:
         """Return ``U' @ G``, (columns, outputs)."""
         out = np.outer(self.zero, G.sum(axis=0))
         rest = self.column, self.scaling, self.zero, np.ascontiguousarray(G), out
-        if isinstance(self.Z, Sparse):
-            kernels.add_moments_sparse(*self.Z.arrays, *rest)
-        else:
-            kernels.add_moments(self.Z, *rest)
+        _call(self.Z, kernels.add_moments, kernels.add_moments_sparse, *rest)
         return out
 
     def project(self, directions: Floats) -> Floats:
@@ -126,3 +115,11 @@ class Standardised:
         """Return the standard deviation of each column, infinite where it is rounding alone, (columns,)."""
         std = np.sqrt(self.variance)
         return np.where(std > 1e-14 * (1.0 + np.abs(self.scaling[:, 0]) * self.scaling[:, 1]), std, np.inf)
+
+
+def _call(Z: Matrix, of_dense: Loop, of_sparse: Loop, *rest: Any) -> None:
+    """Call the loop for an input of its kind."""
+    if isinstance(Z, Sparse):
+        of_sparse(*Z.arrays, *rest)
+    else:
+        of_dense(Z, *rest)

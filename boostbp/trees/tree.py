@@ -132,6 +132,10 @@ class Tree:
             kernels.route(nodes, split, part, 0, len(part), leaf[:, rows])
         return leaf[0]
 
+    def parents(self) -> dict[int, int]:
+        """Return the split above each child, which is a split's index or ``~leaf``."""
+        return {child: split for children in (self.left, self.right) for split, child in enumerate(children.tolist())}
+
     def path_features(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the numeric features on the path from the root to each leaf, each once, ascending.
 

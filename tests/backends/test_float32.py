@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from boostbp.backends.float32 import gradients, largest_below, largest_not_above, representable
+from boostbp.backends.dialects import gradients, largest_below, largest_not_above, representable
 
 LARGEST = float(np.finfo(np.float32).max)
 SINGLE = st.floats(width=32, allow_nan=False).filter(lambda t: t > -LARGEST)

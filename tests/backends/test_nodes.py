@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
-from boostbp.backends.nodes import without_small_leaves
+from boostbp.backends.dialects import without_small_leaves
 from boostbp.backends.sklearn import read
 from boostbp.trees.tree import Tree
 

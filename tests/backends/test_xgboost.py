@@ -11,7 +11,7 @@ from leaf_oracles import table, target
 
 from boostbp.backends import _xgboost_ubj, load
 from boostbp.backends.base import Table, TreeParams
-from boostbp.backends.nodes import Numbering
+from boostbp.backends.dialects import Numbering
 
 xgboost = pytest.importorskip("xgboost")
 

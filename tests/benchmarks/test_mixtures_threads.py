@@ -15,7 +15,15 @@ from benchmarks.mixtures import GBDTNNClassifier, GBDTNNRegressor, NNGBDTClassif
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'boostbp[torch]'")
 
 QUICK = {"n_estimators": 5, "random_state": 0, "n_jobs": 1, "early_stopping": False}
-all_kinds = pytest.mark.parametrize("kind", [GBDTNNClassifier, GBDTNNRegressor, NNGBDTClassifier, NNGBDTRegressor])
+# One of numbers and one of classes, with trees below and above the network; `.ci/run` takes all.
+all_kinds = pytest.mark.parametrize(
+    "kind",
+    [
+        GBDTNNRegressor,
+        NNGBDTClassifier,
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in (GBDTNNClassifier, NNGBDTRegressor)),
+    ],
+)
 PATIENCE = 60.0
 
 
@@ -58,7 +66,7 @@ def restless():
 
 
 @all_kinds
-@pytest.mark.parametrize("epochs", [0, 2])
+@pytest.mark.parametrize("epochs", [2, pytest.param(0, marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("restless")
 def test_fits_at_the_same_time_give_the_bits_of_a_lone_one(kind, epochs):
     X, y = data(kind)

@@ -83,7 +83,7 @@ def test_nothing_of_a_file_reaches_the_terminal_as_more_than_text(hostile):
 
 
 def test_warnings_of_the_command_line_are_text_too():
-    code = "import sys, warnings; from boostbp.cli import errors; errors.one_line_errors(warnings.warn)(sys.argv[1])"
+    code = "import sys, warnings; from boostbp.cli import console; console.one_line_errors(warnings.warn)(sys.argv[1])"
     done = subprocess.run([sys.executable, "-c", code, HOSTILE], capture_output=True, text=True, check=True)
     assert SHOWN in done.stderr
     assert unobeyed(done.stderr)

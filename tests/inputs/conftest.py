@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from boostbp.inputs import Schema, read_input
+from boostbp.inputs.reader import read_input
+from boostbp.inputs.schema import Schema
 from boostbp.trees.sparse import dense
 
 

@@ -10,7 +10,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.inputs import read_input, read_target, read_weight, reader
+from boostbp.inputs import reader
+from boostbp.inputs.reader import read_input
+from boostbp.inputs.targets import read_target, read_weight
 from boostbp.trees.sparse import dense
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boostbp.backends.base import Table
-from boostbp.inputs import Repair
+from boostbp.inputs.repair import Repair
 from boostbp.trees import sparse
 from boostbp.trees.sparse import Sparse
 

@@ -8,7 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from boostbp.inputs import Schema, read_input
+from boostbp.inputs.reader import read_input
+from boostbp.inputs.schema import Schema
 
 NAN = np.nan
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.base import BaseEstimator
 
-from boostbp.inputs import read_input
+from boostbp.inputs.reader import read_input
 
 NAN = np.nan
 
@@ -168,7 +168,8 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 from sklearn.base import BaseEstimator
-from boostbp.inputs import read_input, read_target, read_weight
+from boostbp.inputs.reader import read_input
+from boostbp.inputs.targets import read_target, read_weight
 
 X = [["b", 1], ["a", None]]
 table = read_input(BaseEstimator(), X, reset=True, categorical_features=[0])

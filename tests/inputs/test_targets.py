@@ -17,7 +17,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.exceptions import DataConversionWarning
 
 from boostbp.estimators.classifier import warn_of_numbers
-from boostbp.inputs import read_target, read_weight
+from boostbp.inputs.targets import read_target, read_weight
 
 NAN = np.nan
 NUMBERS = [1.0, 0.0, 2.0]

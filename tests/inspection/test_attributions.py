@@ -14,7 +14,7 @@ from boostbp.trees.forest import Forest, TreeWithLeaves
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.tree import Tree
-from tests.helpers import MATRIX, assert_close, every, fresh_rows, plain_forest
+from tests.helpers import MATRIX, assert_close, fresh_rows, of_any_library, plain_forest
 from tests.helpers import fitted as fitted_layer
 from tests.inspection.models import CASES, LIBRARIES, fitted, raw_output, regressor, table
 
@@ -50,7 +50,7 @@ def test_the_baseline_is_the_mean_or_the_most_frequent_category():
     assert frame["colour"].cat.categories[int(center[1])] == frame["colour"].value_counts().idxmax()
 
 
-@every(MATRIX)
+@of_any_library(MATRIX)
 def test_change_of_a_forest_is_told_apart_as_by_hand(case):
     """A tree whose leaf stays changes column by column; one whose leaf changes jumps where the rows part."""
     forest = fitted_layer(case).layer.forest

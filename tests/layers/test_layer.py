@@ -18,6 +18,7 @@ from helpers import (
     fit_case,
     fitted,
     fresh_rows,
+    of_any_library,
     plain_forest,
     plain_leaf,
     settings_of,
@@ -26,7 +27,7 @@ from helpers import (
 
 from boostbp.layers import Layer
 
-matrix = every(MATRIX)
+matrix, whoever_grew = every(MATRIX), of_any_library(MATRIX)
 clipping = pytest.mark.parametrize("clip", [True, False], ids=["clip", "free"])
 
 
@@ -57,7 +58,7 @@ def test_forward_predict_and_a_plain_evaluation_agree(case, clip):
 
 
 @clipping
-@matrix
+@whoever_grew
 def test_vjp_is_the_transposed_jacobian(case, clip):
     rng = np.random.default_rng(0)
     X, layer = fresh_rows(case), layer_of(case, clip)
@@ -72,7 +73,7 @@ def test_vjp_is_the_transposed_jacobian(case, clip):
 
 
 @clipping
-@matrix
+@whoever_grew
 def test_jacobian_matches_finite_differences(case, clip):
     X, layer, eps = fresh_rows(case, 16), layer_of(case, clip), 1e-5
     J, (_, state) = layer.jacobian(X), plain_forest(layer.forest, X)
@@ -92,7 +93,7 @@ def test_jacobian_matches_finite_differences(case, clip):
     assert compared > 2 * len(X)
 
 
-@matrix
+@whoever_grew
 def test_categories_and_missing_values_have_no_slope(case):
     X = fresh_rows(case)
     J = layer_of(case).jacobian(X)
@@ -100,7 +101,7 @@ def test_categories_and_missing_values_have_no_slope(case):
     assert not np.moveaxis(J, 1, 2)[np.isnan(X)].any()
 
 
-@every([case for case in MATRIX if case.basis != "own"])
+@of_any_library([case for case in MATRIX if case.basis != "own"])
 def test_jacobian_is_zero_where_clipped_and_only_there(case):
     far = fresh_rows(case)
     far[:, 0] = 1e6
@@ -108,7 +109,7 @@ def test_jacobian_is_zero_where_clipped_and_only_there(case):
     assert layer_of(case, clip=False).jacobian(far)[:, :, 0].any()
 
 
-@matrix
+@whoever_grew
 def test_clipped_layer_stays_within_reach_far_outside(case):
     X, _, _ = training_rows(case)
     far = X.copy()

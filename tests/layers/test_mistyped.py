@@ -7,7 +7,17 @@ from functools import cache
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers import REFIT, assert_close, categories_of, every, fresh_rows, plain_forest, settings_of, training_rows
+from helpers import (
+    REFIT,
+    assert_close,
+    categories_of,
+    every,
+    fresh_rows,
+    of_any_library,
+    plain_forest,
+    settings_of,
+    training_rows,
+)
 
 from boostbp import layers
 from boostbp.backends import load
@@ -51,7 +61,7 @@ def test_training_output_and_trace_are_those_of_a_forward_pass(case):
     np.testing.assert_array_equal(found.trace.vjp(Y), trace.vjp(Y))
 
 
-@every([case for case in REFIT if case.basis != "own"])
+@of_any_library([case for case in REFIT if case.basis != "own"])
 def test_no_regression_reads_beyond_the_cells_that_are_right(case):
     X, right, _, _ = mistyped(case)
     layer = fitted(case).layer
@@ -63,7 +73,7 @@ def test_no_regression_reads_beyond_the_cells_that_are_right(case):
     assert not layer.jacobian(X[list(WRONG)])[:, :, 1].any()
 
 
-@every(REFIT)
+@of_any_library(REFIT)
 def test_jacobian_matches_finite_differences(case):
     layer, X = fitted(case).layer, fresh_rows(case, 24)
     X[:3, 1] = 250.0, -50.0, 0.1

@@ -17,7 +17,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.backends.xgboost import XGBoostGrower
 from boostbp.dask import DaskBoostBPClassifier, DaskBoostBPRegressor
 from boostbp.distributed import WorkersLostError
-from boostbp.layers import gathered_rows
+from boostbp.layers import bound
 
 pytest.importorskip("dask")
 pytest.importorskip("xgboost")
@@ -57,11 +57,11 @@ def rows_apart(client):
     """Rows are not gathered, however few: trees are grown by the workers together."""
     client.run(gather, 0)
     yield
-    client.run(gather, gathered_rows.GATHERED_ROWS)
+    client.run(gather, bound.GATHERED_ROWS)
 
 
 def gather(most):
-    gathered_rows.GATHERED_ROWS = most
+    bound.GATHERED_ROWS = most
 
 
 def tasks_of(dask_scheduler):

@@ -12,7 +12,7 @@ from process_workers import fit_together, many_from, same_trees
 from sklearn.base import clone
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.backends._lightgbm_network import exactly_summed
+from boostbp.backends._lightgbm_calls import exactly_summed
 
 pytest.importorskip("xgboost")
 

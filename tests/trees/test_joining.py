@@ -11,9 +11,9 @@ from known_leaves import fit_leaves
 
 from boostbp.trees.basis import BASES
 from boostbp.trees.forest import Forest, TreeBatch
-from boostbp.trees.joining import joined
 from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import stacked
+from boostbp.trees.merging import joined
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Trees
 

@@ -16,7 +16,7 @@ from boostbp.trees.leaf_rows import LeafColumns
 from boostbp.trees.leaves import LeafModel
 from boostbp.trees.rounding import rounded
 from boostbp.trees.tree import Tree
-from tests.helpers import MATRIX, Case, fit_case, training_rows
+from tests.helpers import MATRIX, Case, fit_case, of_any_library, training_rows
 
 STORABLE = [case for case in MATRIX if case.basis != "own"]
 RICH = Case("lightgbm", missing=True, base=True, categorical=True)
@@ -39,7 +39,7 @@ def unpack(facts, arrays, **options):
     return forest
 
 
-@pytest.mark.parametrize("case", STORABLE, ids=str)
+@of_any_library(STORABLE)
 def test_forest_comes_back_to_the_bit(case):
     forest, X = fit_case(case).layer.forest, training_rows(case)[0]
     facts, arrays = packed.pack(forest)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boostbp.trees import kernels
-from boostbp.trees.ranges import ranges_of, scaling_from
+from boostbp.trees.numbered_values import ranges_of, scaling_from
 from boostbp.trees.rounding import _short_scalings
 
 

@@ -11,7 +11,7 @@ from sklearn.datasets import load_diabetes
 from boostbp import BoostBPRegressor
 from boostbp.network.network import Network
 from boostbp.trees.rounding import LEAST_CENTER_BITS, RANGE_BITS, _short_scalings, rounded
-from tests.helpers import MATRIX, Case, every, fitted, training_rows
+from tests.helpers import MATRIX, Case, fitted, of_any_library, training_rows
 
 FINE = 40  # bits of weights, whose rounding is then beside the point
 RICH = Case("lightgbm", missing=True, base=True, categorical=True)
@@ -36,7 +36,7 @@ def by_leaf(forest, weight):
     return [part.reshape(-1, m) for part, m in zip(parts, n_outputs, strict=True)]
 
 
-@every(MATRIX)
+@of_any_library(MATRIX)
 def test_ranges_are_rounded_without_a_change_on_training_rows(case):
     forest, X = fitted(case).layer.forest, training_rows(case)[0]
     X = X[~np.isnan(X).any(axis=1)]
@@ -44,7 +44,7 @@ def test_ranges_are_rounded_without_a_change_on_training_rows(case):
     np.testing.assert_allclose(rounded(forest, FINE).predict(X), expected, rtol=0, atol=1e-9 * np.abs(expected).max())
 
 
-@every(MATRIX)
+@of_any_library(MATRIX)
 def test_ranges_are_of_few_bits_and_hold_what_a_leaf_saw(case):
     forest = fitted(case).layer.forest
     short, grid = rounded(forest, FINE), 2.0**RANGE_BITS
@@ -70,7 +70,7 @@ def test_rows_that_miss_columns_are_given_a_mean_that_is_as_near():
 
 
 @pytest.mark.parametrize("bits", [8, 11])
-@every(MATRIX)
+@of_any_library(MATRIX)
 def test_weights_are_the_nearest_multiples_of_a_unit_of_their_leaf(case, bits):
     forest = fitted(case).layer.forest
     exact, short = by_leaf(forest, rounded(forest, 52).leaves.weight), rounded(forest, bits).leaves.weight

@@ -191,7 +191,7 @@ def well_formed(tree: Any, table: Table) -> None:
         np.array_equal(children, np.r_[-tree.n_leaves : 0, 1:n_splits] if n_splits else []),
         f"a tree of {n_splits} splits has the children {children.tolist()}.",
         "Split 0 is the root; each other split 1, 2, ... and each leaf ~0, ~1, ... is a child once. "
-        "boostbp.backends.nodes.Numbering makes these numbers of arrays in which splits and leaves are mixed.",
+        "boostbp.backends.dialects.Numbering makes these numbers of arrays in which splits and leaves are mixed.",
     )
     demand(
         np.all((tree.feature >= 0) & (tree.feature < n_features)),
@@ -225,9 +225,9 @@ def sized(tree: Tree, table: Table, growth: TreeParams, *, count_rows: bool = Tr
     demand(
         tree.n_leaves == 1 or not count_rows or rows.min() >= growth.min_samples_leaf,
         f"min_samples_leaf={growth.min_samples_leaf} was asked for, and Tree.leaf_of sends {rows.min()} to a leaf.",
-        "If the library went another way with them, mend the threshold or missing_left (boostbp.backends.float32 has "
+        "If the library went another way with them, mend the threshold or missing_left (boostbp.backends.dialects has "
         "the thresholds of libraries that compare in float32). If it counts no rows, take out such splits by "
-        "boostbp.backends.nodes.without_small_leaves.",
+        "boostbp.backends.dialects.without_small_leaves.",
     )
     demand(
         tree.n_leaves <= growth.leaves,

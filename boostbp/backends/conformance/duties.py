@@ -95,12 +95,12 @@ def tells_neighbours_apart(trial: Trial) -> None:
             f"a tree that was grown on {low!r} and {high!r} splits them at {tree.threshold.tolist()}, where "
             "Tree.leaf_of does not part them.",
             "x <= threshold goes left, in float64. For a library that compares float32(x) < t or float32(x) <= t, take "
-            "boostbp.backends.float32.largest_below(t) or largest_not_above(t).",
+            "boostbp.backends.dialects.largest_below(t) or largest_not_above(t).",
         )
         demand(
             tree.n_leaves == 2 or (low, high) not in far,
             f"{rows} rows of {low!r} and as many of {high!r} were not told apart with min_samples_leaf=1.",
-            "Read the input as it is: boostbp.backends.float32.representable brings it to float32.",
+            "Read the input as it is: boostbp.backends.dialects.representable brings it to float32.",
         )
 
 

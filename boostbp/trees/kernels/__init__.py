@@ -10,8 +10,7 @@ whole arrays together with the texts of its errors, which takes longer than the 
 from __future__ import annotations
 
 from boostbp.trees.kernels.backward import vjp
-from boostbp.trees.kernels.changes import changes
-from boostbp.trees.kernels.evaluation import add_values, evaluate, jacobian
+from boostbp.trees.kernels.evaluation import add_values, changes, evaluate, jacobian
 from boostbp.trees.kernels.few_rows import predict_flat, predict_short
 from boostbp.trees.kernels.grouping import group_block, group_paths, group_rows, put_in_bins
 from boostbp.trees.kernels.monotone import solve_monotone

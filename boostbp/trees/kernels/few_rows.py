@@ -7,11 +7,15 @@ asked of memory when their tree has been walked, and read when all have. See `Fl
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from boostbp.trees.kernels.entry import BOOL, MATRIX, VECTOR, exact, read, written
 from boostbp.trees.kernels.records import inner
-from boostbp.trees.kernels.vectors import LINE, TOGETHER, add_times, prefetch
 
 LANES = 16
 AT_ONCE = 32 * LANES  # trees that are walked before their leaves are read: these stay in a cache of half a megabyte
@@ -24,6 +28,9 @@ FEATURE, START, WORDS, MISSING_LEFT = 0, 1, 2, 3
 # numbers of a path column: itself, its scaling, its weights; such indices need no check whether they count from the end
 CENTER, INV_SCALE, LOWER, UPPER, WEIGHTS = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(OF_COLUMN)
 ONE, TWO = np.uint64(1), np.uint64(2)
+LINE = 64  # bytes that come together from memory
+TOGETHER = 4  # numbers of a vector
+_READ, _KEEP, _DATA = 0, 3, 1  # what LLVM's ``llvm.prefetch`` is told
 
 
 @inner
@@ -212,3 +219,49 @@ def predict_flat(nodes, trees, layers, steps, bounds, first_bound, table, sets, 
 def predict_short(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out):
     """Do the same with a table of float32."""
     _predict(nodes, trees, layers, steps, bounds, first_bound, table, sets, categories, baseline, skip, X, out)
+
+
+def _pointer(context: Any, builder: Any, kind: Any, array: Any, place: Any, of: Any) -> Any:
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [place]), of.as_pointer())
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, place: Any) -> Any:
+    """Ask for the line of memory that holds an entry, which may lie behind the end, of an array of one axis."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1], ir.IntType(8))
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
+        builder.call(ask, [pointer, number(_READ), number(_KEEP), number(_DATA)])
+        return context.get_dummy_value()
+
+    return types.void(array, place), generate
+
+
+@intrinsic
+def add_times(typing_context: Any, total: Any, at: Any, table: Any, place: Any, factor: Any) -> Any:
+    """Add `TOGETHER` entries of `table`, float32 or float64, from `place` on, times a factor, to float64 totals.
+
+    A product is rounded before it is added.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        totals, numbers = signature.args[0], signature.args[2]
+        of_totals = ir.VectorType(context.get_data_type(totals.dtype), TOGETHER)
+        of_numbers = ir.VectorType(context.get_data_type(numbers.dtype), TOGETHER)
+        to = _pointer(context, builder, totals, args[0], args[1], of_totals)
+        source = _pointer(context, builder, numbers, args[2], args[3], of_numbers)
+        values = builder.load(source, align=numbers.dtype.bitwidth // 8)
+        if of_numbers != of_totals:
+            values = builder.fpext(values, of_totals)
+        factors = ir.Constant(of_totals, ir.Undefined)
+        for number in range(TOGETHER):
+            factors = builder.insert_element(factors, args[4], ir.IntType(32)(number))
+        total = builder.fadd(builder.load(to, align=8), builder.fmul(values, factors))
+        builder.store(total, to, align=8)
+        return context.get_dummy_value()
+
+    return types.void(total, at, table, place, factor), generate

@@ -12,19 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import (
-    FLOAT,
-    INT,
-    INT32S,
-    INT64S,
-    LEAF,
-    LEAVES,
-    MATRIX,
-    ORDER,
-    VECTOR,
-    exact,
-    written,
-)
+from boostbp.trees.kernels.entry import FLOAT, INT, INT32S, INT64S, LEAF, LEAVES, MATRIX, ORDER, VECTOR, exact, written
 from boostbp.trees.kernels.records import BLOCK, CENTER, INV_SCALE, LOWER, UPPER, fast, inner, largest, leaf_at
 
 # ---------------------------------------------------------------------------- ranges
