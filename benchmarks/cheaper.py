@@ -11,8 +11,7 @@ from benchmarks.cases import Case, bound, data, objective
 from benchmarks.timing import alternate, ratio
 from boostbp import backends, layers
 from boostbp.backends.base import Table, TreeParams
-from boostbp.layers.fixed_structure import FixedStructure
-from boostbp.layers.row_sampling import RowSampling
+from boostbp.layers.cheaper_growth import FixedStructure, RowSampling
 
 __all__ = ["kept", "sampled", "shared"]
 

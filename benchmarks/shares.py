@@ -14,7 +14,7 @@ from benchmarks.cases import Case, bound, data, objective
 from boostbp import layers
 from boostbp.layers import BoundInput
 from boostbp.trees.leaf_regressions import rows_by_leaf
-from boostbp.trees.leaf_rows import LeafColumns, Workspace
+from boostbp.trees.leaves import LeafColumns, Workspace
 from boostbp.trees.ridge import fit_rows
 
 __all__ = ["profile"]

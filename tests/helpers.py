@@ -19,7 +19,7 @@ from boostbp.layers import BoundInput, Fit, LayerSettings, SquaredObjective
 from boostbp.losses import Loss
 from boostbp.trees import kernels
 from boostbp.trees.basis import Elementwise, Polynomial
-from boostbp.trees.leaf_rows import LeafColumns
+from boostbp.trees.leaves import LeafColumns
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
 

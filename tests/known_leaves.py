@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees import kernels, leaf_rows
-from boostbp.trees.leaf_rows import LeafRows, Workspace
+from boostbp.trees import kernels
+from boostbp.trees import leaves as tree_leaves
+from boostbp.trees.leaves import LeafRows, Workspace
 from boostbp.trees.ridge import fit_rows
 
 
@@ -20,7 +21,7 @@ def grouped(first, leaf, paths, Z):
 
 def blocks(leaf, paths, Z):
     """All rows, in blocks."""
-    size = leaf_rows.BLOCK_ROWS
+    size = tree_leaves.BLOCK_ROWS
     return [grouped(k, leaf[k : k + size], paths, Z[k : k + size]) for k in range(0, len(leaf), size)]
 
 

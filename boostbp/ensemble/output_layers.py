@@ -15,7 +15,7 @@ from boostbp.ensemble.trained_candidate import OutputLayerPlan
 from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective
-from boostbp.layers.fixed_structure import FixedStructure
+from boostbp.layers.cheaper_growth import FixedStructure
 from boostbp.trees.merging import PlacedForest, merged
 
 

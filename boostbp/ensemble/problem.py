@@ -13,8 +13,7 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS, Rung
 from boostbp.floats import Floats
 from boostbp.group import ALONE, Group, joined, workers
-from boostbp.layers.row_sampling import RowSampling, drawn_rows, on_sample
-from boostbp.layers.shared_structure import SharedStructure
+from boostbp.layers.cheaper_growth import RowSampling, SharedStructure, drawn_rows, on_sample
 from boostbp.losses import Loss, traits_of
 from boostbp.metrics import Metric
 from boostbp.network.backprop import BackPropagation

@@ -16,9 +16,7 @@ from boostbp.export.description import Description, Link
 from boostbp.export.onnx_models import model_of
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.forest import Forest, TreeWithLeaves
-from boostbp.trees.leaf_rows import LeafColumns
-from boostbp.trees.leaves import LeafModel
-from boostbp.trees.missing import with_missing_leaves
+from boostbp.trees.leaves import LeafColumns, LeafModel, with_missing_leaves
 from boostbp.trees.tree import Tree
 
 _MISSING_IS_ZERO = 1  # a missing type, bits 2 and 3 of decision_type

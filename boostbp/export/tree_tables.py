@@ -78,7 +78,7 @@ class TreeTables:
 
 @dataclass(frozen=True, slots=True)
 class _Guards:
-    """Splits that ask for missing values on the way to a leaf, as `boostbp.trees.missing` writes them.
+    """Splits that ask for missing values on the way to a leaf, as `boostbp.trees.leaves` writes them.
 
     Attributes
     ----------

@@ -14,14 +14,12 @@ from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, Nati
 from boostbp.floats import Floats
 from boostbp.group import SAMPLE, workers
 from boostbp.layers.bound import BoundInput
+from boostbp.layers.cheaper_growth import projected
 from boostbp.layers.objective import Objective
-from boostbp.layers.shared_structure import projected
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
 from boostbp.trees.leaf_regressions import fit_trees, rows_by_leaf
-from boostbp.trees.leaf_rows import LeafColumns, Workspace
-from boostbp.trees.leaves import LeafModel, add_to
-from boostbp.trees.missing import with_missing_leaves
+from boostbp.trees.leaves import LeafColumns, LeafModel, Workspace, add_to, with_missing_leaves
 from boostbp.trees.ridge import LeafRanges, fit_rows
 from boostbp.trees.tree import Tree, Trees
 

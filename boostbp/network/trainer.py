@@ -12,8 +12,7 @@ from boostbp.backends.base import Backend, Table
 from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.layers import BoundInput, LossObjective, Objective, SquaredObjective
-from boostbp.layers.fixed_structure import FixedStructure
-from boostbp.layers.row_sampling import on_sample
+from boostbp.layers.cheaper_growth import FixedStructure, on_sample
 from boostbp.losses import Loss, checked
 from boostbp.network.history import Epoch
 from boostbp.network.linear_probe import MOST_ROWS, linear_probe_r2

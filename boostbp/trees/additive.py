@@ -16,8 +16,7 @@ from boostbp.trees import kernels
 from boostbp.trees.forest import TreeBatch
 from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.kernels.sums import term_moments
-from boostbp.trees.leaf_rows import LeafColumns
-from boostbp.trees.leaves import LeafModel, add_to, stacked
+from boostbp.trees.leaves import LeafColumns, LeafModel, add_to, stacked
 from boostbp.trees.sparse import Matrix, Sparse, column_of, row_blocks
 from boostbp.trees.tree import Tree, Trees, offsets
 

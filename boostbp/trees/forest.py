@@ -13,8 +13,7 @@ from boostbp.floats import Floats
 from boostbp.trees import basis as bases
 from boostbp.trees import kernels, threads
 from boostbp.trees.basis import Basis
-from boostbp.trees.leaf_rows import LeafColumns
-from boostbp.trees.leaves import LeafModel
+from boostbp.trees.leaves import LeafColumns, LeafModel
 from boostbp.trees.leaves import stacked as leaves_stacked
 from boostbp.trees.sparse import Matrix, Sparse, dense, row_blocks
 from boostbp.trees.tree import Tree, Trees, concat, concat_offsets, stacked

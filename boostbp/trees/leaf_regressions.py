@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from boostbp.floats import Floats
 from boostbp.group import workers
-from boostbp.trees import kernels, leaf_rows, threads
+from boostbp.trees import kernels, threads
+from boostbp.trees import leaves as tree_leaves
 from boostbp.trees.basis import Basis
-from boostbp.trees.leaf_rows import LeafColumns, LeafRows, Workspace
-from boostbp.trees.leaves import stacked
+from boostbp.trees.leaves import LeafColumns, LeafRows, Workspace, stacked
 from boostbp.trees.ridge import NOT_MONOTONE, Ridge, TreeRows, fit_together
 from boostbp.trees.sparse import Matrix, Sparse, row_blocks
 from boostbp.trees.tree import Tree, Trees, offsets, paths_of
@@ -103,7 +103,7 @@ def fit_trees(
         Tree ``k`` serves output ``k``.
     """
     space = space or Workspace()
-    if len(sign) or not workers().alone or bins is None or (n_threads > 1 and len(X) > leaf_rows.BLOCK_ROWS):
+    if len(sign) or not workers().alone or bins is None or (n_threads > 1 and len(X) > tree_leaves.BLOCK_ROWS):
         models = []
         together = _together(len(X), trees, basis)
         for first in range(0, len(trees), together):
@@ -126,7 +126,7 @@ def fit_trees(
     unfitted = _unfitted(trees, start, column, basis.powers)
     kernels.fit_trees(
         trees.nodes, trees.split, start, column, bins.bins, bins.lower, bins.upper, X, Z, basis.powers, grad, hess,
-        settings.reg_lambda, settings.penalize_constant, settings.standardize, learning_rate, leaf_rows.BLOCK_ROWS,
+        settings.reg_lambda, settings.penalize_constant, settings.standardize, learning_rate, tree_leaves.BLOCK_ROWS,
         order, values, unfitted.scaling, unfitted.weight, leaf, out,
     )  # fmt: skip
     space.give("order", order)
@@ -184,7 +184,7 @@ def rows_by_leaf(
     """
 
     def group(first: int) -> LeafRows:
-        rows = slice(first, min(first + leaf_rows.BLOCK_ROWS, len(X)))
+        rows = slice(first, min(first + tree_leaves.BLOCK_ROWS, len(X)))
         if bins is None:
             return _sparse_rows(tree, paths, X, Z, rows, leaf[rows], space)
         order, values = LeafRows.lent(rows.stop - first, paths, space)
@@ -196,7 +196,7 @@ def rows_by_leaf(
         return LeafRows(first, start, order, values)
 
     # a worker may have no rows, whose sums are those of an empty block
-    return threads.parallel_map(group, range(0, max(len(X), 1), leaf_rows.BLOCK_ROWS), n_threads)
+    return threads.parallel_map(group, range(0, max(len(X), 1), tree_leaves.BLOCK_ROWS), n_threads)
 
 
 def _sparse_rows(

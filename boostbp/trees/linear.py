@@ -15,8 +15,7 @@ from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees.additive import Smooth
 from boostbp.trees.forest import TreeBatch
-from boostbp.trees.leaf_rows import LeafColumns
-from boostbp.trees.leaves import LeafModel
+from boostbp.trees.leaves import LeafColumns, LeafModel
 from boostbp.trees.sparse import Matrix, row_blocks
 from boostbp.trees.standardised import Standardised
 from boostbp.trees.tree import Trees

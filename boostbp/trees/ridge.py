@@ -14,8 +14,7 @@ from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.trees import kernels, threads
 from boostbp.trees.kernels.records import CENTER, INV_SCALE
-from boostbp.trees.leaf_rows import LeafColumns, LeafRows
-from boostbp.trees.leaves import LeafModel
+from boostbp.trees.leaves import LeafColumns, LeafModel, LeafRows
 
 NOT_MONOTONE = np.empty(0, np.int64)
 

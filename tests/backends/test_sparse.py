@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from boostbp.backends import available, capabilities_of, load
 from boostbp.backends.base import Table, TreeParams
-from boostbp.layers.row_sampling import RowSampling
+from boostbp.layers.cheaper_growth import RowSampling
 from boostbp.trees import sparse
 from boostbp.trees.sparse import Sparse
 from boostbp.trees.tree import Tree

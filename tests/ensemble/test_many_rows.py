@@ -16,7 +16,7 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.ensemble import train
 from boostbp.ensemble.output_layers import Boosted
 from boostbp.ensemble.problem import EnsembleSettings
-from boostbp.layers.row_sampling import RowSampling
+from boostbp.layers.cheaper_growth import RowSampling
 from boostbp.losses import Logistic
 from boostbp.network.history import Stop
 from boostbp.network.network import Network

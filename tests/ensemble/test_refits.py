@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.ensemble import budget, candidate, constants, ensemble, output_layers, refits
-from boostbp.layers.fixed_structure import FixedStructure
+from boostbp.layers.cheaper_growth import FixedStructure
 from boostbp.network.history import REFITTED, Stop
 from boostbp.network.network import Network
 

@@ -11,8 +11,7 @@ from boostbp.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.forest import Forest, TreeWithLeaves
-from boostbp.trees.leaf_rows import LeafColumns
-from boostbp.trees.leaves import LeafModel
+from boostbp.trees.leaves import LeafColumns, LeafModel
 from boostbp.trees.tree import Tree
 from tests.helpers import MATRIX, assert_close, fresh_rows, of_any_library, plain_forest
 from tests.helpers import fitted as fitted_layer

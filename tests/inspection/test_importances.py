@@ -17,8 +17,7 @@ from boostbp.layers import Layer
 from boostbp.network.network import Network
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.forest import Forest, TreeWithLeaves
-from boostbp.trees.leaf_rows import LeafColumns
-from boostbp.trees.leaves import LeafModel
+from boostbp.trees.leaves import LeafColumns, LeafModel
 from boostbp.trees.tree import Tree
 from tests.inspection.models import CASES, LIBRARIES, fitted, table
 

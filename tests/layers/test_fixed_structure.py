@@ -44,7 +44,7 @@ def test_kept_structures_give_the_same_trees_as_the_fit_they_come_from():
     from boostbp.backends import load
     from boostbp.backends.base import Table, TreeParams
     from boostbp.layers import SquaredObjective
-    from boostbp.layers.fixed_structure import FixedStructure
+    from boostbp.layers.cheaper_growth import FixedStructure
 
     settings = layers.LayerSettings(n_estimators=6, growth=TreeParams(max_depth=3), base="ridge")
     weight = np.ones(len(X))
@@ -61,7 +61,7 @@ def test_kept_category_sets_are_there_once():
     from boostbp.backends import load
     from boostbp.backends.base import Table, TreeParams
     from boostbp.layers import SquaredObjective
-    from boostbp.layers.fixed_structure import FixedStructure
+    from boostbp.layers.cheaper_growth import FixedStructure
 
     rng = np.random.default_rng(0)
     table = Table(np.column_stack([rng.integers(0, 5, 900), rng.standard_normal(900)]).astype(float), (0,))

@@ -10,7 +10,7 @@ from flat_parameters import parameters
 from boostbp import BoostBPRegressor
 from boostbp.backends import available, load
 from boostbp.backends.base import Table, TreeParams
-from boostbp.layers.row_sampling import RowSampling, drawn_rows
+from boostbp.layers.cheaper_growth import RowSampling, drawn_rows
 from boostbp.trees.sparse import Sparse
 
 rng = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
 from boostbp.backends import available
-from boostbp.layers.shared_structure import projected
+from boostbp.layers.cheaper_growth import projected
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (400, 4))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers import BASES, random_tree
 
-from boostbp.trees import leaf_rows
+from boostbp.trees import leaves as tree_leaves
 from boostbp.trees.leaf_regressions import ColumnBins, fit_trees
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Trees
@@ -21,7 +21,7 @@ from boostbp.trees.tree import Trees
 @pytest.mark.parametrize("alike", [False, True])
 def test_blocks_over_threads_give_the_bits_of_one_call(basis, weights, standardize, block, alike, monkeypatch):
     """Of trees that split alike, the one call groups the rows once."""
-    monkeypatch.setattr(leaf_rows, "BLOCK_ROWS", block)
+    monkeypatch.setattr(tree_leaves, "BLOCK_ROWS", block)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((700, 4))
     X[:, 3] = rng.integers(0, 40, 700)

@@ -17,7 +17,7 @@ from boostbp.trees.basis import BASES
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS, Forest, TreeWithLeaves
 from boostbp.trees.kernels.few_rows import AT_ONCE, LANES
-from boostbp.trees.leaf_rows import LeafColumns
+from boostbp.trees.leaves import LeafColumns
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
 

@@ -11,7 +11,7 @@ from known_leaves import fit_leaves
 
 from boostbp.trees import forest as forests
 from boostbp.trees.forest import Forest, TreeWithLeaves
-from boostbp.trees.leaf_rows import LeafColumns
+from boostbp.trees.leaves import LeafColumns
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Tree
 

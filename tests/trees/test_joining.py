@@ -11,8 +11,7 @@ from known_leaves import fit_leaves
 
 from boostbp.trees.basis import BASES
 from boostbp.trees.forest import Forest, TreeBatch
-from boostbp.trees.leaf_rows import LeafColumns
-from boostbp.trees.leaves import stacked
+from boostbp.trees.leaves import LeafColumns, stacked
 from boostbp.trees.merging import joined
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.tree import Trees

@@ -7,9 +7,7 @@ import pytest
 
 from boostbp.trees.basis import Polynomial
 from boostbp.trees.forest import Forest, TreeWithLeaves
-from boostbp.trees.leaf_rows import LeafColumns
-from boostbp.trees.leaves import LeafModel
-from boostbp.trees.missing import with_missing_leaves
+from boostbp.trees.leaves import LeafColumns, LeafModel, with_missing_leaves
 from boostbp.trees.tree import Tree
 
 N_FEATURES = 4

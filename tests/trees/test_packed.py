@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from boostbp.trees import packed
 from boostbp.trees.basis import Elementwise, Polynomial
 from boostbp.trees.forest import Forest, TreeWithLeaves
-from boostbp.trees.leaf_rows import LeafColumns
-from boostbp.trees.leaves import LeafModel
+from boostbp.trees.leaves import LeafColumns, LeafModel
 from boostbp.trees.rounding import rounded
 from boostbp.trees.tree import Tree
 from tests.helpers import MATRIX, Case, fit_case, of_any_library, training_rows

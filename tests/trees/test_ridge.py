@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from known_leaves import blocks, fit_leaves, grouped
 
-from boostbp.trees import leaf_rows
+from boostbp.trees import leaves as tree_leaves
 from boostbp.trees.basis import Polynomial
-from boostbp.trees.leaf_rows import LeafColumns
+from boostbp.trees.leaves import LeafColumns
 from boostbp.trees.ridge import LeafRanges, LeafSums, Ridge, solve
 from boostbp.trees.tree import Tree
 
@@ -142,7 +142,7 @@ def test_blocks_of_rows_change_nothing(size, monkeypatch):
     tree = random_tree(rng, 4)
     leaf, paths = tree.leaf_of(X), LeafColumns.of(tree, Polynomial(2))
     whole = fit_leaves(leaf, paths, X, -y, np.ones(300), Ridge(0.5))
-    monkeypatch.setattr(leaf_rows, "BLOCK_ROWS", size)
+    monkeypatch.setattr(tree_leaves, "BLOCK_ROWS", size)
     assert len(blocks(leaf, paths, X)) == -(-300 // size)
     parts = fit_leaves(leaf, paths, X, -y, np.ones(300), Ridge(0.5))
     np.testing.assert_allclose(parts.scaling, whole.scaling, rtol=1e-12, atol=1e-12)

@@ -7,7 +7,7 @@ import pytest
 from helpers import assert_close, at, one_leaf, plain_leaf, plain_terms, values
 from known_leaves import fit_leaves
 
-from boostbp.trees.leaf_rows import LeafColumns
+from boostbp.trees.leaves import LeafColumns
 from boostbp.trees.ridge import Ridge
 
 

@@ -12,8 +12,7 @@ from sklearn.linear_model import Ridge as SKRidge
 from boostbp.trees import linear, sparse
 from boostbp.trees.basis import Elementwise, Polynomial
 from boostbp.trees.forest import Forest, TreeWithLeaves
-from boostbp.trees.leaf_rows import LeafColumns
-from boostbp.trees.leaves import add_to
+from boostbp.trees.leaves import LeafColumns, add_to
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse

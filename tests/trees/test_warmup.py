@@ -51,7 +51,7 @@ from numba.core import event
 import boostbp
 from boostbp import search
 from boostbp.ensemble import constants
-from boostbp.trees import leaf_rows
+from boostbp.trees import leaves as tree_leaves
 
 warnings.simplefilter("ignore")
 boostbp.warmup()
@@ -65,7 +65,7 @@ class Compiled(event.Listener):
 
 event.register("numba:compile", Compiled())
 constants.MAX_PIECES = 1  # few rounds
-leaf_rows.BLOCK_ROWS = 64  # several blocks, where threads share the rows
+tree_leaves.BLOCK_ROWS = 64  # several blocks, where threads share the rows
 rng = np.random.default_rng(0)
 X = rng.standard_normal((150, 4))
 X[rng.random(X.shape) < 0.05] = np.nan
