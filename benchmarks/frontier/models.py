@@ -227,7 +227,10 @@ def _categories(X: Any) -> list[str]:
 def _text(X: Any) -> Any:
     """Categories as text, and a missing one as a category of its own."""
     names = _categories(X)
-    return X.assign(**{name: X[name].astype(object).where(X[name].notna(), "missing").astype(str) for name in names})
+    X = X.copy()
+    for name in names:  # not by `assign`, which takes no column named "self"
+        X[name] = X[name].astype(object).where(X[name].notna(), "missing").astype(str)
+    return X
 
 
 def _texts(X: Any, X_test: Any) -> tuple[Any, Any]:
