@@ -102,6 +102,9 @@ def _train_in_turn(
     rung: Rung,
     network_wanted: bool,
 ) -> KeyboardInterrupt | None:
+    asked = network_wanted or problem.resume is not None
+    if problem.has_several_classes and not (asked or rung.networks_of_classes):
+        networks = ()
     begun = time.perf_counter()
     interrupt = race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
     first, rest = race.spent, layers[constants.FIRST_LAYERS :]
@@ -110,8 +113,7 @@ def _train_in_turn(
     auditions = constants.AUDITIONS_WORK * rung.layers.work * first
     auditions = max(auditions, 1.01 * first)  # some of them in any case, but at quality 1
     interrupt = interrupt or race.begin(rest, constants.AUDITION_PIECES, limit=auditions)
-    promise = (rung.networks_of_classes or not problem.has_several_classes) and _bent(race)
-    if not (network_wanted or problem.resume or promise):
+    if not (asked or _bent(race)):
         networks = ()
     race.most = limit = rung.effort(networks=bool(networks)).work * first
     rest = [one for one in rest if one.name not in race.entrants]

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.export.description import Description, described
-from boostbp.inputs import Repair
-from boostbp.inputs.repair import FAR
+from boostbp.inputs.repair import FAR, Repair
 from boostbp.trees.flat import MOST, WIDE, Flat
 from boostbp.trees.kernels.few_rows import LANES, NODE
 from boostbp.trees.tree import offsets

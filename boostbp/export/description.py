@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.floats import Floats
-from boostbp.inputs import Repair
+from boostbp.inputs.repair import Repair
 from boostbp.losses import Loss, traits_of
 from boostbp.network.network import Network
 from boostbp.trees.forest import Forest

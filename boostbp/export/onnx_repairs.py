@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from boostbp.export.onnx_graph import Graph, int64, library
-from boostbp.inputs import Repair
-from boostbp.inputs.repair import FAR
+from boostbp.inputs.repair import FAR, Repair
 
 
 def repaired(graph: Graph, repair: Repair, X: str, n_features: int) -> str:
