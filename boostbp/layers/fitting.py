@@ -148,8 +148,9 @@ class Rounds:
         """All rounds with one tree per output, where the gradient of an output depends on the others."""
         curved, n_rounds = self.objective.curved, self.bound.settings.n_estimators
         loss, grad, hess = self._derivatives()
+        before = self.running.copy() if curved else self.running
         for number in range(n_rounds):
-            before = self.running.copy() if curved else self.running
+            np.copyto(before, self.running)
 
             def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> TreeBatch:
                 return self._round(number, growers[k], groups[k], grad[:, groups[k]], hess[:, groups[k]])
@@ -230,9 +231,10 @@ class Rounds:
         rng = np.random.default_rng(self.seed)
         end = self.first + settings.n_estimators
         loss, grad, hess = self._derivatives()
+        before = self.running.copy() if curved else self.running
         for number in range(self.first, end):
             interrupts.check()
-            before = self.running.copy() if curved else self.running
+            np.copyto(before, self.running)
             grad, hess = np.ascontiguousarray(grad), np.ascontiguousarray(hess)
             weight = hess.max(axis=1)
             if self.bound.vector_leaf:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from boostbp.trees import kernels
 from boostbp.trees.forest import Forest, TreeBatch
-from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER
+from boostbp.trees.kernels.joining import LEAST_SCALE
+from boostbp.trees.kernels.records import CENTER, INV_SCALE
 from boostbp.trees.rounding import rescaled
 from boostbp.trees.tree import offsets
 
@@ -76,7 +77,7 @@ def _placed(part: PlacedForest, per_feature: int) -> TreeBatch:
     )
 
 
-LEAST_SCALE, MOST_SCALE = 1e-12, 1e300  # beside its center, and at all: with others rounding is not beside the point
+MOST_SCALE = 1e300  # with larger ones rounding is not beside the point, either
 
 
 def joined(forest: Forest) -> Forest:
@@ -90,7 +91,7 @@ def joined(forest: Forest) -> Forest:
         return forest
     size, run = np.diff(forest.tree_split), np.cumsum(begins) - 1
     members = np.bincount(run)
-    leaves = _with_common_scalings(forest.leaves, run, members)
+    leaves = _with_common_scalings(forest.leaves, offsets(members))
     kept_splits, kept_leaves = np.repeat(begins, size), np.repeat(begins, size + 1)
     n_columns, n_weights = np.diff(leaves.start), np.diff(leaves.weight_start)
     kept_columns, member_of = np.repeat(kept_leaves, n_columns), np.repeat(members[run], size + 1)
@@ -153,35 +154,9 @@ def _differ(fields: tuple[NDArray[Any], ...], at: NDArray[np.intp], before: NDAr
     return unlike
 
 
-def _with_common_scalings(leaves: kernels.Leaves, run: NDArray[np.intp], members: NDArray[np.intp]) -> kernels.Leaves:
+def _with_common_scalings(leaves: kernels.Leaves, first_tree: NDArray[np.int64]) -> kernels.Leaves:
     """Return the same regressions, those of the trees of a run with one scaling for each of their path columns."""
-    path_split = leaves.start[leaves.tree_leaf]
-    n_paths = np.diff(path_split)
-    tree = np.repeat(np.arange(len(run)), n_paths)
-    first_tree = np.searchsorted(run, np.arange(len(members)))
-    # of each path column, that in the first tree of its run
-    common = path_split[first_tree[run[tree]]] + np.arange(len(tree)) - path_split[tree]
-    varies = leaves.scaling[:, INV_SCALE] != 0.0
-    changes = members[run[tree]] > 1
-    at = np.flatnonzero(varies & changes)
-    center, inverse = leaves.scaling[at, CENTER], leaves.scaling[at, INV_SCALE]
-    ends = center[:, None] + leaves.scaling[at, LOWER:] / inverse[:, None]
-    count = np.bincount(common[at], minlength=len(tree))
-    middle = np.bincount(common[at], center, len(tree)) / np.maximum(count, 1)
-    low, high, steepest = np.full(len(tree), np.inf), np.full(len(tree), -np.inf), np.zeros(len(tree))
-    np.maximum.at(steepest, common[at], inverse)
-    np.minimum.at(low, common[at], ends[:, 0])
-    np.maximum.at(high, common[at], ends[:, 1])
-    scaling = leaves.scaling.copy()
-    known = count > 0
-    span = np.maximum(high - middle, middle - low)[known]
-    clipped = span <= LEAST_SCALE * np.abs(middle[known])  # to one value: any scale does
-    scale = np.where(clipped, steepest[known], 1.0 / np.where(clipped, 1.0, span))
-    scaling[known] = np.column_stack(
-        [middle[known], scale, (low - middle)[known] * scale, (high - middle)[known] * scale]
-    )
-    scaling = scaling[common]
-    ratio, shift = np.where(changes, 0.0, 1.0), np.zeros(len(tree))
-    ratio[at] = inverse / scaling[at, INV_SCALE]
-    shift[at] = (scaling[at, CENTER] - center) * inverse
+    n_paths = len(leaves.column)
+    scaling, ratio, shift = leaves.scaling.copy(), np.ones(n_paths), np.zeros(n_paths)
+    kernels.common_scalings(leaves, first_tree, scaling, ratio, shift)
     return rescaled(leaves, scaling, ratio, shift)

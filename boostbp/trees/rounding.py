@@ -47,24 +47,8 @@ def rescaled(leaves: kernels.Leaves, scaling: Floats, ratio: Floats, shift: Floa
         The other ones, of ``v``.
     ratio, shift : (path columns,) float64
     """
-    n_columns = np.diff(leaves.start)
-    size = np.diff(leaves.tree_leaf)
-    n_outputs, degree = np.repeat(leaves.tree_output[:, 1], size), np.repeat(leaves.tree_degree, size)
-    # each path column once for each output
-    leaf = np.repeat(np.arange(len(n_columns)), n_columns)
-    path = np.repeat(np.arange(len(leaf)), n_outputs[leaf])
-    output = np.arange(len(path)) - offsets(n_outputs[leaf])[path]
-    leaf, ratio, shift = leaf[path], ratio[path], shift[path]
-    constant = leaves.weight_start[leaf] + output
-    linear = constant + (1 + path - leaves.start[leaf]) * n_outputs[leaf]
-    curved = degree[leaf] == 2
-    square = (linear + n_columns[leaf] * n_outputs[leaf])[curved]
     weight = leaves.weight.copy()
-    w1, w2 = weight[linear], np.zeros(len(linear))
-    w2[curved] = weight[square]
-    weight += np.bincount(constant, shift * (w1 + shift * w2), len(weight))
-    weight[linear] = ratio * (w1 + 2.0 * shift * w2)
-    weight[square] = (ratio * ratio * w2)[curved]
+    kernels.rescale(leaves, ratio, shift, weight)
     return leaves._replace(scaling=scaling, weight=weight)
 
 

@@ -184,9 +184,10 @@ class Trees(Sequence[Tree]):
     def repeated(self, count: int) -> Trees:
         """Return a single tree as often as said; their category sets are the same words."""
         [n_splits] = np.diff(self.split)
-        fields = [np.tile(of_split, count) for of_split in self.nodes[:-1]]
+        # once per round: `tile` takes three times as long
+        *fields, gain = [np.concatenate([of_split] * count) for of_split in (*self.nodes[:-1], self.gain)]
         nodes = kernels.Nodes._make([*fields, self.nodes.categories])
-        return Trees(nodes, n_splits * np.arange(count + 1), np.tile(self.gain, count))
+        return Trees(nodes, n_splits * np.arange(count + 1), gain)
 
     def __len__(self) -> int:
         return len(self.split) - 1

@@ -31,6 +31,8 @@ PARTS: dict[str, tuple[Loop, ...]] = {
         kernels.group_paths,
         kernels.group_block,
         kernels.fit_trees,
+        kernels.common_scalings,
+        kernels.rescale,
     ),
     "monotone fit": (kernels.solve_monotone,),
     "sparse input": (

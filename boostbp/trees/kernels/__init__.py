@@ -13,6 +13,7 @@ from boostbp.trees.kernels.backward import vjp
 from boostbp.trees.kernels.evaluation import add_values, changes, evaluate, jacobian
 from boostbp.trees.kernels.few_rows import predict_flat, predict_short
 from boostbp.trees.kernels.grouping import group_block, group_paths, group_rows, put_in_bins
+from boostbp.trees.kernels.joining import common_scalings, rescale
 from boostbp.trees.kernels.monotone import solve_monotone
 from boostbp.trees.kernels.records import Leaves, Nodes
 from boostbp.trees.kernels.routing import paths_of, route
@@ -26,6 +27,7 @@ __all__ = [
     "Nodes",
     "add_values",
     "changes",
+    "common_scalings",
     "evaluate",
     "fit_trees",
     "group_block",
@@ -39,6 +41,7 @@ __all__ = [
     "predict_flat",
     "predict_short",
     "put_in_bins",
+    "rescale",
     "route",
     "scale_weights",
     "scalings",
