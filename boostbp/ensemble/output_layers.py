@@ -50,7 +50,8 @@ class Boosted:
         bound, growth = self.bound, self.bound.settings.growth
         if structures_of is not None:
             bound = bound.grown_by(_structures_of(structures_of, growth), growth)
-        goal = LossObjective(problem.loss, problem.y, problem.weight, self.fit)
+        y, fit = np.asfortranarray(problem.y), np.asfortranarray(self.fit)  # as the running fit is: losses read by output
+        goal = LossObjective(problem.loss, y, problem.weight, fit)
         n_threads, seed = problem.settings.n_threads, problem.settings.seed + number
         piece = layers.fit(bound, goal, n_threads=n_threads, seed=seed)
         bound = self.bound if number else self.bound.without_base()
