@@ -48,6 +48,12 @@ class Average:
         """The parts as they were trained."""
         return [one.model for one in self.parts]
 
+    @property
+    def held_out(self) -> Floats:
+        """Raw output of the sum on the held-out rows."""
+        raws = np.stack([one.held_out for one in self.parts])
+        return summed(np.array(self.weights), raws) + self.constant
+
     def network(self, models: Sequence[Network]) -> Network:
         """The sum as one network, of the parts as given: as they were trained, or refitted."""
         shown = [] if self.shown is None else [self.shown]

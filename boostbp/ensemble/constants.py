@@ -25,6 +25,10 @@ LEAST_SIGNAL_T = 0.5
 # Standard errors of that slope at which the average gets half of its weight, the constant the rest. Not varied.
 HALF_WEIGHT_T = 2.0
 
+# Standard errors by which a member's held-out loss must exceed the least one for it to count less in the mean.
+# Journal, "Members that missed it"; the 2 itself was not varied.
+MEMBER_T = 2.0
+
 # Boosting to the end
 # Learning rate. Journal, "A fit that is good whenever it stops" and "Sampled rows and features": .04, .07 and .1.
 SHRINKAGE = 0.1

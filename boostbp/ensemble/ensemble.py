@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
-
-import numpy as np
+from typing import NamedTuple
 
 from boostbp.ensemble.average import average_of
 from boostbp.ensemble.budget import Budget
@@ -20,6 +19,7 @@ from boostbp.ensemble.refits import refit_all, refit_single_layer
 from boostbp.ensemble.schedule import FIRST_STAGE, train_all, train_network
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.ensemble.weighted_sum import weighted_sum
+from boostbp.ensemble.weights import Score, member_weights
 from boostbp.group import joined, workers
 from boostbp.network.history import NETWORK, Epoch, History, Stop
 from boostbp.network.monitor import Stage, StageSeconds
@@ -90,9 +90,10 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
     """Train averages of candidates on some problems; their mean, with the history of the first one."""
     begun = time.perf_counter()
     rung = settings.rung
-    model, history, networks = _train_average(problem, settings, rung)
-    members, wanted = [model], rung.effort(networks=networks).members
-    if not networks:
+    first = _train_average(problem, settings, rung)
+    model, history = first.model, first.history
+    members, wanted = [first], rung.effort(networks=first.networks).members
+    if not first.networks:
         rung = replace(rung, networks=None)
     for number, other in enumerate(islice(others, wanted - 1), start=1):
         seconds = time.perf_counter() - begun
@@ -106,27 +107,37 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
         own = replace(other.settings, max_time=left, seed=(other.settings.seed + number * SEEDS_APART) % 2**31)
         try:
             with joined(other.group):
-                member, its_history, _ = _train_average(replace(other, settings=own), settings, rung)
+                member = _train_average(replace(other, settings=own), settings, rung)
         except KeyboardInterrupt as interrupt:
             history.interrupted(interrupt)
             break
-        if its_history.interrupt is not None:
-            history.interrupted(its_history.interrupt)
+        if member.history.interrupt is not None:
+            history.interrupted(member.history.interrupt)
             break
         members.append(member)
     if len(members) == 1:
         return model, history
     assert history.choice is not None
     history.choice = replace(history.choice, members=len(members))
-    return _of_few_bits(weighted_sum(members, [1.0 / len(members)] * len(members)), problem), history
+    weights = member_weights([member.score for member in members], problem.scale_of)
+    return _of_few_bits(weighted_sum([member.model for member in members], weights), problem), history
 
 
-def _train_average(problem: Problem, settings: EnsembleSettings, rung: Rung) -> tuple[Network, History, bool]:
-    """Train candidates, average what is there if an interrupt comes, and tell whether networks are among it."""
+class _Member(NamedTuple):
+    """An average of candidates, its history, its loss on its held-out rows, and whether networks are among it."""
+
+    model: Network
+    history: History
+    score: Score
+    networks: bool
+
+
+def _train_average(problem: Problem, settings: EnsembleSettings, rung: Rung) -> _Member:
+    """Train candidates, and average what is there if an interrupt comes."""
     budget, clock = Budget(problem.settings.max_time), StageSeconds(FIRST_STAGE, problem.report)
     problem = replace(problem, report=clock)
     trained: list[TrainedCandidate] = []
-    made: tuple[Network, History] | None = None
+    made: tuple[Network, History, Score] | None = None
     interrupt: KeyboardInterrupt | None = None
     try:
         with interrupts.deferred():  # and raised when the model is there
@@ -147,7 +158,7 @@ def _train_average(problem: Problem, settings: EnsembleSettings, rung: Rung) -> 
         raise interrupt
     if interrupt is not None:
         made[1].interrupted(interrupt)
-    return *made, any(one.history is not None for one in trained)
+    return _Member(*made, any(one.history is not None for one in trained))
 
 
 def _note_seconds(history: History, clock: StageSeconds) -> None:
@@ -170,10 +181,11 @@ def _averaged(
     rung: Rung,
     budget: Budget,
     interrupt: KeyboardInterrupt | None,
-) -> tuple[Network, History]:
-    """Return the average of what was trained, refitted, and the history of the network, which is told of it."""
+) -> tuple[Network, History, Score]:
+    """Return the average of what was trained, refitted, the history of the network, and the held-out loss before."""
     asked = next((one for one in trained if one.name == NETWORK), None)
     average = average_of(distinct(trained), problem)
+    score = Score.of(average.held_out, problem)
     model = average.network(average.models)
     to_refit = rung.refit and problem.held_out.from_training and interrupt is None and not problem.has_many_rows
     if not to_refit:
@@ -182,15 +194,14 @@ def _averaged(
     history = _history_without_network(model, problem, scores) if asked is None else asked.history
     assert history is not None
     if to_refit:
-        raw = np.tensordot(average.weights, np.stack([part.held_out for part in average.parts]), 1)
-        problem.report(Stage("all rows", 1.0, problem.score(raw), len(average.parts)))
+        problem.report(Stage("all rows", 1.0, score.mean, len(average.parts)))
         refitted, interrupt = refit_all(average.parts, problem, budget)
         if interrupt is not None:
             history.interrupted(interrupt)
         history.refitted = any(new is not old for new, old in zip(refitted, average.models, strict=True))
         model = _of_few_bits(average.network(refitted), problem)
     history.choice = replace(average.choice, hurried=budget.spent, metrics=scores)
-    return model, history
+    return model, history, score
 
 
 def _history_without_network(model: Network, problem: Problem, scores: dict[str, float]) -> History:

@@ -23,6 +23,11 @@ class Effort(NamedTuple):
     work: float
     members: int = 1
 
+    @property
+    def of_all(self) -> float:
+        """Most work of all members together."""
+        return self.work * self.members
+
 
 @dataclass(frozen=True, slots=True)
 class Rung:
@@ -58,11 +63,9 @@ class Rung:
         """Of either kind of fit."""
         return max(self.effort(networks=networks).members for networks in (False, True))
 
-    @property
-    def most_work(self) -> float:
-        """Of all members together, of either kind of fit."""
-        efforts = (self.effort(networks=networks) for networks in (False, True))
-        return max(effort.work * effort.members for effort in efforts)
+    def costs(self, *, networks: bool) -> list[float]:
+        """Most work of a fit without networks, and of one with them if there may be such and it differs, ascending."""
+        return sorted({self.effort(networks=trained).of_all for trained in (False, networks)})
 
 
 # Where no networks are trained more work finds nothing, and members find little: journal, "Work or members". Several

@@ -50,7 +50,10 @@ class Boosted:
         bound, growth = self.bound, self.bound.settings.growth
         if structures_of is not None:
             bound = bound.grown_by(_structures_of(structures_of, growth), growth)
-        y, fit = np.asfortranarray(problem.y), np.asfortranarray(self.fit)  # as the running fit is: losses read by output
+        y, fit = (
+            np.asfortranarray(problem.y),
+            np.asfortranarray(self.fit),
+        )  # as the running fit lies
         goal = LossObjective(problem.loss, y, problem.weight, fit)
         n_threads, seed = problem.settings.n_threads, problem.settings.seed + number
         piece = layers.fit(bound, goal, n_threads=n_threads, seed=seed)

@@ -108,7 +108,7 @@ def _train_in_turn(
     begun = time.perf_counter()
     interrupt = race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
     first, rest = race.spent, layers[constants.FIRST_LAYERS :]
-    race.tell("layers", hint=_hint(rung, time.perf_counter() - begun))
+    race.tell("layers", hint=_hint(rung, time.perf_counter() - begun, networks=bool(networks)))
     race.most = rung.effort(networks=bool(networks)).work * first
     auditions = constants.AUDITIONS_WORK * rung.layers.work * first
     auditions = max(auditions, 1.01 * first)  # some of them in any case, but at quality 1
@@ -150,15 +150,20 @@ def _bent(race: Race) -> bool:
     return workers().agree(scores[False] - scores[True] >= constants.LEAST_BEND * problem.scale_of(scores[False]))
 
 
-def _hint(rung: Rung, seconds: float) -> str:
+def _hint(rung: Rung, seconds: float, *, networks: bool) -> str:
     """What lower qualities would take, by the seconds of the first layers, if this fit may take long."""
-    most = rung.most_work * seconds
-    if most < LONG:
+
+    def cost(one: Rung) -> str:
+        return " to ".join(f"{work * seconds:.0f}" for work in one.costs(networks=networks)) + " s"
+
+    most = rung.costs(networks=networks)[-1]
+    if most * seconds < LONG:
         return ""
-    lower = [(quality, one.most_work) for quality, one in RUNGS.items() if one.most_work < rung.most_work]
-    each = ", ".join(f"quality={quality} {work * seconds:.0f} s" for quality, work in lower)
+    lower = [(quality, one) for quality, one in RUNGS.items() if one.costs(networks=networks)[-1] < most]
+    each = ", ".join(f"quality={quality} {cost(one)}" for quality, one in lower)
     or_else = f"; lower qualities take less: {each}" if lower else ""
-    return f"this fit may take {most:.0f} s{or_else}. max_time= or Ctrl-C ends it early, in a good model."
+    more = ", the most where networks gain" if networks and rung.networks is not None else ""
+    return f"this fit may take {cost(rung)}{more}{or_else}. max_time= or Ctrl-C ends it early, in a good model."
 
 
 def _train_networks(

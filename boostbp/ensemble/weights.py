@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
 from boostbp.floats import Floats
+from boostbp.group import workers
 from boostbp.losses import Loss, checked, traits_of
 
 LONGEST = 5.0  # logarithm of how much a weight may change in a step
@@ -113,3 +117,35 @@ def _descended(raws: Floats, problem: Problem) -> Floats:
             break
         rate *= constants.STACKING_GROWTH
     return weights
+
+
+class Score(NamedTuple):
+    """Mean loss of a model on the held-out rows, and its standard error; infinite if it is."""
+
+    mean: float
+    error: float
+
+    @classmethod
+    def of(cls, raw: Floats, problem: Problem) -> Score:
+        """The score of a raw output there, (held-out rows, outputs)."""
+        losses, share = problem.row_losses(raw), problem.held_out.weight / problem.held_out.weight.sum()
+        mean = float(share @ losses)
+        if not np.isfinite(mean):
+            return cls(mean, np.inf)
+        return cls(mean, float(np.sqrt(np.square(share) @ np.square(losses - mean))))
+
+
+def member_weights(scores: Sequence[Score], scale_of: Callable[[float], float]) -> list[float]:
+    """Return the weights of models of which each has a score on held-out rows of its own.
+
+    They are equal but for models that are worse than the best by more than chance, whose weight falls with their loss:
+    for a squared error, and if errors of models do not go together, by that the mean has the least.
+    """
+    best = min(scores)
+    weights = np.ones(len(scores))
+    for number, one in enumerate(scores):
+        worse, chance = one.mean - best.mean, constants.MEMBER_T * np.hypot(one.error, best.error)
+        if np.isfinite(best.mean) and not worse <= chance:
+            scale = scale_of(best.mean)
+            weights[number] = scale / (scale + worse)
+    return [float(weight) for weight in workers().agree(weights / weights.sum())]

@@ -154,7 +154,10 @@ class Choice:
         made_of = " + ".join(
             f"{candidate.weight:.2f} {candidate.name}" for candidate in self.candidates if candidate.weight
         )
-        members = [f"The model is the mean of {self.members} such members, each with held-out rows of its own."]
+        members = [
+            f"The model is the mean of {self.members} such members, each with held-out rows of its own; those that are "
+            "worse than the best by more than chance count less."
+        ]
         stages = ", ".join(f"{name} {seconds:.1f}" for name, seconds in self.seconds.items())
         hurried = ["max_time cut candidates short, or left them out: more of it may give a better model."]
         return "\n".join(

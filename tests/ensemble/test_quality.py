@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from helpers import ONE_AT_ONCE, interrupted_fit
 from sklearn.datasets import load_iris, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, callbacks, load, save
-from boostbp.ensemble import constants, schedule
+from boostbp.ensemble import constants, ensemble, schedule
 from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS
 from boostbp.ensemble.output_layers import Boosted
+from boostbp.ensemble.weights import Score
 from boostbp.network.history import Stop
 from boostbp.network.trainer import Trainer
 
@@ -243,6 +245,30 @@ def test_a_network_that_time_did_not_reach_cannot_go_on():
     model = regressor(max_time=1e-9).fit(X, Y, keep_state=True)
     with pytest.raises(ValueError, match=r"fit_more .* not begun in max_time=1e-09: call fit with more of it"):
         model.fit_more(2)
+
+
+def test_a_member_that_missed_it_hardly_counts(monkeypatch):
+    """The second of two is 1,000 too high: its share of the mean is that of its loss."""
+    trained, first = ensemble._train_average, regressor(quality=4, deep=False).fit(X, Y)
+    members = []
+
+    def missing(problem, settings, rung):
+        member = trained(problem, settings, rung)
+        if members:
+            model = replace(member.model, baseline=member.model.baseline + 1e3)
+            member = member._replace(model=model, score=Score(5e5, 1e3))
+        members.append(member)
+        return member
+
+    monkeypatch.setattr(ensemble, "_train_average", missing)
+    with_missed = regressor(quality=4, deep=False).fit(X, Y)
+    assert len(members) == first.history_.choice.members == 2
+    share = members[0].score.mean / 5e5
+    good, bad = (member.model.predict(HELD[0])[:, 0] for member in members)
+    in_units = np.polynomial.Polynomial.fit((good + bad - 1e3) / 2, first.predict(HELD[0]), 1)
+    expected = in_units((good + share * bad) / (1.0 + share))
+    np.testing.assert_allclose(with_missed.predict(HELD[0]), expected, atol=2e-3 * Y.std())
+    assert np.abs(expected - in_units(good)).max() < 0.1 * Y.std()
 
 
 def test_a_long_fit_says_once_what_a_lower_quality_takes(monkeypatch, caplog):

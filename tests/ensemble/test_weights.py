@@ -13,7 +13,7 @@ from problems import problem_of
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import smooth_labels
-from boostbp.ensemble.weights import stacked_weights, summed, t_statistic
+from boostbp.ensemble.weights import Score, member_weights, stacked_weights, summed, t_statistic
 from boostbp.losses import AbsoluteError, Logistic, Poisson, Softmax, SquaredError
 
 
@@ -218,3 +218,32 @@ def test_evidence_is_the_slope_in_its_standard_errors():
     assert t_statistic(3.0 - u[:, None], y[:, None] + 3.0, baseline, weight, SquaredError()) == 0.0
     for raw, loss in ((u[:, None] + 3.0, AbsoluteError()), (np.full((200, 1), 3.0), SquaredError())):
         assert t_statistic(raw, y[:, None] + 3.0, baseline, weight, loss) == np.inf
+
+
+def test_a_member_that_is_worse_counts_as_makes_the_mean_best():
+    """Of errors that do not go together, the weights of the best mean are the inverse variances."""
+    sizes = (0.1, 0.1, 0.5)
+    scores, outputs = [], []
+    for seed, size in enumerate(sizes):
+        target, (raw,) = errors(seed, 1, rows=4000)
+        outputs.append(size * (raw - target))
+        scores.append(Score.of(target + outputs[-1], held_out_of(target)))
+    weights = member_weights(scores, lambda score: score)
+    assert weights[0] == weights[1]  # a difference by chance
+    inverse = 1.0 / np.square(sizes)
+    np.testing.assert_allclose(weights, inverse / inverse.sum(), rtol=0.05)
+
+    def error(by):
+        return np.square(np.tensordot(by, outputs, 1)).mean()
+
+    best = error(inverse / inverse.sum())
+    assert error(weights) == pytest.approx(best, rel=0.01)
+    assert error([1 / 3, 1 / 3, 1 / 3]) > 4 * best
+
+
+def test_a_member_without_a_finite_loss_has_no_weight_beside_others():
+    problem = held_out_of(np.zeros((5, 1)))
+    good, lost = Score(1.0, 0.1), Score.of(np.full((5, 1), 1e200), problem)
+    assert lost.mean == np.inf
+    assert member_weights([good, lost, good], abs) == [0.5, 0.0, 0.5]
+    assert member_weights([lost, lost], abs) == [0.5, 0.5]
