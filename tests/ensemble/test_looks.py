@@ -88,9 +88,9 @@ def test_best_metrics_are_those_until_half_of_the_epochs_and_until_all_of_them()
 @pytest.mark.parametrize(
     ("values", "looks", "goes_on"),
     [
-        ([9, 1.6, 1.49], 1, True),  # near enough to the sum's 1 for a first look
-        ([9, 1.7, 1.59], 1, True),  # not near, but will be
-        ([9, 1.65, 1.59], 1, False),
+        ([9, 2.1, 1.99], 1, True),  # near enough to the sum's 1 for a first look
+        ([9, 2.2, 2.09], 1, True),  # not near, but will be
+        ([9, 2.15, 2.08], 1, False),
         ([9, 1.0, 0.98], 1, False),  # near, but has fallen by less than 3 %
         ([9, 9, 1.3, 1.3, 1.2], 2, True),  # not near, but will be if it falls as much again
         ([9, 9, 1.3, 1.3, 1.24], 2, False),
