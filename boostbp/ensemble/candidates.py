@@ -26,7 +26,7 @@ CANDIDATES: list[Candidate] = [
     ),
     single_layer("single layer, constant leaves", how.constant_leaves, when=(how.fits_leaves,)),
     single_layer("single layer, random thresholds", how.layer_as_asked, when=(how.has_thresholds_left_out,)),
-    single_layer("single layer, sampled", how.sampled, when=(how.has_thresholds_as_asked,)),
+    single_layer("single layer, sampled", how.sampled, when=(how.has_thresholds_as_asked,), least_quality=1),
     directions_of(
         "single layer",
         how.first_layer,

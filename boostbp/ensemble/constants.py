@@ -96,6 +96,9 @@ DIRECTIONS_PAIRED = 4
 # Race; all from the journal, "A fit that is good whenever it stops"
 # Layers that are boosted to their end before all others: 1 and 2.
 FIRST_LAYERS = 2
+# Pieces after which the first layer of quality 1 may give way to another one, and the share of its loss by which that
+# must be ahead. Journal, "The better of two first layers": 1 and 2; 0 and .02.
+FIRST_LAYER_PIECES, FIRST_LAYER_LEAD = 1, 0.02
 # Pieces of an audition: 2 and 4. Pieces between two decisions: 1 and 2. Pieces ahead that a promise looks: not varied.
 AUDITION_PIECES, RACE_PIECES, PIECES_AHEAD = 4, 2, 4
 # Share of the loss that must be promised for a layer to go on: 1e-3 and 1e-4.

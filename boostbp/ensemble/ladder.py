@@ -40,6 +40,8 @@ class Rung:
     networks : Effort or None
         Of a fit in which networks are trained, as leaves with slopes do much better than constant ones
         (`boostbp.ensemble.schedule`). None: they never are.
+    one_layer : bool
+        Whether the model is a single layer.
     networks_of_classes : bool
         Whether they are trained where there are three or more classes, too.
     all_epochs : bool
@@ -50,6 +52,7 @@ class Rung:
 
     layers: Effort
     networks: Effort | None
+    one_layer: bool = False
     networks_of_classes: bool = False
     all_epochs: bool = False
     refit: bool = True
@@ -71,7 +74,7 @@ class Rung:
 # Where no networks are trained more work finds nothing, and members find little: journal, "Work or members". Several
 # classes: journal, "Where networks are tried".
 RUNGS: dict[int, Rung] = {
-    1: Rung(Effort(1.0), networks=None),
+    1: Rung(Effort(1.0), networks=None, one_layer=True),
     2: Rung(Effort(2.2), networks=Effort(2.2)),
     3: Rung(Effort(3.0), networks=Effort(5.0)),
     4: Rung(Effort(3.0, members=2), networks=Effort(15.0), networks_of_classes=True, all_epochs=True),

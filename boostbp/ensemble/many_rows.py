@@ -42,7 +42,7 @@ def train_many(
         interrupt = _boost(layers[0], race, FIRST_STAGE)
         first = race.spent
         race.most = constants.ALL_ROWS_WORK * rung.effort(networks=True).work * first
-        if interrupt is not None or len(candidates) == 1 or budget.over():
+        if interrupt is not None or rung.one_layer or len(candidates) == 1 or budget.over():
             return interrupt
         sampled = _train_sample(candidates, problem, rung, budget, race, found, network_wanted=network_wanted)
         networks = any(one.history is not None for one in found)

@@ -136,6 +136,23 @@ class Race:
                 return interrupt
         return None
 
+    def begin_best(self, candidates: Sequence[Candidate], *, stage: str) -> KeyboardInterrupt | None:
+        """Begin candidates, and boost one to its end: the first, or the one whose loss is less by enough after a piece.
+
+        The others are left out.
+        """
+        interrupt = self.begin(candidates, constants.FIRST_LAYER_PIECES if len(candidates) > 1 else None, stage=stage)
+        if interrupt is not None or len(self.entrants) == 1:
+            return interrupt
+        scores = {name: one.training.boosting.best_score for name, one in self.entrants.items()}
+        first, best = next(iter(scores)), min(scores, key=lambda name: scores[name])
+        lead = scores[first] - scores[best]
+        least = constants.FIRST_LAYER_LEAD * self.problem.scale_of(scores[first])
+        chosen = workers().agree(best if lead >= least else first)
+        self.entrants = {chosen: self.entrants[chosen]}
+        step = partial(self.entrants[chosen].advance, None, partial(self.budget.over, 0.0))
+        return self._run({chosen: step})
+
     def _begun(self, candidate: Candidate, n_pieces: int | None, later: float, *, required: bool) -> Entrant | None:
         over = partial(self.budget.over, later)
         if not required and over():

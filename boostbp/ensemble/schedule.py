@@ -33,7 +33,8 @@ def train_all(
 ) -> KeyboardInterrupt | None:
     """Train candidates and add what comes of them to `results`; return the interrupt, if one came.
 
-    The first two, which do best for their seconds, are boosted to their end: their work is the measure of the rung's.
+    At a rung of one layer that is the first one, or the one that is ahead of it after a piece of each. At others the
+    first two, which do best for their seconds, are boosted to their end: their work is the measure of the rung's.
     Then come short auditions of the other layers on features, a race of those that promise most, networks for as long
     as they are worth their work beside the layers, and output layers on the networks that have weight.
 
@@ -102,6 +103,8 @@ def _train_in_turn(
     rung: Rung,
     network_wanted: bool,
 ) -> KeyboardInterrupt | None:
+    if rung.one_layer:
+        return race.begin_best(layers, stage=FIRST_STAGE)
     asked = network_wanted or problem.resume is not None
     if problem.has_several_classes and not (asked or rung.networks_of_classes):
         networks = ()

@@ -120,7 +120,7 @@ def _descended(raws: Floats, problem: Problem) -> Floats:
 
 
 class Score(NamedTuple):
-    """Mean loss of a model on the held-out rows, and its standard error; infinite if it is."""
+    """Mean loss of a model on the held-out rows, and its standard error; NaN if it is not finite."""
 
     mean: float
     error: float
@@ -131,7 +131,7 @@ class Score(NamedTuple):
         losses, share = problem.row_losses(raw), problem.held_out.weight / problem.held_out.weight.sum()
         mean = float(share @ losses)
         if not np.isfinite(mean):
-            return cls(mean, np.inf)
+            return cls(mean, np.nan)
         return cls(mean, float(np.sqrt(np.square(share) @ np.square(losses - mean))))
 
 

@@ -62,6 +62,7 @@ def test_of_more_rows_the_first_layer_takes_the_best_thresholds(backend, monkeyp
 
 @pytest.mark.parametrize("categories", [None, [0]])
 def test_trees_of_the_first_layer_see_all_rows_of_categories(categories, monkeypatch):
+    monkeypatch.setattr(constants, "FIRST_LAYER_LEAD", np.inf)
     rows = np.column_stack([np.floor(4 * X[:, 0]), X[:, 1:]])
 
     def loss_of_the_first(fewest):

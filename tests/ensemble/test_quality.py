@@ -53,6 +53,25 @@ def test_more_quality_tries_all_that_less_does(backend):
     assert all(model.history_.refitted for model in models.values())
 
 
+@pytest.mark.parametrize("backend", ONE_AT_ONCE)
+def test_one_layer_is_the_better_of_two(monkeypatch, backend):
+    """With random thresholds, or with the best ones, each tree grown on some of the rows."""
+    two = regressor(deep=False, quality=2, backend=backend).fit(X, Y).history_.choice.candidates
+    losses = {one.name: one.loss for one in two if one.name in ("single layer", "single layer, sampled")}
+    assert list(losses) == ["single layer", "single layer, sampled"]
+    for lead, name in ((np.inf, "single layer"), (-np.inf, min(losses, key=losses.get))):
+        monkeypatch.setattr(constants, "FIRST_LAYER_LEAD", lead)
+        [layer] = regressor(deep=False, quality=1, backend=backend).fit(X, Y).history_.choice.candidates
+        assert (layer.name, layer.weight) == (name, 1.0)
+
+
+def test_steps_want_the_best_thresholds_of_one_layer():
+    steps = 2.0 * (X[:, 0] > 0.5) + (X[:, 1] > 0.3) * (X[:, 2] > 0.6)
+    how = parameters(quality=1, random_state=0)
+    assert names_of(BoostBPRegressor(**how).fit(X, steps)) == ["single layer, sampled"]
+    assert names_of(BoostBPRegressor(**how).fit(X, Y)) == ["single layer"]
+
+
 @pytest.mark.parametrize(("n_classes", "quality", "networks"), [(2, 3, True), (3, 3, False), (3, 4, True)])
 def test_networks_of_several_classes_are_left_to_high_qualities(n_classes, quality, networks, monkeypatch):
     monkeypatch.setattr(schedule, "_bent", lambda race: True)
