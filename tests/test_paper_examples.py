@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from helpers import needs_torch
 
+from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+
 FOLDER = Path(__file__).parents[1] / "examples" / "paper"
 
 
@@ -66,6 +68,19 @@ def test_random_network_has_the_standard_deviation_of_the_paper():
     X, y = random_network()
     assert X.shape == (6000, 32)
     assert abs(y.std() - 0.045) < 0.0005
+
+
+def test_settings_are_parameters_of_their_estimators():
+    from examples.paper import candidates
+
+    for params in candidates.CIRCLE.values():
+        BoostBPClassifier((2,), **params)
+    for params in candidates.CURVE.values():
+        BoostBPAutoencoder((2,), **params)
+    for tried in (*candidates.PAPER.values(), *candidates.BEST.values()):
+        assert tried
+        for params in tried:
+            BoostBPRegressor(**params)
 
 
 def test_validation_rows_are_training_rows():

@@ -185,7 +185,7 @@ class NestedParameters(BaseEstimator):
 
 
 def paper_settings(**changes: Any) -> dict[str, Any]:
-    """Algorithm 1 as printed, as parameters of any estimator.
+    """Algorithm 1 as printed, as parameters of any estimator; an auto-encoder, which is deep anyway, has no ``deep``.
 
     Gaussian-noise start, alpha = mu = 0.5 on plain gradients, layers fitted from the output down,
     each on its old input, the output layer fitted to its moved target, phi = [1, x, x^2] with the

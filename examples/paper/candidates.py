@@ -56,8 +56,10 @@ CIRCLE: dict[str, Params] = {
 }
 
 _CURVE: Params = {"n_estimators": 32, "max_depth": 5, "epochs": 47, "early_stopping": False}
+_OF_AUTOENCODER = paper_settings(**_CURVE)
+del _OF_AUTOENCODER["deep"]
 CURVE: dict[str, Params] = {
-    "paper's settings": _made(paper_settings(**_CURVE)),
+    "paper's settings": _made(_OF_AUTOENCODER),
     "best settings": _made(_CURVE),
 }
 
