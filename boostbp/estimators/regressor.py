@@ -35,12 +35,12 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals, SupervisedF
         layer of boosted trees: all rounds are grown, and as many kept as validation likes best. With ``deep=False`` it
         does not matter: the model is an average of single layers, also with ``()``.
     quality : {1, 2, 3, 4, 5}
-        How much the fit may cost, and so how good the model is; see the table in README. 1: one layer, the better of two,
-        at some three times the library's seconds. From 2 on, other layers and hidden ones join. The leaves are then fitted again on all rows,
-        if `fit` held some out itself; `eval_set` is never learned from. At 4 and 5 the model may be the mean of
-        several such, each with other rows held out. What is tried is begun by what it promises for its work, so that
-        a fit that is cut short, by `max_time` or Ctrl-C, is good as well. With ``deep=True``, a network ends where
-        more epochs promise too little, and from 4 on after all of them; 5 is then the same as 4.
+        How much the fit may cost, and so how good the model is; see the table in README. 1: one layer, the better of
+        two, at some three times the library's seconds. From 2 on, other layers and hidden ones join. The leaves are
+        then fitted again on all rows, if `fit` held some out itself; `eval_set` is never learned from. At 4 and 5 the
+        model may be the mean of several such, each with other rows held out. What is tried is begun by what it promises
+        for its work, so that a fit that is cut short, by `max_time` or Ctrl-C, is good as well. With ``deep=True``, a
+        network ends where more epochs promise too little, and from 4 on after all of them; 5 is then the same as 4.
     loss : str or Loss
         ``"squared_error"``, ``"absolute_error"``, ``"huber"`` (delta 1, in standard deviations), ``"quantile"`` (the
         median), ``"poisson"`` (counts), ``"gamma"`` (amounts above 0), ``"tweedie"`` (amounts of which many are 0), the
