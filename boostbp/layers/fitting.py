@@ -150,7 +150,8 @@ class Rounds:
         loss, grad, hess = self._derivatives()
         before = self.running.copy() if curved else self.running
         for number in range(n_rounds):
-            np.copyto(before, self.running)
+            if curved:
+                np.copyto(before, self.running)
 
             def part(k: int, number: int = number, grad: Floats = grad, hess: Floats = hess) -> TreeBatch:
                 return self._round(number, growers[k], groups[k], grad[:, groups[k]], hess[:, groups[k]])
@@ -234,7 +235,8 @@ class Rounds:
         before = self.running.copy() if curved else self.running
         for number in range(self.first, end):
             interrupts.check()
-            np.copyto(before, self.running)
+            if curved:
+                np.copyto(before, self.running)
             grad, hess = np.ascontiguousarray(grad), np.ascontiguousarray(hess)
             weight = hess.max(axis=1)
             if self.bound.vector_leaf:
