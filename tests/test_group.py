@@ -16,7 +16,6 @@ from boostbp.estimators.held_out import Split, hold_out
 from boostbp.estimators.outcomes import units_of
 from boostbp.group import ALONE, evenly_spaced, joined, workers
 from boostbp.inputs.reader import read_input
-from boostbp.inputs.repair import Repair
 from boostbp.inputs.repeats import hashes_of
 from boostbp.inputs.targets import weights_in_rows
 from boostbp.layers import bound
@@ -202,19 +201,6 @@ def test_a_table_of_categories_alone_starts_from_their_indicators():
     expected = start(codes, weight)
     assert expected.std() > 0
     close(np.concatenate(in_group(3, start, codes, weight)), expected)  # the first workers have one category
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_a_mistyped_cell_is_read_alike_by_all_workers(size):
-    rng = np.random.default_rng(0)
-    a = rng.normal(10.0, 1.0, 500)
-    X = np.column_stack([a, 2 * a + 0.01 * rng.normal(size=500), rng.normal(size=500)])
-    X[450, 1] *= 10.0
-    weight = np.ones(500)
-    expected = Repair.of(Table(X), weight).read(Table(X)).X
-    assert expected[450, 1] != X[450, 1]
-    got = in_group(size, lambda X, weight: Repair.of(Table(X), weight).read(Table(X)).X, X, weight)
-    np.testing.assert_array_equal(np.concatenate(got), expected)
 
 
 def test_classes_and_categories_are_the_union_of_those_of_all_workers():

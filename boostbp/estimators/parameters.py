@@ -72,12 +72,6 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
     )
 
 
-def clips(estimator: Any) -> bool:
-    """Return whether regressions on the features clip what they read."""
-    units = _sizes(estimator.hidden_layer_sizes, estimator._fewest_hidden)
-    return bool(_layer_specs(estimator, estimator._backprop(), len(units), 1)[0].clip)
-
-
 def _layer_specs(estimator: Any, backprop: BackpropSpec, n_hidden: int, n_outputs: int) -> list[LayerSpec]:
     """Return the spec of each layer, complete: its own fields, then the estimator's, then the defaults of its place."""
     any_layer = LayerSpec(**{name: getattr(estimator, name) for name in OF_ANY_LAYER})

@@ -37,7 +37,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # What says how an input, and a target, are read. An input has no names if its table had none.
-_READING = ("schema_", "n_features_in_", "feature_names_in_", "_repair", "classes_", "_shift", "_scale")
+_READING = ("schema_", "n_features_in_", "feature_names_in_", "classes_", "_shift", "_scale")
 _FOREIGN = ("before_iteration", "after_iteration", "on_epoch_end")  # of LightGBM, XGBoost and Keras; ours have none
 
 

@@ -1,4 +1,4 @@
-"""What the supervised estimators share: the user's evaluation sets, and what is read in place of mistyped cells."""
+"""What the supervised estimators share: the user's evaluation sets and offsets."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 
-from boostbp.backends.base import Table
 from boostbp.cautions import named_in_errors
-from boostbp.estimators import parameters
 from boostbp.estimators.base import BaseBoostBP
-from boostbp.estimators.nested_parameters import constrained
 from boostbp.estimators.session import Earlier
 from boostbp.floats import Floats
-from boostbp.inputs.repair import Repair
 from boostbp.inputs.sources import is_frame
 from boostbp.inputs.targets import read_offset, read_weight
 from boostbp.losses import Loss, traits_of
@@ -140,17 +136,6 @@ class Supervised(BaseBoostBP):
     _fewest_hidden = 0  # a single layer is a model
     loss: Any
     _loss: Loss
-    _repair: Repair | None = None  # of models that had none, and where there is nothing to compare
-
-    def _read(self, X: Any, *, reset: bool = False) -> Table:
-        table = super()._read(X, reset=reset)
-        return table if reset or self._repair is None else self._repair.read(table)
-
-    def _repaired(self, table: Table, weight: Floats) -> Table:
-        """Training rows without mistyped cells; other tables are read by the same rule from now on."""
-        # what is read in the place of a cell depends on the others of its row: no function of one column is monotone
-        self._repair = Repair.of(table, weight) if parameters.clips(self) and not constrained(self) else None
-        return table if self._repair is None else self._repair.read(table)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

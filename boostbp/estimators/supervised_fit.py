@@ -164,8 +164,6 @@ class SupervisedFit(Conformal):
         weight, kept_out = self._keep_out(table, read_weight(sample_weight, len(table.X)), strata, groups)
         target, weight = self._learn_target(values, weight, earlier)
         n_outputs = target.shape[1]
-        if earlier is None:
-            table = self._repaired(table, weight)
         self._loss = loss = self._load_loss(n_outputs)
         if earlier is not None:
             earlier.check(loss, losses.traits_of(loss).copies or n_outputs)

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.export.description import Description, described
-from boostbp.inputs.repair import FAR, Repair
 from boostbp.trees.flat import MOST, WIDE, Flat
 from boostbp.trees.kernels.few_rows import LANES, NODE
 from boostbp.trees.tree import offsets
@@ -32,8 +31,7 @@ def to_c(model: Any) -> str:
 
     Its raw outputs have the same bits as those of `predict`, if the compiler does not merge products and sums:
     ``gcc -O2 -ffp-contract=off -c model.c``, and the same flags of clang. Exponentials (of counts, amounts and
-    probabilities, and of cells in place of mistyped ones) are those of the C library, whose last bit may differ from
-    numpy's.
+    probabilities) are those of the C library, whose last bit may differ from numpy's.
 
     Parameters
     ----------
@@ -74,13 +72,11 @@ def _parts(model: Description) -> Iterator[str]:
         "FEATURES": model.n_features,
         "OUTPUTS": model.n_outputs,
         "CATEGORICAL": len(model.categories),
-        "REPAIRED": 0 if model.repair is None else len(model.repair.units.column),
         "LAYERS": len(model.forests),
         "SKIP": int(model.skip),
         "WIDTH": max(width.max(), outputs.max()),
         "NUMBERS": (2 * width + end_set - first_set).max(),
         "LANES": LANES,
-        "FAR": repr(FAR),
         "LINK(h)": _link(model),
         "SORTED": int(model.link.name == "sorted"),
     }
@@ -88,8 +84,6 @@ def _parts(model: Description) -> Iterator[str]:
         numbers["CLASSES"] = len(model.labels)
     yield "\n".join(f"#define BOOSTBP_{name} {value}" for name, value in numbers.items())
     yield from _categories(model)
-    if model.repair is not None:
-        yield from _repair(model.repair)
     records, functions = _file("predict.c").split("} boostbp_set;\n")
     fields = flat.nodes.dtype
     for name, dtype in (("step", fields["step"]), ("column", fields["column"]), ("number", flat.table.dtype)):
@@ -142,16 +136,6 @@ def _categories(model: Description) -> Iterator[str]:
     ascending = [part[places] for part, places in zip(values, order, strict=True)]
     yield _array("values", np.concatenate([np.empty(0), *ascending]))
     yield _array("codes", np.concatenate([np.empty(0, np.int64), *order]))
-
-
-def _repair(repair: Repair) -> Iterator[str]:
-    units, normal = repair.units, repair.normal
-    scale = np.where(units.varies, units.scale, np.inf)
-    yield _array("repaired", units.column)
-    for name, values in (("floor", units.floor), ("center", units.center), ("scale", scale)):
-        yield _array(name, values)
-    for name in ("precision", "lowest", "highest", "least", "most"):
-        yield _array(name, getattr(normal, name).ravel())
 
 
 def _labels(labels: NDArray[Any]) -> str:

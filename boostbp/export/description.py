@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.floats import Floats
-from boostbp.inputs.repair import Repair
 from boostbp.losses import Loss, traits_of
 from boostbp.network.network import Network
 from boostbp.trees.forest import Forest
@@ -62,8 +61,6 @@ class Description:
         What stands in a column for each category: the category itself if it is a number, otherwise its code.
     truncated : bool
         Whether fractions are codes of categories, too, those of their whole part.
-    repair : Repair or None
-        What is read in place of mistyped cells.
     facts : dict of str to object
         What a reader should know, in types that JSON holds.
     """
@@ -79,7 +76,6 @@ class Description:
     labels: NDArray[Any] | None = None
     categories: Mapping[int, Floats] = field(default_factory=dict)
     truncated: bool = False
-    repair: Repair | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -125,7 +121,6 @@ def described(model: Any) -> Description:
         one_dimensional=isinstance(model, BoostBPRegressor) and model._one_dimensional,
         labels=None if scaled else model.classes_,
         categories={j: _values_of(j, known) for j, known in model.schema_.categories.items()},
-        repair=getattr(model, "_repair", None),
         facts={
             "model": type(model).__name__,
             "features": None if names is None else list(names),

@@ -13,15 +13,14 @@ from boostbp import cautions, checks
 from boostbp.export.description import Description, described
 from boostbp.export.onnx_graph import IR_VERSION, OPSET, Graph, int64, library
 from boostbp.export.onnx_layers import in_blocks, raw_output
-from boostbp.export.onnx_repairs import repaired
 from boostbp.versions import __version__
 
 
 def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64", offset: bool = False) -> Any:
     """Write a fitted estimator as an ONNX model, which any ONNX runtime serves without Python and this package.
 
-    Everything that `predict` does with an array is in the graph: what is read in place of mistyped cells, all layers,
-    clipping, missing values and categories, the link and the units of the target.
+    Everything that `predict` does with an array is in the graph: all layers, clipping, missing values and categories,
+    the link and the units of the target.
 
     Parameters
     ----------
@@ -81,8 +80,6 @@ def model_of(model: Description, *, dtype: str, offset: bool = False) -> Any:
 
     def rows_of(inner: Graph, X: str, *, single: bool) -> str:
         X = inner.op("Where", inner.op("IsInf", X), np.array(np.nan), X)
-        if model.repair is not None:
-            X = repaired(inner, model.repair, X, model.n_features)
         if model.truncated and model.categories:
             whole = inner.op("Mul", inner.op("Sign", X), inner.op("Floor", inner.op("Abs", X)))
             X = inner.op("Where", np.isin(np.arange(model.n_features), list(model.categories)), whole, X)

@@ -36,116 +36,6 @@ static double boostbp_code(double value, const double *values, int count)
     return low < count && values[low] == value ? boostbp_codes[values - boostbp_values + low] : count;
 }
 
-#if BOOSTBP_REPAIRED
-/* Whether a cell is further from what the others say than it may be. */
-static int boostbp_beyond(const double *off)
-{
-    int i;
-    for (i = 0; i < BOOSTBP_REPAIRED; i++)
-        if (off[i] < boostbp_least[i] || off[i] > boostbp_most[i])
-            return 1;
-    return 0;
-}
-
-/* Takes a column out of a precision P, (columns, columns): P - v v' with v = P_j / sqrt(P_jj). Writes P_j to `row`. */
-static void boostbp_take_out(double *P, int j, double *row)
-{
-    int a, b;
-    memcpy(row, P + j * BOOSTBP_REPAIRED, BOOSTBP_REPAIRED * sizeof(double));
-    for (a = 0; a < BOOSTBP_REPAIRED; a++)
-        for (b = 0; b < BOOSTBP_REPAIRED; b++)
-            P[a * BOOSTBP_REPAIRED + b] -= row[a] * row[b] / row[j];
-}
-
-/* How far cells are from what the others say; returns the determined one that is furthest, or -1 if none is too far. */
-static int boostbp_worst(const double *P, const double *u, const int *there)
-{
-    double off[BOOSTBP_REPAIRED], largest = -1.0;
-    int a, b, worst = 0;
-    for (a = 0; a < BOOSTBP_REPAIRED; a++) {
-        double product = 0.0, score = 0.0;
-        if (there[a]) {
-            for (b = 0; b < BOOSTBP_REPAIRED; b++)
-                product += u[b] * P[a * BOOSTBP_REPAIRED + b];
-            score = product / sqrt(P[a * BOOSTBP_REPAIRED + a]);
-        }
-        off[a] = score / sqrt(boostbp_precision[a * BOOSTBP_REPAIRED + a]);
-        if (!isinf(boostbp_most[a]) && fabs(score) > largest) {
-            largest = fabs(score);
-            worst = a;
-        }
-    }
-    return boostbp_beyond(off) ? worst : -1;
-}
-
-/* The mean of a cell given the others, by its row of their precision. */
-static double boostbp_mean(const double *row, int j, const double *u)
-{
-    double total = 0.0;
-    int a;
-    for (a = 0; a < BOOSTBP_REPAIRED; a++)
-        total += a == j ? 0.0 : row[a] * u[a];
-    return -total / row[j];
-}
-
-/* Replaces up to two cells of a row that contradict the others by what these say. Returns 0, or -1 without memory. */
-static int boostbp_repair(double *x)
-{
-    double u[BOOSTBP_REPAIRED], off[BOOSTBP_REPAIRED], row[2][BOOSTBP_REPAIRED], mean[2], *P;
-    int there[BOOSTBP_REPAIRED], cell[2], count = 0, a, b, right = 1;
-    for (a = 0; a < BOOSTBP_REPAIRED; a++) {
-        double t = x[boostbp_repaired[a]];
-        u[a] = 0.0;
-        there[a] = !isnan(t);
-        if (!there[a])
-            continue;
-        if (boostbp_floor[a] > 0.0)
-            t = log(t > boostbp_floor[a] ? t : boostbp_floor[a]);
-        u[a] = fmax(-BOOSTBP_FAR, fmin(BOOSTBP_FAR, (t - boostbp_center[a]) / boostbp_scale[a]));
-    }
-    for (a = 0; a < BOOSTBP_REPAIRED; a++)
-        if (isinf(boostbp_most[a]))
-            u[a] = fmax(boostbp_lowest[a], fmin(boostbp_highest[a], u[a]));
-    for (a = 0; a < BOOSTBP_REPAIRED; a++) {
-        off[a] = 0.0;
-        for (b = 0; b < BOOSTBP_REPAIRED; b++)
-            off[a] += u[b] * boostbp_precision[b * BOOSTBP_REPAIRED + a];
-        off[a] /= boostbp_precision[a * BOOSTBP_REPAIRED + a];
-    }
-    if (!boostbp_beyond(off))
-        return 0;
-    P = malloc(sizeof boostbp_precision);
-    if (P == NULL)
-        return -1;
-    memcpy(P, boostbp_precision, sizeof boostbp_precision);
-    for (a = 0; a < BOOSTBP_REPAIRED; a++)
-        if (!there[a])
-            boostbp_take_out(P, a, row[0]);
-    /* while a cell is too far off, the furthest is taken out; a row with more than two such cells is of another kind */
-    for (a = boostbp_worst(P, u, there); a >= 0 && count < 2; a = boostbp_worst(P, u, there)) {
-        cell[count] = a;
-        boostbp_take_out(P, a, row[count++]);
-        u[a] = 0.0;
-        there[a] = 0;
-    }
-    free(P);
-    if (a >= 0)
-        return 0;
-    for (b = count - 1; b >= 0; b--) {
-        a = cell[b];
-        u[a] = mean[b] = boostbp_mean(row[b], a, u);
-        right &= mean[b] >= boostbp_lowest[a] - boostbp_most[a] && mean[b] <= boostbp_highest[a] - boostbp_least[a];
-    }
-    for (b = 0; right && b < count; b++) {
-        double t;
-        a = cell[b];
-        t = boostbp_center[a] + fmax(boostbp_lowest[a], fmin(boostbp_highest[a], mean[b])) * boostbp_scale[a];
-        x[boostbp_repaired[a]] = boostbp_floor[a] > 0.0 ? exp(t) : t;
-    }
-    return 0;
-}
-#endif
-
 #ifdef __GNUC__
 #define BOOSTBP_FETCH(address) __builtin_prefetch((const void *)(address))
 #else
@@ -301,12 +191,6 @@ static int boostbp_raw(const double *cells, double *raw)
         int count = (int)(boostbp_value_start[j + 1] - boostbp_value_start[j]);
         row->x[boostbp_categorical[j]] = boostbp_code(cells[boostbp_categorical[j]], values, count);
     }
-#if BOOSTBP_REPAIRED
-    if (boostbp_repair(row->x)) {
-        free(row);
-        return -1;
-    }
-#endif
     boostbp_forward(row);
     for (j = 0; j < BOOSTBP_OUTPUTS; j++)
         raw[j] = row->h[j] + boostbp_baseline[j];

@@ -136,10 +136,7 @@ class LayerSpec(Spec):
         Clip the inputs of a leaf regression to the range the leaf saw in training (None). Isolated values, such as
         cells off by a factor of ten, do not widen it: regressions read them as the nearest of the other values of
         their column, in training as well. The ridge regression under a single layer then has a least penalty, if
-        `base_lambda` is "gcv", so that one wrong cell does not outweigh other columns that say the same. In front of
-        a regressor or classifier, a cell that contradicts the rest of its row is replaced by what the others say of
-        it, in training and wherever tables are read: where others tell at least half of a column, and it is further
-        off than in any training row, by far.
+        `base_lambda` is "gcv", so that one wrong cell does not outweigh other columns that say the same.
     base : {"ridge", "additive", "zero"} or None
         What the first tree starts from: a ridge regression on all inputs (None); with more than 1,000 rows and inputs,
         on the 1,000 inputs of largest variance in units of their range. "additive": smooth functions of each input,
@@ -152,8 +149,8 @@ class LayerSpec(Spec):
         Features in which the layer must rise (1) or fall (-1), all others being equal: a sign for each, or a dict of
         column names and signs. The regressions keep to it, and so does the base; the raw output is what is monotone,
         and with it what a monotone link makes of it, such as a probability. Of a layer on features alone, with one
-        output: of an estimator, the output layer. Its model is then made of single layers, and cells that contradict
-        their row are read as they are; see the guide. A missing value is neither above nor below others.
+        output: of an estimator, the output layer. Its model is then made of single layers; see the guide. A missing
+        value is neither above nor below others.
     backend_params : dict or None
         Native parameters of the library under its names, beside those of the estimator.
 

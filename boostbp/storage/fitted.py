@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from boostbp.archive import Arrays, take
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier
 from boostbp.estimators.conformal import Calibration
-from boostbp.inputs.contradictions import Normal
-from boostbp.inputs.repair import Repair, Units
 from boostbp.inputs.schema import Schema
 from boostbp.inspection.summary import SUMMARY, Summary
 from boostbp.losses import traits_of
@@ -29,7 +27,6 @@ _LABEL_DTYPES = (
     *(f"{'|' if size == 1 else '<'}{sign}{size}" for sign in "iu" for size in (1, 2, 4, 8)),
     *("<f2", "<f4", "<f8"),
 )
-_PREFIX = "repair."
 _SCALED = {"shift": "_shift", "scale": "_scale"}
 _CALIBRATION = {field.name: f"calibration.{field.name}" for field in fields(Calibration)}
 
@@ -58,7 +55,6 @@ def fitted_of(estimator: Any) -> tuple[dict[str, Any], Arrays]:
     else:
         arrays |= {name: getattr(estimator, attribute) for name, attribute in _SCALED.items()}
     if not isinstance(estimator, BoostBPAutoencoder):
-        arrays |= repair_of(estimator._repair)
         if estimator._calibration is not None:
             arrays |= {name: getattr(estimator._calibration, field) for field, name in _CALIBRATION.items()}
         try:
@@ -112,7 +108,6 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
     if issubclass(kind, BoostBPAutoencoder):
         _require(n_outputs == schema.n_features, f"{n_outputs} outputs for {schema.n_features} features")
         return attributes
-    attributes["_repair"] = repair_from(arrays, schema)
     if _CALIBRATION["scores"] in arrays:
         attributes["_calibration"] = _calibration_from(arrays, 1 if issubclass(kind, BoostBPClassifier) else n_outputs)
     attributes["_loss"] = loss = loss_from(state["loss"])
@@ -162,55 +157,3 @@ def _labels_from(facts: dict[str, Any]) -> NDArray[Any]:
 def _require(good: bool, what: str) -> None:
     if not good:
         raise ValueError(what)
-
-
-def repair_of(repair: Repair | None) -> Arrays:
-    """Arrays of it: ``repair.NAME`` with the names in `Units` and `Normal`; none where there is no repair."""
-    parts = () if repair is None else (repair.units, repair.normal)
-    return {f"{_PREFIX}{field.name}": getattr(part, field.name) for part in parts for field in fields(part)}
-
-
-def repair_from(arrays: Arrays, schema: Schema) -> Repair | None:
-    """What `repair_of` described; its arrays are taken out.
-
-    Raises
-    ------
-    ValueError
-        If they do not fit together, or the table.
-    """
-    if f"{_PREFIX}column" not in arrays:
-        return None
-    count = len(arrays[f"{_PREFIX}column"])
-    repair = Repair(_part(Units, arrays, count), _part(Normal, arrays, count))
-    units, normal = repair.units, repair.normal
-    inside = np.isin(units.column, np.setdiff1d(np.arange(schema.n_features), list(schema.categories)))
-    _require_repair(inside.all() and (np.diff(units.column) > 0).all(), "it reads columns that are not there")
-    finite = np.isfinite([units.floor, units.center]).all()
-    _require_repair(finite and (units.floor >= 0).all() and (units.scale > 0).all(), "its units are none")
-    _check_normal(normal)
-    for end in (normal.lowest, normal.highest):
-        _require_repair(np.isfinite(units.values(np.arange(count), end)).all(), "it reads infinity")
-    return repair
-
-
-def _part(kind: Any, arrays: Arrays, count: int) -> Any:
-    """Units or a distribution of so many columns."""
-    names = [field.name for field in fields(kind)]
-    dtypes = {name: np.int64 if name == "column" else np.float64 for name in names}
-    shapes = {name: (count,) * (2 if name == "precision" else 1) for name in names}
-    return kind(**{name: take(arrays, _PREFIX + name, dtypes[name], shapes[name]) for name in names})
-
-
-def _check_normal(normal: Normal) -> None:
-    P = normal.precision
-    _require_repair(np.isfinite(P).all() and np.array_equal(P, P.T), "its precision is none")
-    _require_repair(len(P) > 0 and np.linalg.eigvalsh(P)[0] > 0, "its precision is none")
-    ordered = (normal.lowest <= normal.highest).all() and (normal.least < 0).all() and (normal.most > 0).all()
-    _require_repair(ordered and np.isfinite([normal.lowest, normal.highest]).all(), "its bounds are none")
-    bounded = np.isfinite(normal.most)
-    _require_repair((bounded == np.isfinite(normal.least)).all() and bounded.any(), "it replaces nothing")
-
-
-def _require_repair(good: Any, what: str) -> None:
-    if not good:
-        raise ValueError(f"This is not what mistyped cells are read as: {what}.")

@@ -1,6 +1,6 @@
 """Storage: a fitted estimator in one file of data, without pickle.
 
-The file is an `boostbp.archive`, kind "model", version 5. Its content is
+The file is an `boostbp.archive`, kind "model", version 6. Its content is
 
 - ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
 - ``parameters``: those of the constructor (see `boostbp.plain`; ``{"loss": ...}``, ``{"step": ...}`` and
@@ -11,9 +11,7 @@ The file is an `boostbp.archive`, kind "model", version 5. Its content is
 - ``schema`` (`Schema.to_dict`), ``feature_names``, ``history``, ``set_output``;
 - of what the estimator needs beside these: ``loss``, ``classes``, ``one_dimensional``, and the arrays
   ``shift``, ``scale`` and, of the training rows, ``summary.NAME`` with the names in `Summary`;
-- of a model that was calibrated, the arrays ``calibration.scores`` and ``calibration.weight``;
-- where mistyped cells are read otherwise, the arrays ``repair.NAME`` with the names in `Units` and `Normal` of
-  `boostbp.inputs`.
+- of a model that was calibrated, the arrays ``calibration.scores`` and ``calibration.weight``.
 
 Reading executes nothing from the file, needs no boosting library, and checks all sizes and indices before
 compiled code sees them.
@@ -43,8 +41,8 @@ from boostbp.storage.fitted import fitted_from, fitted_of
 from boostbp.trees import interrupts
 from boostbp.trees.basis import BASES
 
-KIND, VERSION = "model", 5
-OLDEST = 5  # 1, 2 and 4 had other arrays of trees, 3 another parameter
+KIND, VERSION = "model", 6
+OLDEST = 6  # 1, 2 and 4 had other arrays of trees, 3 another parameter; 5 replaced cells of the input
 _CLASSES: dict[str, Any] = {
     estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
 }

@@ -11,7 +11,7 @@ from boostbp.trees.kernels.entry import Loop
 
 # What is called by others comes first: a loop is compiled once, and part of those that call it.
 PARTS: dict[str, tuple[Loop, ...]] = {
-    "predict": (kernels.route, kernels.evaluate, kernels.predict_flat, kernels.predict_short, kernels.may_contradict),
+    "predict": (kernels.route, kernels.evaluate, kernels.predict_flat, kernels.predict_short),
     "jacobian": (kernels.jacobian, kernels.vjp),
     "attributions": (kernels.changes,),
     "fit": (

@@ -82,17 +82,6 @@ def test_signs_of_0_give_the_free_model():
     np.testing.assert_array_equal(free.predict(X), zeros.predict(X))
 
 
-def test_a_cell_is_read_as_it_is():
-    """A cell that contradicts its row is replaced in a free model: predictions would jump back."""
-    base = rng.normal(size=(600, 1))
-    T = np.concatenate([base + 0.05 * rng.normal(size=(600, 3)), rng.normal(size=(600, 1))], axis=1)
-    model = BoostBPRegressor((), output={"monotone_constraints": [1, 0, 0, 0]}, random_state=0).fit(
-        T, T[:, 0] + T[:, 3]
-    )
-    assert model._repair is None
-    assert violations(model.predict, T, (1, 0, 0, 0), thresholds_of(model.network_.layers[-1].forest)) == 0
-
-
 def test_files_and_clones_hold_them(tmp_path):
     model = BoostBPRegressor((), output=NAMED, random_state=0).fit(FRAME, y)
     boostbp.save(model, tmp_path / "model.bbp")

@@ -143,13 +143,9 @@ def test_the_default_model(deep):
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_mistyped_cells_are_read_as_predict_reads_them(missing):
+def test_cells_far_from_what_their_row_says(missing):
     A, y, rows = measures(900, missing)
-    model = BoostBPRegressor(**SMALL).fit(A, y)
-    read, untouched = model._read(rows).X, np.nan_to_num(rows)
-    changed = (np.nan_to_num(read) != untouched).sum(axis=1)
-    assert {0, 1, 2} <= set(changed.tolist())
-    assert_same(model, rows)
+    assert_same(BoostBPRegressor(**SMALL).fit(A, y), rows)
 
 
 @pytest.mark.parametrize("rows", [1, 63, 64, 65, 129])

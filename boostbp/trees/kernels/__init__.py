@@ -19,7 +19,6 @@ from boostbp.trees.kernels.records import Leaves, Nodes
 from boostbp.trees.kernels.routing import paths_of, route
 from boostbp.trees.kernels.solving import scale_weights, solve_leaves
 from boostbp.trees.kernels.sums import leaf_ranges, leaf_sums, scalings
-from boostbp.trees.kernels.suspects import may_contradict
 from boostbp.trees.kernels.tree_fits import fit_trees
 
 __all__ = [
@@ -36,7 +35,6 @@ __all__ = [
     "jacobian",
     "leaf_ranges",
     "leaf_sums",
-    "may_contradict",
     "paths_of",
     "predict_flat",
     "predict_short",
