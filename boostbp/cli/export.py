@@ -26,6 +26,9 @@ def export(
     float32: Annotated[
         bool, typer.Option("--float32", help="Smaller ONNX graph, predictions off by some 1e-6.")
     ] = False,
+    prefix: Annotated[
+        str, typer.Option(help="Of all names in a C file: one for each of several models in a program.")
+    ] = "boostbp",
     quiet: Quiet = False,
 ) -> None:
     """Write a model as an ONNX graph or as C, which predict what it does."""
@@ -41,7 +44,7 @@ def export(
         graph = to_onnx(estimator, dtype="float32" if float32 else "float64")
         content = graph.SerializeToString()
     else:
-        content = to_c(estimator).encode()
+        content = to_c(estimator, prefix=prefix).encode()
     with atomic_write(out) as part:
         part.write_bytes(content)
     if not quiet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
@@ -19,6 +20,8 @@ from boostbp.versions import __version__
 NUMBERS_PER_LINE = 8
 _PLAIN = 1e6  # whole numbers below are shorter in decimals
 _REALS = {"float32": "float", "float64": "double"}
+_NAMES = re.compile(r'"(?:[^"\\]|\\.)*"|\b(boostbp|BOOSTBP)(?=_)')  # or texts, which stay as they are
+_LONGEST = 4095  # bytes of a text that every compiler takes (C99, 5.2.4.1)
 _KINDS = {name: f"boostbp_{name[:-1]}" for name in ("nodes", "trees", "layers", "sets")} | {"table": "boostbp_number"}
 _GUARDS = """\
 #if defined(__FAST_MATH__) || (defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0)
@@ -26,7 +29,7 @@ _GUARDS = """\
 #endif"""
 
 
-def to_c(model: Any) -> str:
+def to_c(model: Any, *, prefix: str = "boostbp") -> str:
     """Write a fitted estimator as a C file: C99, of the C library nothing but a few functions of ``math.h``.
 
     Its raw outputs have the same bits as those of `predict`, if the compiler does not merge products and sums:
@@ -37,31 +40,39 @@ def to_c(model: Any) -> str:
     ----------
     model : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
         Fitted.
+    prefix : str
+        With which all names in the file begin, macros (in capitals) and types included: a prefix for each of several
+        models in one program.
 
     Returns
     -------
     str
-        The file. ``int boostbp_predict(const double *rows, size_t n, double *out)`` takes rows as `to_onnx` describes
-        them: categories as themselves if they are numbers, otherwise as codes; NaN is missing. A classifier has
-        ``boostbp_predict_proba``, and its ``boostbp_predict`` writes numbers of ``boostbp_labels`` to ``int *out``.
-        They return 0; 1 if a cell is infinite, -1 without memory.
+        The file. ``int boostbp_predict(const double *rows, size_t n, double *out)``, with the prefix in place of
+        ``boostbp``, takes rows as `to_onnx` describes them: categories as themselves if they are numbers, otherwise as
+        codes; NaN is missing. A classifier has ``boostbp_predict_proba``, and its ``boostbp_predict`` writes numbers of
+        ``boostbp_labels`` to ``int *out``. They return 0; 1 if a cell is infinite, -1 without memory.
 
     Raises
     ------
     ValueError
-        If the model has parts that are code of the user's own: functions as a basis, a loss with a link of its own; or
-        more numbers than 32 bits count.
+        If the model has parts that are code of the user's own: functions as a basis, a loss with a link of its own;
+        labels that C does not hold; or more numbers than 32 bits count. If `prefix` is no name in C.
     TypeError
         If `model` is no estimator of this package, or one of a derived class.
     sklearn.exceptions.NotFittedError
         If it is not fitted.
     """
-    return "".join(f"{part}\n" for part in _parts(described(model)))
+    if not (isinstance(prefix, str) and re.fullmatch("[A-Za-z][A-Za-z0-9_]*", prefix)):
+        raise ValueError(f"prefix={prefix!r} is no name in C: use letters, digits and _, a letter first.")
+    described_model = described(model)
+    program = "".join(f"{part}\n" for part in _parts(described_model))
+    names = {"boostbp": prefix, "BOOSTBP": prefix.upper()}
+    named = _NAMES.sub(lambda found: names[found[1]] if found[1] else found[0], program)
+    return f"{_head(described_model, prefix)}\n{named}"
 
 
 def _parts(model: Description) -> Iterator[str]:
-    """Yield the file part by part."""
-    yield _head(model)
+    """Yield the program part by part."""
     yield "\n".join(f"#include <{name}.h>" for name in ("float", "math", "stddef", "stdint", "stdlib", "string"))
     yield _GUARDS
     flat = Flat.of(model.forests, NODE) or Flat.of(model.forests, WIDE)
@@ -106,17 +117,17 @@ def _file(name: str) -> str:
     return files("boostbp.export").joinpath(name).read_text(encoding="utf-8")
 
 
-def _head(model: Description) -> str:
+def _head(model: Description, prefix: str) -> str:
     facts = "\n".join(f"   {name}: {json.dumps(value)}" for name, value in model.facts.items())
-    return f"""/* A model of boostbp {__version__}, written by boostbp.to_c.
+    facts = facts.replace("/", r"\/")  # begins and ends no comment, and is the same JSON
+    return f"""/* A model of boostbp {__version__}, written by boostbp.to_c. All names begin with {prefix}_ or {prefix.upper()}_.
 
    gcc -O2 -ffp-contract=off -c FILE, and -lm where it is linked; the same flags for clang. Without -ffp-contract=off
-   predictions differ in their last bits. For several models in one program, rename the functions:
-   -Dboostbp_predict=NAME.
+   predictions differ in their last bits. Several models in one program need a prefix each: to_c(model, prefix=NAME).
 
    A row has {model.n_features} numbers, NaN where missing. A column of categories holds these themselves if they are
    numbers, otherwise their places in the lists below, from 0.
-{facts.replace("*/", "* /")} */"""
+{facts} */"""
 
 
 def _link(model: Description) -> str:
@@ -139,17 +150,19 @@ def _categories(model: Description) -> Iterator[str]:
 
 
 def _labels(labels: NDArray[Any]) -> str:
-    values = labels.tolist()
-    count = f"[{len(values)}]"
-    if all(isinstance(value, str) for value in values):
-        return f"const char *const boostbp_labels{count} = {{{', '.join(map(_text, values))}}};"
-    if all(isinstance(value, int) for value in values):
-        return f"const int64_t boostbp_labels{count} = {{{', '.join(str(int(value)) for value in values)}}};"
-    return f"const double boostbp_labels{count} = {{{', '.join(map(_real, values))}}};"
+    kind, literal = {"O": ("char *const", _text), "f": ("double", _real)}.get(labels.dtype.kind, ("int64_t", _whole))
+    return f"const {kind} boostbp_labels[{len(labels)}] = {{{', '.join(map(literal, labels.tolist()))}}};"
+
+
+def _whole(value: int) -> str:
+    return "INT64_MIN" if value == -(2**63) else str(int(value))  # C has no literal of the least
 
 
 def _text(value: str) -> str:
     """Return a literal of the bytes of a text in UTF-8."""
+    if "\0" in value or len(value.encode()) > _LONGEST:
+        what = f"{value!r}, whose NUL ends a text in C" if "\0" in value else f"a text of over {_LONGEST} bytes"
+        raise ValueError(f"classes_ holds {what}: fit the model to other labels.")
     plain = {*map(ord, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-+.,:;/()<>=")}
     return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in value.encode()) + '"'
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
+from boostbp.export.labels import labels_of
 from boostbp.floats import Floats
 from boostbp.losses import Loss, traits_of
 from boostbp.network.network import Network
@@ -55,8 +56,8 @@ class Description:
         ``link(raw) * scale + shift`` is the prediction.
     one_dimensional : bool
         Whether predictions are (rows,) and not (rows, outputs).
-    labels : (classes,) array or None
-        Of a classifier.
+    labels : (classes,) object, bool, int64 or float64 array, or None
+        Of a classifier; see `labels_of`.
     categories : dict of int to (categories,) float64
         What stands in a column for each category: the category itself if it is a number, otherwise its code.
     truncated : bool
@@ -92,7 +93,8 @@ def described(model: Any) -> Description:
     TypeError
         If it is no estimator of this package, or one of a derived class, which may predict otherwise.
     ValueError
-        If it has parts that are code of the user's own: functions as a basis, a loss with a link of its own.
+        If it has parts that are code of the user's own: functions as a basis, a loss with a link of its own; or labels
+        that no type of a graph or a program holds.
     sklearn.exceptions.NotFittedError
         If it is not fitted.
     """
@@ -119,7 +121,7 @@ def described(model: Any) -> Description:
         scale=model._scale if scaled else np.ones(n_outputs),
         shift=model._shift if scaled else np.zeros(n_outputs),
         one_dimensional=isinstance(model, BoostBPRegressor) and model._one_dimensional,
-        labels=None if scaled else model.classes_,
+        labels=None if scaled else labels_of(model.classes_),
         categories={j: _values_of(j, known) for j, known in model.schema_.categories.items()},
         facts={
             "model": type(model).__name__,

@@ -1,8 +1,10 @@
 """Terms of leaf regressions in units of the columns.
 
 A leaf's value is ``constant + sum_j v_j (slope_j + v_j square_j)`` of its path columns, with
-``v = min(max(x - center, lower), upper)`` and 0 for a missing value: what the kernels compute in units of
-``u = (x - center) inverse``, with one product less, and with the same bits where scales are powers of two.
+``v = min(max((x - center) factor, lower), upper)`` and 0 for a missing value. The kernels compute it in units of
+``u = (x - center) inverse``. Columns of an ordinary scale need no product: their factor is 1, and slopes are per unit
+of the column, with the same bits where scales are powers of two. Others keep the kernels' units (``factor = inverse``):
+float32, and float64 for squares, would not hold their slopes.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from boostbp.floats import Floats
 from boostbp.trees.forest import Forest
 
-NOTHING = 1e-30  # a weight that no prediction shows: u is of the size of 1
+ORDINARY = 2.0**40  # scale or inverse scale up to which slopes and squares per unit of a column fit float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,9 @@ class Terms:
     square : (terms, outputs) float64 or None
         None: all are 0.
     scale : (terms,) float64
-        The unit of the kernels, in units of the column.
+        The unit of the kernels, in units of ``v``.
+    factor : (terms,) float64
+        What centered cells are multiplied by.
     """
 
     column: NDArray[np.int64]
@@ -41,6 +45,7 @@ class Terms:
     slope: Floats
     square: Floats | None
     scale: Floats
+    factor: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +77,7 @@ def constants_of(forest: Forest, leaf: NDArray[np.int64], m: int) -> Floats:
 
 
 def terms_of(forest: Forest, leaf: NDArray[np.int64], m: int) -> Terms:
-    """Return the terms of some leaves, one leaf after the other, of trees that serve `m` outputs each.
-
-    Raises
-    ------
-    ValueError
-        If float64 does not hold a slope in units of the column.
-    """
+    """Return the terms of some leaves, one leaf after the other, of trees that serve `m` outputs each."""
     leaves = forest.leaves
     count = np.diff(leaves.start)[leaf]
     j = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)  # number of each term in its leaf
@@ -86,32 +85,19 @@ def terms_of(forest: Forest, leaf: NDArray[np.int64], m: int) -> Terms:
     column = leaves.column[at].astype(np.int64)
     center, inverse, lower, upper = leaves.scaling[at].T
     flat = inverse == 0.0  # its u is 0, whatever it holds
-    inverse = np.where(flat, 1.0, inverse)
+    ordinary = flat | ((inverse >= 1.0 / ORDINARY) & (inverse <= ORDINARY))
+    factor = np.where(ordinary, 1.0, inverse)
+    inverse = np.where(ordinary & ~flat, inverse, 1.0)  # in units of v
     w = (np.repeat(leaves.weight_start[leaf], count) + (1 + j) * m)[:, None] + np.arange(m)
     tree = np.searchsorted(leaves.tree_leaf, np.repeat(leaf, count), "right") - 1
     curved = leaves.tree_degree[tree] == 2
-    with np.errstate(over="ignore", under="ignore"):
-        lower, upper = (np.where(flat, 0.0, bound / inverse) for bound in (lower, upper))
-        slope = _per_unit(np.where(flat[:, None], 0.0, leaves.weight[w]), inverse, column)
-        square = None
-        if curved.any():
-            w = np.where(curved[:, None], w + m * np.repeat(count, count)[:, None], 0)
-            weight = np.where((curved & ~flat)[:, None], leaves.weight[w], 0.0)
-            square = _per_unit(_per_unit(weight, inverse, column), inverse, column)
-    return Terms(column, np.where(flat, 0.0, center), lower, upper, slope, square, 1.0 / inverse)
-
-
-def _per_unit(weight: Floats, inverse: Floats, column: NDArray[np.int64]) -> Floats:
-    """Return weights per unit of the column, (terms, outputs)."""
-    slope: Floats = weight * inverse[:, None]
-    lost = (np.abs(weight) > NOTHING) & ~((np.abs(slope) >= np.finfo(np.float64).tiny) & np.isfinite(slope))
-    if lost.any():
-        term = int(np.argmax(lost.any(axis=1)))
-        raise ValueError(
-            f"Column {column[term]} of a layer has the scale {1 / inverse[term]:.3g}, whose slopes float64 does not "
-            "hold: multiply it by a constant before the fit."
-        )
-    return slope
+    lower, upper = (np.where(flat, 0.0, bound / inverse) for bound in (lower, upper))
+    slope = np.where(flat[:, None], 0.0, leaves.weight[w]) * inverse[:, None]
+    square = None
+    if curved.any():
+        w = np.where(curved[:, None], w + m * np.repeat(count, count)[:, None], 0)
+        square = np.where((curved & ~flat)[:, None], leaves.weight[w], 0.0) * np.square(inverse)[:, None]
+    return Terms(column, np.where(flat, 0.0, center), lower, upper, slope, square, 1.0 / inverse, factor)
 
 
 def linear_of(forest: Forest) -> Linear:
@@ -121,8 +107,11 @@ def linear_of(forest: Forest) -> Linear:
     first, m = leaves.tree_output[trees].T
     output = np.concatenate([np.empty(0, np.int64), *map(np.arange, first, first + m)])
     parts = [terms_of(forest, leaves.tree_leaf[[tree]], n) for tree, n in zip(trees.tolist(), m.tolist(), strict=True)]
-    keys = [np.stack([terms.column, terms.center, terms.lower, terms.upper, terms.scale], axis=1) for terms in parts]
-    distinct, place = np.unique(np.concatenate([np.empty((0, 5)), *keys]), axis=0, return_inverse=True)
+    keys = [
+        np.stack([terms.column, terms.center, terms.lower, terms.upper, terms.scale, terms.factor], axis=1)
+        for terms in parts
+    ]
+    distinct, place = np.unique(np.concatenate([np.empty((0, 6)), *keys]), axis=0, return_inverse=True)
     slope, square = np.zeros((2, len(distinct), len(output)))
     term = function = 0
     for terms in parts:
@@ -132,7 +121,8 @@ def linear_of(forest: Forest) -> Linear:
         slope[at, functions] = terms.slope
         if terms.square is not None:
             square[at, functions] = terms.square
-    column, center, lower, upper, scale = distinct.T
-    terms = Terms(column.astype(np.int64), center, lower, upper, slope, square if square.any() else None, scale)
+    column, center, lower, upper, scale, factor = distinct.T
+    square_or_none = square if square.any() else None
+    terms = Terms(column.astype(np.int64), center, lower, upper, slope, square_or_none, scale, factor)
     constants = [constants_of(forest, leaves.tree_leaf[[tree]], int(n))[0] for tree, n in zip(trees, m, strict=True)]
     return Linear(terms, np.concatenate([np.empty(0), *constants]), output, np.repeat(trees, m), bool((m > 1).any()))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from boostbp.extras import require
 
 OPSET = 18
+_NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}  # the second number of each that changes nothing
 IR_VERSION = 8  # that of opset 18
 
 
@@ -42,6 +43,8 @@ class Graph:
         What this one stands in.
     known : dict of key to str
         The first output of each operation of the outermost graph.
+    single : dict of str to array
+        Constants that are one real number, of any shape.
     """
 
     dtype: Any
@@ -50,6 +53,7 @@ class Graph:
     names: list[int] = field(default_factory=lambda: [0])
     outer: Graph | None = None
     known: dict[tuple[str, ...], str] = field(default_factory=dict)
+    single: dict[str, NDArray[np.floating]] = field(default_factory=dict)
 
     @property
     def outermost(self) -> Graph:
@@ -66,8 +70,13 @@ class Graph:
         self.names[0] += 1
         return f"t{self.names[0]}"
 
-    def constant(self, values: Any) -> str:
-        """Return the name of a constant; real numbers are rounded to the type of the graph, equal ones stored once.
+    def constant(self, values: Any, *, rounded: bool = True) -> str:
+        """Return the name of a constant; equal ones are stored once.
+
+        Parameters
+        ----------
+        rounded : bool
+            Whether real numbers are rounded to the type of the graph.
 
         Raises
         ------
@@ -75,19 +84,21 @@ class Graph:
             If a number is too large for the type, or so small that it would be 0.
         """
         array = np.ascontiguousarray(values).reshape(np.shape(values))  # a scalar stays one
-        if array.dtype.kind == "f":
+        if array.dtype.kind == "f" and rounded:
             with np.errstate(over="ignore", under="ignore"):
-                rounded = array.astype(self.dtype)
-            lost = (np.isfinite(array) & ~np.isfinite(rounded)) | ((array != 0) & (rounded == 0))
+                held = array.astype(self.dtype)
+            lost = (np.isfinite(array) & ~np.isfinite(held)) | ((array != 0) & (held == 0))
             if lost.any():
                 raise ValueError(
                     f"dtype={np.dtype(self.dtype).name!r} does not hold {array[lost].flat[0]:.3g}, a slope or bound of "
                     "this model: use dtype='float64', or multiply the features by constants before the fit."
                 )
-            array = rounded
+            array = held
         key = (array.dtype.str, array.shape, array.tobytes() if array.dtype != object else tuple(array.tolist()))
         if key not in self.constants:
             self.constants[key] = library().numpy_helper.from_array(array, self.name())
+            if array.dtype.kind == "f" and array.size == 1:
+                self.single[self.constants[key].name] = array
         return str(self.constants[key].name)
 
     def op(self, kind: str, *inputs: Any, outputs: Sequence[str] = (), domain: str = "", **attributes: Any) -> str:
@@ -96,6 +107,8 @@ class Graph:
         What runs once is added once.
         """
         names = [part if isinstance(part, str) else self.constant(part) for part in inputs]
+        if kind in _NEUTRAL and (kept := self._kept(kind, *names)):
+            return kept
         key = (kind, *names, repr(attributes)) if self.outer is None and not outputs else ()
         if key in self.known:
             return self.known[key]
@@ -105,9 +118,24 @@ class Graph:
         self.nodes.append(library().helper.make_node(kind, names, made, domain=domain, **attributes))
         return made[0]
 
+    def _kept(self, kind: str, x: str, y: str) -> str:
+        """Add an operation that onnxruntime would drop though it changes numbers; "" if there is no such danger.
+
+        Its optimizer (`NoopElimination`) compares single constants with 0 or 1 in float32: it drops the addition of
+        1e-46, and the product with 1 + 1e-9. It knows no `Sum`, and neither of two factors is 1.
+        """
+        if x in self.single and kind in ("Add", "Mul"):
+            x, y = y, x
+        constant, neutral = self.single.get(y), _NEUTRAL[kind]
+        if constant is None or constant == neutral or constant.astype(np.float32) != neutral:
+            return ""
+        if kind in ("Add", "Sub"):
+            return self.op("Sum", x, constant if kind == "Add" else -constant)
+        return self.op(kind, self.op(kind, x, constant / 2), np.array(2.0))
+
     def inner(self) -> Graph:
         """Return an empty graph that sees what this one has computed."""
-        return Graph(self.dtype, [], self.constants, self.names, self)
+        return Graph(self.dtype, [], self.constants, self.names, self, single=self.single)
 
     def proto(self, inputs: Sequence[Any], outputs: Sequence[Any], *, constants: bool = False) -> Any:
         """Return the GraphProto of what was added."""

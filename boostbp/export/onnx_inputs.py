@@ -67,8 +67,8 @@ class Input:
         """Add a zero for each row, (1, rows)."""
         return graph.op("Cast", graph.op("IsNaN", graph.op("Gather", self.below, int64(0), axis=0)), to=graph.real)
 
-    def clipped(self, graph: Graph, x: str, center: str, bounds: tuple[str, ...], *, many: bool) -> str:
-        """Add centered cells, clipped if there are two bounds, 0 where missing, which is infinite in `x`.
+    def clipped(self, graph: Graph, x: str, center: str, factor: str, bounds: tuple[str, ...], *, many: bool) -> str:
+        """Add centered cells times a factor, clipped if there are two bounds, 0 where missing: infinite in `x`.
 
         Parameters
         ----------
@@ -76,6 +76,8 @@ class Input:
             Whether it takes longer to look for missing ones than to ask whether there are any.
         """
         v = graph.op("Sub", x, center)
+        if factor:
+            v = graph.op("Mul", v, factor)
         if bounds:
             v = graph.op("Max", v, bounds[0])
 

@@ -20,7 +20,7 @@ from boostbp.export.leaf_terms import Linear, linear_of
 from boostbp.export.onnx_categories import SplitColumns
 from boostbp.export.onnx_graph import Graph, int64, library
 from boostbp.export.onnx_inputs import Columns, Input
-from boostbp.export.onnx_numbers import Units, lowest_bits, multiples
+from boostbp.export.onnx_numbers import FEW, Units, lowest_bits, multiples
 from boostbp.export.onnx_sums import Sums
 from boostbp.export.onnx_trees import add_trees
 from boostbp.export.tree_tables import tables_of
@@ -40,8 +40,8 @@ def in_blocks(graph: Graph, model: Description, X: str, n_rows: str, work: Calla
     *hidden, output = model.forests
     width = max([_width(output, by_row=True), *(_width(forest, by_row=False) for forest in hidden)])
     block = min(max(PLACES // width, FEWEST), MOST)
-    count = graph.op("Div", graph.op("Add", n_rows, np.int64(block - 1)), np.int64(block))
-    count = graph.op("Max", count, np.int64(1))
+    blocks = graph.op("Div", graph.op("Add", n_rows, np.int64(block - 1)), np.int64(block))
+    count = graph.op("Max", blocks, np.int64(1))  # of no rows no block is worked on, and sizes are of one
     size = graph.op("Div", graph.op("Sub", graph.op("Add", n_rows, count), np.int64(1)), count)
     last = graph.op("Sub", n_rows, np.int64(1))
     numbers = graph.op("Range", np.int64(0), size, np.int64(1))
@@ -53,8 +53,8 @@ def in_blocks(graph: Graph, model: Description, X: str, n_rows: str, work: Calla
         [body.typed(number, TP.INT64, []), body.typed(condition, TP.BOOL, [])],
         [body.typed(body.op("Identity", condition), TP.BOOL, []), body.typed(made)],
     )
-    blocks = graph.op("Loop", count, np.array(True), body=proto)
-    rows = graph.op("Reshape", blocks, int64(-1, model.n_outputs))
+    made = graph.op("Loop", blocks, np.array(True), body=proto)
+    rows = graph.op("Reshape", made, int64(-1, model.n_outputs))
     return graph.op("Slice", rows, int64(0), graph.op("Unsqueeze", n_rows, int64(0)), int64(0))
 
 
@@ -109,9 +109,9 @@ def _linear(graph: Graph, forest: Forest, linear: Linear, inputs: Input, zeros: 
     x = inputs.below if every else graph.op("Gather", inputs.below, terms.column, axis=0)
     ends = np.finfo(graph.dtype)  # no product of a missing value, which is infinite, and 0
     bounds = (graph.constant(np.clip(bound, ends.min, ends.max)[:, None]) for bound in (terms.lower, terms.upper))
-    v = inputs.clipped(
-        graph, x, graph.constant(terms.center[:, None]), tuple(bounds) if forest.clip else (), many=False
-    )
+    factor = "" if (terms.factor == 1.0).all() else graph.constant(terms.factor[:, None])
+    center = graph.constant(terms.center[:, None])
+    v = inputs.clipped(graph, x, center, factor, tuple(bounds) if forest.clip else (), many=False)
     v = graph.op("Unsqueeze", v, int64(1))
     slope = _weights(graph, terms.slope)
     if terms.square is None:
@@ -129,6 +129,8 @@ def _linear(graph: Graph, forest: Forest, linear: Linear, inputs: Input, zeros: 
 
 def _weights(graph: Graph, weights: Floats) -> str:
     """Add weights of (terms, functions); returns the name of (terms, functions, 1)."""
+    if weights.size <= FEW:
+        return graph.constant(weights[:, :, None])
     once, lowest = graph.outermost, np.clip(lowest_bits(weights).min(axis=0), -1000, 0)[:, None]
     name = once.op("Reshape", multiples(graph, weights.T, Units.of(graph, lowest)), int64(*weights.T.shape, 1))
     return once.op("Transpose", name, perm=[1, 0, 2])

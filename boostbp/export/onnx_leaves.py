@@ -130,7 +130,8 @@ class Reached:
         count = sum(group.n * group.k for group in groups)
         x = looked_up(graph, self.columns, self.rows.places(graph, column, count))
         bounds = tuple(looked_up(graph, bound, term) for bound in terms.bounds)
-        return Cells(term, x, self.inputs.clipped(graph, x, looked_up(graph, terms.center, term), bounds, many=True))
+        center, factor = (name and looked_up(graph, name, term) for name in (terms.center, terms.factor))
+        return Cells(term, x, self.inputs.clipped(graph, x, center, factor, bounds, many=True))
 
     def _in_order(self, graph: Graph, constant: str, terms: LeafTerms) -> str:
         """Add what each tree predicts, constants and terms in this order: (trees, rows)."""

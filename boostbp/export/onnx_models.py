@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp import cautions, checks
 from boostbp.export.description import Description, described
@@ -147,7 +146,7 @@ def _within(graph: Graph, model: Description, raw: str) -> str:
 
 def _of_classes(graph: Graph, model: Description, raw: str) -> list[Any]:
     TP = library().TensorProto
-    labels, rows = _labels(model.labels), "rows"
+    labels, rows = np.asarray(model.labels), "rows"
     if model.n_outputs > 1:
         number = graph.op("ArgMax", raw, axis=1, keepdims=0)
         graph.op("Softmax", raw, axis=1, outputs=["probabilities"])
@@ -156,15 +155,7 @@ def _of_classes(graph: Graph, model: Description, raw: str) -> list[Any]:
         number = graph.op("Cast", above, to=TP.INT64)
         sides = graph.op("Sigmoid", graph.op("Neg", raw)), graph.op("Sigmoid", raw)
         graph.op("Concat", *sides, axis=1, outputs=["probabilities"])
-    graph.op("Gather", labels, number, axis=0, outputs=["label"])
-    kind = {"O": TP.STRING, "b": TP.BOOL, "i": TP.INT64, "f": graph.real}[labels.dtype.kind]
+    graph.op("Gather", graph.constant(labels, rounded=False), number, axis=0, outputs=["label"])
+    kind = {"O": TP.STRING, "b": TP.BOOL, "i": TP.INT64, "f": TP.DOUBLE}[labels.dtype.kind]
     return [graph.typed("label", kind, [rows]), graph.typed("probabilities", shape=[rows, len(labels)])]
 
-
-def _labels(labels: NDArray[Any] | None) -> NDArray[Any]:
-    """Return the labels as ONNX holds them: text, whole numbers, bools or real numbers."""
-    values = np.array(np.asarray(labels).tolist())
-    kind = values.dtype.kind
-    if kind == "U":
-        return values.astype(object)
-    return values.astype(np.int64) if kind in "iu" else values

@@ -86,6 +86,8 @@ class LeafTerms:
     there : (terms,) bool
         Whether it is a term of the leaf; the others are 0.
     column, center : (terms,)
+    factor : (terms,)
+        "" if all are 1.
     bounds : pair of (terms,), or () if cells are not clipped
     slope, square : (terms, outputs), or (terms,) if it is one
         "" if all are 0.
@@ -95,6 +97,7 @@ class LeafTerms:
     there: str
     column: str
     center: str
+    factor: str
     bounds: tuple[str, ...]
     slope: str
     square: str
@@ -143,11 +146,16 @@ class LeafTerms:
         bounds = (
             multiples(graph, np.clip(bound, real_ends.min, real_ends.max), grid) for bound in (terms.lower, terms.upper)
         )
+        center = placed(multiples(graph, terms.center, grid))
+        factor = "" if (terms.factor == 1.0).all() else placed(once.constant(terms.factor))
+        if not clip:  # what is no term is 0 then, too, and no product of 0 and what is beyond float64
+            center, factor = once.op("Mul", center, real), once.op("Mul", factor or real, real)
         return cls(
             once.op("Concat", *begin, axis=0),
             there,
             placed(whole_numbers(graph, terms.column)),
-            placed(multiples(graph, terms.center, grid)),
+            center,
+            factor,
             tuple(once.op("Mul", placed(bound), real) for bound in bounds) if clip else (),
             weights(terms.slope, slope),
             "" if terms.square is None else weights(terms.square, slope.over(graph, scale)),

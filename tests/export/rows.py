@@ -9,15 +9,18 @@ from boostbp.inputs.sources import open_source
 
 def as_exported(model, X):
     """The array that an exported model takes in the place of a table: numbers, and codes of what is text."""
-    if not hasattr(X, "columns"):
-        return np.ascontiguousarray(X, np.float64)
+    return codes_of(model, X) if hasattr(X, "columns") else np.ascontiguousarray(X, np.float64)
+
+
+def codes_of(model, X):
+    """A table that a model reads, as an array of numbers."""
     A = model.schema_.read(open_source(X)).X.copy()
     for j, known in model.schema_.categories.items():
         if not any(isinstance(value, str) for value in known):
             values = np.array([*map(float, known), 1e6])
             present = ~np.isnan(A[:, j])
             A[present, j] = values[A[present, j].astype(int)]
-    return A
+    return np.ascontiguousarray(A)
 
 
 def hard_rows(model, X, count=600, seed=0):

@@ -1,0 +1,1 @@
+"""Random models as ONNX graphs and C programs, beside what predict gives."""
