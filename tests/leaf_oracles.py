@@ -19,7 +19,8 @@ LARGEST = float(np.finfo(np.float32).max)
 
 def library_leaf(grower: Any, rows: np.ndarray) -> np.ndarray:
     """The leaf that the library gives each row under the tree that `grower` grew last, from one column."""
-    return ORACLES[type(grower).__module__.rpartition(".")[2]](grower, rows)
+    ranks = grower.bins.ranks if hasattr(grower, "bins") else grower.ranks
+    return ORACLES[type(grower).__module__.rpartition(".")[2]](grower, ranks.encode(rows))
 
 
 def _lightgbm(grower: Any, rows: np.ndarray) -> np.ndarray:

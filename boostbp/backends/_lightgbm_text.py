@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.backends.base import LinearLeaves
+from boostbp.floats import Floats
 from boostbp.trees.kernels import Nodes
 from boostbp.trees.tree import Trees, offsets
 
@@ -16,8 +17,15 @@ _MISSING_IS_NAN = 2
 # LightGBM reads numbers up to this size as 0.0, and puts thresholds on the ends of this band.
 _ZERO = float(np.float32(1e-35))
 _BELOW_ZERO = float(np.nextafter(-_ZERO, -np.inf))
+_LARGEST = 1e300  # as which it reads what is larger
 
 Fields = dict[str, str]
+
+
+def alike(values: Floats) -> NDArray[np.bool_]:
+    """Whether LightGBM takes each of ascending values, (..., n), for the next one: neighbours in float64 are one."""
+    read = np.where(np.abs(values) <= _ZERO, 0.0, np.clip(values, -_LARGEST, _LARGEST))
+    return np.asarray(read[..., 1:] <= np.nextafter(read[..., :-1], np.inf))
 
 
 def trees(text: str) -> Trees:

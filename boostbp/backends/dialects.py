@@ -121,6 +121,12 @@ def representable(X: NDArray[np.float64]) -> NDArray[np.float32]:
     return np.clip(Z, -_LARGEST, _LARGEST, out=Z)
 
 
+def alike_in_float32(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each of ascending values, (..., n), is the same number as the next one in float32."""
+    single = representable(values)
+    return np.asarray(single[..., 1:] == single[..., :-1])
+
+
 def gradients(grad: NDArray[np.float64], library: str) -> NDArray[np.float32]:
     """Gradient or hessian in float32, C-contiguous; ValueError if a value exceeds the range of float32."""
     try:

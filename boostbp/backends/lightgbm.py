@@ -18,6 +18,7 @@ from boostbp.backends.base import FEW_ROWS, TOGETHER, Gradient, LinearLeaves, Ta
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import gradients
 from boostbp.backends.native_params import blamed, on_card, turn
+from boostbp.backends.ranks import Ranks
 from boostbp.extras import require
 from boostbp.floats import Floats
 from boostbp.group import workers
@@ -38,6 +39,7 @@ class Bins:
     """The Datasets of one input, shared by all growers on it."""
 
     table: Table
+    ranks: Ranks  # as which `dataset` holds columns whose values LightGBM would not tell apart
     dataset: Any  # for growing structures
     # whether any column can be split on; if none (all zero, or categories all missing), LightGBM makes no booster
     usable: bool
@@ -47,20 +49,21 @@ class Bins:
     @classmethod
     def of(cls, table: Table, params: dict[str, Any]) -> Bins:
         """Bin the input."""
-        dataset = _construct(table, params)
-        return cls(table, dataset, any(dataset.feature_num_bin(j) > 0 for j in range(table.X.shape[1])))
+        ranks = Ranks.of(table, _lightgbm_text.alike)
+        dataset = _construct(Table(ranks.encode(table.X), table.categorical), params)
+        return cls(table, ranks, dataset, any(dataset.feature_num_bin(j) > 0 for j in range(table.X.shape[1])))
 
     def take(self, rows: NDArray[np.intp], n_threads: int) -> Bins:
         """Some of the rows, in the same bins."""
         with with_threads(n_threads):
             some = self.dataset.subset(rows if len(rows) else [0])
-            return Bins(self.table.take(rows), some.construct(), self.usable)
+            return Bins(self.table.take(rows), self.ranks, some.construct(), self.usable)
 
     def linear(self, params: dict[str, Any]) -> Any:
         """The Dataset for linear trees, which holds the raw numbers too: made on first use."""
         with self._lock:
             if self._linear is None:
-                _check_range(self.table)
+                _check_range(self.table, self.ranks)
                 self._linear = _construct(self.table, params)
             return self._linear
 
@@ -178,7 +181,8 @@ class LightGBMGrower:
             _lightgbm_calls.update(library, booster, g, h)
         if _lightgbm_calls.iterations(library, booster) == before:  # no split: LightGBM withdraws the round
             return Trees.stumps(columns)
-        return _lightgbm_text.trees(_lightgbm_calls.text_of(library, booster, before, 1))
+        text = _lightgbm_calls.text_of(library, booster, before, 1)
+        return self.bins.ranks.decode(_lightgbm_text.trees(text))
 
     def _booster(self, library: Any, columns: int) -> tuple[Any, int]:
         """The booster of the next round, and the number of rounds that it has."""
@@ -202,7 +206,13 @@ def _blamed(growth: TreeParams) -> AbstractContextManager[None]:
     return blamed("LightGBM", growth.params, _library().basic.LightGBMError) if growth.params else nullcontext()
 
 
-def _check_range(table: Table) -> None:
+def _check_range(table: Table, ranks: Ranks) -> None:
+    """Refuse columns that LightGBM would not fit linear leaves to, which take values and no ranks."""
+    for column in ranks.edges:
+        raise ValueError(
+            f"column {column} holds numbers that LightGBM takes for one another, as those nearer to zero than 1e-35: "
+            "scale the column, or let boostbp fit the leaves, leaves='refit'."
+        )
     with np.errstate(invalid="ignore"):
         largest = np.nanmax(np.abs(table.X), axis=0, initial=0.0)
     for j in np.flatnonzero(largest > np.finfo(np.float32).max):
@@ -234,7 +244,8 @@ class LightGBM:
 
     `TreeParams.min_samples_leaf` is LightGBM's ``min_data_in_leaf``, which counts rows by their hessian:
     it is exact where all hessians are equal. Native parameters keep LightGBM's defaults
-    (``lambda_l2=0``, ``min_sum_hessian_in_leaf=1e-3``). ``bagging_freq`` counts trees, not rounds.
+    (``lambda_l2=0``, ``min_sum_hessian_in_leaf=1e-3``). ``bagging_freq`` counts trees, not rounds. Columns with many
+    numbers nearer to zero than 1e-35, which LightGBM takes for zero, are given to it as ranks.
 
     Trees do not depend on `TreeParams.n_threads`: histograms are built column by column, in a fixed order. With the
     native parameter ``device_type`` they may differ from run to run.

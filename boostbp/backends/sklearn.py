@@ -9,12 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from boostbp import checks
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
 from boostbp.backends.dialects import Numbering, largest_not_above, representable
 from boostbp.backends.native_params import AMOUNT, COUNT, MONOTONE, SHARE, Check, Natives
+from boostbp.backends.ranks import Ranks
 from boostbp.extras import require
 from boostbp.floats import Floats
 from boostbp.trees.sparse import Matrix, Sparse
@@ -69,6 +71,7 @@ class SKLearnGrower:
     """The input in float32, in which scikit-learn grows trees."""
 
     X: Any
+    ranks: Ranks  # as which `X` holds columns whose values scikit-learn would not tell apart
     growth: TreeParams
     params: dict[str, Any]
     models: list[Any] = field(default_factory=list)  # the trees of the last round, as scikit-learn holds them
@@ -87,7 +90,7 @@ class SKLearnGrower:
             return [Tree.stump() for _ in together]
         with np.errstate(over="ignore", invalid="ignore"):  # its check of the input sums large numbers
             self.models = [self._model().fit(self.X, target[:, c], hess[:, c].mean(axis=1)) for c in together]
-        return [read(model.tree_) for model in self.models]
+        return [self.ranks.decode_one(read(model.tree_)) for model in self.models]
 
     def fork(self, outputs: slice, seed: int) -> SKLearnGrower:
         """A sibling on the same input."""
@@ -109,6 +112,7 @@ class SKLearn:
     The paper's criterion ``friedman_mse`` is the same as ``squared_error`` in scikit-learn, which has
     deprecated the former name. Equal gains are told apart by a fixed seed, so that growing is a pure
     function; only sampled features or thresholds use `TreeParams.random_state`. A sparse table has no missing values.
+    Columns of which scikit-learn merges many values, in float32 or less than 1e-7 apart, are given to it as ranks.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -126,7 +130,14 @@ class SKLearn:
         params, signs = _native(growth), growth.monotone_on(table)
         if signs and not table.any_missing:  # with missing values scikit-learn takes no constraints
             params["monotonic_cst"] = signs
-        return SKLearnGrower(_float32(table.X), growth, params)
+        ranks = Ranks.of(table, _alike)
+        return SKLearnGrower(_float32(ranks.encode(table.X)), ranks, growth, params)
+
+
+def _alike(values: Floats) -> NDArray[np.bool_]:
+    """Whether scikit-learn takes each of ascending values, (..., n), for the next one: its ``FEATURE_THRESHOLD``."""
+    single = representable(values)
+    return np.asarray(single[..., 1:] <= single[..., :-1] + np.float32(1e-7))
 
 
 def _float32(X: Matrix) -> Any:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from boostbp.backends import _xgboost_params, _xgboost_ubj
 from boostbp.backends.base import Table, TreeParams
 from boostbp.backends.capabilities import Capabilities
-from boostbp.backends.dialects import gradients, representable, without_small_leaves
+from boostbp.backends.dialects import alike_in_float32, gradients, representable, without_small_leaves
 from boostbp.backends.native_params import blamed, on_card, turn
+from boostbp.backends.ranks import Ranks
 from boostbp.extras import require
 from boostbp.floats import Floats
 from boostbp.group import SAMPLE, workers
@@ -56,6 +57,7 @@ class XGBoostGrower:
     table: Table
     growth: TreeParams
     params: dict[str, Any]
+    ranks: Ranks  # as which the matrix holds columns that float32 cannot
     matrix: Any
     # the booster of each kind of round, by (number of columns, vector leaf)
     running: dict[tuple[int, bool], Running] = field(default_factory=dict)
@@ -91,7 +93,7 @@ class XGBoostGrower:
         """A sibling on some of the rows; see `boostbp.backends.base.SubsetGrower`."""
         table = self.table.take(rows)
         with _alone_on(self.matrix):
-            matrix = _binned(table, self.growth, like=self.matrix)
+            matrix = _binned(table, self.growth, self.ranks, like=self.matrix)
         return replace(self, table=table, matrix=matrix, running={}, _spent=0)
 
     def fork(self, outputs: slice, seed: int) -> XGBoostGrower:
@@ -112,7 +114,7 @@ class XGBoostGrower:
                 run.min_weight = min_weight
             run.booster.boost(self.matrix, run.rounds, grad=grad, hess=hess)
         run.rounds += 1
-        return _xgboost_ubj.trees(run.booster[run.rounds - 1 : run.rounds].save_raw("ubj"))
+        return self.ranks.decode(_xgboost_ubj.trees(run.booster[run.rounds - 1 : run.rounds].save_raw("ubj")))
 
     def _run(self, columns: int, vector: bool) -> Running:
         kind = columns, vector
@@ -133,7 +135,7 @@ def _blamed(growth: TreeParams) -> AbstractContextManager[None]:
     return blamed("XGBoost", growth.params, _library().core.XGBoostError) if growth.params else nullcontext()
 
 
-def _binned(table: Table, growth: TreeParams, *, like: Any = None) -> Any:
+def _binned(table: Table, growth: TreeParams, ranks: Ranks, *, like: Any = None) -> Any:
     """The QuantileDMatrix of an input, in the bins of another one if there is one.
 
     Of more than `SAMPLE` rows bins are those of a sample, wherever the rows are: in memory, on the disk, on workers.
@@ -144,21 +146,21 @@ def _binned(table: Table, growth: TreeParams, *, like: Any = None) -> Any:
     how = {"max_bin": growth.max_bins, "enable_categorical": types is not None, "nthread": growth.n_threads}
     many = len(table.X) > SAMPLE
     if isinstance(table.X, Sparse):
-        return library.QuantileDMatrix(_blocks(library, table.X, types), **how, ref=like)
+        return library.QuantileDMatrix(_blocks(library, table.X, types, ranks), **how, ref=like)
     if like is None and (many or not workers().alone):
-        like = _shared_bins(library, table, how | {"feature_types": types})
+        like = _shared_bins(library, table, ranks, how | {"feature_types": types})
     in_files = many and is_on_disk() and not on_card(growth.params)
     if in_files and hasattr(library, "ExtMemQuantileDMatrix"):  # from version 3 on
         folder = mkdtemp(dir=scratch_folder(), prefix="boostbp-")
         try:
-            rows = _blocks(library, table.X, types, cache_prefix=f"{folder}/bins")
+            rows = _blocks(library, table.X, types, ranks, cache_prefix=f"{folder}/bins")
             matrix = library.ExtMemQuantileDMatrix(rows, **how, ref=like)
         except BaseException:
             rmtree(folder)
             raise
         matrix.files = _BinFiles(folder)
         return matrix
-    return library.QuantileDMatrix(representable(table.X), **how, feature_types=types, ref=like)
+    return library.QuantileDMatrix(representable(ranks.encode(table.X)), **how, feature_types=types, ref=like)
 
 
 class _BinFiles:
@@ -177,7 +179,7 @@ def _alone_on(matrix: Any) -> AbstractContextManager[Any]:
     return matrix.files.lock if hasattr(matrix, "files") else nullcontext()
 
 
-def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, **cache: str) -> Any:
+def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, ranks: Ranks, **cache: str) -> Any:
     """A `DataIter` over the rows of an input: dense rows in float32, a few megabytes at a time.
 
     XGBoost takes absent entries of a sparse matrix for missing ones, but here they are zeros. `types` are its
@@ -198,13 +200,13 @@ def _blocks(library: Any, X: Matrix, types: Sequence[str] | None, **cache: str) 
             rows = next(self.ahead, None)
             if rows is not None:
                 part = X.dense(columns, rows) if isinstance(X, Sparse) else X[rows]
-                input_data(data=representable(part), feature_types=types)
+                input_data(data=representable(ranks.encode(part)), feature_types=types)
             return rows is not None
 
     return Blocks()
 
 
-def _shared_bins(library: Any, table: Table, how: dict[str, Any]) -> Any:
+def _shared_bins(library: Any, table: Table, ranks: Ranks, how: dict[str, Any]) -> Any:
     """A matrix whose bins others take, those of all workers of a group: of a sample of all rows.
 
     XGBoost's own sketch over workers has other cuts than that of one machine, and so other trees. A communicator
@@ -213,7 +215,7 @@ def _shared_bins(library: Any, table: Table, how: dict[str, Any]) -> Any:
     group, X, codes = workers(), table.X, list(table.categorical)
     [largest] = group.max(np.fmax.reduce(X, axis=0, initial=-np.inf))
     rows = group.spaced(len(X), SAMPLE)
-    [sample] = group.of(rows).together(representable(X[rows]))
+    [sample] = group.of(rows).together(representable(ranks.encode(X[rows])))
     if codes:  # bins are one for each code up to the largest, which may be too rare for the sample
         last = np.full((1, X.shape[1]), np.nan, np.float32)
         last[0, codes] = np.where(np.isfinite(largest[codes]), largest[codes], np.nan)
@@ -236,8 +238,9 @@ class XGBoost:
     hessian of the column: it counts rows exactly where all hessians are equal. Native parameters
     keep XGBoost's defaults (``reg_lambda=1``). Trees grow level by level, and by largest gain where
     `TreeParams.max_leaves` is given or the depth is not limited. The bins of a sparse table are dense, two to three
-    bytes for each cell, as zeros are no missing values. With the native parameter ``device`` trees may differ from run
-    to run.
+    bytes for each cell, as zeros are no missing values. Columns of which float32 merges many values, such as large ids,
+    are given to XGBoost as ranks (`boostbp.backends.ranks`). With the native parameter ``device`` trees may differ from
+    run to run.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -257,7 +260,8 @@ class XGBoost:
         params = _xgboost_params.native(_library(), growth, table.X.shape[1])
         with _blamed(growth):
             _xgboost_params.check_card(_library(), growth, params)
-        return XGBoostGrower(table, growth, params, _binned(table, growth))
+        ranks = Ranks.of(table, alike_in_float32)
+        return XGBoostGrower(table, growth, params, ranks, _binned(table, growth, ranks))
 
 
 backend = XGBoost()

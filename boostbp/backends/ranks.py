@@ -1,0 +1,141 @@
+"""Ranks: columns whose values a library would take for one another are given to it as ranks.
+
+Libraries hold less than float64: float32 has one number for all seconds of two minutes of today, LightGBM takes what is
+nearer to zero than 1e-35 for zero, and scikit-learn two numbers 1e-7 apart for one. Trees look at the order of values
+alone, so that ranks are as good, and a split between two ranks is one between two float64 numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Table
+from boostbp.floats import Floats
+from boostbp.group import SAMPLE, workers
+from boostbp.trees.sparse import Matrix, Sparse
+from boostbp.trees.tree import Tree, Trees
+
+_LOOKED_AT = 4096  # rows that tell whether a column needs ranks
+_SHARE = 1 / 256  # of the rows: as many may be taken for others, as the libraries' bins hold as many
+_NOISE = 8  # units in the last place by which results of the same computation differ
+
+# Whether a library takes each value for the next one: of ascending values, (..., n), gives (..., n - 1).
+Alike = Callable[[Floats], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Columns that are given to a library as ranks: how many of the `edges` lie below a value, less those below zero.
+
+    Attributes
+    ----------
+    edges : mapping of int to float64
+        Numbers between the values of a column, ascending. A value that is an edge belongs below it.
+    """
+
+    edges: Mapping[int, Floats]
+
+    @classmethod
+    def of(cls, table: Table, alike: Alike) -> Ranks:
+        """Find the columns of a table that need ranks; the same ones on all workers of a group."""
+        if isinstance(table.X, Sparse):
+            return cls(_edges_of_sparse(table, alike))
+        group, X = workers(), table.X
+        rows = group.spaced(len(X), _LOOKED_AT)
+        [sample] = group.of(rows).together(X[rows])
+        columns = np.setdiff1d(_suspects(sample, alike), table.categorical)
+        columns = columns[[_merges(sample[:, j], alike, len(sample)) for j in columns]]
+        if not len(columns):
+            return cls({})
+        rows = group.spaced(len(X), SAMPLE)
+        [sample] = group.of(rows).together(X[rows][:, columns])
+        return cls({int(j): _edges(values) for j, values in zip(columns, sample.T, strict=True)})
+
+    def encode(self, X: Matrix) -> Matrix:
+        """Return rows as the library is given them, (rows, features); the same object if no column needs ranks."""
+        if not self.edges:
+            return X
+        if isinstance(X, Sparse):
+            indptr, indices, data = X.arrays
+            data = data.copy()
+            for j, edges in self.edges.items():
+                own = slice(indptr[j], indptr[j + 1])
+                data[own] = _ranks(data[own], edges)
+            return Sparse(sp.csc_matrix((data, indices, indptr), X.shape))
+        X = X.copy()
+        for j, edges in self.edges.items():
+            X[:, j] = _ranks(X[:, j], edges)
+        return X
+
+    def decode(self, trees: Trees) -> Trees:
+        """Return trees on ranks as trees on values, which send each value where they send its rank."""
+        nodes = trees.nodes
+        ranked = np.isin(nodes.feature, list(self.edges))
+        if not ranked.any():
+            return trees
+        threshold = nodes.threshold.copy()
+        for j, edges in self.edges.items():
+            at = nodes.feature == j
+            # of the ranks that go left the largest; infinite where all go one way
+            last = np.clip(np.floor(threshold[at]) + _of_zero(edges), -1, len(edges)).astype(np.int64)
+            threshold[at] = np.concatenate([edges, [np.inf, -np.inf]])[last]
+        return replace(trees, nodes=nodes._replace(threshold=threshold))
+
+    def decode_one(self, tree: Tree) -> Tree:
+        """Return one tree; see `decode`."""
+        return self.decode(Trees.of([tree]))[0] if self.edges else tree
+
+
+def _of_zero(edges: Floats) -> int:
+    return int(np.searchsorted(edges, 0.0))
+
+
+def _ranks(values: Floats, edges: Floats) -> Floats:
+    """Return ranks, 0 of zero, so that what is sparse stays sparse; NaN of NaN."""
+    return np.where(np.isnan(values), np.nan, np.searchsorted(edges, values) - float(_of_zero(edges)))
+
+
+def _edges(values: Floats) -> Floats:
+    """Return the numbers between different values."""
+    values = np.unique(values[~np.isnan(values)])
+    lower, upper = values[:-1], values[1:]
+    middle = lower / 2 + upper / 2
+    return np.where((lower <= middle) & (middle < upper), middle, lower)  # between neighbours there is none
+
+
+def _suspects(sample: Floats, alike: Alike) -> NDArray[np.intp]:
+    """Return the columns in which any value is taken for a different one."""
+    ordered = np.sort(sample.T.copy(), axis=1)
+    return np.flatnonzero((alike(ordered) & (ordered[:, 1:] > ordered[:, :-1])).any(axis=1))
+
+
+def _merges(values: Floats, alike: Alike, n_rows: float) -> bool:
+    """Return whether many of so many rows are taken for others, that differ by more than noise."""
+    different, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    if len(different) < 2:
+        return False
+    first = np.flatnonzero(np.concatenate([[True], ~alike(different)]))  # of those that are taken for one
+    last = np.append(first[1:], len(different)) - 1
+    lost = np.add.reduceat(counts, first) - np.maximum.reduceat(counts, first)
+    low, high = different[first], different[last]
+    with np.errstate(over="ignore"):
+        apart = high - low > _NOISE * np.spacing(np.maximum(np.abs(low), np.abs(high)))
+    return bool((apart & (lost > _SHARE * n_rows)).any())
+
+
+def _edges_of_sparse(table: Table, alike: Alike) -> dict[int, Floats]:
+    indptr, _, data = table.X.arrays
+    n_rows, edges = len(table.X), {}
+    often = np.flatnonzero(np.diff(indptr) > _SHARE * n_rows)
+    for j in np.setdiff1d(often, table.categorical):
+        entries = data[indptr[j] : indptr[j + 1]]
+        step = -(-len(entries) // _LOOKED_AT)
+        if _merges(np.append(entries[::step], 0.0), alike, n_rows / step):
+            step = -(-len(entries) // SAMPLE)
+            edges[int(j)] = _edges(np.append(entries[::step], 0.0))
+    return edges
