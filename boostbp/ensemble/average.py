@@ -9,6 +9,7 @@ import numpy as np
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.safeguard import best_share, refuse_unlearned
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import shrink_weight, stacked_weights, summed, t_statistic
@@ -32,7 +33,7 @@ class Average:
         Weight of the constant times the constant; 0 if it has none.
     shown : Network or None
         One whose hidden layers are in the sum without weight, for `transform`, if no network has weight: the one that
-        was asked for, or another one if that was not trained.
+        was asked for, or another one if that was not trained. Where the constant has all weight, any candidate.
     choice : Choice
         What a history tells of it.
     """
@@ -50,7 +51,9 @@ class Average:
 
     @property
     def held_out(self) -> Floats:
-        """Raw output of the sum on the held-out rows."""
+        """Raw output of the sum on the held-out rows; (outputs,) if it is the constant."""
+        if not self.parts:
+            return self.constant
         raws = np.stack([one.held_out for one in self.parts])
         return summed(np.array(self.weights), raws) + self.constant
 
@@ -62,10 +65,15 @@ class Average:
 
 
 def average_of(candidates: Sequence[TrainedCandidate], problem: Problem) -> Average:
-    """Return the average of the candidates by the held-out rows; see `stacked_weights`."""
+    """Return the average of the candidates by the held-out rows; see `stacked_weights`.
+
+    Raises ValueError if it is worse than the constant there, and has not learned: see `refuse_unlearned`.
+    """
     raws = np.stack([one.held_out for one in candidates])
     deep = [one.network is not None for one in candidates]
-    weights, gain, error = workers().agree(_weights(raws, deep, problem))
+    weights, gain, error, share = workers().agree(_weights(raws, deep, problem))
+    if share < 1.0:
+        refuse_unlearned([one.model for one in candidates], problem)
     results = [
         CandidateResult(one.name, problem.score(one.held_out), float(weight), one.network)
         for one, weight in zip(candidates, weights, strict=True)
@@ -78,14 +86,17 @@ def average_of(candidates: Sequence[TrainedCandidate], problem: Problem) -> Aver
     parts = tuple(one for one, weight in zip(candidates, weights, strict=True) if weight > 0)
     networks = sorted((one for one in candidates if one.history is not None), key=lambda one: one.name != NETWORK)
     shown = networks[0].model if networks and not any(one.network for one in parts) else None
+    if not parts and shown is None:
+        shown = candidates[0].model
     used = tuple(float(weight) for weight in weights if weight > 0)
     return Average(parts, used, constant, shown, Choice(tuple(results), gain, error))
 
 
-def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floats, float, float]:
-    """Return the weights of candidates, what hidden layers add to the sum, and its standard error.
+def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floats, float, float, float]:
+    """Return the weights of candidates, what hidden layers add to the sum, its standard error, and `best_share`.
 
-    Of numbers that hardly follow the model on the held-out rows, few and noisy, the constant has the rest.
+    Of numbers that hardly follow the model on the held-out rows, few and noisy, the constant has the rest; of a model
+    that is worse than the constant there, what is best.
 
     Parameters
     ----------
@@ -100,7 +111,8 @@ def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floa
     t = t_statistic(raw, target, problem.baseline, problem.held_out.weight, problem.loss)
     if t < constants.WEAK_SIGNAL_T:
         weights = shrink_weight(max(t, constants.LEAST_SIGNAL_T), constants.HALF_WEIGHT_T) * weights
-    return weights, gain, error
+    share = best_share(summed(weights, raws) + (1.0 - weights.sum()) * problem.baseline, problem)
+    return share * weights, gain, error, share
 
 
 def _gain_of_depth(raws: Floats, raw: Floats, deep: Sequence[bool], problem: Problem) -> tuple[float, float]:

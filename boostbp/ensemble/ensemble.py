@@ -9,6 +9,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
+import numpy as np
+
 from boostbp.ensemble.average import average_of
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidates import candidates_for
@@ -16,6 +18,7 @@ from boostbp.ensemble.ladder import Rung
 from boostbp.ensemble.many_rows import train_many
 from boostbp.ensemble.problem import EnsembleSettings, Problem, back_propagate
 from boostbp.ensemble.refits import refit_all, refit_single_layer
+from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined
 from boostbp.ensemble.schedule import FIRST_STAGE, train_all, train_network
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.ensemble.weighted_sum import weighted_sum
@@ -59,14 +62,20 @@ def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem
         If it came before there was a model; otherwise it is in the history.
     FloatingPointError
         If the network that was asked for diverged in its first epoch.
+    ValueError
+        If a part of the user's own is broken: see `boostbp.ensemble.safeguard`.
     """
     if not settings.deep and not problem.eval_sets:
         problem = replace(problem, settings=_single_layer_of(problem.settings))
     if not problem.eval_sets or (settings.deep is True and problem.settings.output_target != "loss"):
-        return back_propagate(problem)
-    if settings.deep and not problem.settings.units:
-        return _train_single_layer(problem, settings)
-    return _train_mean(problem, settings, others)
+        network, history = back_propagate(problem)
+        network = no_worse_than_constant(network, history, problem)
+    elif settings.deep and not problem.settings.units:
+        network, history = _train_single_layer(problem, settings)
+    else:
+        network, history = _train_mean(problem, settings, others)
+    refuse_undefined(network, problem)
+    return network, history
 
 
 def _single_layer_of(settings: Settings) -> Settings:
@@ -80,7 +89,8 @@ def _train_single_layer(problem: Problem, settings: EnsembleSettings) -> tuple[N
     """Train a single layer that was asked for, and again on all rows unless time is up."""
     budget = Budget(problem.settings.max_time)
     layer, history = back_propagate(problem)
-    cut_short = history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE) or budget.over()
+    layer = no_worse_than_constant(layer, history, problem)
+    cut_short = history.choice is not None or history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE) or budget.over()
     if settings.rung.refit and problem.held_out.from_training and not cut_short:
         layer = refit_single_layer(layer, history, problem)
     return layer, history
@@ -185,9 +195,10 @@ def _averaged(
     """Return the average of what was trained, refitted, the history of the network, and the held-out loss before."""
     asked = next((one for one in trained if one.name == NETWORK), None)
     average = average_of(distinct(trained), problem)
-    score = Score.of(average.held_out, problem)
+    score = Score.of(np.broadcast_to(average.held_out, problem.target.shape), problem)
     model = average.network(average.models)
     to_refit = rung.refit and problem.held_out.from_training and interrupt is None and not problem.has_many_rows
+    to_refit = to_refit and bool(average.parts)
     if not to_refit:
         model = _of_few_bits(model, problem)
     scores = problem.metrics_of(model)

@@ -19,6 +19,7 @@ from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.floats import Floats
 from boostbp.layers import Layer, LayerSettings
 from boostbp.losses import SquaredError
+from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.offsets import NO_OFFSET, best_constant
 
 
@@ -36,7 +37,7 @@ def located(candidate: Candidate) -> Candidate:
 
 def _of_mean(problem: Problem) -> Problem:
     """The problem of one output for the mean of the target, of which the quantiles have copies, without offsets."""
-    held_out, loss = problem.held_out, SquaredError()
+    held_out, loss = problem.held_out, CheckedLoss(SquaredError(), curved=False, separable=True)
     y, target = _mean(problem.y - problem.offset), _mean(problem.target - held_out.offset)
     alone = replace(held_out, offset=NO_OFFSET)
     baseline, eval_sets = best_constant(loss, y, problem.weight, NO_OFFSET), (alone, *problem.eval_sets[1:])

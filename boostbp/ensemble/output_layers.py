@@ -54,7 +54,7 @@ class Boosted:
             np.asfortranarray(problem.y),
             np.asfortranarray(self.fit),
         )  # as the running fit lies
-        goal = LossObjective(problem.loss, y, problem.weight, fit)
+        goal = LossObjective(problem.loss, y, problem.weight, fit, first_round=number * bound.settings.n_estimators)
         n_threads, seed = problem.settings.n_threads, problem.settings.seed + number
         piece = layers.fit(bound, goal, n_threads=n_threads, seed=seed)
         bound = self.bound if number else self.bound.without_base()

@@ -15,6 +15,7 @@ from boostbp.floats import Floats
 from boostbp.group import ALONE, Group, joined, workers
 from boostbp.layers.cheaper_growth import RowSampling, SharedStructure, drawn_rows, on_sample
 from boostbp.losses import Loss, traits_of
+from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.metrics import Metric
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import History
@@ -85,7 +86,7 @@ class Problem:
     y: Floats
     weight: Floats
     backend: Backend
-    loss: Loss
+    loss: CheckedLoss
     settings: Settings
     baseline: Floats
     eval_sets: tuple[EvalSet, ...]
@@ -130,6 +131,7 @@ class Problem:
         """
         with joined(group):
             baseline = baseline_of(loss, y, weight, settings, offset)
+            loss = CheckedLoss.of(loss, baseline + offset, y)
         target = smoothed = np.empty((0, y.shape[1]))
         if eval_sets:
             target = to_target(eval_sets[0].y)

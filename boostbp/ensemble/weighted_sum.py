@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from boostbp.layers import Layer
 from boostbp.network.network import Network
+from boostbp.trees.forest import Forest, TreeBatch
+from boostbp.trees.leaves import LeafModel
 from boostbp.trees.merging import PlacedForest, merged
+from boostbp.trees.tree import Trees
 
 
 def weighted_sum(networks: Sequence[Network], weights: Sequence[float]) -> Network:
@@ -52,9 +56,17 @@ def weighted_sum(networks: Sequence[Network], weights: Sequence[float]) -> Netwo
         if weight
     ]
     seen = n_features if depth == 1 else units + n_features * skip
+    parts = parts or [PlacedForest(_zero(networks[-1].layers[-1].forest), np.arange(seen))]
     layers.append(Layer(merged(parts, n_features=seen, n_outputs=n_outputs)))
     baseline = sum((weight * network.baseline for network, weight in zip(networks, weights, strict=True)), np.zeros(1))
     return Network(tuple(layers), baseline, skip)
+
+
+def _zero(forest: Forest) -> Forest:
+    """Return a forest of the same outputs, all 0: a tree of one leaf for each."""
+    trees = [TreeBatch(Trees.stumps(1), LeafModel.zero().leaves(output)) for output in range(forest.n_outputs)]
+    whole = Forest.of(trees, n_features=forest.n_features, n_outputs=forest.n_outputs, basis=forest.basis)
+    return replace(whole, clip=forest.clip)
 
 
 def _features(network: Network, i: int, below: dict[int, int], units: int, n_features: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.problem import Problem
 from boostbp.floats import Floats
 from boostbp.group import workers
-from boostbp.losses import Loss, checked, traits_of
+from boostbp.losses import Loss, traits_of
 
 LONGEST = 5.0  # logarithm of how much a weight may change in a step
 
@@ -101,7 +101,7 @@ def _descended(raws: Floats, problem: Problem) -> Floats:
     left = _way(problem, score)
     for _ in range(constants.MOST_STACKING_STEPS if len(raws) > 1 else 0):
         if slopes is None:
-            slope = share[:, None] * checked.gradient(problem.loss, raw + problem.held_out.offset, problem.smoothed)
+            slope = share[:, None] * problem.loss.gradient(raw + problem.held_out.offset, problem.smoothed)
             slopes = np.tensordot(raws - raw, slope, 2) / problem.scale_of(score)
         rate = min(rate, left)
         moved = weights * np.exp(np.clip(-rate * slopes, -LONGEST, LONGEST))

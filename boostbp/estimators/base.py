@@ -19,6 +19,7 @@ from boostbp import backends, cautions, checks, metrics
 from boostbp.backends.base import Table
 from boostbp.ensemble import ensemble
 from boostbp.ensemble.problem import Problem, back_propagate
+from boostbp.ensemble.safeguard import refuse_unlearned
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.estimators import parameters, session
 from boostbp.estimators.held_out import Split
@@ -318,7 +319,10 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         def train(*, settings: Settings, **training: Any) -> tuple[Network, History]:
             """Train with settings, callbacks and an earlier state, which may be others each time."""
             if self._fewest_hidden:  # its hidden units are the model, and nothing may stand beside them
-                return back_propagate(problem(settings=settings, **training))
+                whole = problem(settings=settings, **training)
+                network, history = back_propagate(whole)
+                refuse_unlearned([network], whole)
+                return network, history
             more = (problem_of(other())(settings=settings) for other in others)
             network, history = ensemble.train(problem(settings=settings, **training), how, more)
             if run.earlier is not None:

@@ -28,7 +28,7 @@ from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.inputs.blocks import is_blocks, rows_of
 from boostbp.inputs.targets import read_weight
-from boostbp.losses import Loss
+from boostbp.losses import Loss, checked
 from boostbp.network.monitor import Progress
 from boostbp.trees.disk_arrays import on_disk
 
@@ -75,6 +75,10 @@ def on_blocks(fit: Callable[..., T]) -> Callable[..., T]:
         return fitted
 
     return whole
+
+
+def _raw_output(raw: Floats) -> Floats:
+    return raw
 
 
 class SupervisedFit(Conformal):
@@ -167,12 +171,12 @@ class SupervisedFit(Conformal):
         self._loss = loss = self._load_loss(n_outputs)
         if earlier is not None:
             earlier.check(loss, losses.traits_of(loss).copies or n_outputs)
-        loss.check(target)
+        checked.check_target(loss, target)
         parts = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
         sets = self._eval_sets(parts, eval_names, offset, n_outputs, earlier)
         for part, watched in zip(parts, sets, strict=True):
             with named_in_errors(part.source):
-                loss.check(watched.y)
+                checked.check_target(loss, watched.y)
         known = self._offset(table.X, offset, n_outputs, earlier)
         given = Split(table, target, weight, sets, known, workers())
         split = given if sets else hold_out(self, given, strata, groups=groups, X=X)
@@ -183,7 +187,8 @@ class SupervisedFit(Conformal):
             lambda draw=draw: self._in_units(draw())
             for draw in hold_out_others(self, given, strata, groups=groups, sets=split.sets)
         ]
-        self._train(self._in_units(split), loss, metric, self._outcome, run, others)
+        outcome = _raw_output if metric is not None and metric.takes_raw else self._outcome
+        self._train(self._in_units(split), loss, metric, outcome, run, others)
         self._calibrate_by(kept_out, given, offset)
         return self
 

@@ -81,6 +81,7 @@ class Rounds:
         """One ridge regression for all outputs; of a curved loss, its minimum: a Newton step would go too far."""
         everything = slice(0, self.objective.n_outputs)
         grad, hess = self.objective.gradient(self.running.T, everything)
+        self.objective.check(self.running.T, everything, grad, hess, 0)
         penalty = self.bound.settings.base_lambda
         if self.objective.curved:
             base = self.bound.base.minimise(lambda fit: self.objective.derivatives(fit)[:2], hess, penalty)
@@ -179,10 +180,13 @@ class Rounds:
             share = share / 2 if share > LEAST_SHARE else 0.0
             np.add(before, share * step, out=self.running)
             now = self._derivatives()
+        if np.isnan(now[0]):
+            self.objective.refuse_value(self.running.T)
         return share, now
 
     def _round(self, number: int, grower: Grower, outputs: slice, grad: Floats, hess: Floats) -> TreeBatch:
         """One round of some outputs."""
+        self.objective.check(self.running[outputs].T, outputs, grad, hess, number)
         settings, n_outputs = self.bound.settings, self.objective.n_outputs
         n_groups = -(-n_outputs // (outputs.stop - outputs.start))
         interrupts.check()
@@ -237,6 +241,8 @@ class Rounds:
             interrupts.check()
             if curved:
                 np.copyto(before, self.running)
+            everything = slice(0, self.objective.n_outputs)
+            self.objective.check(self.running.T, everything, grad, hess, number - self.first)
             grad, hess = np.ascontiguousarray(grad), np.ascontiguousarray(hess)
             weight = hess.max(axis=1)
             if self.bound.vector_leaf:

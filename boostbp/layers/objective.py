@@ -10,9 +10,11 @@ import numpy as np
 
 from boostbp.floats import Floats
 from boostbp.group import workers
-from boostbp.losses import Loss, checked, traits_of
+from boostbp.losses import Loss, checked
+from boostbp.losses.checked_loss import CheckedLoss
 
 BLOCK = 1 << 15  # numbers of an array of a block: 64 kB
+LEAST_WEIGHT = 1e-290  # of a row, whose product with a hessian is a number above 0
 
 
 class Objective(Protocol):
@@ -42,6 +44,17 @@ class Objective(Protocol):
 
         With ``separable`` False, `outputs` is always all of them.
         """
+        ...
+
+    def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
+        """Refuse what it gave for a running fit of some outputs, if no round can be grown on it; `number` counts rounds.
+
+        Raises ValueError with the loss's name, the row and the round.
+        """
+        ...
+
+    def refuse_value(self, fit: Floats) -> None:
+        """Raise ValueError, as the weighted sum is NaN for this running fit."""
         ...
 
     def gathered(self) -> Self:
@@ -81,6 +94,12 @@ class SquaredObjective:
         np.subtract(fit, self.target[:, outputs], out=grad)
         return np.multiply(hess, grad, out=grad), hess
 
+    def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
+        """Nothing: targets are finite."""
+
+    def refuse_value(self, fit: Floats) -> None:
+        """Nothing: targets are finite."""
+
     def gathered(self) -> Self:
         """Of the rows of one worker, that of the rows of all."""
         target, weight = workers().together(self.target, self.weight)
@@ -92,12 +111,20 @@ class LossObjective:
     """Objective of an output layer that is boosted on the loss itself.
 
     The running fit of the layer starts from `baseline`, (outputs,) or (rows, outputs); `y` and `weight` as in the loss.
+    `where` says in messages where in training the layer is, beside the round, and `first_round` counts earlier ones.
     """
 
-    loss: Loss
+    loss: CheckedLoss
     y: Floats
     weight: Floats
     baseline: Floats
+    where: str = ""
+    first_round: int = 0
+
+    @classmethod
+    def of(cls, loss: Loss, y: Floats, weight: Floats, baseline: Floats) -> Self:
+        """Return the objective of a loss that is tried first."""
+        return cls(CheckedLoss.of(loss, baseline, y), y, weight, baseline)
 
     @property
     def n_outputs(self) -> int:
@@ -107,12 +134,12 @@ class LossObjective:
     @property
     def separable(self) -> bool:
         """Whether the outputs can be boosted one by one: a single one, or a loss that is a sum over outputs."""
-        return self.n_outputs == 1 or traits_of(self.loss).separable
+        return self.loss.separable
 
     @property
     def curved(self) -> bool:
-        """Whether the loss says that its hessian varies."""
-        return traits_of(self.loss).curved
+        """Whether the hessian of the loss varies."""
+        return self.loss.curved
 
     def derivatives(self, fit: Floats) -> tuple[float, Floats, Floats]:
         """Weighted sum of the loss, its gradient and hessian."""
@@ -121,7 +148,7 @@ class LossObjective:
         for rows in _blocks(*fit.shape):
             weight = self.weight[rows, None]
             h = fit[rows] + (self.baseline[rows] if self.baseline.ndim > 1 else self.baseline)
-            value[rows], of_fit, curvature = checked.derivatives(self.loss, h, self.y[rows])
+            value[rows], of_fit, curvature = self.loss.derivatives(h, self.y[rows])
             np.multiply(weight, of_fit, out=grad[rows])
             np.multiply(weight, curvature, out=hess[rows])
         return float(self.weight @ value), grad, hess
@@ -130,7 +157,30 @@ class LossObjective:
         """Weighted gradient and hessian of the loss, each (rows, outputs)."""
         h, y = fit + self.baseline[..., outputs], self.y[:, outputs]
         weight = self.weight[:, None]
-        return weight * checked.gradient(self.loss, h, y), weight * checked.hessian(self.loss, h, y)
+        return weight * self.loss.gradient(h, y), weight * self.loss.hessian(h, y)
+
+    def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
+        """Refuse numbers that are not finite, and a hessian that is not above 0; two looks at each array if all is well.
+
+        A weight may be so small that its product with a hessian is 0.
+        """
+        if -np.inf < grad.min(initial=0.0) and grad.max(initial=0.0) < np.inf:  # NaN is neither
+            if 0.0 < hess.min(initial=1.0) and hess.max(initial=1.0) < np.inf:
+                return
+        weight = np.maximum(self.weight, LEAST_WEIGHT)[:, None]
+        hess = np.where((hess == 0.0) & (self.weight < LEAST_WEIGHT)[:, None], weight, hess)
+        checked.refuse_unusable(
+            self.loss,
+            {"gradient": grad / weight, "hessian": hess / weight},
+            fit + self.baseline[..., outputs],
+            self.y[:, outputs],
+            f"in round {self.first_round + number + 1}{self.where} of training",
+        )
+
+    def refuse_value(self, fit: Floats) -> None:
+        """Refuse a value that is not a number, by the row where it is one no longer."""
+        self.loss.value(fit + self.baseline, self.y)
+        raise ValueError(f"loss={self.loss.name!r}: the sum of its values over the rows is not a number in training.")
 
     def gathered(self) -> Self:
         """Of the rows of one worker, that of the rows of all."""

@@ -39,15 +39,17 @@ class Loss(Protocol):
     """What training needs to know of a loss: these, or an object of the user's own.
 
     What else may be said of a loss, by attributes of the names in `Traits`, has a default there: its task, its other
-    names, its default metric, whether its outputs can be boosted side by side, and so on.
+    names, its default metric, and so on. Whether its hessian varies, and whether its outputs can be boosted side by
+    side, is found out on a few rows (`boostbp.losses.checked_loss.CheckedLoss`).
 
-    Value and derivatives are apart, because an evaluation needs no derivative. Each round of a curved loss needs
-    all: where there is a method ``derivatives(h, y) -> (value, gradient, hessian)``, it is asked for them at once.
+    Value and derivatives are apart, because an evaluation needs no derivative. Each round of a loss whose hessian
+    varies needs all: where there is a method ``derivatives(h, y) -> (value, gradient, hessian)``, it is asked for them at once.
     A method ``inverse_link(prediction) -> h`` lets the mean of a loss be the metric of predictions. Where intervals are
     made of residuals, these are divided by what a method ``deviation(prediction)`` returns, (rows, outputs).
 
     Shapes are those above, also of a single output: LightGBM and XGBoost take a gradient of (rows,), which is
     ``gradient[:, None]`` here. Other shapes are refused, and so is a loss that writes into `h` or `y`.
+    `boostbp.check_loss` compares the members with one another.
 
     >>> from boostbp.network import losses
     >>> loss = losses.load("log_loss", n_outputs=1)
@@ -118,17 +120,10 @@ class Traits:
         the columns of the target.
     default_metric : str or None
         Name of the metric of evaluation sets where ``eval_metric`` is None. None: the log-loss of a classifier, and
-        the mean of the loss itself of a regressor. That needs predictions to tell the raw output: by the identity, if
-        the loss is `scale_free`, or by a method ``inverse_link(prediction) -> h``.
+        the mean of the loss itself of a regressor.
     homogeneous : bool
         ``value(a h, a y) = a value(h, y)`` for a > 0: its mean is then told in units of the target, and not in
         those of the standardised target that training sees.
-    separable : bool
-        It is a sum over outputs, which are then boosted side by side. Otherwise they are boosted together, round by
-        round.
-    curved : bool
-        Its hessian varies: the ridge regression under its layer then minimises the loss itself, where one Newton step
-        from a constant would go too far, and rounds that raise the loss are shortened.
     robust : bool
         A few rows far off hardly bend the fit. A target that may be scaled then is so by median and quartiles.
     least_squares : bool
@@ -147,8 +142,6 @@ class Traits:
     copies: int | None = None
     default_metric: str | None = None
     homogeneous: bool = False
-    separable: bool = False
-    curved: bool = False
     robust: bool = False
     least_squares: bool = False
     soft_labels: bool = False

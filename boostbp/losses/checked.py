@@ -1,10 +1,11 @@
-"""Checked losses: calls a loss, perhaps the user's, and checks the shapes and kinds of what it returns.
+"""Checked losses: calls of a loss, perhaps the user's, with what it returns checked before anything reads it.
 
 Compiled code reads these arrays without looking at their sizes: a wrong shape there would end the process.
 """
 
 from __future__ import annotations
 
+import re
 from numbers import Number
 from typing import Any
 
@@ -18,25 +19,29 @@ Shape = tuple[int, ...]
 
 def value(loss: Loss, h: Floats, y: Floats) -> Floats:
     """Return the loss of each row, (rows,); like all below, raise ValueError if the array has another shape."""
-    return _of_shape(loss, "value", loss.value(h, y), h.shape[:1])
+    return _of_shape(loss, "value", _call(loss, "value", h, y), h.shape[:1])
 
 
 def gradient(loss: Loss, h: Floats, y: Floats) -> Floats:
     """Return the derivative of the value by `h`, (rows, outputs)."""
-    return _of_shape(loss, "gradient", loss.gradient(h, y), h.shape)
+    return _of_shape(loss, "gradient", _call(loss, "gradient", h, y), h.shape)
 
 
 def hessian(loss: Loss, h: Floats, y: Floats) -> Floats:
     """Return the Newton weight, (rows, outputs)."""
-    return _of_shape(loss, "hessian", loss.hessian(h, y), h.shape)
+    return _of_shape(loss, "hessian", _call(loss, "hessian", h, y), h.shape)
+
+
+def link(loss: Loss, h: Floats) -> Floats:
+    """Return the prediction, (rows, outputs)."""
+    return _of_shape(loss, "link", _call(loss, "link", h), h.shape)
 
 
 def derivatives(loss: Loss, h: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
     """Return value, gradient and hessian; by the loss's own method `derivatives`, if it has one."""
-    together = getattr(loss, "derivatives", None)
-    if together is None:
+    if getattr(loss, "derivatives", None) is None:
         return value(loss, h, y), gradient(loss, h, y), hessian(loss, h, y)
-    triple = together(h, y)
+    triple = _call(loss, "derivatives", h, y)
     if not isinstance(triple, tuple | list) or len(triple) != 3:
         received = f"{len(triple)} members" if isinstance(triple, tuple | list) else f"type {type(triple).__name__}"
         raise ValueError(
@@ -52,44 +57,67 @@ def derivatives(loss: Loss, h: Floats, y: Floats) -> tuple[Floats, Floats, Float
 
 def baseline(loss: Loss, y: Floats, weight: Floats) -> Floats:
     """Return the best constant raw output, (outputs,); ValueError if it is of another shape, or not finite."""
-    constant = _of_shape(loss, "baseline", loss.baseline(y, weight), y.shape[1:])
+    constant = _of_shape(loss, "baseline", _call(loss, "baseline", y, weight), y.shape[1:])
     if not np.isfinite(constant).all():
         raise ValueError(f"loss={loss.name!r}: its baseline is {constant}: let it be finite, or let check() refuse y.")
     return np.asarray(constant, np.float64)
 
 
-def check(loss: Loss, baseline: Floats, y: Floats) -> None:
-    """Refuse a loss whose arrays are not as `Loss` promises, at the outputs from which training begins.
+def check_target(loss: Loss, y: Floats) -> None:
+    """Let a loss refuse a target, (rows, outputs), that it cannot take."""
+    _call(loss, "check", y)
 
-    Raises ValueError if anything is of another shape, no step from there would give a number, or the loss writes into
-    `h` or `y`.
+
+def refuse_unusable(
+    loss: Loss, returned: dict[str, Floats], h: Floats, y: Floats, when: str, what_to_do: str = ""
+) -> None:
+    """Refuse numbers that are not finite, and a hessian that is not above 0.
+
+    Parameters
+    ----------
+    returned : dict of str to array
+        By the name of the member that returned it; (rows,) or (rows, outputs).
+    when : str
+        Where in training this is, for the message.
+    what_to_do : str
+        A cure beside that of the member.
+
+    Raises
+    ------
+    ValueError
+        With the first wrong row, its target and its raw output.
     """
-    h, y = np.broadcast_to(baseline, y.shape), np.broadcast_to(y, y.shape)  # neither can be written to
-    try:
-        returned = {
-            "value": value(loss, h, y),
-            "gradient": gradient(loss, h, y),
-            "hessian": hessian(loss, h, y),
-            "link": _of_shape(loss, "link", loss.link(h), h.shape),
-        }
-        if hasattr(loss, "derivatives"):
-            of_all = zip(("value", "gradient", "hessian"), derivatives(loss, h, y), strict=True)
-            returned |= {f"{what} of derivatives()": array for what, array in of_all}
-    except ValueError as error:
-        if "read-only" not in str(error):
-            raise
-        raise ValueError(f"loss={loss.name!r} writes into h or y, which are not its own: work on a copy.") from error
     for what, array in returned.items():
         by_row = array.reshape(len(y), -1 if len(y) else 1)  # a worker may have no rows
-        wrong, cure = ~np.isfinite(by_row).all(axis=1), "finite there, or let check() refuse it"
+        wrong, cure = ~np.isfinite(by_row).all(axis=1), f"let it be finite there{what_to_do}"
         if what.startswith("hessian") and not wrong.any():
-            wrong, cure = ~(by_row > 0).all(axis=1), "above 0 there, such as by np.maximum(hessian, 1e-6)"
+            wrong, cure = ~(by_row > 0).all(axis=1), "let it be above 0 there, such as by np.maximum(hessian, 1e-6)"
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ValueError(
                 f"loss={loss.name!r}: its {what} is {array[row]} in row {row}, where y is {y[row]} and the raw output "
-                f"is that which training begins from, {h[row]}: let it be {cure}."
+                f"is {h[row]}, {when}: {cure}."
             )
+
+
+def _call(loss: Loss, what: str, *arrays: Floats) -> Any:
+    """Call a member of a loss on arrays that it cannot write to; ValueError by name if it tries."""
+    try:
+        return getattr(loss, what)(*map(_read_only, arrays))
+    except Exception as error:  # numpy, numba and Cython raise different ones
+        if not re.search("read-?only", str(error)):
+            raise
+        raise ValueError(
+            f"loss={loss.name!r} writes into h or y, or another array that its {what}() is given, which are not its "
+            "own: work on a copy."
+        ) from error
+
+
+def _read_only(array: Floats) -> Floats:
+    """Return the array as it may not be written to. It is called in every round: a tenth of `np.broadcast_to`."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _of_shape(loss: Loss, what: str, returned: Any, shape: Shape, where: str = "") -> Floats:

@@ -84,7 +84,6 @@ class Logistic:
     default_metric: ClassVar[str] = "logloss"
     soft_labels: ClassVar[bool] = True
     scale_free: ClassVar[bool] = False
-    curved: ClassVar[bool] = True
 
     # Written so that nothing cancels, however sure the prediction is.
 
@@ -160,7 +159,6 @@ class Softmax:
     default_metric: ClassVar[str] = "logloss"
     soft_labels: ClassVar[bool] = True
     scale_free: ClassVar[bool] = False
-    curved: ClassVar[bool] = True
 
     def value(self, h: Floats, y: Floats) -> Floats:
         """Negative log-likelihood."""

@@ -24,8 +24,6 @@ class LogLink:
     task: ClassVar[Task] = "regression"
     link_name: ClassVar[LinkName] = "log"
     scale_free: ClassVar[bool] = False
-    curved: ClassVar[bool] = True
-    separable: ClassVar[bool] = True
     lowest: ClassVar[float] = -40.0
     highest: ClassVar[float] = 40.0
 

@@ -20,7 +20,6 @@ class _Regression:
     task: ClassVar[Task] = "regression"
     link_name: ClassVar[LinkName] = "identity"
     scale_free: ClassVar[bool] = True
-    separable: ClassVar[bool] = True
 
     def hessian(self, h: Floats, y: Floats) -> Floats:
         """One."""
@@ -175,7 +174,6 @@ class Quantiles(Quantile):
     aliases: ClassVar[tuple[str, ...]] = ()
     link_name: ClassVar[LinkName] = "sorted"
     max_outputs: ClassVar[int] = 1
-    separable: ClassVar[bool] = False  # it could not tell which levels some of the outputs are
 
     def __post_init__(self) -> None:
         """Refuse levels outside (0, 1), and those that do not ascend; keep them as a tuple."""

@@ -13,7 +13,7 @@ Known are the names and aliases of both libraries but for ranking, survival, and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -43,11 +43,14 @@ class Metric:
         Whether the best epoch has the largest value.
     function : callable
         ``function(prediction, y, weight) -> float``.
+    takes_raw : bool
+        Whether it rates raw outputs, and not predictions: the mean of a loss whose link nothing undoes.
     """
 
     name: str
     greater_is_better: bool
     function: Function
+    takes_raw: bool = False
 
     def __call__(self, prediction: Floats, y: Floats, weight: Floats) -> float:
         """Value of the metric; the worst there is (inf, or -inf) if a prediction, or the value, is not a number.
@@ -176,23 +179,12 @@ def load(
 
 
 def default_metric(loss: Loss, *, classes: bool = False, scale: Floats | float = 1.0) -> Metric:
-    """Return the metric that the loss names, or the mean of the loss itself.
-
-    Raises
-    ------
-    ValueError
-        For the user's own loss of numbers with a link that nothing undoes, if it names none.
-    """
+    """Return the metric that the loss names, or the mean of the loss itself."""
     traits = traits_of(loss)
     name = traits.default_metric or ("logloss" if classes else None)
     if name is not None:
         return _by_name(name, loss, classes or traits.task == "classification", scale)
-    if _told_by_predictions(loss):
-        return _mean_of(loss, scale)
-    raise ValueError(
-        f"eval_metric=None: loss={loss.name!r} has no metric of its own. Pass a name or a function, or let "
-        "the loss name one by an attribute default_metric, or undo its link by a method inverse_link."
-    )
+    return replace(_mean_of(loss, scale), takes_raw=not _told_by_predictions(loss))
 
 
 def _told_by_predictions(loss: Loss | type[Any]) -> bool:

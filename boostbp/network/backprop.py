@@ -83,7 +83,7 @@ class BackPropagation:
                 eval_sets,
                 settings=settings,
                 backend=backend,
-                loss=loss,
+                loss=self._trainer.loss.loss,
                 metric=metric,
                 offset=offset,
             )

@@ -13,7 +13,9 @@ from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.layers import BoundInput, LossObjective, Objective, SquaredObjective
 from boostbp.layers.cheaper_growth import FixedStructure, on_sample
-from boostbp.losses import Loss, checked
+from boostbp.losses import Loss
+from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.losses.checked import refuse_unusable
 from boostbp.network.history import Epoch
 from boostbp.network.linear_probe import MOST_ROWS, linear_probe_r2
 from boostbp.network.monitor import EvalSet
@@ -45,7 +47,7 @@ class Trainer:
         weight: Floats,
         offset: Floats = NO_OFFSET,
     ) -> None:
-        self.y, self.loss, self.settings, self.weight, self.offset = y, loss, settings, weight, offset
+        self.y, self.settings, self.weight, self.offset = y, settings, weight, offset
         self.backend = on_sample(backend, settings.structure_samples)
         self.rng = np.random.default_rng(settings.seed)
         self.L = len(settings.layers)
@@ -57,7 +59,7 @@ class Trainer:
         self.table = table
         self.input: BoundInput | None = None  # h_0 never changes: binned once
         self.baseline = baseline_of(loss, y, weight, settings, offset)
-        checked.check(loss, self.baseline + offset, y)
+        self.loss = CheckedLoss.of(loss, self.baseline + offset, y)
         self.total = workers().sum(weight.sum())[0]
         self.constant = self._loss(np.broadcast_to(self.baseline, y.shape))
         self.epoch = -1  # 0 is the stack before any back-propagation
@@ -130,12 +132,19 @@ class Trainer:
 
     def _loss(self, output: Floats) -> float:
         """Weighted mean training loss of a raw output, (rows, outputs)."""
-        [loss] = workers().sum(self.weight @ checked.value(self.loss, output + self.offset, self.y))
+        [loss] = workers().sum(self.weight @ self.loss.value(output + self.offset, self.y))
         return float(loss / self.total)
 
     def _loss_gradient(self, output: Floats) -> Floats:
-        """Gradient of the loss of each row, without weights, (rows, outputs)."""
-        return checked.gradient(self.loss, output + self.offset, self.y)
+        """Gradient of the loss of each row, without weights, (rows, outputs).
+
+        Raises ValueError if it is not finite where the output is within bounds.
+        """
+        h = output + self.offset
+        gradient = self.loss.gradient(h, self.y)
+        if not np.isfinite(gradient.sum()) and np.abs(h).max() < MAX_ABS:
+            refuse_unusable(self.loss, {"gradient": gradient}, h, self.y, f"in epoch {max(self.epoch, 0)} of training")
+        return gradient
 
     def record(self, held_out: EvalSet | None = None) -> Epoch:
         """Numbers of the epoch; metrics and seconds are the watcher's."""
@@ -227,7 +236,8 @@ class Trainer:
         last = i == self.L - 1
         objective: Objective
         if last and settings.output_target == "loss":
-            objective = LossObjective(self.loss, self.y, self.weight, self.baseline + self.offset)
+            start, where = self.baseline + self.offset, f" of epoch {self.epoch}"
+            objective = LossObjective(self.loss, self.y, self.weight, start, where)
         else:
             objective = SquaredObjective(target - self.baseline if last else target, self.weight)
         seed = int(self.rng.integers(2**30))

@@ -107,8 +107,7 @@ class Refits:
         baseline, objective = np.zeros(target.shape[1]), cast("Objective", SquaredObjective(target, weight))
         if loss is not None:
             baseline = checked.baseline(loss, target, weight)
-            checked.check(loss, baseline, target)
-            objective = LossObjective(loss, target, weight, baseline)
+            objective = LossObjective.of(loss, target, weight, baseline)
         bound = self._bind(table, weight, settings)
         layer = layers.fit(bound, objective, n_threads=n_threads, seed=seed).layer
         self.bound = bound

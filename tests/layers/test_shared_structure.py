@@ -28,7 +28,7 @@ GROWTH = TreeParams(max_depth=3, min_samples_leaf=10)
 def fitted(backend, *, rounds=12, degree=2, n_threads=1, categorical=(), seed=3):
     settings = LayerSettings(n_estimators=rounds, growth=GROWTH, basis=Polynomial(degree))
     bound = BoundInput(SharedStructure(load(backend)), Table(X, categorical), settings, np.ones(len(X)))
-    goal = LossObjective(LOSSES["softmax"](), Y, np.ones(len(X)), np.zeros(4))
+    goal = LossObjective.of(LOSSES["softmax"](), Y, np.ones(len(X)), np.zeros(4))
     return layers.fit(bound, goal, n_threads=n_threads, seed=seed)
 
 

@@ -14,6 +14,7 @@ from boostbp.ensemble.problem import smooth_labels
 from boostbp.estimators.outcomes import units_of
 from boostbp.layers import LossObjective
 from boostbp.losses import checked
+from boostbp.losses.checked_loss import CheckedLoss
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3))
@@ -28,9 +29,7 @@ def all_of(loss):
 
 def with_derivatives(**members):
     loss = UserLoss(**members)
-    plain = UserLoss(derivatives=all_of(loss))
-    plain.curved = True
-    return plain
+    return UserLoss(derivatives=all_of(loss))
 
 
 def fit(loss, n_outputs=1, **changes):
@@ -161,20 +160,23 @@ def test_a_loss_whose_shape_changes_ends_a_fit_and_not_the_process(what, at_once
 
     def changing(h, y):
         calls.append(h)
-        found = getattr(UserLoss, what)(None, h, y)
-        return found if len(calls) < 4 else found[:-1]
+        found = getattr(UserLoss, what)(None, h, y) + (0.1 * np.tanh(h) ** 2 if what == "hessian" else 0.0)
+        return found if len(calls) < 25 else found[:-1]
 
-    loss = UserLoss(**{what: changing, "curved": True})
+    loss = UserLoss(hessian=lambda h, y: 1.0 + 0.1 * np.tanh(h) ** 2)  # it varies: all three are asked for in training
+    vars(loss)[what] = changing
     if at_once:
         loss.derivatives = all_of(loss)
     with pytest.raises(ValueError, match=rf"^loss='own': its {what}.* has shape \(\d+,"):
-        fit(loss)
-    assert len(calls) == 4
+        fit(loss, n_estimators=20)
+    assert len(calls) == 25
 
 
 def test_objectives_check_every_call():
     y = Y[:, :1]
-    goal = LossObjective(UserLoss(gradient=lambda h, y: (h - y)[:, 0]), y, np.ones(60), np.zeros(1))
+    loss = UserLoss()
+    goal = LossObjective.of(loss, y, np.ones(60), np.zeros(1))
+    loss.gradient = lambda h, y: (h - y)[:, 0]
     with pytest.raises(ValueError, match=r"its gradient has shape \(60,\)"):
         goal.gradient(np.zeros((60, 1)), slice(0, 1))
     with pytest.raises(ValueError, match=r"its gradient has shape \(60,\)"):
@@ -207,7 +209,7 @@ def test_built_in_losses_are_as_promised(loss, n_rows):
     if kind_of_target(loss) == "classes":
         y = (y == y.max(axis=1)[:, None]).astype(float) if y.shape[1] > 1 else (y > 0.3).astype(float)
     for start in (checked.baseline(loss, y, weight), np.zeros(y.shape[1])):
-        checked.check(loss, start, y)
+        CheckedLoss.of(loss, start, y)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "quantile", losses.Poisson(), losses.Huber(delta=2.0)], ids=str)

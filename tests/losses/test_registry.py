@@ -14,6 +14,7 @@ from user_losses import UserLoss
 from boostbp import losses, metrics
 from boostbp.estimators.outcomes import units_of
 from boostbp.losses import LOSSES, Traits, traits_of
+from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.stored import loss_from, loss_of
 
 every_loss = pytest.mark.parametrize("loss", [loss() for loss in LOSSES.values()], ids=lambda loss: loss.name)
@@ -74,14 +75,15 @@ def test_what_a_loss_says_of_its_values_is_true(loss):
     y = y[:, : traits.max_outputs]
     h = 0.5 * rng.standard_normal(y.shape)
     both = loss.value(h, y)
-    if traits.separable:
+    tried = CheckedLoss.of(loss, np.zeros(traits.copies or y.shape[1]), y.repeat(traits.copies or 1, axis=1))
+    if tried.separable:
         apart = sum(loss.value(h[:, [k]], y[:, [k]]) for k in range(y.shape[1]))
         np.testing.assert_allclose(both, apart, rtol=1e-12)
     if traits.homogeneous:
         np.testing.assert_allclose(loss.value(7 * h, 7 * y), 7 * both, rtol=1e-12)
     if traits.least_squares:
         np.testing.assert_allclose(both, np.square(h - y).sum(axis=1) / 2, rtol=1e-12)
-    assert traits.curved == (np.ptp(loss.hessian(h, y)) > 0)
+    assert tried.curved == (np.ptp(loss.hessian(h, y)) > 0)
     assert not traits.soft_labels or np.isfinite(loss.value(h, np.full_like(y, 1 / max(2, y.shape[1])))).all()
 
 

@@ -1,0 +1,141 @@
+"""Safeguard: no model is worse on the rows that judge it than the constant that boosting starts from.
+
+On noise it is shrunk to that constant. What does not even fit its own training rows as well has not learned: then a
+part of the user's own is broken, and the fit says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.weighted_sum import weighted_sum
+from boostbp.floats import Floats
+from boostbp.group import workers
+from boostbp.losses.checked import refuse_unusable
+from boostbp.network.history import NETWORK, CandidateResult, Choice, History
+from boostbp.network.network import Network
+from boostbp.network.offsets import of_rows
+from boostbp.trees.basis import Elementwise
+
+SHARES = np.linspace(0.0, 1.0, 21)  # of a model that the constant has the rest of
+JUDGED_ROWS = 250  # training rows of which it is told whether a model has learned
+ROUNDING = 1e-9  # relative difference of losses that are the same
+
+
+def best_share(raw: Floats, problem: Problem) -> float:
+    """Return the share of a model that is best beside the constant on the held-out rows; 1 unless it is worse.
+
+    Parameters
+    ----------
+    raw : (held-out rows, outputs) float64
+        Its raw output there.
+    """
+    constant = problem.constant_raw
+    score = problem.score(raw)
+    if score <= problem.score(constant):
+        return 1.0
+    moved = np.where(np.isfinite(raw), raw - constant, 0.0)
+    return float(SHARES[np.argmin([problem.score(constant + share * moved) for share in SHARES])])
+
+
+def no_worse_than_constant(network: Network, history: History, problem: Problem) -> Network:
+    """Return a network that was trained alone, or what is best of it beside the constant; say so in the history."""
+    if not problem.eval_sets:
+        refuse_unlearned([network], problem)
+        return network
+    raw = network.predict(problem.held_out.X, n_jobs=problem.settings.n_threads)
+    share = workers().agree(best_share(raw, problem))
+    if share == 1.0:
+        return network
+    refuse_unlearned([network], problem)
+    model = beside_constant([network], [share], problem.baseline)
+    name = NETWORK if problem.settings.units else "single layer"
+    results = (
+        CandidateResult("constant", problem.score(problem.constant_raw), 1.0 - share, None),
+        CandidateResult(name, problem.score(raw), share, NETWORK if problem.settings.units else None),
+    )
+    history.choice = Choice(results, 0.0, 0.0, metrics=problem.metrics_of(model))
+    return model
+
+
+def beside_constant(networks: Sequence[Network], weights: Sequence[float], baseline: Floats) -> Network:
+    """Return the weighted sum of networks and of the constant, which has the rest of the weight."""
+    whole = weighted_sum(networks, weights)
+    return replace(whole, baseline=whole.baseline + (1.0 - sum(weights)) * baseline)
+
+
+def refuse_unlearned(models: Sequence[Network], problem: Problem) -> None:
+    """Refuse models that fit their training rows less well than the constant, if a part of the user's own made them.
+
+    Raises
+    ------
+    ValueError
+        With the losses and the parts. Models that overfit, or that fit noise, fit their training rows better.
+    """
+    own = _own_parts(problem)
+    if not own:
+        return
+    rows = workers().spaced(len(problem.y), JUDGED_ROWS)
+    constant = _loss(np.broadcast_to(problem.baseline, problem.y[rows].shape), rows, problem)
+    X, n_threads = problem.table.X[rows], problem.settings.n_threads
+    lowest = min(_loss(model.predict(X, n_jobs=n_threads), rows, problem) for model in models)
+    if lowest - constant <= ROUNDING * max(abs(constant), 1.0):
+        return
+    held_out = ""
+    if problem.eval_sets:
+        held_out = f", and worse than it on the held-out rows, where the constant has {_held_out(problem):.6g}"
+    raise ValueError(
+        f"what was trained is worse than a constant: on training rows the mean loss is {lowest:.6g}, that of the "
+        f"constant {constant:.6g}{held_out}. A part of your own must be wrong: {'; '.join(own)}."
+    )
+
+
+def refuse_undefined(network: Network, problem: Problem) -> None:
+    """Refuse a link that makes no number of a raw output of the model on some rows, held-out or training ones.
+
+    Raises ValueError with the row and the raw output.
+    """
+    if problem.eval_sets:
+        X, y, offset = problem.held_out.X, problem.target, problem.held_out.offset
+    else:
+        rows = workers().spaced(len(problem.y), JUDGED_ROWS)
+        X, y, offset = problem.table.X[rows], problem.y[rows], of_rows(problem.offset, rows)
+    raw = network.predict(X, n_jobs=problem.settings.n_threads) + offset
+    link = problem.loss.link(raw)
+    if np.isnan(link).any():
+        nan = np.where(np.isnan(link) & np.isfinite(raw).all(axis=1, keepdims=True), np.nan, 0.0)
+        refuse_unusable(problem.loss, {"link": nan}, raw, y, "of the trained model")
+
+
+def _held_out(problem: Problem) -> float:
+    return problem.score(problem.constant_raw)
+
+
+def _loss(raw: Floats, rows: NDArray[np.int64], problem: Problem) -> float:
+    """Return the mean loss of a raw output on some training rows; infinite where it is not finite."""
+    weight = problem.weight[rows]
+    with np.errstate(all="ignore"):
+        values = problem.loss.value(raw + of_rows(problem.offset, rows), problem.y[rows])
+    loss, total = workers().sum(weight @ np.where(np.isnan(values), np.inf, values), weight.sum())
+    return float(loss / total)
+
+
+def _own_parts(problem: Problem) -> list[str]:
+    """Return what is of the user's own in a fit, each with how to check it."""
+    parts: list[tuple[str, object]] = [
+        ("loss={}, which boostbp.check_loss(loss, y) checks", problem.loss.loss),
+        ("backend={}, which boostbp.check_backend(backend) checks", problem.backend),
+        *(("basis={}, whose vjp must be the derivative of expand", layer.basis) for layer in problem.settings.layers),
+        *(("step={}, which must move against the gradient", problem.settings.step) for _ in problem.settings.units),
+    ]
+    own = [words.format(type(part).__name__) for words, part in parts if _is_of_the_user(part)]
+    return list(dict.fromkeys(own))
+
+
+def _is_of_the_user(part: object) -> bool:
+    return not type(part).__module__.startswith("boostbp.") or isinstance(part, Elementwise)
