@@ -49,12 +49,15 @@ def currencies(rows, seed, share=0.008):
 
 
 def rare_levels(rows, seed, share=0.005):
-    """Indicators of three levels and two correlated columns, of which the rare level shifts one and the target."""
+    """Indicators of three levels and two columns that are nearly equal, but for the rare level; the second is the target.
+
+    The target has noise of .1.
+    """
     rng = np.random.default_rng(seed)
     level = rng.choice(3, rows, p=[0.6, 0.4 - share, share])
     a = rng.normal(size=rows)
-    b = a + 0.1 * rng.normal(size=rows) + 8.0 * (level == 2)
-    y = a + 0.5 * (level == 1) + 8.0 * (level == 2) + 0.1 * rng.normal(size=rows)
+    b = a + 0.1 * rng.normal(size=rows) + rng.uniform(6.0, 20.0, rows) * (level == 2)
+    y = b + 0.5 * (level == 1) + 0.1 * rng.normal(size=rows)
     return np.column_stack([np.eye(3)[level], a, b]), y
 
 

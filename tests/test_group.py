@@ -23,7 +23,6 @@ from boostbp.losses.residuals import AbsoluteError, SquaredError
 from boostbp.network.history import Stop
 from boostbp.network.starts import STARTS, start_of
 from boostbp.network.steps import Normalised, std
-from boostbp.trees.bounds import bounded
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.standardised import Standardised
 
@@ -171,14 +170,6 @@ def test_more_columns_than_rows_are_refused_in_a_group_only():
     expected = RidgeBase.bind(X, columns, weight).fit(X[:, :1]).leaves.weight
     for got in in_group(3, lambda X, weight: RidgeBase.bind(X, columns, weight).fit(X[:, :1]), X, weight):
         close(got.leaves.weight, expected)
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_isolated_values_are_clipped_to_the_bounds_of_all_rows(size):
-    X, weight = table()
-    X[7, 0], X[399, 1] = 1e6, -1e6
-    got = in_group(size, lambda X, weight: bounded(X, np.arange(4), weight), X, weight)
-    np.testing.assert_array_equal(np.concatenate(got), bounded(X, np.arange(4), weight))
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -18,7 +18,6 @@ from boostbp.group import ALONE, joined, workers
 from boostbp.trees import basis as bases
 from boostbp.trees import interrupts
 from boostbp.trees.basis import BASES, Basis
-from boostbp.trees.bounds import bounded
 from boostbp.trees.leaf_regressions import ColumnBins
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
@@ -114,8 +113,6 @@ class BoundInput:
                 )
             numeric = [j for j in range(table.X.shape[1]) if j not in table.categorical]
             bases.check_finite(settings.basis, table.X, self.Z, numeric)
-        if settings.clip:
-            self.Z = bounded(self.Z, self._numeric, weight)
         self._bind(backend)
         self._base: RidgeBase | None = None
         self._column_bins: ColumnBins | None = None

@@ -133,10 +133,10 @@ class LayerSpec(Spec):
     penalize_constant, standardize : bool or None
         Whether the constant is penalised, and whether weights are penalised in units of the leaf. None: both.
     clip : bool or None
-        Clip the inputs of a leaf regression to the range the leaf saw in training (None). Isolated values, such as
-        cells off by a factor of ten, do not widen it: regressions read them as the nearest of the other values of
-        their column, in training as well. The ridge regression under a single layer then has a least penalty, if
-        `base_lambda` is "gcv", so that one wrong cell does not outweigh other columns that say the same.
+        Clip the inputs of a leaf regression, in predictions, to the range the leaf saw in training (None): beyond it
+        the regression is constant, as a tree is. In training, inputs are used as they are. The ridge regression under
+        a single layer has a least penalty, if `base_lambda` is "gcv", so that one wrong cell does not outweigh other
+        columns that say the same.
     base : {"ridge", "additive", "zero"} or None
         What the first tree starts from: a ridge regression on all inputs (None); with more than 1,000 rows and inputs,
         on the 1,000 inputs of largest variance in units of their range. "additive": smooth functions of each input,

@@ -90,7 +90,7 @@ def test_leaves_of_the_chosen_see_all_rows(monkeypatch):
     monkeypatch.setattr(Network, "rounded", lambda network: network)
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (400, 3))
-    X[np.arange(3), np.arange(3)] = 1.5  # near enough not to be isolated
+    X[np.arange(3), np.arange(3)] = 1.5
     y = X[:, 0] ** 2 + X[:, 1] * X[:, 2]
     model = regressor(quality=1, base="zero").fit(X, y, eval_set=[(X[:50], y[:50])])
     leaves = model.network_.layers[-1].forest.leaves
