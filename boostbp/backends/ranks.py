@@ -64,8 +64,8 @@ class Ranks:
             indptr, indices, data = X.arrays
             data = data.copy()
             for j, edges in self.edges.items():
-                own = slice(indptr[j], indptr[j + 1])
-                data[own] = _ranks(data[own], edges)
+                place = slice(indptr[j], indptr[j + 1])
+                data[place] = _ranks(data[place], edges)
             return Sparse(sp.csc_matrix((data, indices, indptr), X.shape))
         X = X.copy()
         for j, edges in self.edges.items():

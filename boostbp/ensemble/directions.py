@@ -40,7 +40,10 @@ def directions_layer(problem: Problem, model: Network) -> Layer:
 
 
 def gradient_outer_product(problem: Problem, model: Network, numeric: NDArray[np.intp]) -> Floats:
-    """Return the matrix of the numeric features in standard deviations, (numeric features, numeric features)."""
+    """Return the matrix of the numeric features in standard deviations, (numeric features, numeric features).
+
+    Raises FloatingPointError if float64 does not hold it.
+    """
     group = workers()
     rows = group.spaced(len(problem.table.X), constants.DIRECTIONS_ROWS)
     X, weight = group.of(rows).together(problem.table.X[rows], problem.weight[rows])
@@ -53,8 +56,13 @@ def gradient_outer_product(problem: Problem, model: Network, numeric: NDArray[np
     std = size * np.sqrt(np.square(centred).sum(0) / count)
     G = np.zeros((len(numeric), len(numeric)))
     for block in row_blocks(0, len(X), X.shape[1] * len(problem.baseline)):
-        J = model.jacobian(X[block], n_jobs=problem.settings.n_threads)[:, :, numeric] * std
-        G += np.einsum("rki,r,rkj->ij", J, weight[block], J, optimize=True)
+        J = model.jacobian(X[block], n_jobs=problem.settings.n_threads)[:, :, numeric]
+        with np.errstate(over="ignore", invalid="ignore"):
+            J *= std
+            G += np.einsum("rki,r,rkj->ij", J, weight[block], J, optimize=True)
+    if not np.isfinite(G).all():
+        steep = numeric[~np.isfinite(np.diag(G))]
+        raise FloatingPointError(f"slopes along the columns {steep.tolist()} are beyond float64")
     return G
 
 

@@ -6,11 +6,13 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
+from boostbp.backends.failures import attempted, first_of, in_words
 from boostbp.ensemble.average import average_of
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidates import candidates_for
@@ -56,14 +58,18 @@ def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem
     An end of `max_time` or an interrupt ends all of it: the model is made of what is there. What does best alone for
     its seconds comes first.
 
+    A candidate that fails for numerical reasons is left out, and the history says so.
+
     Raises
     ------
     KeyboardInterrupt
         If it came before there was a model; otherwise it is in the history.
     FloatingPointError
-        If the network that was asked for diverged in its first epoch.
+        If the network that was asked for alone diverged in its first epoch.
     ValueError
         If a part of the user's own is broken: see `boostbp.ensemble.safeguard`.
+    Exception
+        What the first candidate failed of, if all did.
     """
     if not settings.deep and not problem.eval_sets:
         problem = replace(problem, settings=_single_layer_of(problem.settings))
@@ -117,10 +123,18 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
         own = replace(other.settings, max_time=left, seed=(other.settings.seed + number * SEEDS_APART) % 2**31)
         try:
             with joined(other.group):
-                member = _train_average(replace(other, settings=own), settings, rung)
+                member = attempted(partial(_train_average, replace(other, settings=own), settings, rung))
         except KeyboardInterrupt as interrupt:
             history.interrupted(interrupt)
             break
+        assert history.choice is not None
+        if isinstance(member, Exception):
+            failure = in_words({f"member {number + 1}": member})
+            history.choice = replace(history.choice, failed=history.choice.failed + failure)
+            continue
+        assert member.history.choice is not None
+        failures = history.choice.failed + member.history.choice.failed
+        history.choice = replace(history.choice, failed=tuple(dict.fromkeys(failures)))
         if member.history.interrupt is not None:
             history.interrupted(member.history.interrupt)
             break
@@ -147,25 +161,27 @@ def _train_average(problem: Problem, settings: EnsembleSettings, rung: Rung) -> 
     budget, clock = Budget(problem.settings.max_time), StageSeconds(FIRST_STAGE, problem.report)
     problem = replace(problem, report=clock)
     trained: list[TrainedCandidate] = []
+    failed: dict[str, Exception] = {}
     made: tuple[Network, History, Score] | None = None
     interrupt: KeyboardInterrupt | None = None
     try:
         with interrupts.deferred():  # and raised when the model is there
             candidates = candidates_for(problem, settings, rung)
             if settings.deep is True:
-                interrupt = train_network(candidates, problem, rung, budget, trained)
+                interrupt = train_network(candidates, problem, rung, budget, trained, failed=failed)
             else:
                 train_candidates = train_many if problem.has_many_rows else train_all
                 wanted = settings.network_wanted
-                interrupt = train_candidates(candidates, problem, rung, budget, trained, network_wanted=wanted)
+                interrupt = train_candidates(
+                    candidates, problem, rung, budget, trained, failed=failed, network_wanted=wanted
+                )
             if trained:
-                made = _averaged(trained, problem, rung, budget, interrupt)
+                made = _averaged(trained, problem, rung, budget, interrupt, failed)
                 _note_seconds(made[1], clock)
     except KeyboardInterrupt as later_one:
         interrupt = interrupt or later_one
     if made is None:
-        assert interrupt is not None
-        raise interrupt
+        raise interrupt or first_of(failed)
     if interrupt is not None:
         made[1].interrupted(interrupt)
     return _Member(*made, any(one.history is not None for one in trained))
@@ -191,6 +207,7 @@ def _averaged(
     rung: Rung,
     budget: Budget,
     interrupt: KeyboardInterrupt | None,
+    failed: dict[str, Exception],
 ) -> tuple[Network, History, Score]:
     """Return the average of what was trained, refitted, the history of the network, and the held-out loss before."""
     asked = next((one for one in trained if one.name == NETWORK), None)
@@ -206,12 +223,13 @@ def _averaged(
     assert history is not None
     if to_refit:
         problem.report(Stage("all rows", 1.0, score.mean, len(average.parts)))
-        refitted, interrupt = refit_all(average.parts, problem, budget)
+        refitted, failed_refits, interrupt = refit_all(average.parts, problem, budget)
+        failed |= failed_refits
         if interrupt is not None:
             history.interrupted(interrupt)
         history.refitted = any(new is not old for new, old in zip(refitted, average.models, strict=True))
         model = _of_few_bits(average.network(refitted), problem)
-    history.choice = replace(average.choice, hurried=budget.spent, metrics=scores)
+    history.choice = replace(average.choice, hurried=budget.spent, metrics=scores, failed=in_words(failed))
     return model, history, score
 
 

@@ -26,6 +26,7 @@ def train_many(
     budget: Budget,
     results: list[TrainedCandidate],
     *,
+    failed: dict[str, Exception],
     network_wanted: bool = False,
 ) -> KeyboardInterrupt | None:
     """Train candidates and add what comes of them to `results`; return the interrupt, if one came.
@@ -35,7 +36,7 @@ def train_many(
     their end on all rows, on hidden layers that stay.
     """
     narrow, n_at_once = shared(problem)
-    race = Race(narrow, budget, n_at_once, refit=False)
+    race = Race(narrow, budget, n_at_once, refit=False, failed=failed)
     found: list[TrainedCandidate] = []
     try:
         layers = [one for one in candidates if one.kind is Kind.SINGLE_LAYER]
@@ -64,7 +65,7 @@ def _train_sample(
     network_wanted: bool,
 ) -> KeyboardInterrupt | None:
     """Train the candidates on a sample of the rows, in a share of the time that is left."""
-    done = race.spent / race.most
+    done = race.share
     part = budget.part(constants.SAMPLE_TIME)
     middle = done + constants.SAMPLE_TIME * (1.0 - done)
 
@@ -80,7 +81,7 @@ def _train_sample(
     try:
         with joined(sample.group):
             rung = replace(rung, refit=False)
-            return train_all(candidates, sample, rung, part, found, network_wanted=network_wanted)
+            return train_all(candidates, sample, rung, part, found, failed=race.failed, network_wanted=network_wanted)
     finally:
         budget.spent |= part.spent
 

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from boostbp.backends.failures import attempted
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import Candidate, LayerTraining
@@ -33,11 +34,14 @@ class Entrant:
         Its raw output before its last piece.
     interrupt : KeyboardInterrupt or None
         What cut its last pieces short.
+    failure : Exception or None
+        What the piece after its last one failed of.
     """
 
     training: LayerTraining
     before: Floats
     interrupt: KeyboardInterrupt | None = None
+    failure: Exception | None = None
 
     def advance(self, n_pieces: int | None, over: Callable[[], bool]) -> Entrant:
         """Boost so many pieces, or to the end, while there is time; the first one of all in any case.
@@ -50,7 +54,12 @@ class Entrant:
         training, before, done = self.training, self.before, 0
         try:
             while done != n_pieces and not training.finished and not (training.boosting.boosted.pieces and over()):
-                training, before, done = training.advance(), training.boosting.raw, done + 1
+                after = attempted(training.advance)
+                if isinstance(after, Exception):
+                    if not training.boosting.boosted.pieces:
+                        raise after
+                    return Entrant(training, before, failure=after)
+                training, before, done = after, training.boosting.raw, done + 1
         except (KeyboardInterrupt, interrupts.Stopped) as reason:
             if not training.boosting.boosted.pieces:
                 raise
@@ -78,10 +87,21 @@ class Race:
         Work so far.
     most : float
         Work of the whole fit, once it is known.
+    failed : dict of str to Exception
+        Candidates that failed: they are left out, or end with the pieces that they had.
     """
 
-    def __init__(self, problem: Problem, budget: Budget, n_at_once: int, *, refit: bool) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        budget: Budget,
+        n_at_once: int,
+        *,
+        refit: bool,
+        failed: dict[str, Exception] | None = None,
+    ) -> None:
         self.problem, self.budget, self.n_at_once, self.refit = problem, budget, n_at_once, refit
+        self.failed = {} if failed is None else failed
         self.entrants: dict[str, Entrant] = {}
         self.others: list[TrainedCandidate] = []
         self.spent, self.most = 0.0, np.inf
@@ -91,9 +111,14 @@ class Race:
     ) -> None:
         """Report where the fit stands: what is trained now, and what there is."""
         if weights is None or raw is None:
-            weights, raw = self.sum() if self.entrants or self.others else ({}, self.problem.constant_raw)
+            weights, raw = self.sum()
         n_models = sum(weight > 0 for weight in weights.values())
-        self.problem.report(Stage(name, self.spent / self.most, self.problem.score(raw), n_models, hint))
+        self.problem.report(Stage(name, self.share, self.problem.score(raw), n_models, hint))
+
+    @property
+    def share(self) -> float:
+        """Share of the work that is done; none if the first layer failed, which would be the measure."""
+        return self.spent / self.most if self.most else 0.0
 
     def trained(self) -> list[TrainedCandidate]:
         """What there is so far, in the order in which it was begun."""
@@ -142,7 +167,7 @@ class Race:
         The others are left out.
         """
         interrupt = self.begin(candidates, constants.FIRST_LAYER_PIECES if len(candidates) > 1 else None, stage=stage)
-        if interrupt is not None or len(self.entrants) == 1:
+        if interrupt is not None or len(candidates) == 1 or not self.entrants:
             return interrupt
         scores = {name: one.training.boosting.best_score for name, one in self.entrants.items()}
         first, best = next(iter(scores)), min(scores, key=lambda name: scores[name])
@@ -171,7 +196,7 @@ class Race:
 
         Work for the refit of the model counts as spent.
         """
-        while True:
+        while self.entrants:
             weights, raw = self.sum()
             later = self._refit_work(weights)
             over = partial(self.budget.over, later / self.spent)
@@ -185,17 +210,24 @@ class Race:
             interrupt = self._run(steps)
             if interrupt is not None:
                 return interrupt
+        return None
 
     def _run(self, steps: Mapping[str, Callable[[], Entrant | None]]) -> KeyboardInterrupt | None:
         """Do steps of some entrants, as many at a time as threads allow, and count their work."""
-        after: dict[str, Entrant | None] = {}
+        after: dict[str, Entrant | Exception | None] = {}
 
-        def interrupt_of(entrant: Entrant | None) -> KeyboardInterrupt | None:
-            return None if entrant is None else entrant.interrupt
+        def interrupt_of(entrant: Entrant | Exception | None) -> KeyboardInterrupt | None:
+            return entrant.interrupt if isinstance(entrant, Entrant) else None
 
-        interrupt = run_tasks(steps, self.n_at_once, self.budget, after, interrupt_of=interrupt_of)
+        attempts = {name: partial(attempted, step) for name, step in steps.items()}
+        interrupt = run_tasks(attempts, self.n_at_once, self.budget, after, interrupt_of=interrupt_of)
         for name in steps:
-            if (entrant := after.get(name)) is not None:
+            entrant = after.get(name)
+            if isinstance(entrant, Exception):
+                self.failed[name] = entrant
+            elif entrant is not None:
+                if entrant.failure is not None:
+                    self.failed[name] = entrant.failure
                 pieces = len(entrant.training.boosting.boosted.pieces)
                 if name in self.entrants:
                     pieces -= len(self.entrants[name].training.boosting.boosted.pieces)
@@ -207,6 +239,8 @@ class Race:
         """Weights of all models so far, by name, and the raw output of their sum on the held-out rows."""
         raws = {name: entrant.training.boosting.best_raw for name, entrant in self.entrants.items()}
         raws |= {one.name: one.held_out for one in self.others}
+        if not raws:
+            return {}, self.problem.constant_raw
         of_all = np.stack(list(raws.values()))
         weights = workers().agree(stacked_weights(of_all, self.problem))
         return {name: float(weight) for name, weight in zip(raws, weights, strict=True)}, summed(weights, of_all)
@@ -231,7 +265,7 @@ class Race:
         promises = {
             name: self._gain(entrant, weights[name], raw, score)
             for name, entrant in self.entrants.items()
-            if not entrant.training.finished
+            if not entrant.training.finished and name not in self.failed
         }
         work = {name: self.entrants[name].training.work for name in promises}
         enough = [name for name, gain in promises.items() if gain >= least]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from boostbp.backends.failures import attempted, is_numerical
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.output_layers import boost_again
 from boostbp.ensemble.parallel import run_tasks
@@ -21,30 +22,33 @@ from boostbp.trees import interrupts
 
 def refit_all(
     chosen: Sequence[TrainedCandidate], problem: Problem, budget: Budget
-) -> tuple[list[Network], KeyboardInterrupt | None]:
-    """Return the models of some candidates, each refitted unless an interrupt came before; and this interrupt."""
+) -> tuple[list[Network], dict[str, Exception], KeyboardInterrupt | None]:
+    """Return the models of some candidates, each refitted unless that failed or an interrupt came before; and these."""
     problem, n_at_once = shared(problem, len(chosen))
-    models: dict[str, Network] = {}
+    models: dict[str, Network | Exception] = {}
     try:
         all_rows = problem.on_all_rows()
-        tasks = {one.name: partial(_refitted, one, all_rows, budget) for one in chosen}
+        tasks = {one.name: partial(attempted, partial(_refitted, one, all_rows, budget)) for one in chosen}
         with joined(all_rows.group):
             interrupt = run_tasks(tasks, n_at_once, budget, models)
     except KeyboardInterrupt as while_joining:
         interrupt = while_joining
-    return [models.get(one.name, one.model) for one in chosen], interrupt
+    refitted, failed = [], {}
+    for one in chosen:
+        model = models.get(one.name, one.model)
+        if isinstance(model, Exception):
+            failed[f"{one.name}, all rows"], model = model, one.model
+        refitted.append(model)
+    return refitted, failed, interrupt
 
 
 def _refitted(one: TrainedCandidate, all_rows: Problem, budget: Budget) -> Network:
-    """Return the model with its output layer fitted to all rows; as it is if that cannot be, or not in time."""
+    """Return the model with its output layer fitted to all rows; as it is if that would not be in time."""
     if one.plan is None:
         return one.model
     below = replace(one.model, layers=one.model.layers[:-1])
     table = table_above(below.layers, all_rows.table, skip=below.skip, n_jobs=all_rows.settings.n_threads)
-    try:
-        layer = boost_again(replace(all_rows, table=table), one.plan, over=budget.over)
-    except FloatingPointError:
-        return one.model
+    layer = boost_again(replace(all_rows, table=table), one.plan, over=budget.over)
     return one.model if layer is None else replace(one.model, layers=(*below.layers, layer))
 
 
@@ -60,6 +64,7 @@ def refit_single_layer(model: Network, history: History, problem: Problem) -> Ne
             history.refitted = True
     except KeyboardInterrupt as interrupt:
         history.interrupted(interrupt)
-    except FloatingPointError:
-        pass
+    except Exception as error:
+        if not is_numerical(error):
+            raise
     return model

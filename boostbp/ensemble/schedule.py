@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
+from boostbp.backends.failures import attempted
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import Candidate, Kind, NetworkTraining
@@ -29,9 +31,12 @@ def train_all(
     budget: Budget,
     results: list[TrainedCandidate],
     *,
+    failed: dict[str, Exception],
     network_wanted: bool = False,
 ) -> KeyboardInterrupt | None:
     """Train candidates and add what comes of them to `results`; return the interrupt, if one came.
+
+    Those that fail for numerical reasons are left out, and added to `failed`.
 
     At a rung of one layer that is the first one, or the one that is ahead of it after a piece of each. At others the
     first two, which do best for their seconds, are boosted to their end: their work is the measure of the rung's.
@@ -42,7 +47,7 @@ def train_all(
     they share it.
     """
     narrow, n_at_once = shared(problem)
-    race = Race(narrow, budget, n_at_once, refit=rung.refit and problem.held_out.from_training)
+    race = Race(narrow, budget, n_at_once, refit=rung.refit and problem.held_out.from_training, failed=failed)
     layers = [one for one in candidates if one.kind in (Kind.SINGLE_LAYER, Kind.DIRECTIONS)]
     networks = [one for one in candidates if one.kind is Kind.NETWORK]
     outputs = [one for one in candidates if one.kind is Kind.OUTPUT_LAYER]
@@ -53,7 +58,13 @@ def train_all(
 
 
 def train_network(
-    candidates: Sequence[Candidate], problem: Problem, rung: Rung, budget: Budget, results: list[TrainedCandidate]
+    candidates: Sequence[Candidate],
+    problem: Problem,
+    rung: Rung,
+    budget: Budget,
+    results: list[TrainedCandidate],
+    *,
+    failed: dict[str, Exception],
 ) -> KeyboardInterrupt | None:
     """Train one network and layers beside it, and add what comes of them to `results`; return the interrupt, if any.
 
@@ -61,7 +72,7 @@ def train_network(
     output layers on it. If it was not begun when an interrupt came, nothing is added: without it there is no model.
     """
     narrow, n_at_once = shared(problem)
-    race = Race(narrow, budget, n_at_once, refit=rung.refit and problem.held_out.from_training)
+    race = Race(narrow, budget, n_at_once, refit=rung.refit and problem.held_out.from_training, failed=failed)
     layers, [network], outputs = (
         [one for one in candidates if one.kind is kind] for kind in (Kind.SINGLE_LAYER, Kind.NETWORK, Kind.OUTPUT_LAYER)
     )
@@ -110,7 +121,13 @@ def _train_in_turn(
         networks = ()
     begun = time.perf_counter()
     interrupt = race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
-    first, rest = race.spent, layers[constants.FIRST_LAYERS :]
+    rest = layers[constants.FIRST_LAYERS :]
+    while interrupt is None and rest and not race.entrants:  # the first ones failed
+        interrupt = race.begin(rest[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
+        rest = rest[constants.FIRST_LAYERS :]
+    if not race.entrants:
+        return interrupt
+    first = race.spent
     race.tell("layers", hint=_hint(rung, time.perf_counter() - begun, networks=bool(networks)))
     race.most = rung.effort(networks=bool(networks)).work * first
     auditions = constants.AUDITIONS_WORK * rung.layers.work * first
@@ -119,7 +136,7 @@ def _train_in_turn(
     if not (asked or _bent(race)):
         networks = ()
     race.most = limit = rung.effort(networks=bool(networks)).work * first
-    rest = [one for one in rest if one.name not in race.entrants]
+    rest = [one for one in rest if one.name not in race.entrants and one.name not in race.failed]
     interrupt = interrupt or race.begin(rest, constants.AUDITION_PIECES, limit=constants.AUDITIONS_WORK * limit)
     interrupt = (
         interrupt
@@ -197,11 +214,9 @@ def _train_networks(
         race.spent += min(training.work, max(left, 0.0))
         if not training.looks:
             begun.append(training)
-        try:
-            training.advance(race.budget, later)
-        except FloatingPointError:  # it diverged in its first epoch
-            if training.name == NETWORK:
-                raise
+        failure = attempted(partial(training.advance, race.budget, later))
+        if failure is not None:
+            race.failed[training.name] = failure
             return False
         if training.history.interrupt is not None:
             raise training.history.interrupt
@@ -213,7 +228,10 @@ def _train_networks(
     try:
         promised = False
         for candidate in candidates:
-            training = candidate.begin(problem, None)
+            training = attempted(partial(candidate.begin, problem, None))
+            if isinstance(training, Exception):
+                race.failed[candidate.name] = training
+                continue
             assert isinstance(training, NetworkTraining)
             required = training.required or (wanted and training.name == NETWORK)
             if required or promised or training.name != NETWORK or not begun:

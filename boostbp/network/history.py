@@ -129,6 +129,8 @@ class Choice:
         Number of such sums that the model is the mean of, each with held-out rows of its own; this is the first one.
     seconds : dict
         Seconds of each stage of the fit, by name; they are no part of what makes two choices equal.
+    failed : tuple of str
+        Candidates that failed for numerical reasons, each with its error: they are left out, or end before that.
     """
 
     candidates: tuple[CandidateResult, ...]
@@ -138,6 +140,7 @@ class Choice:
     metrics: dict[str, float] = field(default_factory=dict)
     members: int = 1
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
+    failed: tuple[str, ...] = ()
 
     @property
     def has_requested(self) -> bool:
@@ -167,6 +170,7 @@ class Choice:
                 *([self._verdict_on_depth] if self.has_networks else []),
                 f"{'The model' if self.members == 1 else 'This member'} is {made_of}.",
                 *(members if self.members > 1 else []),
+                *([f"Failed, and left out from there on: {'; '.join(self.failed)}."] if self.failed else []),
                 *([f"It took {math.fsum(self.seconds.values()):.1f} s: {stages}."] if stages else []),
                 *(hurried if self.hurried else []),
             ]

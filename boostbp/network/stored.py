@@ -69,11 +69,14 @@ def _choice_of(choice: Choice) -> Any:
     ]
     numbers = {"gain": plain.encode(choice.gain), "error": plain.encode(choice.error)}
     numbers |= {"metrics": plain.encode(choice.metrics), "seconds": plain.encode(choice.seconds)}
-    return {"candidates": candidates, **numbers, "hurried": choice.hurried, "members": choice.members}
+    failed = {"failed": plain.encode(choice.failed)} if choice.failed else {}  # earlier versions know of none
+    return {"candidates": candidates, **numbers, "hurried": choice.hurried, "members": choice.members, **failed}
 
 
 def _choice_from(fact: Any, names: Sequence[str]) -> Choice:
     """The choice that `_choice_of` described, of a history that scores evaluation sets of these names."""
+    if isinstance(fact, dict):
+        fact = {"failed": plain.encode(()), **fact}
     values = _fields_of(fact, Choice, "a choice")
     results, metrics = values.pop("candidates"), values["metrics"]
     if not all(map(_is_candidate, results)):
@@ -133,14 +136,18 @@ def _fields_of(fact: Any, kind: type[Epoch | Choice], what: str) -> dict[str, An
 
 
 def _fits(value: Any, annotation: str) -> bool:
-    """Whether a value is what such a field holds: a number, a truth value, numbers, scores by name, or candidates."""
+    """Whether a value is what such a field holds: a number, a truth value, numbers, texts, scores, or candidates."""
     if annotation in ("int", "bool"):
         return type(value).__name__ == annotation
     if annotation == "float":
         return _numbers(value)
     if annotation.startswith("dict"):
         return isinstance(value, dict) and all(isinstance(name, str) for name in value) and _numbers(*value.values())
-    return isinstance(value, list) if "Candidate" in annotation else isinstance(value, tuple) and _numbers(*value)
+    if "Candidate" in annotation:
+        return isinstance(value, list)
+    if not isinstance(value, tuple):
+        return False
+    return all(isinstance(text, str) for text in value) if "str" in annotation else _numbers(*value)
 
 
 def _numbers(*values: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from failing import failing
 from flat_parameters import parameters
 from helpers import ONE_AT_ONCE, interrupted_fit
 from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
@@ -185,14 +186,8 @@ def test_health_counts_the_share_of_the_network_it_is_about(weights_of):
 @pytest.mark.parametrize("name", ["additive network", "linear network"])
 @pytest.mark.usefixtures("everything")
 def test_variant_that_diverges_is_left_out(monkeypatch, name):
-    original = NetworkTraining.advance
-
-    def advance(self, *args):
-        if self.name == name:
-            raise FloatingPointError
-        original(self, *args)
-
-    monkeypatch.setattr(NetworkTraining, "advance", advance)
+    error, advance = FloatingPointError("too far"), NetworkTraining.advance
+    monkeypatch.setattr(NetworkTraining, "advance", failing(error, advance, when=lambda one, *_: one.name == name))
     choice = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD]).history_.choice
     names = [one.name for one in choice.candidates]
     others = {"network", "additive network", "linear network"} - {name}

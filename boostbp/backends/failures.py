@@ -1,0 +1,60 @@
+"""Failures that a table may cause: numbers without a solution, or a library that gives up."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from boostbp.group import workers
+
+T = TypeVar("T")
+
+_LIBRARY_ERRORS = {"lightgbm.basic": "LightGBMError", "xgboost.core": "XGBoostError"}
+# Packages whose frames may be in the traceback. Those of any other are the user's: a loss, a backend, a callback.
+_PACKAGES = {"boostbp", "concurrent", "contextlib", "functools", "lightgbm", "numpy", "scipy", "sklearn", "threading"}
+_PACKAGES |= {"xgboost"}
+
+
+def attempted(work: Callable[[], T]) -> T | Exception:
+    """Return the result of some work, or the error if it is a failure that a table may cause.
+
+    Raises
+    ------
+    BaseException
+        All other errors: faults of the code, a lack of memory, interrupts, and whatever came from code of the user's.
+    """
+    try:
+        return work()
+    except Exception as error:
+        if not is_numerical(error):
+            raise
+        traceback.clear_frames(error.__traceback__)  # which hold all rows
+        return error
+
+
+def is_numerical(error: BaseException) -> bool:
+    """Return whether a table may have caused an error, and not the user's code."""
+    kinds: list[type[BaseException]] = [np.linalg.LinAlgError, FloatingPointError]
+    if workers().alone:  # a library's error may be that of one worker, while the others go on
+        modules = {name: sys.modules[name] for name in _LIBRARY_ERRORS if name in sys.modules}
+        kinds += [getattr(module, _LIBRARY_ERRORS[name]) for name, module in modules.items()]
+    if not isinstance(error, tuple(kinds)):
+        return False
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return all(frame.f_globals.get("__name__", "").partition(".")[0] in _PACKAGES for frame in frames)
+
+
+def in_words(failed: dict[str, Exception]) -> tuple[str, ...]:
+    """Return each of the failures by name, with its error."""
+    return tuple(f"{name} ({type(error).__name__}: {error})" for name, error in failed.items())
+
+
+def first_of(failed: dict[str, Exception]) -> Exception:
+    """Return the first failure, with a note of all that failed."""
+    error = next(iter(failed.values()))
+    error.add_note(f"Nothing could be trained: {'; '.join(in_words(failed))}.")
+    return error
