@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from boostbp.cli.console import Missing, Quiet, check_written, fail, one_line_errors, say
+from boostbp.cli.console import Missing, Offset, Quiet, check_written, fail, one_line_errors, say
 from boostbp.cli.predict import columns_of
 from boostbp.files import Columns
 
@@ -47,6 +47,7 @@ def plot(
     layer: Annotated[int, typer.Option(help="Hidden layer of a representation: 0 is next to the input.")] = -1,
     method: Annotated[Method, typer.Option(help="For more than two units.")] = Method.pca,
     rows: Annotated[int, typer.Option(min=2, help="Rows to draw at most, chosen at random.")] = 2000,
+    offset: Offset = None,
     missing: Missing = None,
     quiet: Quiet = False,
 ) -> None:
@@ -71,15 +72,16 @@ def plot(
         plots.importances(estimator, axes[0])
     else:
         assert data is not None
-        X, y = _sample(estimator, data, target, rows, columns_of(estimator, missing=missing or ()))
+        columns = columns_of(estimator, offset or (), missing or ())
+        X, y, known = _sample(estimator, data, target, rows, columns)
         if kind is Kind.representation:
             plots.representations(estimator, X, y, axes[0], layer=layer, method=method.value)
         elif kind is Kind.residuals:
             _needs(not hasattr(estimator, "predict_proba"), kind, "regressor", estimator)
-            plots.residuals(y, estimator.predict(X), axes[0])
+            plots.residuals(y, estimator.predict(X, offset=known), axes[0])
         else:
             _needs(hasattr(estimator, "predict_proba"), kind, "classifier", estimator)
-            plots.calibration(y, estimator.predict_proba(X), axes[0], classes=estimator.classes_)
+            plots.calibration(y, estimator.predict_proba(X, offset=known), axes[0], classes=estimator.classes_)
     with atomic_write(out) as part:
         made.savefig(part, format=out.suffix[1:].lower(), dpi=150)
     if not quiet:
@@ -102,16 +104,18 @@ def _needs(fits: bool, kind: Kind, what: str, estimator: Any) -> None:
         raise ValueError(f"--kind {kind} needs a {what}, but the model is a {type(estimator).__name__}.")
 
 
-def _sample(estimator: Any, data: Path, target: str | None, most: int, columns: Columns) -> tuple[Any, Any]:
-    """Some rows of a file and, if the target is named, their targets."""
+def _sample(estimator: Any, data: Path, target: str | None, most: int, columns: Columns) -> tuple[Any, Any, Any]:
+    """Some rows of a file, their targets if these are named, and their offset, the verbatim columns."""
     import numpy as np
 
-    from boostbp.files import chunks, read
+    from boostbp.files import chunks, numbers_of, read_beside
 
     if target is None:
-        X, y = next(chunks(data, columns))[0], None
+        (X, beside), y = next(chunks(data, columns)), None
     else:
         classes = getattr(estimator, "classes_", None)
-        X, y = read(data, target, columns, text=None if classes is None else classes.dtype.kind in "OU")
+        text = None if classes is None else classes.dtype.kind in "OU"
+        X, y, beside = read_beside(data, target, columns, text=text)
+    known = numbers_of(beside, list(columns.verbatim), data.name)
     chosen = np.sort(np.random.default_rng(0).permutation(len(X))[:most])
-    return X.iloc[chosen], None if y is None else y[chosen]
+    return X.iloc[chosen], *(None if values is None else values[chosen] for values in (y, known))

@@ -143,6 +143,13 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets, SupervisedFit):
         one_hot = (labels[:, None] == self.classes_).astype(np.float64)
         return one_hot[:, 1:] if len(self.classes_) == 2 else one_hot
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
+        """Share of rows whose class is predicted; see `BoostBPRegressor.score`."""
+        from sklearn.metrics import accuracy_score  # with it, the package takes longer to import
+
+        self._check_offset(offset, "score")
+        return float(accuracy_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
+
     def _encode(self, y: Any, n_rows: int) -> Floats:
         labels = read_target(y, n_rows, labels=True)
         unknown = np.setdiff1d(labels, self.classes_)

@@ -102,6 +102,7 @@ class Conformal(Supervised):
         self
         """
         check_is_fitted(self)
+        self._check_offset(offset, "calibrate")
         table = self._read(X)
         target = self._encode(y, len(table.X))
         if target.shape[1] != self._n_targets:

@@ -73,8 +73,9 @@ class NumberPredictions(Supervised):
         Parameters
         ----------
         X : array-like, (rows, features); path, or iterator of blocks of features
-        offset : array-like, (rows,) or (rows, outputs), optional
-            As in `fit`. Without one it is 0, also of a model that was fitted with one: an exposure of 1.
+        offset : array-like, (rows,) or (rows, outputs), or 0, optional
+            As in `fit`. Without one it is 0, such as an exposure of 1; a model that was fitted with one warns then,
+            unless ``offset=0`` says that this is meant.
         """
         return self._prediction(self._raw(X, offset))
 
@@ -147,8 +148,9 @@ class ClassPredictions(Supervised):
         Parameters
         ----------
         X : array-like, (rows, features); path, or iterator of blocks of features
-        offset : array-like, (rows,) for two classes, (rows, classes) for more, optional
-            As in `fit`. Without one it is 0, also of a model that was fitted with one.
+        offset : array-like, (rows,) for two classes, (rows, classes) for more, or 0, optional
+            As in `fit`. Without one it is 0; a model that was fitted with one warns then, unless ``offset=0`` says
+            that this is meant.
         """
         return self._probabilities(self._raw(X, offset))
 

@@ -213,9 +213,17 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals, SupervisedF
     def _in_units(self, split: Split) -> Split:
         return split.in_units(self._shift, self._scale)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R2 of the prediction; of several quantiles, the mean of its like for pinball losses (`d2_pinball_score`)."""
-        return self._score(y, self.predict(X), sample_weight=sample_weight)
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
+        """R2 of the prediction; of several quantiles, the mean of its like for pinball losses (`d2_pinball_score`).
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+        offset : array-like or 0, optional
+            As in `predict`; of a model that was fitted with one it must be given.
+        """
+        self._check_offset(offset, "score")
+        return self._score(y, self.predict(X, offset=offset), sample_weight=sample_weight)
 
     def _encode(self, y: Any, n_rows: int) -> Floats:
         target = read_target(y, n_rows)

@@ -64,7 +64,7 @@ class Earlier:
             raise ValueError(f"y has {n_outputs} outputs, init_model has {len(self.scale)}: give the same outputs.")
 
 
-def begin_from(estimator: Any, init_model: Any) -> Earlier | None:
+def begin_from(estimator: Any, init_model: Any, *, offset_given: bool) -> Earlier | None:
     """Let an estimator read inputs and targets as a fitted one does; None if there is no such.
 
     Raises TypeError if `init_model` is no model of this kind, and NotFittedError if it is not fitted.
@@ -79,6 +79,10 @@ def begin_from(estimator: Any, init_model: Any) -> Earlier | None:
     if not known:
         raise TypeError(f"init_model={checks.shown(init_model)} is not supported: give a fitted {kind}.")
     check_is_fitted(init_model)
+    if init_model._fitted_with_offset and not offset_given:
+        raise ValueError(
+            "init_model was fitted with an offset, and this fit has none: give offset=..., zeros where there is none."
+        )
     if constrained(estimator):
         raise ValueError(
             "init_model is not supported with monotone_constraints: what it predicts need not keep to them. Train on "

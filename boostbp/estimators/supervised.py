@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 
+from boostbp import cautions
 from boostbp.cautions import named_in_errors
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.session import Earlier
@@ -123,6 +125,10 @@ def _is_table(value: Any) -> bool:
     return issparse(value) or is_frame(value) or np.ndim(value) == 2
 
 
+def _is_zero(offset: Any) -> bool:
+    return isinstance(offset, Real) and not isinstance(offset, bool) and offset == 0
+
+
 def _axes(row: Any) -> int:
     try:
         return np.ndim(row)
@@ -130,10 +136,22 @@ def _axes(row: Any) -> int:
         return 2
 
 
+_ROUTED: dict[str, bool] = {"offset": True}
+
+
 class Supervised(BaseBoostBP):
     """Targets and evaluation sets as the loss takes them."""
 
+    # scikit-learn passes an offset to each of them, without being asked: one of them alone would be wrong
+    __metadata_request__fit: ClassVar[dict[str, bool]] = _ROUTED
+    __metadata_request__predict: ClassVar[dict[str, bool]] = _ROUTED
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = _ROUTED
+    __metadata_request__predict_log_proba: ClassVar[dict[str, bool]] = _ROUTED
+    __metadata_request__decision_function: ClassVar[dict[str, bool]] = _ROUTED
+    __metadata_request__score: ClassVar[dict[str, bool]] = _ROUTED
+
     _fewest_hidden = 0  # a single layer is a model
+    _fitted_with_offset = False
     loss: Any
     _loss: Loss
 
@@ -149,10 +167,24 @@ class Supervised(BaseBoostBP):
         return self._beside(super()._raw(X), offset)
 
     def _beside(self, raw: Floats, offset: Any) -> Floats:
-        """A raw output with the user's offset added, (rows, outputs)."""
-        if offset is None:
+        """A raw output with the user's offset added, (rows, outputs); 0 says that there is none on purpose."""
+        if offset is None and self._fitted_with_offset:
+            cautions.warn(
+                "The model was fitted with an offset, and none is given here: the output is that at an offset of 0, "
+                "such as an exposure of 1. Pass offset=..., or offset=0 if that is meant."
+            )
+        if offset is None or _is_zero(offset):
             return raw
         return raw + self._read_offset(offset, len(raw), self._n_targets) / self._output_scale()
+
+    def _check_offset(self, offset: Any, method: str) -> None:
+        """Refuse to compare targets that have an offset with predictions that have none."""
+        if offset is None and self._fitted_with_offset:
+            raise ValueError(
+                f"{method} needs the offset of its rows, as the model was fitted with one: pass offset=..., or "
+                "offset=0 for none. Searches and cross-validation of scikit-learn pass it on with "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
 
     @property
     def _n_targets(self) -> int:

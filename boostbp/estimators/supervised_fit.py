@@ -124,7 +124,7 @@ class SupervisedFit(Conformal):
             What is known of each row beforehand, and added to its raw output: the logarithm of its exposure for
             ``loss="poisson"``, ``"gamma"`` and ``"tweedie"``; an amount in units of `y` for losses of residuals;
             log-odds of classes, (rows,) if these are two. The model learns the rest, and does not hold it: pass it to
-            `predict` and its like, too. LightGBM calls it ``init_score``, XGBoost ``base_margin``.
+            `predict`, `score` and their like, too. LightGBM calls it ``init_score``, XGBoost ``base_margin``.
         init_model : estimator of the same kind, optional
             A fitted or loaded model that training goes on from, on these rows, which may be others than its own. What
             it predicts is added to the raw output, as an `offset` is; new layers learn the rest, and the model is the
@@ -161,7 +161,7 @@ class SupervisedFit(Conformal):
             first epoch is not over. See `boostbp.callbacks.stop_on_interrupt`. What any other handler of a signal
             raises, between rounds of trees, leaves the estimator as it was, as all exceptions do.
         """
-        earlier = begin_from(self, init_model)
+        earlier = begin_from(self, init_model, offset_given=offset is not None)
         run = session.Run(callbacks, checkpoint, keep_state, earlier)
         table = self._read(X, reset=earlier is None)
         values, strata = self._read_target(y, len(table.X))
@@ -189,6 +189,7 @@ class SupervisedFit(Conformal):
         ]
         outcome = _raw_output if metric is not None and metric.takes_raw else self._outcome
         self._train(self._in_units(split), loss, metric, outcome, run, others)
+        self._fitted_with_offset = offset is not None
         self._calibrate_by(kept_out, given, offset)
         return self
 

@@ -61,6 +61,7 @@ def fitted_of(estimator: Any) -> tuple[dict[str, Any], Arrays]:
             state["loss"] = loss_of(estimator._loss)
         except TypeError as error:
             raise ValueError(f"loss cannot be stored: {error}. Keep the model by pickle or joblib.") from error
+        state["offset"] = bool(estimator._fitted_with_offset)
     if hasattr(estimator, "_one_dimensional"):
         state["one_dimensional"] = bool(estimator._one_dimensional)
     return state, arrays
@@ -74,6 +75,8 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
     ValueError
         If they do not fit together.
     """
+    if not issubclass(kind, BoostBPAutoencoder):
+        state = {"offset": False, **state}  # earlier files do not say it
     _require(set(state) == _of_kind(kind), f"it holds {sorted(state)}")
     network = network_from(state["network"], arrays)
     schema = Schema.from_dict(state["schema"])
@@ -110,6 +113,8 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
         return attributes
     if _CALIBRATION["scores"] in arrays:
         attributes["_calibration"] = _calibration_from(arrays, 1 if issubclass(kind, BoostBPClassifier) else n_outputs)
+    _require(type(state["offset"]) is bool, "offset is no truth value")
+    attributes["_fitted_with_offset"] = state["offset"]
     attributes["_loss"] = loss = loss_from(state["loss"])
     _require(traits_of(loss).copies in (None, n_outputs), f"{loss!r} and {n_outputs} outputs")
     if not issubclass(kind, BoostBPClassifier):
@@ -132,7 +137,7 @@ def _of_kind(kind: type) -> set[str]:
     common = {"network", "schema", "feature_names", "history", "set_output"}
     if issubclass(kind, BoostBPAutoencoder):
         return common
-    return common | {"loss", "classes" if issubclass(kind, BoostBPClassifier) else "one_dimensional"}
+    return common | {"loss", "offset", "classes" if issubclass(kind, BoostBPClassifier) else "one_dimensional"}
 
 
 def _labels_of(classes: NDArray[Any]) -> dict[str, Any]:

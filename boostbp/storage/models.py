@@ -9,8 +9,9 @@ The file is an `boostbp.archive`, kind "model", version 6. Its content is
 - ``network``: for each layer ``n_features``, ``n_outputs``, ``basis`` and ``clip``; its arrays are
   ``layer{i}.NAME`` (see `boostbp.trees.packed`), and ``baseline``;
 - ``schema`` (`Schema.to_dict`), ``feature_names``, ``history``, ``set_output``;
-- of what the estimator needs beside these: ``loss``, ``classes``, ``one_dimensional``, and the arrays
-  ``shift``, ``scale`` and, of the training rows, ``summary.NAME`` with the names in `Summary`;
+- of what the estimator needs beside these: ``loss``, ``offset`` (whether it was fitted with one),
+  ``classes``, ``one_dimensional``, and the arrays ``shift``, ``scale`` and, of the training rows, ``summary.NAME``
+  with the names in `Summary`;
 - of a model that was calibrated, the arrays ``calibration.scores`` and ``calibration.weight``.
 
 Reading executes nothing from the file, needs no boosting library, and checks all sizes and indices before

@@ -268,3 +268,21 @@ def test_report_without_its_packages_fails_before_the_work(monkeypatch, tmp_path
     assert result.exit_code == 1
     assert "pip install 'boostbp[report]'" in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.filterwarnings("default:The model was fitted with an offset")
+@pytest.mark.parametrize(("kind", "shown"), [("residuals", "predict"), ("calibration", "predict_proba")])
+def test_pictures_of_predictions_have_the_offset(tmp_path, monkeypatch, kind, shown):
+    rng, drawn = np.random.default_rng(0), []
+    frame = pd.DataFrame({"x": rng.normal(size=80), "known": rng.normal(size=80)})
+    frame["y"] = frame.x + frame.known if kind == "residuals" else np.where(frame.x + frame.known > 0, "a", "b")
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    made = (BoostBPRegressor if kind == "residuals" else BoostBPClassifier)((), n_estimators=3, random_state=0)
+    model = made.fit(frame[["x"]], frame.y, offset=frame.known)
+    save(model, tmp_path / "model")
+    monkeypatch.setattr(f"boostbp.plots.{kind}", lambda y, predicted, *_, **__: drawn.append(predicted))
+    arguments = [tmp_path / "model", tmp_path / "table.csv", "-k", kind, "-t", "y", "-o", tmp_path / "out.png"]
+    result = run("plot", *arguments, "--offset", "known")
+    assert result.exit_code == 0, result.output
+    np.testing.assert_allclose(drawn[0], getattr(model, shown)(frame[["x"]], offset=frame.known))
+    assert "fitted with an offset, and none is given" in run("plot", *arguments).stderr

@@ -59,7 +59,7 @@ def test_squared_error_with_an_offset_is_the_fit_of_what_is_left(backend, kind):
     weight = np.arange(300) % 3
     model = model_of(kind, backend=backend).fit(X, y, weight, offset=offset)
     plain = model_of(kind, backend=backend).fit(X, y - offset, weight)
-    np.testing.assert_allclose(model.predict(X), plain.predict(X), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(model.predict(X, offset=0), plain.predict(X), rtol=0, atol=1e-9)
     np.testing.assert_allclose(model.predict(X, offset=offset), plain.predict(X) + offset, rtol=0, atol=1e-9)
     assert model.history_.scores["held_out"] == pytest.approx(plain.history_.scores["held_out"])
 
@@ -73,7 +73,7 @@ def test_rates_are_those_of_counts_by_exposure(backend, kind):
     model = model_of(kind, backend=backend, loss="poisson", **how).fit(groups, y, offset=np.log(exposure))
     for group in (0.0, 1.0):
         rows = groups[:, 0] == group
-        [rate] = model.predict([[group]])
+        [rate] = model.predict([[group]], offset=0)
         assert rate == pytest.approx(y[rows].sum() / exposure[rows].sum(), rel=1e-3)
         assert model.predict([[group]], offset=[np.log(7.0)])[0] == pytest.approx(7.0 * rate)
 
@@ -85,7 +85,7 @@ def test_constant_leaves_are_those_of_lightgbm_with_an_initial_score(loss):
     model = BoostBPRegressor(**parameters(hidden_layer_sizes=(), loss=loss, **TREES, **PLAIN))
     start = model.fit(X, y, offset=offset).network_.baseline[0]
     expected = start + _lightgbm(X, y, offset + start, {"objective": loss})
-    np.testing.assert_allclose(np.log(model.predict(X)), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(np.log(model.predict(X, offset=0)), expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -99,7 +99,7 @@ def test_log_odds_are_those_of_lightgbm_with_an_initial_score(n_classes):
     start = model.network_.baseline
     native = {"objective": "binary"} if n_classes == 2 else {"objective": "multiclass", "num_class": 3}
     expected = _lightgbm(X, y, np.squeeze(offset + start), native).reshape(len(X), -1) + start
-    raw = model.decision_function(X).reshape(len(X), -1)
+    raw = model.decision_function(X, offset=0).reshape(len(X), -1)
     np.testing.assert_allclose(raw, expected, rtol=0, atol=1e-6)
     total = raw + offset
     np.testing.assert_allclose(model.decision_function(X, offset=offset).reshape(len(X), -1), total)
@@ -152,12 +152,12 @@ def test_evaluation_sets_have_offsets_of_their_own(backend):
     fit = {"X": X[200:], "y": y[200:], "offset": offset[200:]}
     sets = {"eval_set": [(X[few], y[few]), (X[few], y[few])], "eval_offset": (offset[few], np.zeros(200))}
     model = model_of("network", backend=backend, loss="poisson").fit(**fit, **sets)
-    predicted = model.predict(X[few], offset=offset[few]), model.predict(X[few])
+    predicted = model.predict(X[few], offset=offset[few]), model.predict(X[few], offset=0)
     expected = [np.mean(p - y[few] * np.log(p)) for p in predicted]
     assert list(model.history_.scores.values()) == pytest.approx(expected)
     single = model_of("network", backend=backend, loss="poisson")
     single.fit(**fit, eval_X=X[few], eval_y=y[few], eval_offset=offset[few])
-    np.testing.assert_array_equal(single.predict(X), model.predict(X))
+    np.testing.assert_array_equal(single.predict(X, offset=0), model.predict(X, offset=0))
 
 
 def test_offsets_of_many_rows_are_carried_to_samples_and_pieces(monkeypatch):
@@ -167,7 +167,7 @@ def test_offsets_of_many_rows_are_carried_to_samples_and_pieces(monkeypatch):
     offset = np.log(exposure)
     model = model_of("ensemble").fit(X, y, offset=offset)
     plain = model_of("ensemble").fit(X, y - offset)
-    np.testing.assert_allclose(model.predict(X), plain.predict(X), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(model.predict(X, offset=0), plain.predict(X), rtol=0, atol=1e-9)
 
 
 def test_several_outputs_have_offsets_each():
@@ -175,8 +175,8 @@ def test_several_outputs_have_offsets_each():
     Y, offset = np.column_stack([y, X[:, 0]]), np.column_stack([np.log(exposure), 5.0 * X[:, 1]])
     frame = pd.DataFrame(offset, columns=["a", "b"])
     model = model_of("network").fit(X, Y, offset=frame)
-    np.testing.assert_allclose(model.predict(X), model_of("network").fit(X, Y - offset).predict(X), atol=1e-9)
-    np.testing.assert_allclose(model.predict(X, offset=frame), model.predict(X) + offset)
+    np.testing.assert_allclose(model.predict(X, offset=0), model_of("network").fit(X, Y - offset).predict(X), atol=1e-9)
+    np.testing.assert_allclose(model.predict(X, offset=frame), model.predict(X, offset=0) + offset)
 
 
 def test_a_file_predicts_with_an_offset(tmp_path):
@@ -213,7 +213,7 @@ def test_training_goes_on_with_its_offset_only(tmp_path):
     model_of("network", **how).fit(X, y, **fit)
     more = model_of("network", **how | {"epochs": 4}).fit(X, y, **fit)
     whole = model_of("network", **how | {"epochs": 4}).fit(X, y, offset=np.log(exposure))
-    np.testing.assert_array_equal(more.predict(X), whole.predict(X))
+    np.testing.assert_array_equal(more.predict(X, offset=0), whole.predict(X, offset=0))
     with pytest.raises(ValueError, match=r"belongs to another fit: .*offset differs"):
         model_of("network", **how).fit(X, y, **fit | {"offset": exposure})
 
@@ -221,12 +221,11 @@ def test_training_goes_on_with_its_offset_only(tmp_path):
 def test_scikit_learn_routes_offsets():
     X, exposure, y = counted(300)
     offset = np.log(exposure)
-    found = cross_validate(model_of("single"), X, y, params={"offset": offset}, cv=3, return_estimator=True)
-    assert len({model.network_.baseline[0] for model in found["estimator"]}) == 3
     with sklearn.config_context(enable_metadata_routing=True):
-        model = model_of("single").set_fit_request(offset=True).set_predict_request(offset=True)
-        pipeline = make_pipeline(StandardScaler(), model).fit(X, y, offset=offset)
-        expected = pipeline.predict(X) + offset
+        found = cross_validate(model_of("single"), X, y, params={"offset": offset}, cv=3, return_estimator=True)
+        assert len({model.network_.baseline[0] for model in found["estimator"]}) == 3
+        pipeline = make_pipeline(StandardScaler(), model_of("single")).fit(X, y, offset=offset)
+        expected = pipeline.predict(X, offset=np.zeros(300)) + offset
         np.testing.assert_allclose(pipeline.predict(X, offset=offset), expected)
 
 
