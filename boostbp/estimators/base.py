@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_classifier
+from sklearn.base import TransformerMixin, is_classifier
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,6 +27,7 @@ from boostbp.estimators.inspected import Inspected
 from boostbp.estimators.nested_parameters import NestedParameters
 from boostbp.estimators.parameters import check_run, ensemble_settings_of
 from boostbp.estimators.session import all_or_nothing, check_sum
+from boostbp.estimators.unit_names import UnitNames
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import joined, workers
 from boostbp.inputs.blocks import blocks_of, is_blocks
@@ -52,7 +53,7 @@ ONE_SINGLE_LAYER = f"Single layers were not weighed: {WHY}, the model is one wit
 
 
 @usual_in_methods
-class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NestedParameters):
+class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
     _fewest_hidden = 1
@@ -222,20 +223,6 @@ class BaseBoostBP(Inspected, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         check_is_fitted(self)
         history = self.history_
         return {name: {history.metric: history.metrics(name)} for name in history[0].metrics}
-
-    @property
-    def _n_features_out(self) -> int:
-        """Units of the last hidden layer, for the names of `transform`'s columns."""
-        if self._left_networks_out():
-            return 0
-        if len(self.network_.layers) == 1:
-            need = "use deep=True, and hidden_layer_sizes other than ()"
-            raise ValueError(f"This model has no hidden layer, whose units could have names: {need}.")
-        return self.network_.layers[-2].forest.n_outputs
-
-    def _left_networks_out(self) -> bool:
-        """Whether hidden layers were asked for, and none is in the model, as none promised enough."""
-        return self.deep == "auto" and np.size(self.hidden_layer_sizes) > 0 and len(self.network_.layers) == 1
 
     def _to_target(self, y: Floats) -> Floats:
         """Targets of an evaluation set as the loss takes them."""
