@@ -3,12 +3,17 @@
 A fitted model is compared with the targets of n rows that it did not learn from. If these and a row to come could as
 well stand in any other order, its distance is as likely the k-th smallest of all n + 1 for each k.
 
+Rows with weights, such as exposures or inverse probabilities, stand for rows to come that are drawn in proportion to
+them [4]_. Such a row has the weight ``sum w^2 / sum w`` on average, which counts as 1 here: the weights then sum to the
+effective number of rows, ``n = (sum w)^2 / sum w^2`` (Kish), which is the number of rows where all are alike.
+
 References
 ----------
 .. [1] Lei, G'Sell, Rinaldo, Tibshirani, Wasserman: Distribution-free predictive inference for regression. JASA 113
    (2018). Split-conformal intervals: a prediction and quantiles of residuals.
 .. [2] Romano, Patterson, Candès: Conformalized quantile regression. NeurIPS 2019.
 .. [3] Sadinle, Lei, Wasserman: Least ambiguous set-valued classifiers with bounded error levels. JASA 114 (2019).
+.. [4] Tibshirani, Barber, Candès, Ramdas: Conformal prediction under covariate shift. NeurIPS 2019.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from boostbp.backends.base import Table
 from boostbp.estimators.held_out import Split, at_random
 from boostbp.estimators.supervised import Supervised
 from boostbp.floats import Floats
-from boostbp.inputs.targets import read_groups, read_weight, weights_in_rows
+from boostbp.inputs.targets import read_groups, read_weight
 from boostbp.losses import Quantiles, traits_of
 
 DRAW = 99  # of the draws of a seed: those before are of rows that are held out
@@ -47,12 +52,13 @@ class Calibration:
     # (rows, outputs) float64: of numbers the target minus the prediction, divided by the deviation that a loss tells of
     # it. Of classes, one column: 1 minus the probability of the true one.
     scores: Floats
-    weight: Floats  # (rows,) float64: above 0, and 1 or more on average
+    weight: Floats  # (rows,) float64: above 0, in any unit
 
     def bound(self, scores: Floats, coverage: float) -> float:
         """Return the score that so large a share of rows to come stays below.
 
         Of n rows it is the k-th smallest, ``k = ceil(coverage (n + 1))``: the row to come may take any of n + 1 places.
+        Of rows with weights, n is their effective number, and k a sum of weights.
 
         Parameters
         ----------
@@ -63,15 +69,18 @@ class Calibration:
         ValueError
             If there are too few rows, so that the largest score does not do.
         """
-        total = float(self.weight.sum())
+        weight = self.weight / self.weight.max()
+        weight *= weight.sum() / (weight @ weight)
+        total = float(weight.sum())
         if coverage * (total + 1) > total * (1 + ROUNDING):
+            counted = "" if np.ptp(weight) <= ROUNDING else f" by their weights, of {len(weight)}"
             raise ValueError(
                 f"coverage={coverage:g} needs {np.ceil(coverage / (1 - coverage) - 1e-9):.0f} rows of calibration, and "
-                f"there are {total:g}: ask for {total / (total + 1):.3g} at most, or keep more rows out, by a larger "
-                "calibration=... of the estimator, or by calibrate(X, y)."
+                f"there are {total:.6g}{counted}: ask for {total / (total + 1):.3g} at most, or keep more rows out, by "
+                "a larger calibration=... of the estimator, or by calibrate(X, y)."
             )
         order = np.argsort(scores, kind="stable")
-        reached = np.cumsum(self.weight[order])
+        reached = np.cumsum(weight[order])
         place = np.searchsorted(reached, coverage * (total + 1) * (1 - ROUNDING))
         return float(scores[order[min(int(place), len(order) - 1)]])
 
@@ -93,7 +102,7 @@ class Conformal(Supervised):
             Rows that neither the fit nor an `eval_set` had: otherwise what is made of them holds too few targets.
         y : array-like, (rows,) or (rows, outputs)
         sample_weight : array-like, (rows,), optional
-            A weight of 2 is the row twice.
+            Shares of the rows to come that are like each, in any unit. Unequal ones count as fewer rows.
         offset : array-like, optional
             As in `fit`.
 
@@ -143,7 +152,7 @@ class Conformal(Supervised):
     def _calibrated(self, table: Table, target: Floats, weight: Floats, offset: Any) -> Calibration:
         counted = weight > 0
         raw = self._beside(self.network_.predict(table.X, n_jobs=self._n_threads()), offset)
-        return Calibration(self._scores(raw, target)[counted], weights_in_rows(weight[counted]))
+        return Calibration(self._scores(raw, target)[counted], weight[counted])
 
     def _scores(self, raw: Floats, target: Floats) -> Floats:
         """Scores of rows by their raw outputs and targets, as in `Calibration`."""

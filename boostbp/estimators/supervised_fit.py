@@ -119,7 +119,8 @@ class SupervisedFit(Conformal):
             than 50 that are numbers other than 0, 1, 2, ... are warned of, as they are probably an amount.
         sample_weight : array-like, (rows,), optional
             A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
-            than 1 on average are scaled to 1.
+            than 1 on average are scaled to 1. Penalties count weights as rows: divide exposures and inverse
+            probabilities, which are no numbers of rows, by their mean.
         offset : array-like, (rows,) or (rows, outputs), optional
             What is known of each row beforehand, and added to its raw output: the logarithm of its exposure for
             ``loss="poisson"``, ``"gamma"`` and ``"tweedie"``; an amount in units of `y` for losses of residuals;

@@ -11,6 +11,7 @@ from helpers import few_rounds
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.stats import norm
 
 import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor
@@ -84,12 +85,58 @@ def test_so_many_rows_do_and_one_less_does_not(n_rows, coverage):
         fewer.bound(scores[1:], coverage)
 
 
-@given(st.lists(st.integers(1, 4), min_size=2, max_size=30), st.floats(0.05, 0.7), st.integers(0, 2**31))
-def test_a_weight_of_two_is_a_row_twice(weights, coverage, seed):
-    scores = np.random.default_rng(seed).normal(size=len(weights))
-    repeated = np.repeat(scores, weights)
-    weighted = Calibration(scores[:, None], np.array(weights, float)).bound(scores, coverage)
-    assert weighted == Calibration(repeated[:, None], np.ones(len(repeated))).bound(repeated, coverage)
+@given(st.lists(st.integers(1, 4), min_size=2, max_size=30), st.floats(0.05, 0.95), st.integers(0, 2**31))
+def test_weights_are_shares_and_count_as_their_effective_number_of_rows(weights, coverage, seed):
+    weight = np.array(weights, float)
+    scores = np.random.default_rng(seed).normal(size=len(weight))
+    effective = weight.sum() ** 2 / np.square(weight).sum()
+    share = coverage * (effective + 1) / effective
+    for unit in (1.0, 50.0, 1e-30, 1e30):
+        calibration = Calibration(scores[:, None], unit * weight)
+        if share > 1 + 1e-9:
+            with pytest.raises(ValueError, match=r"rows of calibration, and there are"):
+                calibration.bound(scores, coverage)
+        elif abs(share - 1) > 1e-9:
+            below = [s for s in np.sort(scores) if weight[scores <= s].sum() >= share * weight.sum() * (1 - 1e-9)]
+            assert calibration.bound(scores, coverage) == below[0]
+
+
+def test_weights_make_no_rows():
+    """20 rows of weight 50 are 20, and half of them with a weight of 1,000 are little more than 10."""
+    scores = np.arange(20.0)
+    with pytest.raises(ValueError, match=r"needs 99 rows of calibration, and there are 20: ask for 0\.952 at most"):
+        Calibration(scores[:, None], np.full(20, 50.0)).bound(scores, 0.99)
+    unequal = Calibration(scores[:, None], np.repeat([1.0, 1000.0], 10))
+    with pytest.raises(ValueError, match=r"there are 10\.02 by their weights, of 20: ask for 0\.909 at most"):
+        unequal.bound(scores, 0.95)
+    X, y = noisy(300)
+    model = regressor(hidden_layer_sizes=()).fit(X[:280], y[:280])
+    by_exposure = model.calibrate(X[280:], y[280:], np.full(20, 50.0)).predict_interval(X, 0.9)
+    np.testing.assert_array_equal(by_exposure, model.calibrate(X[280:], y[280:]).predict_interval(X, 0.9))
+    with pytest.raises(ValueError, match="needs 99 rows of calibration, and there are 20"):
+        model.calibrate(X[280:], y[280:], np.full(20, 50.0)).predict_interval(X, 0.99)
+
+
+WEIGHTS = {
+    "alike": lambda x: np.full_like(x, 50.0),
+    "exposures": lambda x: 0.1 + 2.9 * x,
+    "inverse probabilities": lambda x: 1.0 / (0.05 + 0.95 * x),
+}
+
+
+@pytest.mark.parametrize("n_rows", [30, 120])
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_coverage_of_rows_drawn_by_their_weights_is_what_was_asked_for(kind, n_rows):
+    """Scores grow with x, and rows to come are drawn in proportion to the weights: exact by quadrature over x."""
+    rng, weight_of, coverage, shares = np.random.default_rng(0), WEIGHTS[kind], 0.85, []
+    grid = (np.arange(400) + 0.5) / 400
+    for _ in range(1000):
+        x = rng.uniform(size=n_rows)
+        scores = np.abs(rng.normal(size=n_rows)) * (1 + 2 * x)
+        bound = Calibration(scores[:, None], weight_of(x)).bound(scores, coverage)
+        shares.append(np.average(2 * norm.cdf(bound / (1 + 2 * grid)) - 1, weights=weight_of(grid)))
+    error = np.std(shares) / np.sqrt(len(shares))
+    assert coverage - 4 * error <= np.mean(shares) <= coverage + 4 * error + 2 / n_rows, f"{np.mean(shares)}"
 
 
 # ---------------------------------------------------------------------------- coverage
