@@ -4,7 +4,7 @@ A space names dimensions. Names are parameters of the model, as its ``set_params
 The shape is searched by number, as a `Shape`: ``layers`` hidden layers of ``units`` units each. What a search draws is
 handed out as parameters of the model. ``RandomizedSearchCV(model, SPACES["deep"])`` takes a space as it is.
 
-Every search of Optuna begins with the model as it is, without any change.
+A search of Optuna begins with the default model if ``study.enqueue_trial(start(space))`` is called first.
 
 >>> import numpy as np
 >>> space = {"hidden_layer_sizes": Shape(Integer(1, 2), Choice((8, 16))), "hidden__max_depth": Integer(1, 3)}
@@ -16,14 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from inspect import signature
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from boostbp.estimators import BoostBPRegressor
 from boostbp.estimators.nested_parameters import FIELD_PLACES, SPECS
+from boostbp.layers.layer_spec import HIDDEN, OUTPUT
+from boostbp.network.settings import BackpropSpec
 
-__all__ = ["SPACES", "Choice", "Integer", "Number", "Shape", "nested", "parameters", "sample", "suggest"]
+__all__ = ["SPACES", "Choice", "Integer", "Number", "Shape", "nested", "parameters", "sample", "start", "suggest"]
 
 
 class Drawn:
@@ -122,7 +127,7 @@ SPACES: Mapping[str, Space] = {
         "output__basis": Choice(("linear", "quadratic")),
         "hidden__base_lambda": Choice((None, 1.0)),
         "hidden__multi_strategy": Choice(("one_output_per_tree", "multi_output_tree")),
-        "backprop__structure_epochs": Choice((1, 4)),
+        "backprop__structure_epochs": Choice((1, "auto")),
         "backprop__structure_samples": Choice((None, 0.5)),
         "backprop__skip": Choice((False, True)),
         "backprop__start": Choice(("projection", "principal", "identity", "noise")),
@@ -146,7 +151,8 @@ SPACES: Mapping[str, Space] = {
 def suggest(trial: Any, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Let a trial of Optuna choose the parameters of a model.
 
-    The first trial of a study takes what is given alone, unless it was enqueued with parameters of its own.
+    Each trial chooses all of them, as samplers that model parameters jointly (CMA-ES, multivariate TPE, Gaussian
+    processes) only see those that every trial has.
 
     Parameters
     ----------
@@ -157,10 +163,30 @@ def suggest(trial: Any, space: Space, given: Mapping[str, Any] | None = None) ->
         Parameters, by the names of a space, that are not searched.
     """
     given = given or {}
-    study = getattr(trial, "study", None)  # a FixedTrial has none, and says what it wants
-    starts = trial.number == 0 and study is not None and "fixed_params" not in study.trials[0].system_attrs
-    drawn = {} if starts else {name: dimension.suggest(trial, name) for name, dimension in _open(space, given).items()}
+    drawn = {name: dimension.suggest(trial, name) for name, dimension in _open(space, given).items()}
     return nested({**drawn, **given})
+
+
+def start(space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the default model as a point of a space, for ``study.enqueue_trial``.
+
+    Optuna draws the dimensions that are left out: those whose default lies outside.
+
+    Parameters
+    ----------
+    space, given :
+        As in `suggest`.
+
+    Examples
+    --------
+    >>> start({"hidden_layer_sizes": Shape(Integer(1, 2), Choice((8, 16))), "hidden__max_depth": Integer(1, 5)})
+    {'layers': 1, 'units': 16, 'hidden__max_depth': 3}
+    """
+    found: dict[str, Any] = {}
+    for name, dimension in _open(space, given or {}).items():
+        held = [value for value in _defaults(name) if _holds(dimension, value)]
+        found |= {name: held[0]} if held else {}
+    return found
 
 
 def sample(rng: np.random.Generator, space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -218,6 +244,25 @@ def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
         if fields:
             params[spec] = _with(params.get(spec), fields, but_held=True)
     return nested(params)
+
+
+def _defaults(name: str) -> tuple[Any, ...]:
+    """Default of a dimension; of one that may be left unset, None as well, which spaces may hold in its place."""
+    own = {name: parameter.default for name, parameter in signature(BoostBPRegressor).parameters.items()}
+    if name in ("layers", "units"):
+        return (len(own[_SIZES]) if name == "layers" else own[_SIZES][0],)
+    place, is_field, field = name.partition("__")
+    places: Mapping[str, Any] = {"hidden": HIDDEN, "output": OUTPUT, "backprop": BackpropSpec()}
+    if is_field:
+        return (getattr(places.get(place), field, None), None)
+    return (own[name],) if own.get(name) is not None else (getattr(OUTPUT, name, None), None)
+
+
+def _holds(dimension: Dimension, value: Any) -> bool:
+    """Whether a value is one of a dimension's."""
+    if isinstance(dimension, Choice):
+        return value in dimension.options
+    return isinstance(value, Real) and dimension.low <= value <= dimension.high
 
 
 def _open(space: Space, given: Iterable[str]) -> dict[str, Dimension]:

@@ -14,11 +14,11 @@ from sklearn.metrics import root_mean_squared_error
 from sklearn.model_selection import train_test_split
 
 from boostbp import BoostBPRegressor, callbacks
-from boostbp.search import SPACES, suggest
+from boostbp.search import SPACES, start, suggest
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Search, and compare the best trial with the first, which is the model as it is."""
+    """Search, and compare the best trial with the first, which is the default model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few trials on few rows")
     parser.add_argument("--trials", type=int, default=30)
@@ -44,10 +44,11 @@ def main(argv: list[str] | None = None) -> None:
 
     pruner = optuna.pruners.MedianPruner(n_startup_trials=2 if args.quick else 5, n_warmup_steps=2)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0), pruner=pruner)
+    study.enqueue_trial(start(SPACES["deep"], always))
     study.optimize(fit, n_trials=6 if args.quick else args.trials)
     pruned = sum(trial.state is optuna.trial.TrialState.PRUNED for trial in study.trials)
     print(f"{len(study.trials)} trials, {pruned} of them pruned")
-    for name, trial in (("as it is", study.trials[0]), ("best", study.best_trial)):
+    for name, trial in (("default", study.trials[0]), ("best", study.best_trial)):
         print(f"{name:<9} validation RMSE {trial.value:.4f}, test RMSE {trial.user_attrs['test']:.4f}")
     for name, value in study.best_params.items():
         print(f"  {name} = {value}")

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterSampler, RandomizedSearchCV
 
 from boostbp import BoostBPRegressor, callbacks, search
+from boostbp.estimators.parameters import settings_of
 from boostbp.search import SPACES, Choice, Integer, Number, Shape
 
 DIMENSIONS = {
@@ -77,13 +78,62 @@ def test_randomized_search_fits_what_the_space_draws():
     assert [layer.forest.n_outputs for layer in best.network_.layers[:-1]] == list(best.hidden_layer_sizes)
 
 
-def test_optuna_draws_from_the_space_after_the_model_as_it_is():
+def test_optuna_draws_from_the_space():
     drawn = []
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(lambda trial: drawn.append(search.suggest(trial, DIMENSIONS)) or 0.0, n_trials=30)
-    assert drawn[0] == {}
-    inside(drawn[1:])
+    inside(drawn)
     assert study.trials[7].params == drawn[7]
+    assert set(study.best_params) == set(DIMENSIONS)  # also where the first trial is the best
+
+
+def distance(params):
+    return (np.log(params["penalty"]) + 2.0) ** 2 + (params["share"] - 0.9) ** 2 + abs(params["few"] - 2)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_samplers_see_the_space_as_if_each_dimension_was_suggested_by_hand(begun):
+    """Joint samplers model the parameters that all trials have: the first one has them all, too."""
+
+    def by_hand(trial):
+        params = {
+            "penalty": trial.suggest_float("penalty", 1e-3, 10.0, log=True),
+            "few": trial.suggest_int("few", 1, 3),
+        }
+        return distance(params | {"share": trial.suggest_float("share", 0.5, 1.0)})
+
+    def suggested(trial):
+        return distance(search.suggest(trial, {name: DIMENSIONS[name] for name in ("penalty", "few", "share")}))
+
+    found = []
+    for objective in (by_hand, suggested):
+        study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0, multivariate=True))
+        if begun:
+            study.enqueue_trial({"few": 3})
+        study.optimize(objective, n_trials=20)
+        joint = study.sampler.infer_relative_search_space(study, study.trials[-1])
+        assert set(joint) == {"penalty", "few", "share"} == set(study.best_params)
+        found.append([trial.params for trial in study.trials])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("kind", "sizes"), [("deep", (16,)), ("single", ())])
+def test_a_search_may_begin_with_the_default_model(kind, sizes):
+    study, seen = optuna.create_study(), []
+    study.enqueue_trial(search.start(SPACES[kind]))
+    study.optimize(lambda trial: seen.append(search.suggest(trial, SPACES[kind])) or 0.0, n_trials=1)
+    assert len(study.best_params) == len(SPACES[kind]) + (kind == "deep")  # a shape is two
+    X = np.random.default_rng(0).uniform(size=(100, 3))
+    models = [BoostBPRegressor(**{"hidden_layer_sizes": sizes, "random_state": 0} | how) for how in ({}, seen[0])]
+    settings = [settings_of(model, 100, 1, 0) for model in models]
+    assert settings[0] == settings[1]
+    first, second = (model.set_params(epochs=1, output__n_estimators=3).fit(X, X[:, 0]) for model in models)
+    np.testing.assert_array_equal(first.predict(X), second.predict(X))
+    assert search.start({"kind": Choice((1, 2)), "max_depth": Integer(5, 9), "epochs": Choice((300,))}) == {
+        "epochs": 300
+    }
+    assert "hidden__max_depth" not in search.start(SPACES["deep"], {"max_depth": 2})
 
 
 def test_names_of_a_space_become_parameters():
