@@ -127,9 +127,7 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
             Where a cell is replaced (see `clip`), slopes are those at the value in its place, which is held fixed.
         """
         check_is_fitted(self)
-        slopes = self.network_.jacobian(self._read(X).X, n_jobs=self._n_threads())
-        with np.errstate(over="ignore"):
-            return slopes * self._output_scale()[:, None]
+        return self.network_.jacobian(self._read(X).X, scale=self._output_scale(), n_jobs=self._n_threads())
 
     def apply(self, X: Any, layer: int = -1) -> NDArray[np.int32]:
         """Leaf of each row under each tree of a layer, as `pred_leaf` of LightGBM and XGBoost.

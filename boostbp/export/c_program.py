@@ -119,7 +119,7 @@ def _file(name: str) -> str:
 
 def _head(model: Description, prefix: str) -> str:
     facts = "\n".join(f"   {name}: {json.dumps(value)}" for name, value in model.facts.items())
-    facts = facts.replace("/", r"\/")  # begins and ends no comment, and is the same JSON
+    facts = facts.replace("*", r"\u002a")  # begins and ends no comment, and is the same JSON
     return f"""/* A model of boostbp {__version__}, written by boostbp.to_c. All names begin with {prefix}_ or {prefix.upper()}_.
 
    gcc -O2 -ffp-contract=off -c FILE, and -lm where it is linked; the same flags for clang. Without -ffp-contract=off

@@ -127,8 +127,9 @@ class Graph:
         if x in self.single and kind in ("Add", "Mul"):
             x, y = y, x
         constant, neutral = self.single.get(y), _NEUTRAL[kind]
-        if constant is None or constant == neutral or constant.astype(np.float32) != neutral:
-            return ""
+        with np.errstate(over="ignore", under="ignore"):
+            if constant is None or constant == neutral or constant.astype(np.float32) != neutral:
+                return ""
         if kind in ("Add", "Sub"):
             return self.op("Sum", x, constant if kind == "Add" else -constant)
         return self.op(kind, self.op(kind, x, constant / 2), np.array(2.0))

@@ -158,4 +158,3 @@ def _of_classes(graph: Graph, model: Description, raw: str) -> list[Any]:
     graph.op("Gather", graph.constant(labels, rounded=False), number, axis=0, outputs=["label"])
     kind = {"O": TP.STRING, "b": TP.BOOL, "i": TP.INT64, "f": TP.DOUBLE}[labels.dtype.kind]
     return [graph.typed("label", kind, [rows]), graph.typed("probabilities", shape=[rows, len(labels)])]
-

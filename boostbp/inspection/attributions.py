@@ -113,7 +113,9 @@ def attribute(
         rows = slice(first, first + size)
         if method == "gradient_x_input":
             move = np.where(switching[rows] | np.isnan(X[rows]), 0.0, X[rows] - baseline[rows])
-            values.append(network.jacobian(X[rows], n_jobs=n_threads) * move[:, None])
+            unit = np.abs(move).max(axis=0)
+            unit = np.where(unit > 0.0, unit, 1.0)
+            values.append(network.jacobian(X[rows], unit=unit, n_jobs=n_threads) * (move / unit)[:, None])
         else:
             values.append(_along(network, X[rows], baseline[rows], switching[rows], steps, n_threads))
     return Attributions(

@@ -51,14 +51,14 @@ def importances_over(
     `steps` are those of the attributions.
     """
     X = table.X
-    total, moments = np.zeros(X.shape[1]), np.zeros((3, X.shape[1]))
+    total, moments, unit = np.zeros(X.shape[1]), np.zeros((3, X.shape[1])), network.safe_units()
     size = max(1, ROOM // (X.shape[1] * len(network.baseline)))
     with np.errstate(all="ignore"):  # numbers near the end of float64 leave a feature without a value
         for first in range(0, len(X), size):
             part = dense(X[first : first + size])
             if kind == "jacobian":
-                values = network.jacobian(part, n_jobs=n_threads)
-                from_center = part - np.nan_to_num(baseline)
+                values = network.jacobian(part, unit=unit, n_jobs=n_threads)
+                from_center = (part - np.nan_to_num(baseline)) / unit
                 moments += [
                     (~np.isnan(part)).sum(axis=0), np.nansum(from_center, axis=0), np.nansum(from_center**2, axis=0)
                 ]  # fmt: skip

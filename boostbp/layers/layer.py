@@ -42,16 +42,19 @@ class Trace:
         """The leaf of each row under each tree, (trees, rows)."""
         return self.forest.route(self.X, self.n_threads) if self.kept is None else self.kept
 
-    def vjp(self, G: Floats) -> Floats:
-        """``J' G``: dL/dh of the input, (rows, features), from dL/dh of the output, (rows, outputs)."""
+    def vjp(self, G: Floats, unit: Floats | None = None) -> Floats:
+        """``J' G``: dL/dh of the input, (rows, features), from dL/dh of the output, (rows, outputs).
+
+        With a `unit` of each feature, (features,), derivatives are those in ``X / unit``.
+        """
         if np.shape(G) != (len(self.X), self.forest.n_outputs):
             expected = len(self.X), self.forest.n_outputs
             raise ValueError(f"G has shape {np.shape(G)}: give (rows, outputs), {expected}.")
-        return self.forest.vjp(self.X, self.kept, G, self.n_threads)
+        return self.forest.vjp(self.X, self.kept, G, self.n_threads, unit)
 
-    def jacobian(self) -> Floats:
-        """Jacobian of each row, (rows, outputs, features)."""
-        return self.forest.jacobian(self.X, self.leaf, self.n_threads)
+    def jacobian(self, unit: Floats | None = None) -> Floats:
+        """Jacobian of each row, (rows, outputs, features), in ``X / unit``."""
+        return self.forest.jacobian(self.X, self.leaf, self.n_threads, unit)
 
 
 @usual_in_methods

@@ -13,12 +13,14 @@ from boostbp.floats import Floats, usual_in_methods
 from boostbp.layers import Layer, Trace
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
+from boostbp.trees.kernels.records import INV_SCALE
 from boostbp.trees.merging import joined
 from boostbp.trees.rounding import rounded
 from boostbp.trees.sparse import Sparse, hstack
 
 OUTPUT_BITS = 11  # of rounded weights: of a thousand trees, they move an output by 1e-4 of its standard deviation
 HIDDEN_BITS = 18  # by hidden units, rows fall to one side of a split or the other
+ORDINARY_EXPONENT = 500  # up to scales of 2^500, slopes and sums of them are far from the ends of float64
 
 
 @usual_in_methods
@@ -122,10 +124,40 @@ class Network:
         """What the output layer sees, (rows, its features)."""
         return above(self.layers[:-1], X, skip=self.skip, n_jobs=n_jobs)
 
-    def jacobian(self, X: Floats, *, n_jobs: int = 1) -> Floats:
-        """Jacobian of the raw output in the input, (rows, outputs, features), by the chain rule."""
+    def jacobian(
+        self, X: Floats, *, scale: Floats | float = 1.0, unit: Floats | None = None, n_jobs: int = 1
+    ) -> Floats:
+        """Jacobian of the raw output in the input, (rows, outputs, features), by the chain rule.
+
+        Parameters
+        ----------
+        scale : (outputs,) float64 or float
+            What outputs are multiplied by.
+        unit : (features,) float64 or None
+            Derivatives in ``X / unit``; None: in X, infinite where float64 ends, but not on the way.
+        """
         _, traces = self.forward(X, n_jobs=n_jobs)
-        return chain(traces, skip=self.skip)
+        safe = self.safe_units() if unit is None else unit
+        scaled = chain(traces, skip=self.skip, unit=safe) * np.reshape(scale, (-1, 1))
+        if unit is not None:
+            return scaled
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(scaled / safe)
+
+    def safe_units(self) -> Floats:
+        """Return powers of two, (features,), in which a slope is no number near the ends of float64; 1 if it is none.
+
+        A slope in a column of size 1e-300 is beyond float64 in units of the network before it is multiplied by the scale
+        of a small target, and sums of such slopes of several trees are.
+        """
+        first = self.layers[0].forest
+        largest = np.zeros(first.n_features)
+        for layer in self.layers if self.skip else self.layers[:1]:
+            leaves, per_feature = layer.forest.leaves, layer.forest.basis.columns_per_feature
+            feature = leaves.column // max(per_feature, 1) - (layer.forest.n_features - first.n_features)
+            np.maximum.at(largest, feature[feature >= 0], leaves.scaling[feature >= 0, INV_SCALE])
+        exponent = np.frexp(largest)[1]
+        return np.ldexp(1.0, np.where(np.abs(exponent) > ORDINARY_EXPONENT, -exponent, 0))
 
 
 def variables(layers: Sequence[Layer], X: Floats, *, skip: bool, n_jobs: int = 1) -> list[Floats]:
@@ -162,13 +194,20 @@ def layer_input(h: Sequence[Floats], *, skip: bool) -> Floats:
     return hstack(h[-1], h[0]) if skip and len(h) > 1 else h[-1]
 
 
-def chain(traces: Sequence[Trace], *, skip: bool = False) -> Floats:
-    """Product of the Jacobians of successive layers, (rows, outputs, features)."""
-    total = traces[-1].jacobian()
+def chain(traces: Sequence[Trace], *, skip: bool = False, unit: Floats | None = None) -> Floats:
+    """Product of the Jacobians of successive layers, (rows, outputs, features), in units of the features."""
+
+    def units_of(trace: Trace) -> Floats | None:
+        """Return the units of what a layer sees, (its features,): 1 of hidden units."""
+        if unit is None or not (skip or trace is traces[0]):
+            return None
+        return np.concatenate([np.ones(trace.forest.n_features - len(unit)), unit])
+
+    total = traces[-1].jacobian(units_of(traces[-1]))
     direct = np.zeros(())
     for trace in reversed(traces[:-1]):
         if skip:
             units = trace.forest.n_outputs
             total, direct = total[..., :units], direct + total[..., units:]
-        total = np.stack([trace.vjp(total[:, k]) for k in range(total.shape[1])], axis=1)
+        total = np.stack([trace.vjp(total[:, k], units_of(trace)) for k in range(total.shape[1])], axis=1)
     return total + direct

@@ -177,35 +177,42 @@ class Forest:
 
         threads.parallel_map(block, row_blocks(0, len(X), len(used) * per_feature), n_threads)
 
-    def vjp(self, X: Matrix, leaf: NDArray[Any] | None, G: Floats, n_threads: int = 1) -> Floats:
+    def vjp(
+        self, X: Matrix, leaf: NDArray[Any] | None, G: Floats, n_threads: int = 1, unit: Floats | None = None
+    ) -> Floats:
         """Return ``J' g`` of each row: a gradient in the outputs becomes one in the inputs, (rows, features).
 
         Equation (1) of the paper with the Jacobian of section *Gradient of GBDT Layer*. Rows whose leaves are not known
-        are routed, some at a time.
+        are routed, some at a time. With a `unit` of each feature, (features,), it is the gradient in ``X / unit``.
         """
         if leaf is None:
             out = np.empty((len(X), self.n_features))
 
             def routed(first: int) -> None:
                 part = X[first : first + CHUNK]
-                out[first : first + CHUNK] = self.vjp(part, self.route(part), G[first : first + CHUNK])
+                out[first : first + CHUNK] = self.vjp(part, self.route(part), G[first : first + CHUNK], unit=unit)
 
             threads.parallel_map(routed, range(0, len(X), CHUNK), n_threads)
             return out
         X = dense(X)
         Z = bases.expand(self.basis, X)
         G = np.ascontiguousarray(G, np.float64)
-        out = np.empty_like(Z)
-        _share(lambda rows: kernels.vjp(self.leaves, leaf, Z, self.clip, G, *rows, out), len(X), n_threads)
+        out, units = np.empty_like(Z), self._of_columns(unit)
+        _share(lambda rows: kernels.vjp(self.leaves, leaf, Z, self.clip, G, units, *rows, out), len(X), n_threads)
         return bases.vjp(self.basis, X, out)
 
-    def jacobian(self, X: Matrix, leaf: NDArray[Any], n_threads: int = 1) -> Floats:
-        """Return the Jacobian of each row, (rows, outputs, features)."""
+    def jacobian(self, X: Matrix, leaf: NDArray[Any], n_threads: int = 1, unit: Floats | None = None) -> Floats:
+        """Return the Jacobian of each row, (rows, outputs, features), in ``X / unit`` with a unit of each feature."""
         X = dense(X)
         Z = bases.expand(self.basis, X)
-        out = np.zeros((len(X), self.n_outputs, Z.shape[1]))
-        _share(lambda rows: kernels.jacobian(self.leaves, leaf, Z, self.clip, *rows, out), len(X), n_threads)
+        out, units = np.zeros((len(X), self.n_outputs, Z.shape[1])), self._of_columns(unit)
+        _share(lambda rows: kernels.jacobian(self.leaves, leaf, Z, self.clip, units, *rows, out), len(X), n_threads)
         return bases.vjp(self.basis, X, out)
+
+    def _of_columns(self, unit: Floats | None) -> Floats:
+        """Return units of features as those of the basis's columns; ones for None."""
+        unit = np.ones(self.n_features) if unit is None else unit
+        return np.repeat(unit, self.basis.columns_per_feature)
 
     def changes(
         self, A: Floats, B: Floats, leaf_a: NDArray[Any], leaf_b: NDArray[Any], n_threads: int = 1

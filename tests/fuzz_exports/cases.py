@@ -36,14 +36,18 @@ CATEGORIES = {
     "reals": lambda rng, n: rng.choice(np.array([-1e300, -0.1, 1e-300, 0.1, 1e300, np.nan], object), n),
     "flags": lambda rng, n: rng.choice(np.array([0.0, 1.0, np.nan], object), n),
 }
+MILD = ("normal", "constant", "zero", "signed zeros", "duplicate", "steps", "1e-46", "1e-30", "1e-8", "1e8", "1e30")
 COLUMNS = {name: usual.COLUMNS[name] for name in usual.NUMERIC if name != "infinite"} | SCALES | CATEGORIES
-TARGETS = usual.REAL_TARGETS | {f"1e{k}": _scaled(k) for k in EXPONENTS if -320 < k < 100}
+TARGETS = {name: usual.REAL_TARGETS[name] for name in ("normal", "constant", "counts", "offset")} | {
+    f"1e{k}": _scaled(k) for k in (-98, -60, -46, -45, -30, -8, 8, 46, 90)
+}
+POSITIVE = ("poisson", "gamma", "tweedie")  # losses of targets above 0
 LABELS = usual.LABELS | {
     "unsigned": lambda rng, n: rng.choice(np.array([0, 2**63, 2**64 - 1], np.uint64), n),
     "large": lambda rng, n: rng.choice(np.array([-(2**70), 0, 10**30], object), n),
     "mixed signs": lambda rng, n: rng.choice(np.array([-1, 2**63, 5], object), n),
-    "reals": lambda rng, n: rng.choice([-0.5, 1e-300, 1e300], n),
-    "small reals": lambda rng, n: rng.choice(np.array([0.5, 1.5, 2.5], np.float32), n),
+    "whole reals": lambda rng, n: rng.choice([-1.0, 3.0, 2.0**60, 1e300], n),
+    "small reals": lambda rng, n: rng.choice(np.array([0.0, 1.0, 2.0**24], np.float32), n),
     "text": lambda rng, n: rng.choice(["a\nb", '"??/\\', "*/", "x" * 70_000, "漢字", "%d{}"], n),
     "objects": lambda rng, n: rng.choice(np.array(["1", "a\0", "a"], object), n),
     "surrogates": lambda rng, n: rng.choice(np.array(["\ud800", "b", ""], object), n),
@@ -107,19 +111,25 @@ class Case:
             return LABELS[self.target](rng, self.rows)
         y = np.column_stack([TARGETS[self.target](rng, self.rows) for _ in range(self.outputs)])
         plain = [j for j in range(X.shape[1]) if j not in self.categorical]
-        if self.target in SCALES and plain:  # a signal, in units of the target
+        if self.target.startswith("1e") and plain:  # a signal, in units of the target
             signal = np.argsort(np.argsort(X[:, plain[0]].astype(float))) / self.rows
-            y += 3.0 * 10.0 ** int(self.target[2:]) * signal[:, None]
+            y += 3.0 * float(self.target) * signal[:, None]
+        y = np.abs(y) + (y == 0) if self.loss in POSITIVE else y
         return y.ravel() if self.outputs == 1 else y
 
     def fitted(self) -> Any:
         """The fitted model, or the error that refuses the data."""
         words = {name: values[0] for name, values in PARAMETERS.items()} | dict(self.parameters)
         if self.kind == "autoencoder":
-            words = {name: value for name, value in words.items() if name not in ("deep", "quality")}
+            words = {name: value for name, value in words.items() if name not in ("deep", "quality", "skip")}
+            words["hidden_layer_sizes"] = words["hidden_layer_sizes"] or (2,)
+        if words["basis"] == "constant":  # of a single layer
+            words["hidden_layer_sizes"], words["leaves"] = (), "refit"
+        if self.backend == "xgboost" or words["basis"] == "quadratic":
+            words["leaves"] = "refit"
         if self.kind == "regressor":
             words["loss"] = self.loss
-            words |= {"alpha": [0.1, 0.5, 0.9]} if self.loss == "quantile" and self.outputs == 3 else {}
+            words |= {"alpha": [0.1, 0.5, 0.9]} if self.loss == "quantile" and self.outputs == 1 else {}
         categorical = {} if self.kind == "autoencoder" else {"categorical_features": self.categorical or None}
         model = ESTIMATORS[self.kind](**parameters(backend=self.backend, random_state=0, **categorical, **words))
         X, rng = self.table(0), np.random.default_rng(self.number)
@@ -132,11 +142,12 @@ def case_of(seed: int, number: int) -> Case:
     draw = random.Random((seed << 32) + number)
     kind = draw.choice(("regressor", "regressor", "classifier", "autoencoder"))
     numeric = [name for name in COLUMNS if name not in CATEGORIES]
-    kinds = numeric if kind == "autoencoder" else [*numeric, *(4 * tuple(CATEGORIES))]
+    kinds = [*numeric, *(4 * tuple(CATEGORIES))]
+    if kind == "autoencoder":  # its cells are targets, too
+        kinds = list(MILD)
     columns = [draw.choice(draw.choice((["normal"], kinds))) for _ in range(draw.randint(1, 5))]
     changed = draw.sample(list(PARAMETERS), draw.randint(0, 6))
     loss = draw.choice(LOSSES) if kind == "regressor" else ""
-    targets = ["normal", "counts", *TARGETS] if loss == "squared_error" else ["normal", "counts", "counts", *TARGETS]
     missing = kind != "autoencoder" and draw.random() < 0.4
     return Case(
         number=(seed << 32) + number,
@@ -144,7 +155,7 @@ def case_of(seed: int, number: int) -> Case:
         backend=draw.choice(BACKENDS),
         rows=draw.choice(ROWS),
         columns=tuple(columns),
-        target=draw.choice(list(LABELS)) if kind == "classifier" else draw.choice(targets),
+        target=draw.choice(list(LABELS if kind == "classifier" else TARGETS)),
         outputs=draw.choice((1, 1, 2, 3)) if kind == "regressor" else 1,
         loss=loss,
         parameters=tuple((name, draw.choice(PARAMETERS[name])) for name in sorted(changed)),

@@ -19,7 +19,9 @@ from boostbp import BoostBPAutoencoder, BoostBPClassifier
 from tests.export.rows import codes_of
 from tests.fuzz_exports.cases import Case
 
-COMPILER = next((path for name in (os.environ.get("CC"), "cc", "gcc", "clang") if name and (path := shutil.which(name))))
+COMPILER = next(
+    (path for name in (os.environ.get("CC"), "cc", "gcc", "clang") if name and (path := shutil.which(name)))
+)
 FLAGS = ("-std=c99", "-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC")
 LEVELS = onnxruntime.GraphOptimizationLevel
 ALL_LEVELS = (LEVELS.ORT_DISABLE_ALL, LEVELS.ORT_ENABLE_BASIC, LEVELS.ORT_ENABLE_EXTENDED, LEVELS.ORT_ENABLE_ALL)
@@ -43,6 +45,7 @@ def outcome_of(case: Case, folder: Path) -> str:
         except (ValueError, TypeError, FloatingPointError):
             return "no model"
         rows, cells = rows_of(case, model)
+        warnings.simplefilter("error", RuntimeWarning)
         refused = [
             way
             for way, check in (("ONNX", check_graph), ("C", check_program), ("float32", check_float32))
@@ -115,7 +118,9 @@ def assert_close(model: Any, made: np.ndarray, expected: np.ndarray, close: floa
     off = np.where(np.isnan(off), np.inf, off)
     if (off > close).any():
         at = np.unravel_index(np.argmax(off), off.shape)
-        raise AssertionError(f"{what}: {made[at]!r} at {at}, predict {expected[at]!r}, off by {off[at]:.3g} of its size")
+        raise AssertionError(
+            f"{what}: {made[at]!r} at {at}, predict {expected[at]!r}, off by {off[at]:.3g} of its size"
+        )
 
 
 def assert_labels(model: Any, labels: list[Any], expected: np.ndarray, what: str) -> None:

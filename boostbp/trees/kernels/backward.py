@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from boostbp.trees.kernels.entry import BOOL, INT, LEAF, LEAVES, MATRIX, exact, written
+from boostbp.trees.kernels.entry import BOOL, INT, LEAF, LEAVES, MATRIX, VECTOR, exact, written
 from boostbp.trees.kernels.records import CENTER, INV_SCALE, LOWER, UPPER, inner, leaf_at
 
 MOST_ROWS, LEAST_ROWS = 2048, 256  # of a block; fewer where columns are many
 CELLS = 1 << 20  # numbers in a block: 8 MB
 
 
-@exact(LEAVES, LEAF, MATRIX, BOOL, MATRIX, INT, INT, written("f8", 2))
-def vjp(leaves, leaf, Z, clip, G, begin, end, out):
+@exact(LEAVES, LEAF, MATRIX, BOOL, MATRIX, VECTOR, INT, INT, written("f8", 2))
+def vjp(leaves, leaf, Z, clip, G, unit, begin, end, out):
     """Write ``J' G`` of rows ``begin .. end - 1`` to `out`, (rows, columns), for `G`, (rows, outputs).
 
-    `leaf` is leaf numbers of (trees, rows).
+    `leaf` is leaf numbers of (trees, rows); J is the Jacobian for steps of a `unit` of each column, (columns,).
     """
     n_columns, n_trees = Z.shape[1], len(leaves.tree_degree)
     most = min(end - begin, max(LEAST_ROWS, min(MOST_ROWS, CELLS // max(1, n_columns))))
@@ -41,9 +41,9 @@ def vjp(leaves, leaf, Z, clip, G, begin, end, out):
             for number in range(n_leaves):
                 rows = order[row_start[number] : row_start[number + 1]]
                 if n_outputs == 1:
-                    _vjp_of_one_output(leaves, tree, number, rows, z, clip, g[:, 0], g_of_leaf, z_of_leaf, total)
+                    _vjp_of_one_output(leaves, tree, number, rows, z, clip, g[:, 0], unit, g_of_leaf, z_of_leaf, total)
                 else:
-                    _vjp_of_several_outputs(leaves, tree, number, rows, z, clip, g, total)
+                    _vjp_of_several_outputs(leaves, tree, number, rows, z, clip, g, unit, total)
         for i in range(n_rows):
             for j in range(n_columns):
                 out[top + i, j] = total[j, i]
@@ -85,8 +85,8 @@ def _range(scaling, at, clip):
 
 
 @inner
-def _vjp_of_one_output(leaves, tree, number, rows, z, clip, g, g_of_leaf, z_of_leaf, total):
-    """Add ``g (w_j + 2 u_j w_jj) inv_scale`` of the rows of one leaf of a tree that serves one output."""
+def _vjp_of_one_output(leaves, tree, number, rows, z, clip, g, unit, g_of_leaf, z_of_leaf, total):
+    """Add ``g (w_j + 2 u_j w_jj) inv_scale unit`` of the rows of one leaf of a tree that serves one output."""
     degree = leaves.tree_degree[tree]
     number += leaves.tree_leaf[tree]
     path = leaves.start[number]
@@ -101,21 +101,22 @@ def _vjp_of_one_output(leaves, tree, number, rows, z, clip, g, g_of_leaf, z_of_l
         if lower > upper:
             continue
         center, inverse, linear = leaves.scaling[at, CENTER], leaves.scaling[at, INV_SCALE], leaves.weight[w + 1 + j]
+        per_unit = inverse * unit[column]
         square = 2.0 * leaves.weight[w + 1 + k + j] if degree == 2 else 0.0
         for i in range(n):
             z_of_leaf[i] = z[column, rows[i]]
         for i in range(n):
             u = (z_of_leaf[i] - center) * inverse
             slope = linear + u * square if degree == 2 else linear
-            product = g_of_leaf[i] * slope * inverse
+            product = g_of_leaf[i] * slope * per_unit
             z_of_leaf[i] = product if (u >= lower) & (u <= upper) else 0.0
         for i in range(n):
             total[column, rows[i]] += z_of_leaf[i]
 
 
 @inner
-def _vjp_of_several_outputs(leaves, tree, number, rows, z, clip, g, total):
-    """Add ``sum_o g_o (w_jo + 2 u_j w_jjo) inv_scale`` of the rows of one leaf of a tree that serves several outputs.
+def _vjp_of_several_outputs(leaves, tree, number, rows, z, clip, g, unit, total):
+    """Add ``sum_o g_o (w_jo + 2 u_j w_jjo) inv_scale unit`` of the rows of a leaf of a tree that serves several outputs.
 
     Gradients times weights first: a slope may be beyond float64 where the gradient is 0.
     """
@@ -130,6 +131,7 @@ def _vjp_of_several_outputs(leaves, tree, number, rows, z, clip, g, total):
         if lower > upper:
             continue
         center, inverse = leaves.scaling[at, CENTER], leaves.scaling[at, INV_SCALE]
+        per_unit = inverse * unit[column]
         linear = leaves.weight[w + (1 + j) * n_outputs : w + (2 + j) * n_outputs]
         square = leaves.weight[w + (1 + k + j) * n_outputs : w + (2 + k + j) * n_outputs]
         of_column, to = z[column], total[column]
@@ -140,11 +142,11 @@ def _vjp_of_several_outputs(leaves, tree, number, rows, z, clip, g, total):
             product = 0.0
             for output in range(n_outputs):
                 product += linear[output] * g[row, output]
-            product *= inverse
+            product *= per_unit
             if degree == 2:
                 curved = 0.0
                 for output in range(n_outputs):
                     curved += square[output] * g[row, output]
                 if curved != 0.0:
-                    product += 2.0 * u * inverse * curved
+                    product += 2.0 * u * per_unit * curved
             to[row] += product

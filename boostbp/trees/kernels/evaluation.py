@@ -126,19 +126,20 @@ def evaluate(leaves, leaf, Z, clip, begin, end, out):
 
 
 @inner
-def _slope_scales(z, scaling, clip):
-    """Return ``du/dz`` and ``d(u^2)/dz``; both 0 where missing or clipped."""
+def _slope_scales(z, scaling, clip, unit):
+    """Return ``unit du/dz`` and ``unit d(u^2)/dz``; both 0 where missing or clipped."""
     if z != z:
         return 0.0, 0.0
     u, inside = _standardised(z, scaling, clip)
     if not inside:
         return 0.0, 0.0
-    return scaling[INV_SCALE], 2.0 * u * scaling[INV_SCALE]
+    slope = scaling[INV_SCALE] * unit
+    return slope, 2.0 * u * slope
 
 
-@exact(LEAVES, LEAF, MATRIX, BOOL, INT, INT, written("f8", 3))
-def jacobian(leaves, leaf, Z, clip, begin, end, out):
-    """Add the Jacobian to `out`, (rows, outputs, columns)."""
+@exact(LEAVES, LEAF, MATRIX, BOOL, VECTOR, INT, INT, written("f8", 3))
+def jacobian(leaves, leaf, Z, clip, unit, begin, end, out):
+    """Add the Jacobian to `out`, (rows, outputs, columns), for steps of a `unit` of each column, (columns,)."""
     n_trees = len(leaves.tree_degree)
     for top in range(begin, end, TILE):
         last = min(top + TILE, end)
@@ -153,7 +154,8 @@ def jacobian(leaves, leaf, Z, clip, begin, end, out):
                 w = leaves.weight_start[number]
                 for j in range(k):
                     column = leaves.column[path + j]
-                    d_linear, d_square = _slope_scales(Z[row, column], leaves.scaling[path + j], clip)
+                    scaling = leaves.scaling[path + j]
+                    d_linear, d_square = _slope_scales(Z[row, column], scaling, clip, unit[column])
                     linear = w + (1 + j) * n_outputs
                     square = w + (1 + k + j) * n_outputs
                     for output in range(n_outputs):

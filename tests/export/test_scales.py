@@ -1,0 +1,104 @@
+"""Exported models of columns and targets of any size: what predict gives, at every level of optimization."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import boostbp
+from boostbp import BoostBPRegressor
+from tests.export.rows import hard_rows, table
+from tests.export.test_c import Compiled, needs_compiler
+from tests.export.test_c import assert_same as assert_same_in_c
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+from tests.export.test_onnx import ALL_LEVELS, SMALL, X, assert_same, regressor, served, session_of  # noqa: E402
+
+every_level = pytest.mark.parametrize("level", ALL_LEVELS, ids=lambda level: level.name)
+
+
+def of_scale(exponent, rows=300):
+    """A table whose numeric columns are of a size, beside two of categories, and its target."""
+    A, y = table(rows)
+    A[:, [0, 2, 3, 5]] *= 10.0**exponent
+    return A, y
+
+
+@needs_compiler
+@pytest.mark.parametrize("exponent", [-300, -160, -46, 46, 160, 290])
+@pytest.mark.parametrize("clip", [True, False])
+def test_columns_of_any_size(exponent, clip, tmp_path):
+    """Slopes per unit of the column, or their squares, would be beyond float64."""
+    A, y = of_scale(exponent)
+    how = {"hidden": {"clip": clip}, "output": {"basis": "quadratic", "clip": clip}}
+    model = BoostBPRegressor(categorical_features=[1, 4], **how, **SMALL).fit(A, y)
+    rows = hard_rows(model, A, 60)
+    graph = boostbp.to_onnx(model)
+    for level in ALL_LEVELS:
+        assert_same(model, rows, graph, level)
+    assert_same_in_c(model, Compiled(model, tmp_path), rows)
+
+
+@every_level
+@pytest.mark.parametrize("basis", ["linear", "quadratic"])
+def test_one_tiny_column_beside_categories(basis, level):
+    """Its center is a constant of one number that is 0 in float32."""
+    rng = np.random.default_rng(0)
+    A = np.column_stack([1e-46 * (1.0 + rng.random(80)), rng.integers(0, 3, 80)])
+    y = A[:, 0] * 1e46 * (1 + A[:, 1])
+    output = {"basis": basis, "base": "ridge"}
+    model = BoostBPRegressor((), n_estimators=3, output=output, categorical_features=[1], deep=True).fit(A, y)
+    assert_same(model, A, level=level)
+
+
+@every_level
+@pytest.mark.parametrize("exponent", [-98, -60, -46, -45, 46, 90])
+def test_targets_of_any_size(exponent, level):
+    A, y = table(200)
+    model = BoostBPRegressor(**SMALL).fit(A, (5.0 + y) * 10.0**exponent)
+    assert_same(model, A, level=level)
+
+
+@every_level
+@pytest.mark.parametrize(("scale", "shift"), [(1.0 + 1e-9, 0.0), (1.0, 1e-46), (1.0 - 1e-9, -1e-50), (2.0, 0.0)])
+def test_numbers_that_float32_takes_for_0_or_1(scale, shift, level):
+    """The optimizer of onnxruntime compares single constants with 0 and 1 in float32, and drops what seems neutral."""
+    model = regressor()
+    model._scale, model._shift = np.array([scale]), np.array([shift])
+    model.network_.baseline[:] = 1e-47
+    output = session_of(boostbp.to_onnx(model), level).run(None, {"X": X})[0]
+    np.testing.assert_allclose(output, model.predict(X), rtol=1e-13, atol=0)
+    tiny = 1e-40 * model.predict(X)
+    model._scale, model._shift = np.array([1e-40]), np.array([1e-46])
+    output = session_of(boostbp.to_onnx(model), level).run(None, {"X": X})[0]
+    np.testing.assert_allclose(output, model.predict(X), rtol=1e-13, atol=1e-54)
+    assert np.abs(output - tiny).max() < 1e-39
+
+
+def test_small_columns_in_float32():
+    A, y = of_scale(-30)
+    model = BoostBPRegressor(output={"basis": "quadratic"}, **SMALL | {"hidden_layer_sizes": ()}).fit(A, y)
+    with pytest.warns(UserWarning, match="float32"):
+        graph = boostbp.to_onnx(model, dtype="float32")
+    rows = A.astype(np.float32)
+    expected = model.predict(rows.astype(np.float64))
+    np.testing.assert_allclose(served(graph, rows)[0], expected, rtol=0, atol=1e-5 * expected.std())
+
+
+@pytest.mark.parametrize("exponent", [-300, 300])
+def test_what_float32_does_not_hold_is_refused(exponent):
+    A, y = of_scale(exponent)
+    model = BoostBPRegressor(**SMALL).fit(A, y)
+    with pytest.warns(UserWarning, match="float32"), pytest.raises(ValueError, match=r"dtype='float32' does not hold"):
+        boostbp.to_onnx(model, dtype="float32")
+
+
+@every_level
+def test_no_rows(level):
+    A, y = table(200)
+    labels = np.array(["low", "high"])[(y > 0).astype(int)]
+    for model in (regressor(), boostbp.BoostBPClassifier(categorical_features=[1, 4], **SMALL).fit(A, labels)):
+        width = model.n_features_in_
+        outputs = session_of(boostbp.to_onnx(model), level).run(None, {"X": np.empty((0, width))})
+        assert [output.shape for output in outputs] == ([(0,), (0, 2)] if hasattr(model, "classes_") else [(0,)])
