@@ -83,11 +83,11 @@ def forecasts(rows, seed, lags=6):
 
 
 def sentinels(rows, seed, share=0.01):
-    """Three columns that say much of each other; -999 in one of them raises the target by 10."""
+    """Three columns that are nearly equal; -999 in one of them raises the target by 10. The target has noise of .3."""
     rng = np.random.default_rng(seed)
     a = rng.normal(size=rows)
-    X = a[:, None] + np.array([0.0, 0.3, 0.3]) * rng.normal(size=(rows, 3))
-    coded = rng.random(rows) < share
+    X = a[:, None] + 0.1 * rng.normal(size=(rows, 3))
+    coded = np.isin(np.arange(rows), rng.choice(rows, round(share * rows), replace=False))
     y = X.sum(1) + 10.0 * coded + 0.3 * rng.normal(size=rows)
     X[coded, 1] = -999.0
     return X, y
