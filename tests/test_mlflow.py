@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from flat_parameters import parameters
+from joblib import parallel_backend
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 
@@ -158,3 +164,89 @@ def test_fits_in_an_active_run_are_logged_there(mlflow, logging):
         assert mlflow.active_run().info.run_id == run.info.run_id
     assert len(runs(mlflow)) == before + 1
     assert "loss" in mlflow.get_run(run.info.run_id).data.metrics
+
+
+def newest(mlflow, count):
+    """The runs that were begun last, the latest first."""
+    return runs(mlflow)[:count]
+
+
+def test_a_pipeline_is_logged_as_a_whole(mlflow, logging):
+    before = len(runs(mlflow))
+    logging.autolog()
+    pipeline = make_pipeline(StandardScaler(), BoostBPRegressor(**parameters(**TINY, max_depth=2))).fit(X, Y)
+    assert len(runs(mlflow)) == before + 1
+    [run] = newest(mlflow, 1)
+    [kept] = models_of(mlflow, run)
+    served = mlflow.pyfunc.load_model(kept.model_uri)
+    np.testing.assert_array_equal(served.predict(X), pipeline.predict(X))  # of what was never scaled
+    assert run.data.params["max_depth"] == "2"
+    assert by_step(mlflow, run, "loss") == [(epoch.epoch, epoch.loss) for epoch in pipeline[-1].history_.epochs]
+
+
+@pytest.mark.parametrize("jobs", [None, 2])
+def test_a_search_is_a_run_of_the_best_with_a_child_for_each_candidate(mlflow, logging, jobs):
+    before = len(runs(mlflow))
+    logging.autolog()
+    pipeline = make_pipeline(StandardScaler(), BoostBPRegressor(**parameters(**TINY)))
+    grid = {"boostbpregressor__max_depth": [1, 2], "boostbpregressor__output__n_estimators": [3]}
+    with mlflow.start_run() as run, parallel_backend("threading"):
+        search = GridSearchCV(pipeline, grid, cv=2, n_jobs=jobs).fit(X, Y)
+    assert len(runs(mlflow)) == before + 3
+    parent = mlflow.get_run(run.info.run_id)
+    best = search.best_params_["boostbpregressor__max_depth"]
+    assert parent.data.params["best_boostbpregressor__max_depth"] == parent.data.params["max_depth"] == str(best)
+    assert parent.data.metrics["best_cv_score"] == search.best_score_
+    history = search.best_estimator_[-1].history_
+    assert by_step(mlflow, parent, "loss") == [(epoch.epoch, epoch.loss) for epoch in history.epochs]
+    [kept] = models_of(mlflow, parent)
+    np.testing.assert_array_equal(mlflow.pyfunc.load_model(kept.model_uri).predict(X), search.predict(X))
+    children = [run for run in runs(mlflow) if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
+    found = {
+        child.data.params["boostbpregressor__max_depth"]: child.data.metrics["mean_test_score"] for child in children
+    }
+    assert found == dict(zip("12", search.cv_results_["mean_test_score"], strict=True))
+
+
+def test_a_second_fit_in_a_run_is_a_child_of_it(mlflow, logging):
+    logging.autolog(log_models=False)
+    with mlflow.start_run() as run:
+        for depth in (1, 2):
+            BoostBPRegressor(**parameters(**TINY, max_depth=depth)).fit(X, Y)
+    child, parent = newest(mlflow, 2)
+    assert parent.info.run_id == run.info.run_id == child.data.tags["mlflow.parentRunId"]
+    assert (parent.data.params["max_depth"], child.data.params["max_depth"]) == ("1", "2")
+    assert len(by_step(mlflow, parent, "loss")) == len(by_step(mlflow, child, "loss")) == 4
+
+
+@pytest.mark.parametrize("kind", ["file", "blocks"])
+def test_rows_beyond_memory_have_a_signature_by_which_tables_are_predicted(mlflow, logging, tmp_path, kind):
+    table = TABLE.assign(count=RNG.integers(0, 9, 120))
+    table.assign(y=Y).to_parquet(tmp_path / "t.parquet", index=False)
+    logging.autolog()
+    if kind == "file":
+        model = BoostBPRegressor(**parameters(**TINY)).fit(str(tmp_path / "t.parquet"), y="y")
+    else:
+        table = table.astype({"count": float})
+        model = BoostBPRegressor(**parameters(**TINY)).fit((table[i : i + 60], Y[i : i + 60]) for i in (0, 60))
+    [run] = newest(mlflow, 1)
+    [kept] = models_of(mlflow, run)
+    served = mlflow.pyfunc.load_model(kept.model_uri)
+    np.testing.assert_array_equal(served.predict(table.astype({"kind": str})), model.predict(table))
+
+
+def test_copies_of_a_fitted_model_hold_nothing_of_the_fit_that_runs(monkeypatch):
+    """scikit-learn 1.9 keeps the callbacks of a pipeline in its last step while that is fitted."""
+    seen, fit = [], BoostBPRegressor.fit
+
+    def fit_and_copy(self, *args, **options):
+        fitted = fit(self, *args, **options)
+        fitted._parent_callback_ctx = fitted._callback_fit_ctx = object()
+        seen.extend([self.__getstate__(), self.__reduce_ex__(4)[2], vars(pickle.loads(pickle.dumps(self)))])
+        return fitted
+
+    monkeypatch.setattr(BoostBPRegressor, "fit", fit_and_copy)
+    model = BoostBPRegressor(**parameters(**TINY)).fit(X, Y)
+    assert len(seen) == 3
+    assert not any("_ctx" in name for state in seen for name in state)
+    assert hasattr(model, "_parent_callback_ctx")

@@ -49,6 +49,8 @@ NOT_WEIGHED = (
     f"The network was not weighed against single layers, though deep='auto': {WHY}, or after an interrupt, it is the "
     "model."
 )
+# Attributes of a fit that runs, or may go on, which no copy of a fitted estimator keeps; scikit-learn's own since 1.9.
+OF_A_FIT = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")
 ONE_SINGLE_LAYER = f"Single layers were not weighed: {WHY}, the model is one with n_estimators rounds."
 
 
@@ -334,4 +336,5 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
         super().__setstate__(self._packing[1](type(self), state))
 
     def _kept(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_training"}
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in OF_A_FIT or "network_" not in state}
