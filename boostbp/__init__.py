@@ -5,6 +5,7 @@ from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPReg
 from boostbp.estimators.nested_parameters import paper_settings
 from boostbp.export import lightgbm_linear_to_onnx, to_c, to_onnx
 from boostbp.layers import LayerSpec
+from boostbp.losses.check_loss import check_loss
 from boostbp.network import callbacks
 from boostbp.network.settings import BackpropSpec
 from boostbp.single import fit_layer
@@ -23,6 +24,7 @@ __all__ = [
     "__version__",
     "callbacks",
     "check_backend",
+    "check_loss",
     "fit_layer",
     "lightgbm_linear_to_onnx",
     "load",

@@ -17,6 +17,7 @@ from boostbp.backends.base import Table
 from boostbp.extras import require
 from boostbp.layers import Layer, rounds
 from boostbp.losses import Loss, checked
+from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.metrics import Metric
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.monitor import Callback, EvalSet, Monitor
@@ -103,7 +104,7 @@ def train(
     """
     if resume is not None:
         _no_state()
-    checked.check(loss, checked.baseline(loss, y, weight), y)
+    CheckedLoss.of(loss, checked.baseline(loss, y, weight), y)
     history = History(metric=metric.name if metric and eval_sets else "")
     # the monitor would cut the output layer of a network of trees: a mixture is cut here
     watch = Monitor(history, eval_sets, metric, outcome, callbacks, replace(settings, output_target="moved"))

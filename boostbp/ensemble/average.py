@@ -71,9 +71,12 @@ def average_of(candidates: Sequence[TrainedCandidate], problem: Problem) -> Aver
     """
     raws = np.stack([one.held_out for one in candidates])
     deep = [one.network is not None for one in candidates]
-    weights, gain, error, share = workers().agree(_weights(raws, deep, problem))
+    weights, gain, error = workers().agree(_weights(raws, deep, problem))
+    raw = summed(weights, raws) + (1.0 - weights.sum()) * problem.baseline
+    share = workers().agree(best_share(raw, problem))
     if share < 1.0:
         refuse_unlearned([one.model for one in candidates], problem)
+        weights = share * weights
     results = [
         CandidateResult(one.name, problem.score(one.held_out), float(weight), one.network)
         for one, weight in zip(candidates, weights, strict=True)
@@ -92,11 +95,10 @@ def average_of(candidates: Sequence[TrainedCandidate], problem: Problem) -> Aver
     return Average(parts, used, constant, shown, Choice(tuple(results), gain, error))
 
 
-def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floats, float, float, float]:
-    """Return the weights of candidates, what hidden layers add to the sum, its standard error, and `best_share`.
+def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floats, float, float]:
+    """Return the weights of candidates, what hidden layers add to the sum, and its standard error.
 
-    Of numbers that hardly follow the model on the held-out rows, few and noisy, the constant has the rest; of a model
-    that is worse than the constant there, what is best.
+    Of numbers that hardly follow the model on the held-out rows, few and noisy, the constant has the rest.
 
     Parameters
     ----------
@@ -111,8 +113,7 @@ def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floa
     t = t_statistic(raw, target, problem.baseline, problem.held_out.weight, problem.loss)
     if t < constants.WEAK_SIGNAL_T:
         weights = shrink_weight(max(t, constants.LEAST_SIGNAL_T), constants.HALF_WEIGHT_T) * weights
-    share = best_share(summed(weights, raws) + (1.0 - weights.sum()) * problem.baseline, problem)
-    return share * weights, gain, error, share
+    return weights, gain, error
 
 
 def _gain_of_depth(raws: Floats, raw: Floats, deep: Sequence[bool], problem: Problem) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.problem import Problem, back_propagate
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.floats import Floats
 from boostbp.group import workers
@@ -61,6 +61,16 @@ def no_worse_than_constant(network: Network, history: History, problem: Problem)
     )
     history.choice = Choice(results, 0.0, 0.0, metrics=problem.metrics_of(model))
     return model
+
+
+def back_propagate_alone(problem: Problem) -> tuple[Network, History]:
+    """Train a network whose hidden units are the model, so that no constant may stand in its place.
+
+    Raises ValueError as `refuse_unlearned` does.
+    """
+    network, history = back_propagate(problem)
+    refuse_unlearned([network], problem)
+    return network, history
 
 
 def beside_constant(networks: Sequence[Network], weights: Sequence[float], baseline: Floats) -> Network:

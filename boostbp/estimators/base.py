@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from boostbp import backends, cautions, checks, metrics
 from boostbp.backends.base import Table
 from boostbp.ensemble import ensemble
-from boostbp.ensemble.problem import Problem, back_propagate
-from boostbp.ensemble.safeguard import refuse_unlearned
+from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.safeguard import back_propagate_alone
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.estimators import parameters, session
 from boostbp.estimators.held_out import Split
@@ -306,10 +306,7 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
         def train(*, settings: Settings, **training: Any) -> tuple[Network, History]:
             """Train with settings, callbacks and an earlier state, which may be others each time."""
             if self._fewest_hidden:  # its hidden units are the model, and nothing may stand beside them
-                whole = problem(settings=settings, **training)
-                network, history = back_propagate(whole)
-                refuse_unlearned([network], whole)
-                return network, history
+                return back_propagate_alone(problem(settings=settings, **training))
             more = (problem_of(other())(settings=settings) for other in others)
             network, history = ensemble.train(problem(settings=settings, **training), how, more)
             if run.earlier is not None:

@@ -5,6 +5,7 @@ A fit happens whole or not at all.
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -227,6 +228,15 @@ def _check_callback(number: int, callback: Any) -> None:
         )
     if not callable(callback):
         raise ValueError(f"callbacks[{number}]={callback!r} cannot be called: give functions of the progress.")
+    try:
+        inspect.signature(callback).bind(None)
+    except TypeError as error:
+        raise ValueError(
+            f"callbacks[{number}]={callback!r} does not take the progress as its one argument ({error}): write "
+            "def callback(progress)."
+        ) from error
+    except ValueError:  # a compiled function without a signature
+        pass
 
 
 def _nobody(stage: Stage) -> None:

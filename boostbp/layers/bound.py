@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp import checks
 from boostbp.backends.base import Backend, Grower, Table, TreeParams
 from boostbp.backends.capabilities import capabilities_of, check_supported
 from boostbp.floats import Floats
@@ -18,6 +19,7 @@ from boostbp.group import ALONE, joined, workers
 from boostbp.trees import basis as bases
 from boostbp.trees import interrupts
 from boostbp.trees.basis import BASES, Basis
+from boostbp.trees.basis_trial import try_basis
 from boostbp.trees.leaf_regressions import ColumnBins
 from boostbp.trees.linear import RidgeBase
 from boostbp.trees.ridge import Ridge
@@ -113,6 +115,8 @@ class BoundInput:
                 )
             numeric = [j for j in range(table.X.shape[1]) if j not in table.categorical]
             bases.check_finite(settings.basis, table.X, self.Z, numeric)
+        if not isinstance(table.X, Sparse):
+            try_basis(settings.basis, table.X)
         self._bind(backend)
         self._base: RidgeBase | None = None
         self._column_bins: ColumnBins | None = None
@@ -122,6 +126,12 @@ class BoundInput:
         self.capabilities = capabilities_of(backend)
         with interrupts.deferred():  # a library may ask Python for the rows, and not survive what is raised there
             self.grower: Grower = backend.bind(self.table, self.settings.growth)
+        lacks = [name for name in ("grow", "fork") if not callable(getattr(self.grower, name, None))]
+        if lacks:
+            raise TypeError(
+                f"backend={backend!r}: what its bind() returns, {checks.shown(self.grower)}, has no method "
+                f"{' and no '.join(lacks)}: return a grower, as boostbp.backends.base.Grower says."
+            )
 
     def grown_by(self, backend: Backend, growth: TreeParams) -> BoundInput:
         """The same input, with all that was made of it, under another backend."""

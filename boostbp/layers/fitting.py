@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
@@ -15,6 +14,7 @@ from boostbp.floats import Floats
 from boostbp.group import SAMPLE, workers
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.cheaper_growth import projected
+from boostbp.layers.grown_trees import check_leaves, check_streams, grown_trees
 from boostbp.layers.objective import Objective
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
@@ -134,6 +134,7 @@ class Rounds:
         able, growth = self.bound.capabilities, self.bound.settings.growth
         if able.draws(growth):
             n_groups = able.streams(int(workers().sum(n_rows)[0]), n_outputs, growth)
+            check_streams(n_groups, n_outputs)
         elif n_rows > SAMPLE and workers().alone:
             n_groups = n_outputs  # what a library keeps for each row of all outputs is more than the calls cost
         else:
@@ -190,7 +191,7 @@ class Rounds:
         settings, n_outputs = self.bound.settings, self.objective.n_outputs
         n_groups = -(-n_outputs // (outputs.stop - outputs.start))
         interrupts.check()
-        trees = self._read(grower.grow(*self._of_sampled_rows(number, grad, hess)), outputs.stop - outputs.start)
+        trees = self._grow(grower, number, grad, hess, outputs.stop - outputs.start)
         first = self.first + number * n_outputs
         at = slice(first + outputs.start, first + outputs.stop)
         bound = self.bound
@@ -202,6 +203,11 @@ class Rounds:
         )  # fmt: skip
         leaves.tree_output[:, 0] += outputs.start
         return TreeBatch(trees, leaves)
+
+    def _grow(self, grower: Grower, number: int, grad: Floats, hess: Floats, count: int) -> Trees:
+        """So many trees of a round of this number."""
+        derivatives = self._of_sampled_rows(number, grad, hess)
+        return grown_trees(grower, *derivatives, count, self.bound, np.iinfo(self.leaf.dtype).max + 1)
 
     def _leaf_of(self, trees: slice) -> NDArray[Any]:
         """Room for the leaf of each row under some trees, (trees, rows)."""
@@ -249,8 +255,7 @@ class Rounds:
                 derivatives = grad, hess
             else:
                 derivatives = projected(grad, rng), weight[:, None]
-            grown = grower.grow(*self._of_sampled_rows(number - self.first, *derivatives))
-            trees = self._read(grown, 1)
+            trees = self._grow(grower, number - self.first, *derivatives, 1)
             [tree] = trees
             paths, n_threads = LeafColumns.of(tree, settings.basis), self.n_threads
             X, Z, [leaf] = self.bound.table.X, self.bound.Z, self._leaf_of(slice(number, number + 1))
@@ -288,7 +293,7 @@ class Rounds:
         native = grower.boost(gradient, settings.n_estimators, settings.learning_rate, settings.ridge.reg_lambda)
         members = [TreeWithLeaves(*self._from_native(leaves), 0) for leaves in native]
         forest = Forest.pack(members, n_features=bound.table.X.shape[1], n_outputs=1, basis=settings.basis, clip=False)
-        self._check(forest.trees)
+        check_leaves(forest.trees, np.iinfo(self.leaf.dtype).max + 1, self.bound.settings.growth)
         leaf = forest.route(bound.table.X)
         self.running[output] += forest.evaluate(bound.table.X, leaf)[:, 0]
         forest.leaves.tree_output[:, 0] = output
@@ -306,33 +311,6 @@ class Rounds:
         w = np.insert(leaves.coeff, leaves.start[:-1], leaves.const)
         kernels.scale_weights(paths.start, 1, 1, scaling, w)
         return with_missing_leaves(leaves.tree, LeafModel(paths, scaling, w, 1), leaves.missing)
-
-    def _read(self, grown: Sequence[Tree], count: int) -> Trees:
-        """So many trees in flat arrays; kernels, which do not look where they read, trust what is here."""
-        n_features = self.bound.table.X.shape[1]
-        if not isinstance(grown, Sequence) or len(grown) != count:
-            what = f"{len(grown)} trees" if isinstance(grown, Sequence) else repr(grown)
-            raise ValueError(f"the backend grew {what} where {count} were to be grown: `grow` must return so many.")
-        trees = Trees.of(grown)
-        if not isinstance(grown, Trees):
-            feature = trees.nodes.feature
-            if len(feature) and not 0 <= feature.min() <= feature.max() < n_features:
-                wrong = feature[(feature < 0) | (feature >= n_features)][0]
-                raise ValueError(
-                    f"the backend grew a tree that splits feature {wrong}, of {n_features}: they count from 0, in the "
-                    "order of the table's columns."
-                )
-        self._check(trees)
-        return trees
-
-    def _check(self, trees: Trees) -> None:
-        """Refuse trees whose leaves have no number in `leaf`: they would be routed wrongly without a word."""
-        most = int((trees.split[1:] - trees.split[:-1]).max(initial=0)) + 1
-        if most - 1 > np.iinfo(self.leaf.dtype).max:
-            raise ValueError(
-                f"the backend grew a tree of {most} leaves, but max_depth and max_leaves allow "
-                f"{self.bound.settings.growth.leaves}: a backend must keep to `TreeParams.leaves`."
-            )
 
 
 def keeps_trace(n_trees: int, n_rows: int, dtype: Any) -> bool:

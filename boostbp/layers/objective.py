@@ -47,7 +47,7 @@ class Objective(Protocol):
         ...
 
     def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
-        """Refuse what it gave for a running fit of some outputs, if no round can be grown on it; `number` counts rounds.
+        """Refuse what it gave for a running fit of some outputs, if no round, of this number, can be grown on it.
 
         Raises ValueError with the loss's name, the row and the round.
         """
@@ -160,13 +160,14 @@ class LossObjective:
         return weight * self.loss.gradient(h, y), weight * self.loss.hessian(h, y)
 
     def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
-        """Refuse numbers that are not finite, and a hessian that is not above 0; two looks at each array if all is well.
+        """Refuse numbers that are not finite, and a hessian that is not above 0.
 
-        A weight may be so small that its product with a hessian is 0.
+        If all is well, that is two looks at each array; NaN is neither less nor more. A weight may be so small that its
+        product with a hessian is 0.
         """
-        if -np.inf < grad.min(initial=0.0) and grad.max(initial=0.0) < np.inf:  # NaN is neither
-            if 0.0 < hess.min(initial=1.0) and hess.max(initial=1.0) < np.inf:
-                return
+        finite = grad.min(initial=0.0) > -np.inf and grad.max(initial=0.0) < np.inf
+        if finite and hess.min(initial=1.0) > 0.0 and hess.max(initial=1.0) < np.inf:
+            return
         weight = np.maximum(self.weight, LEAST_WEIGHT)[:, None]
         hess = np.where((hess == 0.0) & (self.weight < LEAST_WEIGHT)[:, None], weight, hess)
         checked.refuse_unusable(

@@ -43,9 +43,10 @@ class Loss(Protocol):
     side, is found out on a few rows (`boostbp.losses.checked_loss.CheckedLoss`).
 
     Value and derivatives are apart, because an evaluation needs no derivative. Each round of a loss whose hessian
-    varies needs all: where there is a method ``derivatives(h, y) -> (value, gradient, hessian)``, it is asked for them at once.
-    A method ``inverse_link(prediction) -> h`` lets the mean of a loss be the metric of predictions. Where intervals are
-    made of residuals, these are divided by what a method ``deviation(prediction)`` returns, (rows, outputs).
+    varies needs all: where there is a method ``derivatives(h, y) -> (value, gradient, hessian)``, it is asked for them
+    at once. A method ``inverse_link(prediction) -> h`` lets the mean of a loss be a metric by its name. Where
+    intervals are made of residuals, these are divided by what a method ``deviation(prediction)`` returns, (rows,
+    outputs).
 
     Shapes are those above, also of a single output: LightGBM and XGBoost take a gradient of (rows,), which is
     ``gradient[:, None]`` here. Other shapes are refused, and so is a loss that writes into `h` or `y`.

@@ -5,8 +5,10 @@ A rule is known by name once it is in `STEPS`, the only list of rules that there
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,8 +16,9 @@ from numpy.typing import NDArray
 
 from boostbp import checks
 from boostbp.floats import Floats
-from boostbp.group import workers
+from boostbp.group import ALONE, joined, workers
 
+MOST_ALPHA = 1e300  # a step size beyond is a mistake
 PATIENCE = 16  # epochs without a new lowest training loss; after fewer, steps die on a plateau that they would cross
 
 
@@ -144,12 +147,12 @@ _MEMBERS = ("alpha", "decay", "move")
 
 
 def load(step: str | Step, step_size: float, momentum: float) -> Step:
-    """Step rule by name, made of a size and a momentum, or the user's own object, which has its own.
+    """Step rule by name, made of a size and a momentum, or the user's own object, which has its own and is tried.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or one of its numbers out of bounds.
+        If the name is unknown, one of its numbers out of bounds, or a move as `moved` refuses it.
     TypeError
         If the object lacks a member of `Step`.
     """
@@ -163,6 +166,7 @@ def load(step: str | Step, step_size: float, momentum: float) -> Step:
                 f"step={checks.shown(step)} lacks {', '.join(missing)}: use one of {names}, or an object like "
                 "boostbp.network.steps.Step, such as Normalised(alpha=0.2)."
             )
+        _try(step)
         return step
     if step not in STEPS:
         raise ValueError(f"step={checks.shown(step)} is not known: use one of {names}, or an object.")
@@ -178,18 +182,30 @@ def _check(size_name: str, size: float, momentum_name: str, momentum: float) -> 
         raise ValueError(f"{size_name}={size!r} is not a positive number: try 0.5.")
 
 
+def _try(step: Step) -> None:
+    """Refuse a rule with numbers out of bounds, or a wrong move of a few rows: also where no network is trained."""
+    for name, most in (("alpha", MOST_ALPHA), ("decay", 1.0)):
+        number: Any = getattr(step, name)
+        if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) <= most:
+            cure = "a positive number" if name == "alpha" else "above 0, and at most 1, which leaves steps as they are"
+            raise ValueError(f"step={step!r} has {name}={number!r}: let it be {cure}.")
+    h = np.cos(np.arange(12.0)).reshape(6, 2)
+    with joined(ALONE), np.errstate(all="ignore"):
+        moved(step, h, 0.1 * h, h[::-1].copy(), np.ones(6))
+
+
 def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Target and momentum by a rule that may be the user's own: what `Step.move` returns, checked.
 
     Raises
     ------
     ValueError
-        If it returns anything but two arrays of the shape of `h`, or writes into its arguments.
+        If it returns anything but two arrays of the shape of `h`, writes into its arguments, or makes NaN of numbers.
     """
     try:
         moved = step.move(*(np.broadcast_to(array, array.shape) for array in (h, m, g, weight)))
-    except ValueError as error:
-        if "read-only" not in str(error):
+    except Exception as error:  # numpy, numba and Cython raise different ones
+        if not re.search("read-?only", str(error)):
             raise
         raise ValueError(f"step={step!r} writes into h, m, g or weight, which are not its own: use copies.") from error
     if not isinstance(moved, tuple) or len(moved) != 2:
@@ -200,6 +216,13 @@ def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[
             raise ValueError(
                 f"step={step!r}: the {name} that its move() returns is {received}: let it be numbers of the shape of "
                 f"h, {h.shape}, which is (rows, units)."
+            )
+        if np.isnan(array.sum()) and np.isfinite([h.sum(), m.sum(), g.sum()]).all():
+            [row, *_], [unit, *_] = np.nonzero(np.isnan(array)) if np.isnan(array).any() else ([0], [0])
+            raise ValueError(
+                f"step={step!r}: the {name} that its move() returns is {array[row, unit]} in row {row}, where h is "
+                f"{h[row, unit]:g} and g is {g[row, unit]:g}: let it be finite, also where a unit or its gradient is "
+                "constant."
             )
     target, momentum = (np.require(array, np.float64, "W") for array in moved)  # a rule may return what it was given
     return target, momentum

@@ -14,8 +14,8 @@ from boostbp.group import workers
 from boostbp.layers import BoundInput, LossObjective, Objective, SquaredObjective
 from boostbp.layers.cheaper_growth import FixedStructure, on_sample
 from boostbp.losses import Loss
-from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.losses.checked import refuse_unusable
+from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.history import Epoch
 from boostbp.network.linear_probe import MOST_ROWS, linear_probe_r2
 from boostbp.network.monitor import EvalSet

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Protocol
 
 import numpy as np
@@ -152,10 +153,8 @@ class Elementwise:
 
 def _call(function: Callable[[Floats], Floats], what: str, X: Floats) -> Floats:
     """``function(X)``, which may not write into `X`: that is what the user passed, or what trees are fitted to."""
-    read_only = X.view()
-    read_only.flags.writeable = False
     try:
-        return function(read_only)
+        return function(_read_only(X))
     except Exception as error:  # numpy, numba and Cython raise different ones
         if not re.search("read-?only", str(error)):
             raise
@@ -163,6 +162,12 @@ def _call(function: Callable[[Floats], Floats], what: str, X: Floats) -> Floats:
         raise ValueError(
             f"{what}, {name}, asks to write into its input, which is not its own: let it work on a copy, x.copy()."
         ) from error
+
+
+def _read_only(array: Floats) -> Floats:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 BASES: dict[str, Basis] = {"constant": Polynomial(0), "linear": Polynomial(1), "quadratic": Polynomial(2)}
@@ -186,6 +191,11 @@ def load(basis: str | Basis) -> Basis:
         )
     if basis.powers not in (1, 2):
         raise ValueError(f"basis={basis!r} has powers={basis.powers!r}: let it be 1 or 2, which the kernels know.")
+    if not isinstance(basis.columns_per_feature, Integral) or basis.columns_per_feature < 0:
+        raise ValueError(
+            f"basis={basis!r} has columns_per_feature={basis.columns_per_feature!r}: let it be the whole number of "
+            "columns that expand() makes of a feature."
+        )
     return basis
 
 
@@ -194,7 +204,7 @@ def load(basis: str | Basis) -> Basis:
 
 def expand(basis: Basis, X: Floats) -> Floats:
     """Columns of a basis, (rows, features times `columns_per_feature`); ValueError if it makes others."""
-    if not basis.has_functions:
+    if isinstance(basis, Polynomial):
         return basis.expand(X)
     Z = _call(basis.expand, f"basis={basis!r}", X)
     return _of_shape(basis, "expand", Z, (len(X), X.shape[1] * basis.columns_per_feature))
@@ -202,7 +212,13 @@ def expand(basis: Basis, X: Floats) -> Floats:
 
 def vjp(basis: Basis, X: Floats, G: Floats) -> Floats:
     """A gradient in the columns of a basis as one in the features; ValueError if it makes another shape of it."""
-    return _of_shape(basis, "vjp", basis.vjp(np.broadcast_to(X, X.shape), G), (*G.shape[:-1], X.shape[1]))
+    if isinstance(basis, Polynomial):
+        return basis.vjp(X, G)
+
+    def vjp(x: Floats) -> Floats:
+        return basis.vjp(x, _read_only(G))
+
+    return _of_shape(basis, "vjp", _call(vjp, f"basis={basis!r}", X), (*G.shape[:-1], X.shape[1]))
 
 
 def _of_shape(basis: Basis, what: str, returned: Floats, shape: tuple[int, ...]) -> Floats:

@@ -125,7 +125,7 @@ def unpack(facts: Mapping[str, Any], arrays: Arrays, prefix: str = "", *, functi
     _require(
         good and (tree_split[1:] >= tree_split[:-1]).all(), f"tree_split does not cut {end} entries into {count} parts"
     )
-    _check_nodes(nodes, tree_split, n_features)
+    check_nodes(nodes, tree_split, n_features)
     _require(len(parts["gain"]) == len(nodes.feature), "gain has another length than the splits")
     leaves = _leaves(parts, tree_split, n_features * basis.columns_per_feature, n_outputs)
     _require(n_base < len(tree_split), f"n_base is {n_base}")
@@ -154,7 +154,8 @@ def _require(good: Any, what: str) -> None:
         raise ValueError(f"This is not a forest: {what}.")
 
 
-def _check_nodes(nodes: kernels.Nodes, tree_split: NDArray[Any], n_features: int) -> None:
+def check_nodes(nodes: kernels.Nodes, tree_split: NDArray[Any], n_features: int) -> None:
+    """Refuse splits by which a walk could leave their arrays, or not end; ValueError says what is wrong."""
     n_splits = len(nodes.feature)
     for name in ("threshold", "left", "right", "missing_left", "cat_start", "cat_words"):
         _require(len(getattr(nodes, name)) == n_splits, f"{name} has another length than the splits")

@@ -30,7 +30,8 @@ class Shifted(Poisson):
 
 def held_out_of(target, weight=None, **changes):
     """A problem whose held-out rows have these targets and weights."""
-    problem = problem_of((np.zeros((2, 1)), np.array([[0.0], [1.0]])), (np.zeros((len(target), 1)), target), **changes)
+    taught = np.array([[0.0], [1.0]]) if target.shape[1] == 1 else np.eye(2, target.shape[1])
+    problem = problem_of((np.zeros((2, 1)), taught), (np.zeros((len(target), 1)), target), **changes)
     return problem if weight is None else replace(problem, eval_sets=(replace(problem.held_out, weight=weight),))
 
 

@@ -332,12 +332,14 @@ class Own:
         return ((h - y) ** 4).sum(axis=1)
 
 
-def test_default_metric_of_an_own_loss_is_its_mean_where_predictions_are_raw_outputs():
+def test_default_metric_of_an_own_loss_is_its_mean_of_raw_outputs():
     prediction, y = np.array([[1.0, 2.0], [0.0, 0.0]]), np.zeros((2, 2))
     metric = default_metric(Own(scale_free=True))
     assert (metric.name, metric(prediction, y, np.array([1.0, 3.0]))) == ("own", 17 / 4 / 2)
-    with pytest.raises(ValueError, match=r"loss='own'.*Pass a name"):
-        default_metric(Own(scale_free=False))
+    assert not metric.takes_raw
+    of_raw = default_metric(Own(scale_free=False))  # a link that nothing undoes
+    assert (of_raw.name, of_raw.takes_raw) == ("own", True)
+    assert of_raw(prediction, y, np.array([1.0, 3.0])) == 17 / 4 / 2
 
 
 def test_losses_name_their_metric_and_ones_own_may():

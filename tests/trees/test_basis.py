@@ -206,7 +206,7 @@ def returning(**members):
         (returning(expand=lambda X: X), r"its expand\(\) returned \(150, 3\), not an array of the shape \(150, 6\)"),
         (returning(expand=lambda X: np.square(X, out=X)), r"^basis=.*, expand, asks to write into its input"),
         (returning(expand=lambda X: None), r"its expand\(\) returned NoneType"),
-        (returning(vjp=lambda X, G: G), r"its vjp\(\) returned \(150, 6\), not an array of the shape \(150, 3\)"),
+        (returning(vjp=lambda X, G: G), r"its vjp\(\) returned \(32, 1, 6\), not an array of the shape \(32, 1, 3\)"),
         (returning(expand=lambda X: np.full((len(X), 6), np.inf)), "basis function 0 gave inf for the value .* 0"),
     ],
 )

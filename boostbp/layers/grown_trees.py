@@ -1,0 +1,88 @@
+"""Grown trees: what a backend, perhaps the user's, gives for a round, checked and in flat arrays.
+
+Kernels do not look where they read: they trust what is here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from boostbp.backends.base import Grower, TreeParams
+from boostbp.floats import Floats
+from boostbp.layers.bound import BoundInput
+from boostbp.trees.packed import check_nodes
+from boostbp.trees.tree import Tree, Trees
+
+
+def grown_trees(grower: Grower, grad: Floats, hess: Floats, count: int, bound: BoundInput, most: int) -> Trees:
+    """Grow a round of so many trees.
+
+    Parameters
+    ----------
+    grad, hess : (rows, columns) float64
+        The grower cannot write to them.
+    most : int
+        Leaves that a tree may have at most, for their numbers to be kept.
+
+    Raises
+    ------
+    ValueError
+        If the backend writes into what it is given, or grows anything but as many trees that can be walked down, on
+        features that are there, with as many leaves as are allowed.
+    """
+    try:
+        grown = grower.grow(*(np.broadcast_to(array, array.shape) for array in (grad, hess)))
+    except Exception as error:  # numpy, numba and Cython raise different ones
+        if not re.search("read-?only", str(error)):
+            raise
+        raise ValueError("the backend writes into grad or hess, which are not its own: work on a copy.") from error
+    if not isinstance(grown, Sequence) or len(grown) != count:
+        what = f"{len(grown)} trees" if isinstance(grown, Sequence) else repr(grown)
+        raise ValueError(f"the backend grew {what} where {count} were to be grown: `grow` must return so many.")
+    growth = bound.settings.growth
+    if isinstance(grown, Trees):  # a library's own arrays
+        check_leaves(grown, most, growth)
+        return grown
+    for tree in grown:
+        if not isinstance(tree, Tree):
+            raise ValueError(f"the backend grew {tree!r}: `grow` must return objects of boostbp.trees.tree.Tree.")
+    trees, n_features = Trees.of(grown), bound.table.X.shape[1]
+    feature = trees.nodes.feature
+    if len(feature) and not 0 <= feature.min() <= feature.max() < n_features:
+        wrong = feature[(feature < 0) | (feature >= n_features)][0]
+        raise ValueError(
+            f"the backend grew a tree that splits feature {wrong}, of {n_features}: they count from 0, in the order of "
+            "the table's columns."
+        )
+    try:
+        check_nodes(trees.nodes, trees.split, n_features)
+    except ValueError as error:
+        raise ValueError(
+            f"the backend grew a tree that cannot be walked down. {error} See boostbp.trees.tree.Tree.of."
+        ) from error
+    check_leaves(trees, min(most, growth.leaves), growth)
+    return trees
+
+
+def check_leaves(trees: Trees, most: int, growth: TreeParams) -> None:
+    """Refuse trees of more leaves than `most`; those without a number would be routed wrongly without a word."""
+    leaves = int((trees.split[1:] - trees.split[:-1]).max(initial=0)) + 1
+    if leaves > most:
+        raise ValueError(
+            f"the backend grew a tree of {leaves} leaves, but max_depth and max_leaves allow {growth.leaves}: a "
+            "backend must keep to `TreeParams.leaves`."
+        )
+
+
+def check_streams(n_groups: Any, n_outputs: int) -> None:
+    """Refuse what `Capabilities.streams` says, unless outputs can be shared among so many."""
+    if not isinstance(n_groups, Integral) or not 1 <= int(n_groups) <= n_outputs:
+        raise ValueError(
+            f"the streams of the backend's capabilities returned {n_groups!r} for {n_outputs} outputs: let it return a "
+            f"whole number from 1 to {n_outputs}."
+        )

@@ -1,0 +1,95 @@
+"""Trial of a basis of the user's own on some rows: what compiled code and the chain rule take for granted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from boostbp.floats import Floats
+from boostbp.trees.basis import Basis, Polynomial, expand, vjp
+
+MOST_ROWS = 32  # on which a basis is tried
+STEP = 1e-6  # of differences, relative to a value, or to the typical size of values where that is more
+UNLIKE = 0.01  # relative difference of two slopes that are not the same
+
+
+def try_basis(basis: Basis, X: Floats) -> None:
+    """Try a basis on some training rows, (rows, features); a polynomial is not one of the user's own.
+
+    Raises
+    ------
+    ValueError
+        If columns of a row depend on other rows, if those of a feature depend on another one, or if `vjp` is not the
+        derivative of `expand`, by most values of a column.
+    """
+    if isinstance(basis, Polynomial):
+        return
+    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), MOST_ROWS)).astype(int))
+    X = np.ascontiguousarray(X[rows])
+    with np.errstate(all="ignore"):
+        if len(X):
+            if not basis.has_functions and not np.array_equal(expand(basis, X), X, equal_nan=True):
+                raise ValueError(
+                    f"basis={basis!r} has has_functions=False, and its expand() returns other numbers than the "
+                    "features: let has_functions be True."
+                )
+            _check_rows(basis, X)
+            _check_features(basis, X)
+            _check_slopes(basis, X)
+
+
+def _check_rows(basis: Basis, X: Floats) -> None:
+    half = max(1, len(X) // 2)
+    if not np.allclose(expand(basis, X[:half]), expand(basis, X)[:half], equal_nan=True):
+        raise ValueError(
+            f"basis={basis!r}: its expand() gives other columns for a row among other rows: let them depend on the "
+            "features of the row alone."
+        )
+
+
+def _check_features(basis: Basis, X: Floats) -> None:
+    """Change one feature after the other: only its own columns may change with it."""
+    per_feature = basis.columns_per_feature
+    Z = expand(basis, X)
+    for feature in range(min(X.shape[1], 4) if X.shape[1] > 1 else 0):
+        other = X.copy()
+        other[:, feature] = X[::-1, feature]
+        place = slice(feature * per_feature, (feature + 1) * per_feature)
+        now = expand(basis, other)
+        now[:, place] = Z[:, place]
+        if not np.allclose(now, Z, equal_nan=True):
+            column = int(np.argmax(~np.isclose(now, Z, equal_nan=True).all(axis=0)))
+            raise ValueError(
+                f"basis={basis!r}: column {column} of its expand() changes with feature {feature}: let columns "
+                "j * q to j * q + q - 1 be the functions of feature j, where q is columns_per_feature."
+            )
+
+
+def _check_slopes(basis: Basis, X: Floats) -> None:
+    per_feature = basis.columns_per_feature
+    known = np.isfinite(X)
+    typical = np.median(np.abs(X[known])) if known.any() else 1.0
+    step = STEP * np.maximum(np.abs(X), typical if typical > 0 else 1.0)
+    here, up, down = expand(basis, X), expand(basis, X + step), expand(basis, X - step)
+    of_feature = np.repeat(step, per_feature, axis=1)
+    above, below, middle = (up - here) / of_feature, (here - down) / of_feature, (up - down) / (2 * of_feature)
+    for column in range(min(n_columns := here.shape[1], 8 * per_feature)):
+        feature = column // per_feature
+        G = np.zeros((len(X), 1, n_columns))
+        G[:, 0, column] = 1.0
+        slope, rise = vjp(basis, X, G)[:, 0, feature], middle[:, column]
+        if (np.isnan(slope) & known[:, feature] & np.isfinite(here[:, column])).any():
+            row = int(np.argmax(np.isnan(slope) & known[:, feature]))
+            raise ValueError(
+                f"basis={basis!r}: its vjp() gives NaN for function {column % per_feature} at the value "
+                f"{X[row, feature]} of feature {feature}: let it be a number."
+            )
+        size = np.abs(slope) + np.abs(rise)
+        smooth = np.abs(above[:, column] - below[:, column]) <= UNLIKE * (np.abs(rise) + typical * UNLIKE)
+        wrong = smooth & np.isfinite(size) & (np.abs(slope - rise) > UNLIKE * size + 1e-6)
+        if wrong.sum() > 0.5 * len(X):
+            row = int(np.argmax(wrong))
+            raise ValueError(
+                f"basis={basis!r}: its vjp() gives the slope {slope[row]:g} for function {column % per_feature} at the "
+                f"value {X[row, feature]} of feature {feature}, and differences of expand() {rise[row]:g}: let it be "
+                "the derivative."
+            )
