@@ -16,8 +16,9 @@ others; `torch.autograd.grad` trains nothing. So go through *all* training rows 
 call or in mini-batches. A step with fewer or more rows than the last one raises, and so does one with
 other rows, or in another order, where the trees see data; the first step is believed, unless
 ``GBDTStep(model, n_rows=...)`` says how many rows there are. Above modules that learn nothing else
-tells, so that there it must be said. Momentum belongs to rows: they must come in the same order each
-time, or be announced by number, `GBDTStep.rows`. Gradients of passes that only the neural layers learn
+tells, so that there it must be said. A loader that draws with replacement brings some rows twice and
+others never: that raises where the trees see data or rows are announced by number. Momentum belongs to
+rows: they must come in the same order each time, or be announced by number, `GBDTStep.rows`. Gradients of passes that only the neural layers learn
 from are dropped by `GBDTStep.zero_grad`, or never left by layers in eval mode.
 
 **How it settles.** Trees jump with each fit, and the loss with them. Tell `GBDTStep.step` the loss, and
@@ -25,11 +26,13 @@ steps get shorter where it has stopped falling; keep a copy of the best model, o
 validation. To go on after an interruption, save `GBDTStep.state_dict` beside those of model and
 optimizer. Trees have no weights to average: `torch.optim.swa_utils.AveragedModel` keeps the trees that it
 copied first. `torch.func`, forward-mode derivatives, `torch.jit` and ``torch.export`` do not see into
-trees, and raise.
+trees, and raise. `torch.compile` compiles what stands around a tree layer, and calls the layer as it is: one break of
+the graph for each.
 
-**What is missing.** In rows of data NaN means that a value is missing. NaN that modules below made
-raises: in any of the training rows, and elsewhere where a column that had no missing value in training
-is missing in all rows of a call.
+**What is missing.** In rows of data NaN means that a value is missing. NaN that comes from modules that
+learn raises, as it would make all their weights NaN while trees hide it: fill missing cells below such
+modules, and give them to trees beside what these learn. Without gradients it raises where a column that
+had no missing value in training is missing in all rows of a call. A gradient with NaN raises, too.
 
 >>> import torch
 >>> _ = torch.manual_seed(0)

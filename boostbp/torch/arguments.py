@@ -16,7 +16,7 @@ from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective, Obje
 from boostbp.losses import Loss, checked
 from boostbp.network.starts import STARTS, start_of
 from boostbp.single import check_codes
-from boostbp.torch.passes import as_floats, is_tensor
+from boostbp.torch.passes import as_floats, is_tensor, learns_from
 from boostbp.trees import interrupts, threads
 
 Columns = NDArray[np.bool_] | None
@@ -47,21 +47,39 @@ def complete(X: Floats) -> Columns:
     return np.logical_not(np.isnan(X).any(axis=0)) if len(X) >= _ENOUGH else None
 
 
-def refuse_lost(X: Floats, complete: Columns, *, trained: bool) -> None:
-    """Refuse NaN that modules below made: trees would take them for missing values, and the loss stay finite.
+def refuse_learnt(x: Any, X: Floats) -> None:
+    """Refuse NaN that comes from modules that learn: trees would hide it, and gradients would make weights of it NaN.
 
-    `complete` are the columns that had no missing value when the trees were fitted. Where they were fitted to these
-    rows, too (`trained`), one NaN tells; elsewhere all rows do, as features of the data may be among what comes from
-    below, and those may be missing in rows that are new.
+    Missing cells of data that stand beside what comes from such modules, in a tensor of both, may be: no gradient goes
+    from them to anything that learns.
+    """
+    missing = np.isnan(X)
+    if not missing.any() or not learns_from(x, missing):
+        return
+    [columns] = np.nonzero(missing.any(axis=0))
+    learnt = [j for j in columns if learns_from(x, missing & (np.arange(X.shape[1]) == j), nan=False)]
+    column = learnt[0] if learnt else columns[0]
+    number = np.count_nonzero(missing[:, column])
+    raise ValueError(
+        f"x is NaN in {'all' if number == len(X) else number} rows of column {column}, which comes from a module that "
+        "learns: its weights would become NaN. Give missing cells of data to trees directly, or fill them below a "
+        "module that learns, as by torch.nan_to_num(x). If there were none, look for a division by 0, a logarithm or "
+        "weights that are not finite below this tree layer, or use smaller steps there."
+    )
+
+
+def refuse_lost(X: Floats, complete: Columns) -> None:
+    """Refuse NaN that modules below made without a graph: trees would take them for missing values.
+
+    `complete` are the columns that had no missing value when the trees were fitted. NaN in all rows tells: features of
+    the data may be among what comes from below, and those may be missing in rows that are new.
     """
     if complete is None or len(X) == 0:
         return
-    missing = np.isnan(X)
-    lost = np.flatnonzero((missing.any(axis=0) if trained else missing.all(axis=0)) & complete)
+    lost = np.flatnonzero(np.isnan(X).all(axis=0) & complete)
     if len(lost):
-        number = np.count_nonzero(missing[:, lost[0]])
         raise ValueError(
-            f"x is NaN in {'all' if number == len(X) else number} rows of column {lost[0]}, which had no missing value "
+            f"x is NaN in all rows of column {lost[0]}, which had no missing value "
             "when the trees were fitted, and modules stand below: look for a division by 0, a logarithm or weights "
             "that are not finite below this tree layer, or use smaller steps there."
         )

@@ -153,6 +153,8 @@ class LastFit(NamedTuple):
                     "the rows of this step are those of the last fit in another order, and momentum belongs to rows: "
                     f"{_ANNOUNCE}"
                 )
+            if differ and self.hashes is not None and step.hashes is not None:
+                _refuse_repeats(self.hashes, step.hashes)
             return
         fitted = f"the trees were fitted to {self.n_rows}"
         _check_number(len(step.X), self.n_rows or len(step.X), fitted, _FORGET)
@@ -175,6 +177,23 @@ class LastFit(NamedTuple):
                 f"to rows: {_ALL_ROWS} {_FORGET} {_ANNOUNCE} If other numbers of the same rows are meant, as by "
                 "augmentation or from a network without gradients, say GBDTStep(model, n_rows=...)."
             )
+
+
+def _refuse_repeats(last: RowHashes, step: RowHashes) -> None:
+    """Refuse a step most of whose rows were there at the last fit, some of them more often, while others are gone.
+
+    Rows that are changed at random, as by augmentation, are new ones; what a loader draws with replacement is not.
+    """
+    values, place = np.unique(np.concatenate([last, step]), return_inverse=True)
+    before, now = np.bincount(place[: len(last)], minlength=len(values)), np.bincount(place[len(last) :])
+    now = np.append(now, np.zeros(len(values) - len(now), now.dtype))
+    again = int((now - before)[before > 0].clip(0).sum())
+    gone = int((before - now).clip(0).sum())
+    if again and gone and 2 * now[before > 0].sum() >= len(step):
+        raise ValueError(
+            f"{again} rows came more often than at the last fit, and {gone} of its rows did not come: {_ALL_ROWS} A "
+            "loader that draws with replacement brings some rows twice and others never."
+        )
 
 
 def _check_number(n_rows: int, expected: int, because: str, cure: str) -> None:

@@ -22,8 +22,9 @@ from boostbp.network.starts import STARTS
 from boostbp.network.steps import Step, is_constant, moved
 from boostbp.torch import arguments, tree_tensor
 from boostbp.torch.arguments import Refits, start_in
+from boostbp.torch.compiling import uncompiled_forward
 from boostbp.torch.gathered import LastFit, Momentum, PendingCalls, Rows, StepTarget, check_known
-from boostbp.torch.passes import Trees, as_input, as_targets, as_tensor, drawn_seed, has_tangent
+from boostbp.torch.passes import NOT_FINITE, Trees, as_input, as_targets, as_tensor, drawn_seed, has_tangent
 from boostbp.trees import threads
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ else:
 Numbers = NDArray[np.int64] | None
 
 
+@uncompiled_forward
 @usual_in_methods
 class GBDTModule(nn.Module):
     """Boosted trees with regressions in their leaves, (rows, features) -> (rows, outputs), as a torch module.
@@ -137,8 +139,8 @@ class GBDTModule(nn.Module):
         if not isinstance(x, torch.Tensor):
             raise TypeError(f"x is a {type(x).__name__}: a tree layer takes tensors. Use torch.as_tensor(x).")
         X, gathers = self._input(x), self.training and torch.is_grad_enabled()
-        if x.grad_fn is not None or self._last.above:
-            arguments.refuse_lost(X, self._last.complete, trained=gathers and self.n_rows > 0)
+        if x.grad_fn is None and self._last.above:
+            arguments.refuse_lost(X, self._last.complete)
         rows = self._announced if gathers or self._watched is not None else None
         if rows is not None and len(rows) != len(X):
             raise ValueError(
@@ -280,6 +282,8 @@ class GBDTModule(nn.Module):
     def _input(self, x: Any) -> Floats:
         X = as_input(x, self.in_features)
         arguments.columns(self.categorical, X.shape[1])
+        if isinstance(x, torch.Tensor) and x.grad_fn is not None:
+            arguments.refuse_learnt(x, X)
         return X
 
     def _first_trees(self, X: Floats, sample_weight: Any = None) -> Self:
@@ -307,7 +311,7 @@ class GBDTModule(nn.Module):
         rows = self._gathered.join()
         self._last.check(rows, self.expected_rows)
         if not np.isfinite(rows.g).all():
-            raise ValueError("dL/doutput has values that are not finite: look into the loss and the modules above.")
+            raise ValueError(NOT_FINITE)
         return rows
 
     def _fit(self, last: LastFit, X: Floats, target: Floats, weight: Floats, loss: Loss | None = None) -> None:

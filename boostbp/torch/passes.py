@@ -22,6 +22,7 @@ else:
     torch = require("torch", extra="torch", what="boostbp.torch")
     forward_ad = torch.autograd.forward_ad
 
+NOT_FINITE = "dL/doutput has values that are not finite: look into the loss and the modules above."
 _jit: Any = torch.jit
 _numbers = itertools.count()
 
@@ -70,6 +71,8 @@ class _Pass(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         slope = left = None
+        if torch.isnan(grad).any():
+            raise ValueError(NOT_FINITE)
         if ctx.needs_input_grad[0]:
             # a graph of this pass is asked for: that input and gradient are known makes a second derivative raise
             again = torch.is_grad_enabled()
@@ -123,6 +126,35 @@ def drawn_seed() -> int:
 def has_tangent(x: Tensor) -> bool:
     """Whether it carries a tangent of forward-mode differentiation."""
     return forward_ad.unpack_dual(x).tangent is not None
+
+
+def learns_from(x: Tensor, cells: NDArray[np.bool_], *, nan: bool = True) -> bool:
+    """Whether anything that learns has a gradient by some cells of a tensor, or one that is NaN, which may be left out.
+
+    Leaves with NaN are data, not weights.
+    """
+    leaves = [leaf for leaf in _leaves(x) if isinstance(leaf, torch.nn.Parameter) or not torch.isnan(leaf).any()]
+    if not leaves:
+        return False
+    slope = torch.from_numpy(cells).to(x.device, x.dtype)
+    slopes = torch.autograd.grad(x, leaves, slope, retain_graph=True, allow_unused=True)
+    return any(bool(((slope != 0) & (nan | ~torch.isnan(slope))).any()) for slope in slopes if slope is not None)
+
+
+def _leaves(x: Tensor) -> list[Tensor]:
+    """The leaves of the graph of a tensor that require a gradient."""
+    leaves: list[Tensor] = []
+    nodes: list[Any] = [x.grad_fn]
+    known = {x.grad_fn}
+    while nodes:
+        node = nodes.pop()
+        if hasattr(node, "variable"):
+            leaves.append(node.variable)
+        for following, _ in node.next_functions:
+            if following is not None and following not in known:
+                known.add(following)
+                nodes.append(following)
+    return leaves
 
 
 def as_tensor(values: Floats, like: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from failing import failing
 from flat_parameters import layer_of, parameters
 from helpers import ONE_AT_ONCE, interrupted_fit
 from sklearn.datasets import load_digits, make_friedman1
@@ -178,20 +179,20 @@ def test_it_says_so_and_scores_are_those_before(before_refit, tmp_path):
 def test_what_cannot_be_refitted_stays(monkeypatch, choose, before_refit, event):
     names = ["single layer", "network", "linear network"]
     choose(*names)
-    original, calls = output_layers.boost_again, []
+    calls = []
 
-    def again(*args, **options):
+    def second(*args):
         calls.append(1)
-        if len(calls) == 2:
-            raise event
-        return original(*args, **options)
+        return len(calls) == 2
 
+    again = failing(event(), output_layers.boost_again, when=second)
     before = before_refit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y)
     monkeypatch.setattr(refits, "boost_again", again)
     model = BoostBPRegressor((3,), **parameters(**FAST))
     model = interrupted_fit(model, X, Y) if event is KeyboardInterrupt else model.fit(X, Y)
     assert len(calls) == (2 if event is KeyboardInterrupt else 3)
     assert (model.history_.stop is Stop.INTERRUPTED) == (event is KeyboardInterrupt)
+    assert len(model.history_.choice.failed) == (event is FloatingPointError)
     assert model.history_.refitted
     np.testing.assert_array_equal(model.transform(X), before.transform(X))
     assert not np.allclose(model.predict(X), before.predict(X))

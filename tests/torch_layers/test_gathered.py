@@ -175,6 +175,41 @@ def test_the_same_rows_in_another_order_are_refused_whatever_the_number(how):
     made.step()
 
 
+def drawn(seed, n=200):
+    return np.random.default_rng(seed).integers(0, n, n)
+
+
+@pytest.mark.parametrize("first", [range(200), drawn(0)], ids=["all", "drawn"])
+def test_rows_that_come_twice_while_others_never_do_are_refused_though_their_number_is_right(first):
+    """A loader that draws with replacement."""
+    made, x = module(), rows()
+    GBDTStep(made, n_rows=200)
+    backward(made, x[list(first)])
+    made.step()
+    batches = torch.tensor(drawn(1)).split(50)
+    backward(made, *[x[batch] for batch in batches])
+    with pytest.raises(ValueError, match=r"rows came more often than at the last fit.*draws with replacement"):
+        made.step()
+
+
+def test_rows_of_a_table_with_repeats_and_rows_that_change_may_come():
+    x = torch.tensor(np.random.default_rng(0).integers(0, 2, (200, 4)), dtype=torch.float64)
+    made = module()
+    steps = GBDTStep(made, n_rows=200)
+    for _ in range(2):  # 16 rows, each of them many times
+        backward(made, x)
+        made.step()
+    x = rows()
+    for seed in range(3):  # some of them, by noise
+        some = torch.tensor(np.random.default_rng(seed).random((200, 1)) < 0.4)
+        backward(made, torch.where(some, x + 0.01 * seed, x))
+        made.step()
+    steps.rows(drawn(0))
+    backward(made, x[drawn(0)])
+    with pytest.raises(ValueError, match="came twice since the last step"):
+        made.step()
+
+
 def test_copies_know_their_rows():
     made, x = module(), rows()
     backward(made, x)

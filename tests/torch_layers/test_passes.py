@@ -198,6 +198,8 @@ def test_numbers_that_modules_below_lost_are_refused():
     lost = r"NaN in all rows of column 0.*below this tree layer"
     with pytest.raises(ValueError, match=lost):
         made(x * scale * torch.nan)
+    with torch.no_grad(), pytest.raises(ValueError, match=lost):
+        made(x * scale * torch.nan)
     again = module().eval()
     again.load_state_dict(made.state_dict())
     with torch.no_grad(), pytest.raises(ValueError, match=lost):
