@@ -18,8 +18,9 @@ other rows, or in another order, where the trees see data; the first step is bel
 ``GBDTStep(model, n_rows=...)`` says how many rows there are. Above modules that learn nothing else
 tells, so that there it must be said. A loader that draws with replacement brings some rows twice and
 others never: that raises where the trees see data or rows are announced by number. Momentum belongs to
-rows: they must come in the same order each time, or be announced by number, `GBDTStep.rows`. Gradients of passes that only the neural layers learn
-from are dropped by `GBDTStep.zero_grad`, or never left by layers in eval mode.
+rows: they must come in the same order each time, or be announced by number, `GBDTStep.rows`. Gradients
+of passes that only the neural layers learn from are dropped by `GBDTStep.zero_grad`, or never left by
+layers in eval mode.
 
 **How it settles.** Trees jump with each fit, and the loss with them. Tell `GBDTStep.step` the loss, and
 steps get shorter where it has stopped falling; keep a copy of the best model, or of its state_dict, by
