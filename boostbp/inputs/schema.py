@@ -11,12 +11,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_array
 
+from boostbp import cautions
 from boostbp.backends.base import Table
 from boostbp.files import Columns
 from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, in_order
 from boostbp.inputs.columns import DECLARED, ArrayColumn
 from boostbp.inputs.sources import Source, matrix_of
 from boostbp.trees.sparse import Matrix, Sparse
+
+_EXACT = 2**53  # up to which float64 holds every whole number
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,9 @@ class Schema:
         chosen = _chosen(source, categorical_features)
         if source.block is None:
             _refuse_text([columns[j] for j in range(n_features) if j not in chosen], categorical_features)
+        for j, column in enumerate(columns):
+            if j not in chosen:
+                _warn_of_rounding(column)
         by_name = not isinstance(categorical_features, str)
         categories: dict[int, tuple[Category, ...]] = {}
         for j in chosen:
@@ -219,6 +225,20 @@ def _refuse_text(columns: Sequence[Any], categorical_features: Any) -> None:
             f"categorical_features={categorical_features!r} does not make it categorical: name such columns in "
             "categorical_features, pass a dataframe with categorical_features='from_dtype', or encode them as numbers."
         )
+
+
+def _warn_of_rounding(column: Any) -> None:
+    """Warn if whole numbers of a column, (rows,), are too large for float64 to tell them apart."""
+    values = column.numbers()
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not len(values):
+        return
+    if max(abs(int(values.min())), abs(int(values.max()))) > _EXACT:
+        here, kept = len(np.unique(values)), len(np.unique(values.astype(np.float64)))
+        if kept < here:
+            cautions.warn(
+                f"{column.label} holds whole numbers beyond 2**53, of which float64 makes {kept} out of {here}: "
+                "subtract a constant, or name it in categorical_features if they are identifiers."
+            )
 
 
 def _chosen(source: Source, categorical_features: Any) -> list[int]:

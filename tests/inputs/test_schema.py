@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from boostbp import BoostBPRegressor
 from boostbp.inputs.reader import read_input
 from boostbp.inputs.schema import Schema
 
@@ -113,3 +114,16 @@ def test_a_damaged_schema_is_refused(fit, change):
         Schema.from_dict({**fields, **change})
     with pytest.raises(ValueError, match="not a schema"):
         Schema.from_dict({name: value for name, value in fields.items() if name not in change})
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_whole_numbers_that_float64_does_not_tell_apart_are_warned_of(as_frame):
+    def fitted(ids):
+        columns = np.column_stack([ids, np.arange(60)])
+        table = pd.DataFrame(columns, columns=["id", "x"]) if as_frame else columns
+        return BoostBPRegressor((), n_estimators=1).fit(table, np.arange(60.0))
+
+    label = "Column 'id'" if as_frame else "Column 0"
+    with pytest.warns(UserWarning, match=rf"{label} holds whole numbers beyond 2\*\*53, of which float64 makes 1 out"):
+        fitted(2**60 + np.arange(60))
+    fitted(2**54 + 4 * np.arange(60))  # which float64 holds
