@@ -126,7 +126,6 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
         -------
         (rows, outputs, features) float64
             In the units of the target and the features; 0 where a leaf clips its input, infinite where float64 ends.
-            Where a cell is replaced (see `clip`), slopes are those at the value in its place, which is held fixed.
         """
         check_is_fitted(self)
         return self.network_.jacobian(self._read(X).X, scale=self._output_scale(), n_jobs=self._n_threads())
