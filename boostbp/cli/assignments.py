@@ -9,7 +9,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from boostbp import losses
+from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.nested_parameters import FIELD_PLACES, SPECS, places_of
+from boostbp.losses.base import Task
 from boostbp.search import parameters
 from boostbp.suggestions import suggestion
 
@@ -33,13 +36,7 @@ def settings(
         ``key=value``, or ``hidden.key=value`` for one that another holds; ``hidden__key=value`` is the same. A field
         of a spec by its bare name is for every layer, see `boostbp.search.parameters`.
     """
-    values = _read(config) if config is not None else {}
-    for key, value in assignments(assigned).items():
-        table, inner = _split(key)
-        if table:
-            _set_inner(values, table, inner, value)
-        else:
-            values[key] = value
+    values = _given(config, assigned)
     if backend is not None:
         values["backend"] = backend
     defaults = {name: p.default for name, p in inspect.signature(estimator).parameters.items()}
@@ -50,6 +47,30 @@ def settings(
         for spec in params[name] if isinstance(params.get(name), list) else [params.get(name)]:
             kind.of(spec, name)  # known now, and not after the data are read
     return params
+
+
+def task_told(*, config: Path | None = None, assigned: Iterable[str] = ()) -> Task | None:
+    """The task that the loss is for, or other parameters that only one kind of estimator has; None if none tells."""
+    values = _given(config, assigned)
+    loss = values.get("loss")
+    tasks = {losses.task_of(loss)} if isinstance(loss, str) else set()
+    of_classes, of_numbers = (set(inspect.signature(kind).parameters) for kind in (BoostBPClassifier, BoostBPRegressor))
+    tasks |= {"classification"} if values.keys() & (of_classes - of_numbers) else set()
+    tasks |= {"regression"} if values.keys() & (of_numbers - of_classes) else set()
+    tasks.discard(None)
+    return tasks.pop() if len(tasks) == 1 else None  # where they disagree, one of them is refused by name
+
+
+def _given(config: Path | None, assigned: Iterable[str]) -> dict[str, Any]:
+    """Values of a file, and those that are assigned in their place, tables as mappings."""
+    values = _read(config) if config is not None else {}
+    for key, value in assignments(assigned).items():
+        table, inner = _split(key)
+        if table:
+            _set_inner(values, table, inner, value)
+        else:
+            values[key] = value
+    return values
 
 
 def assignments(texts: Iterable[str]) -> dict[str, Any]:

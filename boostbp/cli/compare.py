@@ -71,7 +71,7 @@ def compare(
     validation rows. The test rows serve the table alone. Times come after a rehearsal on few rows,
     so that compiling is not counted.
     """
-    from boostbp.cli.assignments import settings
+    from boostbp.cli.assignments import settings, task_told
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
     from boostbp.files import Columns
     from boostbp.report import comparison, page
@@ -89,8 +89,10 @@ def compare(
     columns = Columns(categorical=categorical or (), numeric=numeric or (), drop=drop or (), missing=missing or ())
     outcomes: dict[str, list[Result]] = {}
     studies: list[Study] = []
+    by_params = task_told(assigned=assigned or ())
     for source in data or _SHIPPED:
-        dataset = load(source, target=target, task=task.given, columns=columns)
+        wanted = task.given or (None if source in NAMES else by_params)
+        dataset = load(source, target=target, task=wanted, columns=columns)
         estimator = BoostBPClassifier if dataset.task == "classification" else BoostBPRegressor
         try:
             params = settings(estimator, assigned=assigned or ())

@@ -136,7 +136,7 @@ Offset = Annotated[
         "each further output.",
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="File to write: .csv or .parquet.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="File to write: .csv, .csv.gz or .parquet.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless it fails.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all that is random.")]
 Set = Annotated[

@@ -77,9 +77,9 @@ def fit(
     import numpy as np
 
     from boostbp import storage
-    from boostbp.cli.assignments import settings
+    from boostbp.cli.assignments import settings, task_told
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.files import Columns, columns_like, numbers_of, read_beside
+    from boostbp.files import Columns, columns_like, numbers_of, open_table, read_beside
     from boostbp.inputs.sources import TableFiles, first_rows, numbers_in
     from boostbp.report.datasets import task_of
 
@@ -94,6 +94,10 @@ def fit(
         drop=drop or (),
         missing=missing or (),
     )
+    try:
+        told = task.given or task_told(config=config, assigned=assigned or ())
+    except ValueError as error:
+        raise fail(str(error), 2) from error
     if init_model is not None and (categorical or numeric):
         raise fail("--categorical and --numeric say how columns are read, as --init-model does: leave them out.", 2)
     earlier = None if init_model is None else storage.load(init_model)
@@ -103,7 +107,7 @@ def fit(
     by_blocks = data.is_dir() or numbers_in(data) > LARGE
     rows: dict[str, Any] = {"init_model": earlier}
     if by_blocks:
-        table = TableFiles(data, columns)
+        table = TableFiles(data, open_table(data, columns.missing).roles(columns, beside=[target]))
         X, y = first_rows(table, target, TOLD_BY)
         rows |= {"X": table, "y": target, "groups": groups, "offset": offset}
     else:
@@ -111,7 +115,7 @@ def fit(
         X, y, beside = read_beside(data, target, columns, text=text)
         of_groups = None if groups is None else beside[groups].to_pylist()
         rows |= {"X": X, "y": y, "groups": of_groups, "offset": numbers_of(beside, offset or (), data.name)}
-    kind = task_of(y, task.given) if earlier is None else _task_of(earlier, task)
+    kind: str = task_of(y, told, n_offsets=len(offset or ())) if earlier is None else _task_of(earlier, task)
     estimator_type = BoostBPClassifier if kind == "classification" else BoostBPRegressor
     try:
         params = settings(estimator_type, config=config, assigned=assigned or (), backend=backend)

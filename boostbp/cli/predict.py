@@ -12,9 +12,10 @@ import typer
 from boostbp.atomic_write import atomic_write
 from boostbp.cli.console import Missing, Model, Offset, Out, Quiet, check_written, fail, one_line_errors, say
 from boostbp.extras import require
-from boostbp.files import Columns, format_of
+from boostbp.files import Columns
+from boostbp.files.paths import format_of, is_compressed
 
-Data = Annotated[Path, typer.Argument(help="CSV file with a header, or Parquet file.")]
+Data = Annotated[Path, typer.Argument(help="CSV file with a header, Parquet file, or folder of either.")]
 Keep = Annotated[
     list[str] | None, typer.Option("--keep", metavar="COLUMN", help="Column to copy to the output. Repeatable.")
 ]
@@ -162,14 +163,17 @@ def _stream(
 def sink(path: Path) -> Iterator[Callable[[Any], None]]:
     """Give what writes tables of pyarrow, all of one schema, to a file; a failure leaves what was there untouched."""
     form = format_of(path)
-    module = require(f"pyarrow.{form}", extra="frames", what=f"writing {path.name}")
+    pyarrow, module = (
+        require(name, extra="frames", what=f"writing {path.name}") for name in ("pyarrow", f"pyarrow.{form}")
+    )
     opened = module.CSVWriter if form == "csv" else module.ParquetWriter
     writers: list[Any] = []
     with atomic_write(path) as part:
 
         def write(table: Any) -> None:
             if not writers:
-                writers.append(opened(part, table.schema))
+                stream = pyarrow.output_stream(part, compression="gzip" if is_compressed(path) else None)
+                writers.extend([opened(stream, table.schema), stream])
             writers[0].write_table(table)
 
         try:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp import files
 from boostbp.cautions import named_in_errors
 from boostbp.floats import Floats
+from boostbp.inputs.array_files import array_blocks, read_array
 from boostbp.inputs.categories import Factors, check_categories
 from boostbp.inputs.columns import DECLARED
 from boostbp.inputs.schema import Schema
-from boostbp.inputs.sources import Source, TableFiles, blocks_of_table, open_source
+from boostbp.inputs.sources import Source, TableFiles, blocks_of_table, is_dataset, open_source, warn_of_row_index
 from boostbp.inputs.targets import read_numbers, read_target
 from boostbp.trees import interrupts
 from boostbp.trees.disk_arrays import scratch_folder
@@ -51,10 +51,10 @@ class Rows:
 
 
 def is_blocks(X: Any) -> bool:
-    """Whether an input is a path, or an iterator of blocks, and no array, frame or list."""
+    """Whether an input is a path, a dataset, or an iterator of blocks, and no array, frame or list."""
     if isinstance(X, np.ndarray):  # of which abstract classes would ask for half a microsecond
         return False
-    if isinstance(X, str | os.PathLike | TableFiles):
+    if isinstance(X, str | os.PathLike | TableFiles) or is_dataset(X):
         return True
     return isinstance(X, Iterator) and not hasattr(X, "__arrow_c_stream__")
 
@@ -80,7 +80,9 @@ def rows_of(
         How to read the rows, if that is known already.
     """
     if _is_array_file(X):
-        return _mapped(X), {name: _mapped(value) if _is_array_file(value) else value for name, value in beside.items()}
+        return read_array(X), {
+            name: read_array(value) if _is_array_file(value) else value for name, value in beside.items()
+        }
     named: set[Any] = set()  # columns that are categories whatever they look like
     if isinstance(X, Iterator):
         if beside["y"] is not None:
@@ -90,13 +92,16 @@ def rows_of(
             )
         read, blocks = {"y", "sample_weight"}, _blocks_of_pairs(X)
     else:
-        table = X if isinstance(X, TableFiles) else TableFiles(Path(X))
-        names = {name: columns for name, value in beside.items() if (columns := _names(value))}
+        table, columns = TableFiles.of(X).open(), TableFiles.of(X).columns
+        names = {name: columns_of for name, value in beside.items() if (columns_of := _names(value))}
         if beside["y"] is None:
-            listed = ", ".join(map(repr, files.column_names(table.path)))
+            listed = ", ".join(map(repr, table.names))
             raise ValueError(f"y=None with a table in files: name the column of the target, one of {listed}.")
-        read, blocks = set(names), blocks_of_table(table, names)
-        named |= set(table.columns.categorical)
+        columns = table.roles(
+            columns, beside=[name for part in names.values() for name in part], categorical=_names(categorical_features)
+        )
+        read, blocks = set(names), blocks_of_table(table, columns, names)
+        named |= set(columns.categorical)
     with closing(_Reader(labels, categorical_features, schema, named)) as reader:
         for number, (features, values) in enumerate(blocks):
             interrupts.check()
@@ -109,25 +114,28 @@ def rows_of(
 def blocks_of(X: Any, schema: Schema) -> Iterator[Any]:
     """Blocks of the features of some rows, as tables that an estimator with this schema reads.
 
-    `X` is as in `rows_of`, but an iterator gives blocks of features alone.
+    `X` is as in `rows_of`, but an iterator gives blocks of features alone. Raises ValueError if there are no rows.
     """
+    count = 0
+    for count, block in enumerate(_blocks_of(X, schema), 1):  # noqa: B007
+        yield block
+    if not count:
+        raise ValueError("X has no rows: give at least one block of them.")
+
+
+def _blocks_of(X: Any, schema: Schema) -> Iterator[Any]:
     if _is_array_file(X):
-        array = _mapped(X)
-        yield from (array[first : first + BLOCK_ROWS] for first in range(0, len(array), BLOCK_ROWS))
+        yield from array_blocks(X, BLOCK_ROWS)
     elif isinstance(X, Iterator):
         yield from X
     else:
-        path, columns = X if isinstance(X, TableFiles) else (Path(X), schema.columns())
-        yield from (features for features, _ in files.batches(path, columns) if len(features))
+        files_of_table = TableFiles.of(X, schema.columns())
+        table = files_of_table.open()
+        yield from (features for features, _ in table.batches(table.roles(files_of_table.columns)) if len(features))
 
 
 def _is_array_file(X: Any) -> bool:
     return isinstance(X, str | os.PathLike) and Path(X).suffix.lower() == ".npy"
-
-
-def _mapped(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """The array in a file of NumPy's; only the rows that are looked at are read."""
-    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def _names(value: Any) -> list[str]:
@@ -248,6 +256,7 @@ class _Reader:
             _recode(X[first : first + n_rows], of_block, schema)
             first += n_rows
         if self.schema is None:
+            warn_of_row_index(self.first)
             self._check_categories(X, schema)
         return Rows(X, schema, self.first), {name: column.array() for name, column in self.columns.items()}
 

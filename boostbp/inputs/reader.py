@@ -13,7 +13,7 @@ from boostbp.backends.base import Table
 from boostbp.group import workers
 from boostbp.inputs.blocks import Rows
 from boostbp.inputs.schema import Schema
-from boostbp.inputs.sources import Source, open_source
+from boostbp.inputs.sources import Source, open_source, warn_of_row_index
 from boostbp.trees import interrupts
 
 SMALL = 4096  # cells that are sooner read than looked at closely
@@ -67,6 +67,7 @@ def _read_any(estimator: Any, X: Any, *, reset: bool, categorical_features: Any)
     source = open_source(X, estimator=estimator)
     validate_data(estimator, _seen_by_sklearn(source), reset=reset, skip_check_array=True)
     if reset:
+        warn_of_row_index(source)
         schema = Schema.common(workers().gather(Schema.of(source, categorical_features=categorical_features)))
     else:
         schema = estimator.schema_

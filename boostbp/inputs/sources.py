@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from boostbp import files
-from boostbp.extras import require
-from boostbp.files import files_of, format_of
+from boostbp import cautions, files
+from boostbp.files.parts import arrow, row_index_of
+from boostbp.files.paths import files_of, format_of, is_compressed
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
 
 _NUMBERS = "fiub"
@@ -55,6 +55,15 @@ def open_source(X: Any, *, estimator: Any = None) -> Source:
         block = check_array(X, accept_sparse=("csr", "csc"), dtype=np.float64, **_lenient(estimator))
         return Source(block, [], block=block)
     return _open_array(X, estimator)
+
+
+def warn_of_row_index(source: Source) -> None:
+    """Warn of columns that look like the row index of a table that was written to a file and read again."""
+    for name in sorted(row_index_of(source.names or (), getattr(source.original, "schema", None))):
+        cautions.warn(
+            f"Column {name!r} looks like the row index of a table that was written to a file and read again. As a "
+            "feature it tells training rows apart: drop it (index_col=0 in pandas.read_csv), or rename it if it is one."
+        )
 
 
 def matrix_of(columns: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
@@ -116,8 +125,9 @@ def _open_frame(X: Any, estimator: Any) -> Source:
 def _refuse_lazy(X: Any) -> None:
     import narwhals as nw
 
-    if isinstance(X, str | os.PathLike | Iterator):
-        what = "an iterator" if isinstance(X, Iterator) else f"the path {str(X)!r}"
+    if isinstance(X, str | os.PathLike | Iterator) or is_dataset(X):
+        what = f"the path {str(X)!r}" if isinstance(X, str | os.PathLike) else "an iterator"
+        what = f"a {type(X).__name__} of pyarrow" if is_dataset(X) else what
         raise TypeError(
             f"X is {what}, which only fit, predict, predict_proba and transform of BoostBPRegressor and "
             "BoostBPClassifier read block by block: pass an array or a data frame."
@@ -131,46 +141,58 @@ def _refuse_lazy(X: Any) -> None:
 class TableFiles(NamedTuple):
     """A table in a file, or in the files of a folder, and what its columns are."""
 
-    path: Path
+    source: Any  # Path, or a dataset or scanner of pyarrow's
     columns: files.Columns = files.Columns()  # but for those that are no features by what `fit` is told
 
+    @classmethod
+    def of(cls, X: Any, columns: files.Columns | None = None) -> TableFiles:
+        """The table that a user means; its columns as they are known, if they are not said."""
+        if isinstance(X, TableFiles):
+            return X
+        return cls(Path(X) if isinstance(X, str | os.PathLike) else X, columns or files.Columns())
 
-def blocks_of_table(table: TableFiles, names: Mapping[str, list[str]]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    def open(self) -> files.Table:
+        """Look at the files."""
+        return files.open_table(self.source, self.columns.missing)
+
+
+def is_dataset(X: Any) -> bool:
+    """Whether an input is a dataset or a scanner of pyarrow's, which need not be imported."""
+    return type(X).__module__ == "pyarrow._dataset" and hasattr(X, "to_batches")
+
+
+def blocks_of_table(
+    table: files.Table, columns: files.Columns, names: Mapping[str, list[str]]
+) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Blocks of a table's features, and of what `fit` takes beside them: `names` has its columns by its name there."""
-    path, columns = table
-    schema, beside = files.schema_of(path, columns.missing), list({name: 0 for part in names.values() for name in part})
-    columns = columns._replace(verbatim=beside)
-    chosen = [name for name in columns.chosen(schema.names, path.name) if name not in beside]
-    if not chosen:
-        raise ValueError(f"{path.name} has no feature beside {', '.join(map(repr, beside))}.")
-    for features, verbatim in files.batches(path, columns._replace(features=tuple(chosen))):
-        if len(features):
+    kinds = {name: table.type_of(name) for name in columns.verbatim}
+    for block, verbatim in table.batches(columns):
+        if len(block):
             values = {
-                name: [files.labels_of(verbatim[column], schema.field(column).type, column) for column in part]
+                name: [files.labels_of(verbatim[column], kinds[column], column) for column in part]
                 for name, part in names.items()
             }
-            yield features, {name: np.column_stack(part) if len(part) > 1 else part[0] for name, part in values.items()}
+            yield block, {name: np.column_stack(part) if len(part) > 1 else part[0] for name, part in values.items()}
 
 
 def first_rows(table: TableFiles, target: str, most: int) -> tuple[Any, NDArray[Any]]:
     """Some features of a table, as `files.read` gives them, and the target of so many rows, or of all there are."""
-    schema = files.schema_of(table.path, table.columns.missing)
-    columns = table.columns._replace(verbatim=(target,), drop=(*table.columns.drop, *table.columns.verbatim))
+    kind = table.open().type_of(target)
     X, parts = None, []
-    for features, beside in files.chunks(table.path, columns):
+    for features, beside in files.chunks(table.source, table.columns):
         X = features if X is None else X
-        parts.append(files.labels_of(beside[target], schema.field(target).type, target))
+        parts.append(files.labels_of(beside[target], kind, target))
         if sum(map(len, parts)) >= most:
             break
     if X is None:
-        raise ValueError(f"{table.path.name} has no rows.")
+        raise ValueError(f"{table.source.name} has no rows.")
     return X, np.concatenate(parts)
 
 
 def numbers_in(path: Path) -> int:
-    """Bytes that a table takes as numbers, 8 for each cell of Parquet files; those of CSV files are about as large."""
+    """Bytes that a table takes as numbers: 8 for each cell of Parquet files; CSV is about as large, gzipped a tenth."""
     paths = files_of(path)
     if format_of(paths[0]) == "csv":
-        return sum(file.stat().st_size for file in paths)
-    parquet = require("pyarrow.parquet", extra="frames", what="reading a CSV or Parquet file")
-    return sum(8 * metadata.num_rows * metadata.num_columns for metadata in map(parquet.read_metadata, paths))
+        return sum(file.stat().st_size * (10 if is_compressed(file) else 1) for file in paths)
+    read = arrow("pyarrow.parquet").read_metadata
+    return sum(8 * metadata.num_rows * metadata.num_columns for metadata in map(read, paths))

@@ -87,6 +87,15 @@ def load(loss: str | Loss, *, n_outputs: int, alpha: Any = None) -> Loss:
     return loss
 
 
+def task_of(name: str) -> Task | None:
+    """What a loss of this name is for; None if there is none."""
+    return next((traits_of(loss).task for loss in _called(name)), None)
+
+
+def _called(name: str) -> list[type[Any]]:
+    return [loss for known, loss in LOSSES.items() if name == known or name in traits_of(loss).aliases]
+
+
 def _at_levels(loss: Any, alpha: Any) -> Any:
     """Return the quantile loss at a level, or at several; another loss as it is."""
     several = isinstance(alpha, Iterable) and not isinstance(alpha, str)
@@ -104,7 +113,7 @@ def _at_levels(loss: Any, alpha: Any) -> Any:
 
 
 def _by_name(name: str, n_outputs: int) -> Loss:
-    named = [loss for known, loss in LOSSES.items() if name == known or name in traits_of(loss).aliases]
+    named = _called(name)
     if not named:
         if reason := unsupported(name):
             raise ValueError(f"loss={name!r}: {reason}")

@@ -14,6 +14,7 @@ from sklearn import datasets
 
 from boostbp.extras import require
 from boostbp.files import Columns, read
+from boostbp.files.paths import is_table
 
 Task = Literal["classification", "regression"]
 
@@ -31,16 +32,21 @@ class Dataset:
     task: Task  # {"classification", "regression"}
 
 
-def task_of(y: NDArray[Any], wanted: Task | None = None) -> Task:
+def task_of(y: NDArray[Any], wanted: Task | None = None, *, n_offsets: int = 0) -> Task:
     """Classification for text and for at most 20 distinct whole numbers, regression otherwise; or what is wanted.
 
-    Raises ValueError if a regression on text is wanted.
+    Where rows have offsets, classes are only those that have as many: one column for two, else one for each. Raises
+    ValueError if a regression on text is wanted.
     """
     if wanted == "regression" and y.dtype.kind not in "fiu":
         raise ValueError(f"task='regression' needs numbers, but the target holds text such as {str(y[0])!r}.")
     if wanted is not None:
         return wanted
-    if y.dtype.kind == "f" or (y.dtype.kind in "iu" and len(np.unique(y)) > _MOST_CLASSES):
+    n_values = len(np.unique(y))
+    n_outputs = n_values if n_values > 2 else 1
+    if y.dtype.kind in "iu" and n_offsets not in (0, n_outputs):
+        return "regression"
+    if y.dtype.kind == "f" or (y.dtype.kind in "iu" and n_values > _MOST_CLASSES):
         return "regression"
     return "classification"
 
@@ -72,14 +78,14 @@ def load(
         return Dataset(source, *loader(), own_task)
     if source.startswith("openml:"):
         X, y = _openml(source.removeprefix("openml:"), target)
-    elif Path(source).suffix.lower() in {".csv", ".parquet"}:
+    elif is_table(Path(source)):
         if target is None:
             raise ValueError(f"target=None: {source} needs the name of the column that is predicted.")
         X, y = read(Path(source), target, columns or Columns())
     else:
         raise ValueError(
             f"source={source!r} is not a data set: give one of {', '.join(NAMES)}, openml:NAME, "
-            "or the path of a .csv or .parquet file."
+            "or the path of a .csv, .csv.gz or .parquet file."
         )
     task = task_of(y, task)
     return Dataset(Path(source).name, X, y.astype(np.float64) if task == "regression" else y, task)

@@ -134,7 +134,7 @@ def test_chunks_change_nothing(folder, model, tmp_path, monkeypatch):
     whole, pieces = tmp_path / "whole.parquet", tmp_path / "pieces.parquet"
     source = folder / "iris.parquet"
     assert run("transform", source, "-m", model, "-o", whole).exit_code == 0
-    monkeypatch.setattr(files, "_PARQUET_ROWS", 7)
+    monkeypatch.setattr(files.parts, "_PARQUET_ROWS", 7)
     assert run("transform", source, "-m", model, "-o", pieces).exit_code == 0
     expected = pd.read_parquet(whole)
     X = pd.read_parquet(source).drop(columns=["key", "species"])
@@ -494,7 +494,7 @@ def test_training_goes_on_from_a_file(claims, tmp_path, source):
 
 def test_offset_and_earlier_model_that_do_not_fit_are_refused(claims, folder, model, tmp_path):
     fit = ["fit", claims / "train.csv", "-t", "claims", "-m", tmp_path / "model", *POISSON]
-    assert "Column 'area' of train.csv must hold numbers" in error_of(run(*fit, "--offset", "area"), 1)
+    assert "train.csv: Column 'area' must hold numbers" in error_of(run(*fit, "--offset", "area"), 1)
     assert "has no column 'exposure'" in error_of(run(*fit, "--offset", "exposure"), 1)
     assert "train.csv has no column 'sepal_length'" in error_of(run(*fit, "--init-model", model), 1)
     later = ["fit", folder / "iris.csv", "-t", "species", "-m", tmp_path / "model", "--init-model", model, *QUICK]

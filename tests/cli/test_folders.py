@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(files, "_PARQUET_ROWS", 70)
+    monkeypatch.setattr(files.parts, "_PARQUET_ROWS", 70)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
@@ -68,7 +68,7 @@ def test_a_large_file_is_read_block_by_block(folder, tmp_path, monkeypatch, name
 def test_folders_that_are_no_table_are_one_line(folder, tmp_path):
     (tmp_path / "empty").mkdir()
     for data, message in {
-        tmp_path / "empty": "has no file that ends in .csv or .parquet",
+        tmp_path / "empty": "has no file that ends in .csv, .csv.gz or .parquet",
         folder: "has CSV and Parquet files",
         folder / "parquet": "has no column 'cost'",
     }.items():

@@ -57,7 +57,7 @@ def scratch(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(files, "_PARQUET_ROWS", 130)
+    monkeypatch.setattr(files.parts, "_PARQUET_ROWS", 130)
     monkeypatch.setattr(blocks, "BLOCK_ROWS", 130)
     yield folder
     assert not list(folder.iterdir())
@@ -74,7 +74,7 @@ def source_of(kind, where, frame, *names):
         return lambda: (str(where / "rows.csv"), *names)
     if kind == "folder":
         for number, first in enumerate(range(0, len(frame), 250)):
-            path = where / "rows" / f"day={number:02}" / "part.parquet"
+            path = where / "rows" / f"day {number:02}" / "part.parquet"
             path.parent.mkdir(parents=True)
             parquet.write_table(chosen.slice(first, 250), path)
         (where / "rows" / "_SUCCESS.csv").touch()
@@ -328,7 +328,7 @@ def test_folders_that_are_no_table_are_refused(tmp_path):
     folder, *_ = source_of("folder", tmp_path, TABLE, "target")()
     model = BoostBPRegressor()
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"The folder '.*empty' has no file that ends in .csv or .parquet"):
+    with pytest.raises(ValueError, match=r"The folder '.*empty' has no file that ends in .csv, .csv.gz or .parquet"):
         model.fit(tmp_path / "empty", "target")
     with pytest.raises(FileNotFoundError, match=r"nowhere.parquet' is neither a file nor a folder"):
         model.fit(tmp_path / "nowhere.parquet", "target")
@@ -336,7 +336,9 @@ def test_folders_that_are_no_table_are_refused(tmp_path):
         model.fit("rows.txt", "target")
     other = pa.Table.from_pandas(TABLE[["a", "target"]])
     parquet.write_table(other, folder / "zz.parquet")
-    with pytest.raises(ValueError, match=r"zz.parquet and part.parquet differ in the columns 'b', 'c', 'colour', 'd'"):
+    with pytest.raises(
+        ValueError, match=r"rows/zz.parquet and rows/day 00/part.parquet differ in the columns 'b', 'c', 'colour', 'd'"
+    ):
         model.fit(folder, "target")
     csv.write_csv(other, folder / "more.csv")
     with pytest.raises(ValueError, match=r"has CSV and Parquet files: give one with files of one kind"):

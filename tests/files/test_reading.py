@@ -79,7 +79,7 @@ def test_target_keeps_its_values(tmp_path, column, expected, kind, form):
 
 
 def test_chunks_put_together_are_the_whole(path, monkeypatch):
-    monkeypatch.setattr(files, "_PARQUET_ROWS", 3)
+    monkeypatch.setattr(files.parts, "_PARQUET_ROWS", 3)
     columns = Columns(verbatim=["id"], drop=["y", "text"])
     pieces, kept = zip(*chunks(path, columns), strict=True)
     whole, _ = read(path, "y", Columns(drop=["id", "text"]))
@@ -89,7 +89,7 @@ def test_chunks_put_together_are_the_whole(path, monkeypatch):
 
 
 def test_large_csv_comes_in_more_than_one_chunk(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_CSV_BLOCK", 4096)
+    monkeypatch.setattr(files.parts, "_CSV_BLOCK", 4096)
     values = np.random.default_rng(0).normal(size=2000)
     where = tmp_path / "rows.csv"
     csv.write_csv(pa.table({"x": values}), where)
@@ -99,7 +99,7 @@ def test_large_csv_comes_in_more_than_one_chunk(tmp_path, monkeypatch):
 
 
 def test_type_that_changes_after_the_first_block_is_explained(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_CSV_BLOCK", 4096)
+    monkeypatch.setattr(files.parts, "_CSV_BLOCK", 4096)
     where = tmp_path / "rows.csv"
     where.write_text("x\n" + "1.5\n" * 3000 + "late text\n")
     with pytest.raises(ValueError, match=r"rows.csv: .*late text.*name a column of text categorical"):
@@ -114,7 +114,7 @@ def test_type_that_changes_after_the_first_block_is_explained(tmp_path, monkeypa
         (Columns(drop=["z"]), "y", r"has no column 'z'"),
         (Columns(features=("real", "w")), "y", r"has no column 'w'"),
         (Columns(), "real", r"Target 'real' is missing in 1 rows of rows.\w+: remove these rows"),
-        (Columns(features=("y",)), "y", r"has no feature beside the target 'y'"),
+        (Columns(features=("y",)), "y", r"rows.\w+ has no feature beside 'y'"),
     ],
 )
 def test_wrong_columns_are_named(path, columns, target, message):
@@ -125,7 +125,9 @@ def test_wrong_columns_are_named(path, columns, target, message):
 def test_dates_are_refused_with_the_cure(tmp_path):
     where = tmp_path / "rows.csv"
     where.write_text("when,y\n2020-01-01,1\n2020-01-02,2\n")
-    with pytest.raises(ValueError, match=r"Column 'when' holds date32\[day\].*drop it, name it categorical"):
+    with pytest.raises(
+        ValueError, match=r"Column 'when' of rows.csv holds date32\[day\].*drop it, name it categorical"
+    ):
         read(where, "y", Columns())
     X, _ = read(where, "y", Columns(categorical=["when"]))
     assert X["when"].tolist() == ["2020-01-01", "2020-01-02"]
@@ -139,7 +141,7 @@ def test_same_name_twice_is_refused(tmp_path):
 
 
 def test_unknown_format_and_missing_file_are_told_apart(tmp_path):
-    with pytest.raises(ValueError, match=r"unknown format: give a file that ends in \.csv or \.parquet"):
+    with pytest.raises(ValueError, match=r"unknown format: give a file that ends in .csv, .csv.gz or .parquet"):
         read(tmp_path / "rows.xlsx", "y", Columns())
     with pytest.raises(FileNotFoundError, match=r"rows\.csv' is neither a file nor a folder"):
         read(tmp_path / "rows.csv", "y", Columns())
@@ -216,7 +218,7 @@ def test_text_that_spells_numbers_is_refused_unless_it_is_called_missing_or_cate
 
 
 def test_a_number_misspelt_after_the_first_block_is_refused_with_the_cure(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_CSV_BLOCK", 4096)
+    monkeypatch.setattr(files.parts, "_CSV_BLOCK", 4096)
     where = tmp_path / "rows.csv"
     where.write_text("x,y\n" + "1.5,1\n" * 3000 + "?,1\n")
     with pytest.raises(ValueError, match=r"rows.csv: .*'\?'.*--missing"):

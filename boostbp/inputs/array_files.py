@@ -1,0 +1,96 @@
+"""Arrays in files of NumPy's format: read, never mapped, since a mapping of a file that is cut ends the process."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from boostbp.files.paths import check_regular
+from boostbp.trees import interrupts
+
+_AT_ONCE = 1 << 26  # bytes that are read between two looks at what may interrupt
+_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+class _Array(NamedTuple):
+    """An array in an open file."""
+
+    file: IO[bytes]
+    name: str
+    start: int  # byte at which its numbers begin
+    shape: tuple[int, ...]
+    is_fortran: bool  # columns lie one after the other, not rows
+    dtype: np.dtype[Any]
+
+    def read(self, out: NDArray[Any], first: int = 0) -> None:
+        """Fill an array whose items lie one after the other with those in the file from the first on."""
+        rest = out.reshape(-1).view(np.uint8).data if out.nbytes else memoryview(b"")
+        self.file.seek(self.start + first * self.dtype.itemsize)
+        while rest:
+            interrupts.check()
+            count = self.file.readinto(rest[:_AT_ONCE])  # type: ignore[attr-defined]
+            if not count:
+                raise ValueError(f"{self.name!r} was cut while it was read: write it anew.")
+            rest = rest[count:]
+
+    def whole(self) -> NDArray[Any]:
+        """All of it."""
+        out = np.empty(self.shape[::-1] if self.is_fortran else self.shape, self.dtype)
+        self.read(out)
+        return out.T if self.is_fortran else out
+
+    def rows(self, first: int, last: int) -> NDArray[Any]:
+        """Some rows of two axes."""
+        n_rows, n_columns = self.shape
+        if not self.is_fortran:
+            out = np.empty((last - first, n_columns), self.dtype)
+            self.read(out, first * n_columns)
+            return out
+        columns = np.empty((n_columns, last - first), self.dtype)
+        for j, column in enumerate(columns):
+            self.read(column, j * n_rows + first)
+        return columns.T
+
+
+def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """The array in a file. Raises ValueError if there is none, or not all of it, and OSError."""
+    with _opened(path) as array:
+        return array.whole()
+
+
+def array_blocks(path: str | os.PathLike[str], n_rows: int) -> Iterator[NDArray[Any]]:
+    """Blocks of so many rows; the last one may have fewer. Raises what `read_array` does."""
+    with _opened(path) as array:
+        if len(array.shape) != 2 or not array.shape[0]:  # which the reader of tables refuses
+            yield array.whole()
+            return
+        for first in range(0, array.shape[0], n_rows):
+            yield array.rows(first, min(first + n_rows, array.shape[0]))
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[_Array]:
+    name = os.fspath(path)
+    check_regular(path)
+    with open(path, "rb") as file:
+        try:
+            shape, is_fortran, dtype = _HEADERS[npy.read_magic(file)](file)
+        except Exception as error:  # a stranger's header may break its reader anywhere
+            raise ValueError(f"{name!r} is no file of one array, as numpy.save writes it: {error}.") from error
+        if dtype.hasobject:
+            raise ValueError(f"{name!r} holds Python objects, which are code: save an array of numbers or text.")
+        start = file.tell()
+        needed, there = math.prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - start
+        if min(shape, default=0) < 0 or there < needed:
+            raise ValueError(
+                f"{name!r} holds {there} bytes of an array {shape} of {dtype}, which takes {needed}: it was cut, or is "
+                "still being written."
+            )
+        yield _Array(file, name, start, shape, is_fortran, dtype)

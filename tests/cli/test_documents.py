@@ -1,0 +1,161 @@
+"""Command lines as the documents show them, on made tables; and what tells the task."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import run
+from sklearn import datasets
+from sklearn.utils import Bunch
+
+from boostbp import load
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "guide.md"  # which makes the model that others go on with
+PAGES = [GUIDE, ROOT / "README.md", *(page for page in sorted((ROOT / "docs").glob("*.md")) if page != GUIDE)]
+BLOCKS = [block for page in PAGES for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.S)]
+LINES = [line.strip() for block in BLOCKS for line in block.splitlines() if line.startswith("boostbp ")]
+COMPARE = [line for line in LINES if line.startswith("boostbp compare")]
+SHORT = {
+    "fit": ["--set", "deep=true", "--set", "n_estimators=4", "--set", "hidden.n_estimators=4"],
+    "compare": ["--set", "quality=1", "--set", "n_estimators=4"],
+}
+
+
+def people(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"id": range(n), "age": rng.uniform(18, 80, n), "work": rng.choice(["a", "b", "c"], n)})
+    return frame.assign(income=np.where(frame["age"] + 20 * (frame["work"] == "a") > 60, "high", "low"))
+
+
+@pytest.fixture
+def tables(tmp_path, monkeypatch):
+    """What the lines read."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for name in ("people.csv", "june.csv", "new.csv"):
+        people().to_csv(name, index=False)
+    people().to_parquet("new.parquet", index=False)
+    for folder in ("folder", "rows"):
+        Path(folder).mkdir()
+        for part in range(2):
+            people(seed=part).assign(price=rng.normal(size=150)).drop(
+                columns="price" if folder == "folder" else "income"
+            ).to_parquet(f"{folder}/{part}.parquet", index=False)
+    exposure = rng.uniform(0.2, 2.0, 200)
+    claims = pd.DataFrame({"age": rng.uniform(18, 80, 200), "log_exposure": np.log(exposure)})
+    claims.assign(claims=rng.poisson(exposure * np.exp(claims["age"] / 80))).to_csv("claims.csv", index=False)
+    return tmp_path
+
+
+def words_of(line):
+    words = shlex.split(line, comments=True)[1:]
+    return [*words, *SHORT.get(words[0], [])]
+
+
+def test_the_lines_run_one_after_the_other(tables):
+    assert len(LINES) - len(COMPARE) >= 10
+    for line in LINES:
+        if line not in COMPARE:
+            result = run(*words_of(line))
+            assert result.exit_code == 0, f"{line}\n{result.output}"
+            if "claims" in line:
+                assert "1 features, regression of 'claims'" in result.stderr
+    assert {"predicted.csv", "hidden.parquet", "calibration.svg", "income.onnx", "income.c"} <= {
+        path.name for path in tables.iterdir()
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", COMPARE)
+def test_the_lines_that_compare_run(line, tables, monkeypatch):
+    frame = people()
+    told = Bunch(data=frame.drop(columns="income"), target=frame["income"])
+    monkeypatch.setattr(datasets, "fetch_openml", lambda **_: told)  # which needs the network
+    result = run(*words_of(line))
+    assert result.exit_code == 0, result.output
+
+
+def counts(path, values, seed=0):
+    rng = np.random.default_rng(seed)
+    n = 120
+    pd.DataFrame({"x": rng.normal(size=n), "o": 0.1, "p": 0.2, "q": 0.3, "y": np.arange(n) % values}).to_csv(
+        path, index=False
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "kind"),
+    [
+        (3, [], "classification"),
+        (30, [], "regression"),
+        (3, ["-s", "loss=poisson"], "regression"),
+        (3, ["-s", "loss=count:poisson"], "regression"),
+        (3, ["-s", "loss=quantile"], "regression"),
+        (30, ["-s", "loss=softmax"], "classification"),
+        (30, ["-s", "loss=log_loss"], "classification"),
+        (3, ["-s", "alpha=0.9", "-s", "loss=quantile"], "regression"),
+        (30, ["-s", "class_weight=balanced"], "classification"),
+        (3, ["--config", "poisson.toml"], "regression"),
+        (3, ["--offset", "o"], "regression"),
+        (3, ["--offset", "o", "--offset", "p", "--offset", "q"], "classification"),
+        (2, ["--offset", "o"], "classification"),
+        (3, ["-s", "loss=poisson", "--offset", "o"], "regression"),
+    ],
+)
+def test_loss_parameters_and_offsets_tell_the_task(tmp_path, monkeypatch, values, options, kind):
+    monkeypatch.chdir(tmp_path)
+    Path("poisson.toml").write_text('loss = "poisson"\n')
+    told = run("fit", counts(Path("t.csv"), values), "-t", "y", "-m", "model", "-s", "quality=1", *options)
+    assert told.exit_code == 0, told.output
+    assert f"{kind} of 'y'" in told.stderr
+    assert type(load("model")).__name__ == {"classification": "BoostBPClassifier"}.get(kind, "BoostBPRegressor")
+
+
+def test_parameters_that_contradict_each_other_are_refused_by_name(tmp_path):
+    for options in (
+        ["-s", "loss=poisson", "-s", "class_weight=balanced"],
+        ["--task", "classification", "-s", "loss=huber"],
+    ):
+        told = run("fit", counts(tmp_path / "t.csv", 3), "-t", "y", "-m", tmp_path / "model", *options)
+        assert told.exit_code in (1, 2)
+        assert "loss" in told.stderr or "class_weight" in told.stderr
+
+
+@pytest.mark.slow
+def test_compare_takes_the_task_of_a_loss(tmp_path):
+    told = run("compare", counts(tmp_path / "t.csv", 3), "-t", "y", *SHORT["compare"], "--set", "loss=poisson")
+    assert told.exit_code == 0, told.output
+    assert "regression, 120 rows" in told.output
+
+
+def test_gzipped_csv_is_read_and_written(tmp_path):
+    frame = people()
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_csv(tmp_path / "rows.csv.gz", index=False)
+    for name in ("rows.csv", "rows.csv.gz"):
+        fitted = run("fit", tmp_path / name, "-t", "income", "-m", tmp_path / f"{name}.model", "-s", "quality=1")
+        assert fitted.exit_code == 0, fitted.output
+        out = tmp_path / f"out-{name}"
+        assert run("predict", tmp_path / name, "-m", tmp_path / f"{name}.model", "-o", out, "--proba").exit_code == 0
+    with gzip.open(tmp_path / "out-rows.csv.gz") as file:
+        assert file.read() == (tmp_path / "out-rows.csv").read_bytes()
+    cut = (tmp_path / "rows.csv.gz").read_bytes()[:-40]
+    (tmp_path / "rows.csv.gz").write_bytes(cut)
+    told = run("fit", tmp_path / "rows.csv.gz", "-t", "income", "-m", tmp_path / "model")
+    assert told.exit_code == 1
+    assert "rows.csv.gz" in told.stderr
+
+
+def test_python_m_boostbp_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "boostbp", "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split()[0]) == (0, "boostbp")
