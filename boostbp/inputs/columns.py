@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boostbp.extras import require
 from boostbp.inputs.categories import Factors, factorize, is_missing, text_in
 
 if TYPE_CHECKING:
@@ -69,9 +70,9 @@ class FrameColumn:
     """A column of a dataframe, which answers as `ArrayColumn` does."""
 
     def __init__(self, series: nw.Series[Any], label: str) -> None:
-        self.series = series
+        self.series = _arrow_series(series)
         self.label = label
-        self.dtype = _dtype_of(series)
+        self.dtype = _dtype_of(self.series)
 
     @cached_property
     def is_categorical(self) -> bool:
@@ -157,12 +158,29 @@ class FrameColumn:
 
     def _refusal(self) -> ValueError:
         cure = (
-            "turn it into a number (days since a date, seconds, ...)" if self.series.dtype.is_temporal() else "drop it"
+            "turn it into numbers, such as days since a date, or, for categories, into strings, and name the column in "
+            "categorical_features"
+            if self.series.dtype.is_temporal()
+            else "drop it or make it strings"
         )
-        return ValueError(f"{self.label} has dtype {self.dtype}, which holds no numbers: {cure} or make it strings.")
+        return ValueError(f"{self.label} has dtype {self.dtype}, which holds no numbers: {cure}.")
 
 
 Column = ArrayColumn | FrameColumn
+
+
+def _arrow_series(series: nw.Series[Any]) -> nw.Series[Any]:
+    """A column of pandas that Arrow holds, as one of Arrow: pandas has other accessors for it than for its own."""
+    native = series.to_native()
+    if not series.implementation.is_pandas() or type(native.dtype).__name__ != "ArrowDtype":
+        return series
+    import narwhals as nw
+
+    pyarrow = require("pyarrow", extra="frames", what="a column of pandas that Arrow holds")
+
+    values = pyarrow.array(native)
+    values = values if isinstance(values, pyarrow.ChunkedArray) else pyarrow.chunked_array([values])
+    return nw.from_native(values, series_only=True)
 
 
 def _dtype_of(series: nw.Series[Any]) -> str:
