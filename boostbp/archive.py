@@ -86,10 +86,12 @@ def write(
         os.fsync(file.fileno())  # the name must not reach the disk before the bytes
 
 
-def to_bytes(*, kind: str, version: int, content: Any, arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def to_bytes(
+    *, kind: str, version: int, content: Any, arrays: Mapping[str, NDArray[Any]], compress: bool = False
+) -> bytes:
     """The bytes of the file that `write` would write."""
     file = io.BytesIO()
-    _write_zip(file, _members(kind, version, content, arrays, compress=False))
+    _write_zip(file, _members(kind, version, content, arrays, compress))
     return file.getvalue()
 
 

@@ -45,7 +45,7 @@ FLOORS = (
     {"dask", "plots"},
     {"report"},
     {"cli"},
-    {"__init__"},
+    {"__init__", "__main__"},
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # Words that the field has others for: standard deviation, atomic write, parallel, ensemble, smoothed, divergence, ...

@@ -26,7 +26,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -54,7 +54,7 @@ _OF_A_RUN = "validation"  # belongs to the process that trained, not to the mode
 
 
 @usual_floats()
-def save(estimator: BaseBoostBP, path: Path) -> None:
+def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
     """Save a fitted estimator to one file: arrays and a JSON header, no pickle.
 
     The file is written atomically, so an earlier file at `path` is whole until the new one is.
@@ -63,15 +63,15 @@ def save(estimator: BaseBoostBP, path: Path) -> None:
     ----------
     estimator : BoostBPRegressor, BoostBPClassifier or BoostBPAutoencoder
         Fitted. A splitter or rows in `validation` are not kept, nor what `set_fit_request` and its like asked for.
-    path : str or path
-        Any name; it is overwritten.
+    path : str, path or binary file
+        Any name; it is overwritten. Or what has a method ``write`` of bytes, such as an `io.BytesIO`.
 
     Raises
     ------
     ValueError
         If a parameter holds code of your own (a basis, loss, backend or metric), or is out of bounds; it is named.
     TypeError
-        If `estimator` is something else, such as a mixture with a neural network, which pickle keeps.
+        If `estimator` is something else, such as a mixture with a neural network, which pickle keeps, or `path` is.
     sklearn.exceptions.NotFittedError
         If it is not fitted.
 
@@ -89,6 +89,10 @@ def save(estimator: BaseBoostBP, path: Path) -> None:
     True
     """
     name = type(estimator).__name__
+    if hasattr(estimator, "to_local"):
+        raise TypeError(
+            f"{name} cannot be stored: give the estimator of one machine in it, save(model.to_local(), ...)."
+        )
     if type(estimator) is not _CLASSES.get(name):
         known = ", ".join(sorted(_CLASSES))
         raise TypeError(
@@ -98,19 +102,24 @@ def save(estimator: BaseBoostBP, path: Path) -> None:
     check_parameters(estimator)  # as `load` does, which would refuse a value that was set after the fit
     facts, arrays = fitted_of(estimator)
     content = {"estimator": name, "parameters": parameters_of(estimator), **facts}
-    archive.write(path, kind=KIND, version=VERSION, content=content, arrays=arrays, compress=True)
+    told: dict[str, Any] = {"kind": KIND, "version": VERSION, "content": content, "arrays": arrays, "compress": True}
+    if hasattr(path, "write"):
+        path.write(archive.to_bytes(**told))
+    else:
+        archive.write(_checked(path), **told)
 
 
 @usual_floats()
 @interrupts.deferred()  # what a handler raises is no fault of the file
-def load(path: Path) -> Any:
+def load(path: Path | BinaryIO) -> Any:
     """Load an estimator that `save` saved; its predictions are the same to the bit.
 
     Nothing in the file is executed, and neither lightgbm nor xgboost is needed.
 
     Parameters
     ----------
-    path : str or path
+    path : str, path or binary file
+        Or what has a method ``read`` that gives bytes, such as an `io.BytesIO`.
 
     Returns
     -------
@@ -122,11 +131,27 @@ def load(path: Path) -> Any:
         If the file is foreign, truncated, corrupted, inconsistent, or of a later version.
     OSError
         If it cannot be read.
+    TypeError
+        If `path` is something else, such as bytes: give ``io.BytesIO(data)``.
     """
+    kind: dict[str, Any] = {"kind": KIND, "version": VERSION, "oldest": OLDEST}
     try:
-        return archive.load(path, _rebuilt, kind=KIND, version=VERSION, oldest=OLDEST)
+        if not hasattr(path, "read"):
+            return archive.load(_checked(path), _rebuilt, **kind)
+        data = path.read()
+        if not isinstance(data, bytes):
+            raise TypeError(f"path.read() gives a {type(data).__name__}, not bytes: open the file by open(name, 'rb').")
+        return archive.from_bytes(data, str(getattr(path, "name", type(path).__name__)), _rebuilt, **kind)
     finally:
         give_back()
+
+
+def _checked(path: Any) -> Path:
+    """A path, which `open` would take numbers and bytes for as well."""
+    if not isinstance(path, str | os.PathLike):
+        cure = "io.BytesIO(data) for the bytes of a file" if isinstance(path, bytes | bytearray) else "an open file"
+        raise TypeError(f"path is a {type(path).__name__}: give the name of a file, or {cure}.")
+    return path
 
 
 def _rebuilt(content: Any, arrays: Arrays) -> BaseBoostBP:
@@ -156,16 +181,24 @@ def pack(estimator: Any, attributes: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attributes.items() if name not in held} | {_STATE: data}
 
 
-def unpack(kind: type, state: dict[str, Any]) -> dict[str, Any]:
+def unpack(kind: type[BaseBoostBP], state: dict[str, Any]) -> dict[str, Any]:
     """The attributes that `pack` took.
 
     Raises
     ------
     ValueError
-        If the bytes are corrupted, inconsistent, or of a later version.
+        If the bytes are corrupted, inconsistent, or of a later version, or a parameter is not there.
     """
     attributes = dict(state)
-    return attributes | _read(kind, attributes.pop(_STATE)) if _STATE in attributes else attributes
+    if _STATE not in attributes:
+        return attributes
+    absent = sorted(set(kind._get_param_names()) - attributes.keys())
+    if absent:
+        raise ValueError(
+            f"The stored {kind.__name__} has no {', '.join(absent)}: it is damaged, or of another version. Get a new "
+            "copy, or fit and store it anew."
+        )
+    return attributes | _read(kind, attributes.pop(_STATE))
 
 
 def _read(kind: type, data: bytes) -> dict[str, Any]:

@@ -272,6 +272,58 @@ def test_only_fitted_estimators_of_the_package_are_saved(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_open_files_are_written_and_read(tmp_path):
+    model, buffer = regressor(), io.BytesIO()
+    boostbp.save(model, buffer)
+    boostbp.save(model, tmp_path / "model")
+    assert buffer.getvalue() == (tmp_path / "model").read_bytes()
+    for source in (io.BytesIO(buffer.getvalue()), open(tmp_path / "model", "rb")):  # noqa: SIM115
+        with source as file:
+            np.testing.assert_array_equal(boostbp.load(file).predict(X), model.predict(X))
+    with open(tmp_path / "other", "wb") as file:
+        boostbp.save(model, file)
+    np.testing.assert_array_equal(boostbp.load(tmp_path / "other").predict(X), model.predict(X))
+    with pytest.raises(ValueError, match=r"'BytesIO' is truncated or was changed"):
+        boostbp.load(io.BytesIO(buffer.getvalue()[:-9]))
+    with (
+        open(tmp_path / "model", encoding="latin-1") as file,
+        pytest.raises(TypeError, match=r"gives a str, not bytes"),
+    ):
+        boostbp.load(file)
+
+
+@pytest.mark.parametrize(
+    ("path", "cure"), [(b"PK", r"io.BytesIO\(data\) for the bytes"), (bytearray(9), "io.BytesIO"), (3, "an open file")]
+)
+def test_what_is_no_path_is_refused(path, cure):
+    for use in (lambda: boostbp.load(path), lambda: boostbp.save(regressor(), path)):
+        with pytest.raises(TypeError, match=rf"path is a \w+: give the name of a file, or {cure}"):
+            use()
+
+
+def test_an_estimator_of_dask_is_told_what_to_save(tmp_path):
+    pytest.importorskip("dask")
+    from boostbp.dask import DaskBoostBPRegressor
+
+    model = DaskBoostBPRegressor(**regressor().get_params(deep=False))
+    with pytest.raises(TypeError, match=r"DaskBoostBPRegressor cannot be stored: give the estimator .*to_local\(\)"):
+        boostbp.save(model, tmp_path / "model")
+    vars(model).update(vars(regressor()))
+    boostbp.save(model.to_local(), tmp_path / "model")
+    np.testing.assert_array_equal(boostbp.load(tmp_path / "model").predict(X), regressor().predict(X))
+
+
+def test_a_state_that_lacks_a_parameter_is_refused_by_name():
+    model = regressor()
+    state = model.__getstate__()
+    for name in ("n_jobs", "hidden"):
+        damaged = {key: value for key, value in state.items() if key != name}
+        with pytest.raises(
+            ValueError, match=rf"The stored BoostBPRegressor has no {name}: it is damaged, or of another"
+        ):
+            BoostBPRegressor.__new__(BoostBPRegressor).__setstate__(damaged)
+
+
 def replaced(value, *path, by):
     """A copy of nested content with one part replaced; None takes the part out."""
     copy = json.loads(json.dumps(value))
