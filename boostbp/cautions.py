@@ -48,3 +48,8 @@ def printable(text: str) -> str:
         else character
         for character in text
     )
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things in words: "1 epoch", "2 epochs"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"

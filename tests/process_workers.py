@@ -12,6 +12,7 @@ from concurrent.futures import wait
 import numpy as np
 import pytest
 from helpers import few_rounds
+from limits import HANGS
 
 from boostbp.backends.lightgbm import LightGBMGrower
 from boostbp.backends.xgboost import XGBoostGrower
@@ -20,7 +21,7 @@ from boostbp.ensemble import constants
 from boostbp.group import Group
 from boostbp.layers import bound
 
-PATIENCE = 120.0  # seconds that a slow machine may take to start processes
+PATIENCE = HANGS  # seconds that a slow machine may take to start processes
 
 
 def same_trees(model, other):
@@ -114,7 +115,7 @@ def submit(pool, model, size, X, y, weight=None, *, timeout=PATIENCE, faults=Non
             )
             for rank in range(size)
         ]
-        wait(futures, 2 * PATIENCE)
+        wait(futures, PATIENCE)
     return futures
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from boostbp.network.history import NETWORK, CandidateResult, Choice, Epoch, History, Stop
+from boostbp.network.choice import NETWORK, CandidateResult, Choice
+from boostbp.network.history import Epoch, History, Stop
 from boostbp.report.page import Study
 from boostbp.report.result import Curve, Evidence, Result, joined
 
@@ -42,7 +43,7 @@ def evidence(model, task):
     return Evidence(
         observed,
         predicted,
-        Curve("log-loss", np.array([0.5, 0.3, 0.4]), 1, deep),
+        Curve("log-loss", np.array([0.5, 0.3, 0.4]), 1, deep, (0, 1, 2) if deep else (1, 2, 3)),
         history() if deep else None,
         {0: RNG.standard_normal((60, 3)), 3: RNG.standard_normal((60, 3))} if deep else {},
         ("no", "<yes>") if task == "classification" else (),

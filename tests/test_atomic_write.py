@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from flat_parameters import parameters
+from limits import HANGS
 
 from boostbp import BoostBPRegressor, callbacks, save
 from boostbp import atomic_write as room
@@ -235,7 +236,7 @@ def test_many_writers_of_one_path_leave_each_other_alone(tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    told = [other.communicate(timeout=300)[1] for other in others]
+    told = [other.communicate(timeout=HANGS)[1] for other in others]
     assert [other.returncode for other in others] == 4 * [0], told
     assert path.read_text() in {letter * 1000 for letter in "abcdef"}
     assert os.listdir(tmp_path) == ["file"]

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from threading import Barrier
 
 import numpy as np
+from limits import HANGS
 
 from boostbp import backends
 from boostbp.backends.base import Table
 from boostbp.backends.capabilities import Capabilities
 from boostbp.group import ALONE, Group, joined, workers
 
-PATIENCE = 30.0  # seconds after which a worker that waits for another one gives up, and fails
+PATIENCE = HANGS  # seconds after which a worker that waits for another one gives up, and fails
 
 
 class Threads(Group):

@@ -89,8 +89,9 @@ def compare(
     columns = Columns(categorical=categorical or (), numeric=numeric or (), drop=drop or (), missing=missing or ())
     outcomes: dict[str, list[Result]] = {}
     studies: list[Study] = []
+    datasets = {}
     by_params = task_told(assigned=assigned or ())
-    for source in data or _SHIPPED:
+    for source in data or _SHIPPED:  # what cannot be compared is refused before hours of training
         wanted = task.given or (None if source in NAMES else by_params)
         dataset = load(source, target=target, task=wanted, columns=columns)
         estimator = BoostBPClassifier if dataset.task == "classification" else BoostBPRegressor
@@ -98,6 +99,9 @@ def compare(
             params = settings(estimator, assigned=assigned or ())
         except ValueError as error:
             raise fail(str(error), 2) from error
+        comparison.check(dataset.X, dataset.y, task=dataset.task, test_size=test_size, folds=folds, seed=seed)
+        datasets[source] = dataset, params
+    for source, (dataset, params) in datasets.items():
         with console().status(_doing(source, "splitting")) as status:
             outcomes[source] = comparison.compare(
                 dataset.X,
@@ -138,9 +142,10 @@ def _doing(source: str, what: str) -> Text:
 
 
 def _show(results: list[Result], title: str) -> None:
-    from boostbp.report.table import table
+    from boostbp.report.table import tables
 
-    output().print(table(results, printable(title)))
+    for part in tables(results, printable(title), output()):
+        output().print(part)
     for result in results:
         if result.state != "ran":
             say(f"{result.model} {result.state}: {result.reason}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,6 +70,10 @@ def fit(
     missing: Missing = None,
     seed: Seed = 0,
     n_jobs: Jobs = 1,
+    progress: Annotated[
+        bool | None,
+        typer.Option("--progress/--no-progress", help="Show a bar of the training. Default: on a terminal."),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Train a deep model on a table in CSV or Parquet files, and save it.
@@ -130,16 +136,20 @@ def fit(
     if not quiet:
         count = "read block by block" if by_blocks else f"{len(y)} rows"
         say(f"{data.name}: {count}, {X.shape[1]} features, {kind} of {target!r}")
-    interrupted = False
+    interrupted, begun = False, time.perf_counter()
+    shows = estimator.verbose == 0 and not quiet and (sys.stderr.isatty() if progress is None else progress)
     try:
-        estimator.fit(**rows)
+        estimator.set_params(verbose=1 if shows else estimator.verbose).fit(**rows)
     except KeyboardInterrupt:
         if not hasattr(estimator, "network_"):  # nothing to save yet
             raise
         interrupted = True
+    seconds = time.perf_counter() - begun
+    if shows:
+        estimator.set_params(verbose=0)  # a matter of this command, not of the model
     storage.save(estimator, model)
     if interrupted or not quiet:
-        for line in (*estimator.summary().splitlines(), f"Saved to {model}."):
+        for line in (*estimator.summary().splitlines(), f"Fitted in {seconds:.1f} s and saved to {model}."):
             say(line)
     if interrupted:
         raise typer.Exit(INTERRUPTED)

@@ -15,7 +15,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from boostbp.cautions import printable
+from boostbp.cautions import counted, printable
 from boostbp.cli.console import one_line_errors, output
 
 _NAMES = 8  # features that are named before it says how many more there are
@@ -44,8 +44,9 @@ def inspect(
 def _parts(facts: dict[str, Any], estimator: Any, most: int) -> Iterator[str | Group]:
     """What is printed, from the top: the words of the estimator, with tables of what it is made of."""
     yield f"{facts['estimator']} in {facts['file']}, {facts['bytes'] / 1e6:.2f} MB"
-    yield f"{len(facts['features'])} features: {_listed(facts['features'])}"
-    yield f"{len(facts['outputs'])} outputs: {_listed(facts['outputs'])}"
+    for what in ("feature", "output"):
+        names = facts[f"{what}s"]
+        yield f"{counted(len(names), what)}: {_listed(names)}"
     yield from estimator.summary().splitlines()
     if facts["settings"]:
         yield _table("Settings other than the defaults", ("parameter", "value"), facts["settings"].items())
@@ -136,7 +137,11 @@ def _training(history: Any) -> dict[str, Any]:
         "scores": history.scores,
         "seconds": math.fsum(epoch.seconds for epoch in history.epochs),
         "stop": history.stop.value,
-        "weight_of_networks": history.weight(),
+        "network": history.network,
+        "weight_of_network": history.weight(history.network) if history.network else 0.0,
+        "weight_of_hidden_layers": history.weight(),
+        "best_iteration": history.best_iteration,
+        "iterations_are": "rounds" if history.by_rounds else "epochs",
         "choice": choice,
         "refitted": history.refitted,
     }

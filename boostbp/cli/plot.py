@@ -55,14 +55,14 @@ def plot(
     from boostbp import plots, storage
     from boostbp.atomic_write import atomic_write
     from boostbp.plots.axes import figure
-    from boostbp.plots.epochs import PANELS
+    from boostbp.plots.epochs import PANELS, n_curves
 
     if out.suffix.lower() not in _FORMATS:
         raise fail(f"--out {str(out)!r}: give a file that ends in .png, .svg or .pdf.", 2)
     check_written("--out", out, ("MODEL", model), ("DATA", data))
     _check(kind, data, target)
     estimator = storage.load(model)
-    panels = {Kind.training: 1 + bool(estimator.history_[0].metrics), Kind.health: len(PANELS)}.get(kind, 1)
+    panels = {Kind.training: n_curves(estimator.history_), Kind.health: len(PANELS)}.get(kind, 1)
     made, axes = figure(panels)
     if kind is Kind.training:
         plots.training_curves(estimator, axes)

@@ -92,7 +92,7 @@ def transform(
 ) -> None:
     """Write the hidden representation of a CSV or Parquet file, which may be larger than memory."""
     from boostbp import storage
-    from boostbp.network.history import weight_in_words
+    from boostbp.network.choice import weight_in_words
 
     _check_out(out, data, model, escape)
     estimator = storage.load(model)

@@ -15,7 +15,7 @@ from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import shrink_weight, stacked_weights, summed, t_statistic
 from boostbp.floats import Floats
 from boostbp.group import workers
-from boostbp.network.history import NETWORK, CandidateResult, Choice
+from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, Choice
 from boostbp.network.network import Network
 
 ROUNDING = 1e-9  # of weights
@@ -32,8 +32,8 @@ class Average:
     constant : (outputs,) float64
         Weight of the constant times the constant; 0 if it has none.
     shown : Network or None
-        One whose hidden layers are in the sum without weight, for `transform`, if no network has weight: the one that
-        was asked for, or another one if that was not trained. Where the constant has all weight, any candidate.
+        The network that was asked for alone, if no network has weight: its hidden layers are in the sum without any.
+        Where the constant has all weight, any single layer.
     choice : Choice
         What a history tells of it.
     """
@@ -60,17 +60,20 @@ class Average:
     def network(self, models: Sequence[Network]) -> Network:
         """The sum as one network, of the parts as given: as they were trained, or refitted."""
         shown = [] if self.shown is None else [self.shown]
+        if self.weights == (1.0,) and not shown:
+            return models[0]
         whole = weighted_sum([*models, *shown], [*self.weights, *(0.0 for _ in shown)])
         return replace(whole, baseline=whole.baseline + self.constant) if self.constant.any() else whole
 
 
-def average_of(candidates: Sequence[TrainedCandidate], problem: Problem) -> Average:
+def average_of(candidates: Sequence[TrainedCandidate], problem: Problem, *, shows_network: bool = False) -> Average:
     """Return the average of the candidates by the held-out rows; see `stacked_weights`.
 
+    `shows_network` says whether the hidden layers of the network that was asked for stay where they have no weight.
     Raises ValueError if it is worse than the constant there, and has not learned: see `refuse_unlearned`.
     """
     raws = np.stack([one.held_out for one in candidates])
-    deep = [one.network is not None for one in candidates]
+    deep = [one.is_deep for one in candidates]
     weights, gain, error = workers().agree(_weights(raws, deep, problem))
     raw = summed(weights, raws) + (1.0 - weights.sum()) * problem.baseline
     share = workers().agree(best_share(raw, problem))
@@ -78,19 +81,19 @@ def average_of(candidates: Sequence[TrainedCandidate], problem: Problem) -> Aver
         refuse_unlearned([one.model for one in candidates], problem)
         weights = share * weights
     results = [
-        CandidateResult(one.name, problem.score(one.held_out), float(weight), one.network)
+        CandidateResult(one.name, problem.score(one.held_out), float(weight), one.network, one.on_directions)
         for one, weight in zip(candidates, weights, strict=True)
     ]
     rest, constant = max(1.0 - float(weights.sum()), 0.0), np.zeros_like(problem.baseline)
     if rest > ROUNDING:
         raw = np.broadcast_to(problem.baseline, problem.target.shape)
-        results.insert(0, CandidateResult("constant", problem.score(raw), rest, None))
+        results.insert(0, CandidateResult(CONSTANT, problem.score(raw), rest, None))
         constant = rest * problem.baseline
     parts = tuple(one for one, weight in zip(candidates, weights, strict=True) if weight > 0)
-    networks = sorted((one for one in candidates if one.history is not None), key=lambda one: one.name != NETWORK)
-    shown = networks[0].model if networks and not any(one.network for one in parts) else None
+    asked = next((one.model for one in candidates if one.name == NETWORK), None)
+    shown = asked if shows_network and not any(one.network for one in parts) else None
     if not parts and shown is None:
-        shown = candidates[0].model
+        shown = next((one.model for one in candidates if not one.is_deep), candidates[0].model)
     used = tuple(float(weight) for weight in weights if weight > 0)
     return Average(parts, used, constant, shown, Choice(tuple(results), gain, error))
 

@@ -1,11 +1,11 @@
-"""Budget: the seconds of a fit."""
+"""Budget: the seconds of a fit, in which nothing is compiled."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 from boostbp.group import workers
+from boostbp.trees.compiling import working_time
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Budget:
     seconds: float | None
     spent: bool = False
     ended: bool = False
-    _begun: float = field(default_factory=time.perf_counter)
+    _begun: float = field(default_factory=working_time)
 
     def over(self, later: float = 0.0) -> bool:
         """Whether time is up, or nothing is wanted any more; what asks loses something if it is.
@@ -42,7 +42,7 @@ class Budget:
         return self._decided(self._is_up(later))
 
     def _is_up(self, later: float) -> bool:
-        return self.seconds is not None and (time.perf_counter() - self._begun) * (1.0 + later) >= self.seconds
+        return self.seconds is not None and (working_time() - self._begun) * (1.0 + later) >= self.seconds
 
     def _decided(self, over: bool) -> bool:
         if over:  # threads ask, so that nothing is written otherwise
@@ -53,7 +53,7 @@ class Budget:
         """A budget of a share of the seconds that are left."""
         if self.seconds is None:
             return Budget(None, ended=self.ended)
-        return Budget(share * max(self._begun + self.seconds - time.perf_counter(), 0.0), ended=self.ended)
+        return Budget(share * max(self._begun + self.seconds - working_time(), 0.0), ended=self.ended)
 
     def end(self) -> None:
         """Let all that asks stop."""

@@ -18,7 +18,8 @@ from boostbp.ensemble.trained_candidate import OutputLayerPlan, TrainedCandidate
 from boostbp.ensemble.work import epoch_work, round_work
 from boostbp.layers import LayerSettings
 from boostbp.layers.rounds import rounds_of
-from boostbp.network.history import NETWORK, Stop
+from boostbp.network.choice import NETWORK
+from boostbp.network.history import Stop
 from boostbp.network.network import Network, above, table_above
 from boostbp.network.settings import Settings
 
@@ -94,7 +95,7 @@ def directions_of(
     def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
         assert needed is not None
         below = Network((directions_layer(problem, needed.model),), problem.baseline, skip=True)
-        return begin_above(name, name, settings, problem, below)
+        return begin_above(name, None, settings, problem, below)
 
     return Candidate(name, Kind.DIRECTIONS, begin, when, needs)
 

@@ -11,7 +11,7 @@ from boostbp.ensemble.candidate import Candidate, Kind, directions_of, network, 
 from boostbp.ensemble.ladder import Rung
 from boostbp.ensemble.locations import located
 from boostbp.ensemble.problem import EnsembleSettings, Problem
-from boostbp.network.history import NETWORK
+from boostbp.network.choice import NETWORK
 
 CANDIDATES: list[Candidate] = [
     # Layers on the features, in the order in which they are tried. The first two are what do best for their seconds,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,6 +16,7 @@ from boostbp.ensemble.average import average_of
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidates import candidates_for
 from boostbp.ensemble.ladder import Rung
+from boostbp.ensemble.looks import looks_of, looks_of_candidate
 from boostbp.ensemble.many_rows import train_many
 from boostbp.ensemble.problem import EnsembleSettings, Problem, back_propagate
 from boostbp.ensemble.refits import refit_all, refit_single_layer
@@ -26,14 +26,16 @@ from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import Score, member_weights
 from boostbp.group import joined, workers
-from boostbp.network.history import NETWORK, Epoch, History, Stop
+from boostbp.network.choice import NETWORK
+from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.network.network import Network
 from boostbp.network.offsets import of_rows
 from boostbp.network.settings import Settings
 from boostbp.trees import interrupts
+from boostbp.trees.compiling import working_time
 
-LOSS_ROWS = 250  # of which the training loss of an average without the network is told
+LOSS_ROWS = 250  # that the training loss of an average without the network is of
 SEEDS_APART = 1_000_003  # of members: pieces of a layer have seeds one after the other
 
 
@@ -76,6 +78,8 @@ def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem
     if not problem.eval_sets or (settings.deep is True and problem.settings.output_target != "loss"):
         network, history = back_propagate(problem)
         network = no_worse_than_constant(network, history, problem)
+        if not problem.settings.units:
+            history.looks = looks_of(network, problem)
     elif settings.deep and not problem.settings.units:
         network, history = _train_single_layer(problem, settings)
     else:
@@ -95,6 +99,7 @@ def _train_single_layer(problem: Problem, settings: EnsembleSettings) -> tuple[N
     """Train a single layer that was asked for, and again on all rows unless time is up."""
     budget = Budget(problem.settings.max_time)
     layer, history = back_propagate(problem)
+    history.looks = looks_of(layer, problem)
     layer = no_worse_than_constant(layer, history, problem)
     cut_short = history.choice is not None or history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE) or budget.over()
     if settings.rung.refit and problem.held_out.from_training and not cut_short:
@@ -104,7 +109,7 @@ def _train_single_layer(problem: Problem, settings: EnsembleSettings) -> tuple[N
 
 def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem]) -> tuple[Network, History]:
     """Train averages of candidates on some problems; their mean, with the history of the first one."""
-    begun = time.perf_counter()
+    begun = working_time()
     rung = settings.rung
     first = _train_average(problem, settings, rung)
     model, history = first.model, first.history
@@ -112,7 +117,7 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
     if not first.networks:
         rung = replace(rung, networks=None)
     for number, other in enumerate(islice(others, wanted - 1), start=1):
-        seconds = time.perf_counter() - begun
+        seconds = working_time() - begun
         left = None if problem.settings.max_time is None else workers().agree(problem.settings.max_time - seconds)
         if history.interrupt is not None:
             break
@@ -176,7 +181,7 @@ def _train_average(problem: Problem, settings: EnsembleSettings, rung: Rung) -> 
                     candidates, problem, rung, budget, trained, failed=failed, network_wanted=wanted
                 )
             if trained:
-                made = _averaged(trained, problem, rung, budget, interrupt, failed)
+                made = _averaged(trained, problem, rung, budget, interrupt, failed, alone=settings.deep is True)
                 _note_seconds(made[1], clock)
     except KeyboardInterrupt as later_one:
         interrupt = interrupt or later_one
@@ -188,11 +193,11 @@ def _train_average(problem: Problem, settings: EnsembleSettings, rung: Rung) -> 
 
 
 def _note_seconds(history: History, clock: StageSeconds) -> None:
-    """Write down what each stage took; all of it is that of epoch 0, if that tells of the whole model."""
+    """Write down what each stage took; all of it is that of epoch 0, if that describes the whole model."""
     clock.end()
     assert history.choice is not None
     history.choice = replace(history.choice, seconds=clock.seconds)
-    if not history.choice.has_requested:
+    if history.network is None:
         history.epochs[0] = replace(history[0], seconds=math.fsum(clock.seconds.values()))
 
 
@@ -208,10 +213,15 @@ def _averaged(
     budget: Budget,
     interrupt: KeyboardInterrupt | None,
     failed: dict[str, Exception],
+    *,
+    alone: bool,
 ) -> tuple[Network, History, Score]:
-    """Return the average of what was trained, refitted, the history of the network, and the held-out loss before."""
-    asked = next((one for one in trained if one.name == NETWORK), None)
-    average = average_of(distinct(trained), problem)
+    """Return the average of what was trained, refitted, the history of its network, and the held-out loss before.
+
+    `alone` says whether the network was asked for alone: it then is the model's, whatever its weight.
+    """
+    average = average_of(distinct(trained), problem, shows_network=alone)
+    networks = {one.name: one.history for one in trained}
     score = Score.of(np.broadcast_to(average.held_out, problem.target.shape), problem)
     model = average.network(average.models)
     to_refit = rung.refit and problem.held_out.from_training and interrupt is None and not problem.has_many_rows
@@ -219,8 +229,12 @@ def _averaged(
     if not to_refit:
         model = _of_few_bits(model, problem)
     scores = problem.metrics_of(model)
-    history = _history_without_network(model, problem, scores) if asked is None else asked.history
-    assert history is not None
+    history = networks.get(average.choice.network or (NETWORK if alone else ""))
+    history = history or _history_without_network(model, problem, scores)
+    history.choice = average.choice
+    if history.by_rounds:
+        lead = next((one for one in trained if one.name == average.choice.lead), None)
+        history.looks = looks_of_candidate(lead, problem)
     if to_refit:
         problem.report(Stage("all rows", 1.0, score.mean, len(average.parts)))
         refitted, failed_refits, interrupt = refit_all(average.parts, problem, budget)
@@ -234,9 +248,9 @@ def _averaged(
 
 
 def _history_without_network(model: Network, problem: Problem, scores: dict[str, float]) -> History:
-    """Return the history of an average without the network: an epoch 0, which tells of the model before its refit.
+    """Return the history of an average without the network: an epoch 0, which describes the model before its refit.
 
-    Some rows tell of the training loss: to predict all would take a tenth of some fits.
+    The training loss is that of some rows: to predict all would take a tenth of some fits.
     """
     rows = workers().spaced(len(problem.y), LOSS_ROWS)
     raw = model.predict(problem.table.X[rows], n_jobs=problem.settings.n_threads) + of_rows(problem.offset, rows)

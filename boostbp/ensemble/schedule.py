@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import partial
 
@@ -18,7 +17,8 @@ from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.group import workers
-from boostbp.network.history import NETWORK
+from boostbp.network.choice import NETWORK
+from boostbp.trees.compiling import working_time
 
 FIRST_STAGE = "first layers"  # what every fit begins with
 LONG = 60.0  # seconds of a fit from which on it is said what a lower quality takes
@@ -119,7 +119,7 @@ def _train_in_turn(
     asked = network_wanted or problem.resume is not None
     if problem.has_several_classes and not (asked or rung.networks_of_classes):
         networks = ()
-    begun = time.perf_counter()
+    begun = working_time()
     interrupt = race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
     rest = layers[constants.FIRST_LAYERS :]
     while interrupt is None and rest and not race.entrants:  # the first ones failed
@@ -128,7 +128,7 @@ def _train_in_turn(
     if not race.entrants:
         return interrupt
     first = race.spent
-    race.tell("layers", hint=_hint(rung, time.perf_counter() - begun, networks=bool(networks)))
+    race.tell("layers", hint=_hint(rung, working_time() - begun, networks=bool(networks)))
     race.most = rung.effort(networks=bool(networks)).work * first
     auditions = constants.AUDITIONS_WORK * rung.layers.work * first
     auditions = max(auditions, 1.01 * first)  # some of them in any case, but at quality 1

@@ -27,7 +27,7 @@ class TrainedCandidate:
     Attributes
     ----------
     network : str or None
-        Name of the network whose hidden layers it has; None for a single layer.
+        Name of the network trained by back-propagation whose hidden layers it has; None: it has none.
     held_out : (held-out rows, outputs) float64
         Its raw output on the held-out rows.
     plan : OutputLayerPlan or None
@@ -44,6 +44,16 @@ class TrainedCandidate:
     history: History | None = None
 
     @property
+    def is_deep(self) -> bool:
+        """Whether it has hidden layers."""
+        return len(self.model.layers) > 1
+
+    @property
+    def on_directions(self) -> bool:
+        """Whether its hidden layer is one of directions, which no back-propagation trained."""
+        return self.is_deep and self.network is None
+
+    @property
     def interrupt(self) -> KeyboardInterrupt | None:
         """What ended the training before its time; the best epoch is there."""
         return None if self.history is None else self.history.interrupt
@@ -56,5 +66,5 @@ def distinct(candidates: Sequence[TrainedCandidate]) -> list[TrainedCandidate]:
     """
     first: dict[tuple[bool, bytes], int] = {}
     for number, one in enumerate(candidates):
-        first.setdefault((one.network is None, one.held_out.tobytes()), number)
+        first.setdefault((one.is_deep, one.held_out.tobytes()), number)
     return [candidates[number] for number in workers().agree(list(first.values()))]

@@ -67,11 +67,10 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
         return BackpropSpec.of(self.backprop, "backprop")
 
     def transform(self, X: Any, layer: int = -1) -> Floats:
-        """Hidden representation: the units of all networks in the model, side by side.
+        """Hidden representation: the units of all hidden layers in the model, side by side.
 
-        With ``deep=True`` these are those of `hidden_layer_sizes`. If no network has weight in the model, they are
-        those of one that was trained, and a warning says so. Where ``deep="auto"`` trained no network, as none promised
-        enough at its quality, there are no columns, and a warning says that.
+        With ``deep=True`` these are those of `hidden_layer_sizes`. Where ``deep="auto"`` made a model without hidden
+        layers, as none was worth its weight, there are no columns, and a warning says so.
 
         Parameters
         ----------
@@ -86,7 +85,7 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
         Warns
         -----
         UserWarning
-            If no network has weight in the model (``history_.weight()`` is 0), unless ``deep=True`` asked for one.
+            If ``deep="auto"`` made a model without hidden layers (``history_.weight()`` is 0).
 
         Raises
         ------
@@ -102,19 +101,12 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
             )
         if self._left_networks_out() and layer == -1:  # an error would make what a pipeline does a matter of the rows
             cautions.warn(
-                "transform: this model has no hidden layer, as deep='auto' found none worth its work, so there are no "
-                "columns. Use deep=True for a model that is the network."
+                "transform: this model has no hidden layer, as deep='auto' found none worth its weight, so there are "
+                "no columns. Use deep=True for a model that is the network."
             )
             rows = map(self._read, blocks_of(X, self.schema_) if is_blocks(X) else [X])
             return np.empty((sum(table.X.shape[0] for table in rows), 0))
-        units = self.hidden_representation(X, layer)
-        if not (self.history_.weight() or self.deep is True or self.network_._hidden_used()):
-            cautions.warn(
-                "transform: no network has weight in this model (history_.choice). These are the units of the one that "
-                "was asked for, on which no prediction depends. Use deep=True and early_stopping=False for a model "
-                "that is the network."
-            )
-        return units
+        return self.hidden_representation(X, layer)
 
     def jacobian(self, X: Any) -> Floats:
         """Derivative of the raw output in the features: of `decision_function`, or the prediction of a regressor.
@@ -185,7 +177,7 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
         return self
 
     def summary(self) -> str:
-        """What training did and what depth added, in a few sentences."""
+        """What was trained, what the model is made of and what hidden layers added, in a few sentences."""
         check_is_fitted(self)
         deep = ensemble_settings_of(self).deep
         if self.history_.choice or deep is True or (deep == "auto" and not np.size(self.hidden_layer_sizes)):
@@ -194,15 +186,13 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
 
     @property
     def best_iteration_(self) -> int:
-        """Number of the epoch that the network was taken from, from 0, which is before any back-propagation.
+        """Iterations of the leading piece of the model, the one with most weight (``history_.choice.lead``).
 
-        Of a single layer that was asked for (``hidden_layer_sizes=()``) it is the number of rounds that are kept. It is
-        0 where ``deep="auto"`` trained no network.
+        Of a layer it is the number of its boosting rounds; of a network the epoch of back-propagation that it was taken
+        from, where 0 is before any.
         """
         check_is_fitted(self)
-        if len(self.network_.layers) == 1 and self.history_.choice is None:
-            return rounds.rounds_of(self.network_.layers[-1].forest)
-        return self.history_.best_epoch
+        return self.history_.best_iteration
 
     @property
     def best_score_(self) -> dict[str, dict[str, float]]:
@@ -215,13 +205,13 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
 
     @property
     def evals_result_(self) -> dict[str, dict[str, list[float]]]:
-        """Metric on each evaluation set by epoch of back-propagation, ``{"valid_0": {"rmse": [0.9, 0.7, 0.5]}}``.
+        """Metric of the leading piece on each evaluation set, ``{"valid_0": {"rmse": [0.9, 0.7, 0.5]}}``.
 
-        Epochs are those of `history_`; of a model without a network, epoch 0 tells of the whole model.
+        An entry for each of ``history_.iterations``: epochs of a network, or numbers of rounds of a layer, which is
+        looked at every 25 rounds. The first one is before all of them.
         """
         check_is_fitted(self)
-        history = self.history_
-        return {name: {history.metric: history.metrics(name)} for name in history[0].metrics}
+        return {name: {self.history_.metric: curve} for name, curve in self.history_.curves.items()}
 
     def _to_target(self, y: Floats) -> Floats:
         """Targets of an evaluation set as the loss takes them."""

@@ -193,8 +193,7 @@ class Inspected:
         Returns
         -------
         (rows, units) float64, or a list of them from the input up
-            `hidden_names` names the units. They are those of `transform`: if no network is in the model, those of the
-            one that was asked for, on which no prediction depends (``history_.weight()`` is 0).
+            `hidden_names` names the units. They are those of `transform`.
         """
         check_is_fitted(self)
         if is_blocks(X):
@@ -207,8 +206,8 @@ class Inspected:
                 self.network_.representation(table.X, number + 1, n_jobs=self._n_threads()) for number in range(hidden)
             ]
         if isinstance(layer, bool) or not isinstance(layer, Integral) or not -hidden <= layer < hidden:
-            none = "no hidden layer (deep=False and hidden_layer_sizes=() train none, deep='auto' where none promises "
-            none += "enough): use deep=True for a model that is the network"
+            none = "no hidden layer (deep=False and hidden_layer_sizes=() train none, and deep='auto' keeps none "
+            none += "without weight): use deep=True for a model that is the network"
             there = f"{hidden} hidden layers, 0 to {hidden - 1}" if hidden else none
             raise ValueError(f"layer={layer!r} does not exist: this model has {there}.")
         return self.network_.representation(self._read(X).X, layer % hidden + 1, n_jobs=self._n_threads())
@@ -262,10 +261,9 @@ class Inspected:
     def health(self) -> Health:
         """Health of the hidden layers, by the records of training, with sentences on what is wrong.
 
-        ``print(model.health())`` shows a table. Of the network that was asked for, whose weight in the model it says
-        (``health().weight``), also if that is 0: its variants, which stand beside it in an average (``deep="auto"``;
-        with linear units, or sums of smooth functions), are not told of. In `transform` its units come first, if it has
-        a share or no network has.
+        ``print(model.health())`` shows a table. It covers the network with most weight in the model, and
+        ``health().weight`` is that weight. Other networks of an average are not covered. With ``deep=True`` it is the
+        network that was asked for, whatever its weight.
         """
         check_is_fitted(self)
         return inspection.health_of(self.history_)

@@ -132,7 +132,8 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals, SupervisedF
     n_iter_ : int
         Epochs that were run.
     best_iteration_, best_score_, evals_result_ : int, dict, dict
-        What `history_` holds, by the names of LightGBM.
+        What `history_` holds, by the names of LightGBM: iterations of the leading piece of the model (rounds of a
+        layer, epochs of a network), score of the model, and scores of that piece by iteration.
     feature_importances_ : (features,) ndarray
         Mean absolute attributions, as shares.
     feature_summary_ : Summary

@@ -32,7 +32,7 @@ from boostbp.network.monitor import Callback, Progress, Stage, State
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.trees import interrupts, threads
-from boostbp.trees.warmup import compile_loops
+from boostbp.trees.compiling import told_to
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -239,7 +239,7 @@ def _check_callback(number: int, callback: Any) -> None:
         pass
 
 
-def _nobody(stage: Stage) -> None:
+def _nobody(stage: Stage | str) -> None:
     """Tell nobody."""
 
 
@@ -250,13 +250,11 @@ def _train(estimator: Any, training: Training, resume: State | None, run: Run) -
     if int(estimator.verbose) >= 2:
         callbacks.append(log_evaluation())
         show_log()
-    if training.settings.max_time is not None:
-        compile_loops()  # before the clock starts: what is trained in time must not depend on what was compiled before
-    bar = ProgressBar()
+    bar, level = ProgressBar(), min(int(estimator.verbose), 2) if workers().rank == 0 else 0
     if estimator.verbose == 1:
         callbacks.append(bar)
-    told = {1: bar.stage, 2: StageLog().stage}
-    report = told.get(min(int(estimator.verbose), 2), _nobody) if workers().rank == 0 else _nobody
+    shown = {1: bar, 2: StageLog()}.get(level)
+    report = _nobody if shown is None else shown.stage
     states: list[State] = []
 
     def keep(progress: Progress) -> None:
@@ -265,9 +263,10 @@ def _train(estimator: Any, training: Training, resume: State | None, run: Run) -
     if run.keep_state:
         callbacks.append(keep)
     try:
-        estimator.network_, estimator.history_ = training.train(
-            settings=training.settings, callbacks=callbacks, resume=resume, report=report
-        )
+        with told_to(_nobody if shown is None else shown.compiling):
+            estimator.network_, estimator.history_ = training.train(
+                settings=training.settings, callbacks=callbacks, resume=resume, report=report
+            )
     finally:
         bar.close()
     vars(estimator).pop("_calibration", None)  # of another network

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from boostbp import cautions
-from boostbp.network.history import NETWORK, History, Stop, weight_in_words
+from boostbp.network.choice import weight_in_words
+from boostbp.network.history import History, Stop
 
 DEAD = 0.9  # share of rows without gradient from which on a layer hardly learns
 SURELY_DEAD = 0.99  # in all epochs
@@ -17,13 +18,15 @@ LOOSE = 0.3  # R^2 of the refits
 MEMORISED = 0.3  # of the target's variance, explained on training rows and not on held-out ones
 LEFT_OUT = (
     "The network has no weight in the model (history_.choice): nothing that is said of it bears on the predictions. "
-    "Use deep=True and early_stopping=False for a model that is the network."
+    "Use early_stopping=False for a model that is the network."
 )
-
-
 NO_HIDDEN_LAYERS = (
-    "This model has no hidden layers: deep=False and hidden_layer_sizes=() train none, deep='auto' where none promises "
-    "enough."
+    "This model has no hidden layers: deep=False and hidden_layer_sizes=() train none, and deep='auto' keeps none "
+    "without weight."
+)
+DIRECTIONS = (
+    "No network is part of the model, so no hidden layer was trained by back-propagation. Layers with {words} stand on "
+    "linear combinations of the features, which are not trained."
 )
 
 
@@ -76,15 +79,16 @@ class LayerHealth:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Health of all hidden layers of the network that was asked for, whose weight in the model may be 0.
+    """Health of all hidden layers of the model's network, the one with most weight.
 
     Attributes
     ----------
     epoch : int
         That the network was taken from.
     weight : float
-        Weight in the model of what stands on these layers: less than 1 if the network was weighed against others, 0 if
-        it was left out. What is said here then does not bear on the predictions.
+        Weight in the model of what stands on these layers: less than 1 if the network was weighed against others; 0 of
+        a network that was asked for alone (``deep=True``) and left out, of which nothing bears on the predictions.
+        Without a network, the weight of what stands on hidden layers that are not trained.
     layers : tuple of LayerHealth
     warnings : tuple of str
         Sentences with a cure each; none if all is well. The first says so if the network has no weight in the model.
@@ -105,7 +109,8 @@ class Health:
 
     def __str__(self) -> str:
         if not self.layers:
-            return "\n".join([NO_HIDDEN_LAYERS, *self.warnings])
+            words = weight_in_words(self.weight) or "all of the weight in the model"
+            return DIRECTIONS.format(words=words) if self.weight else NO_HIDDEN_LAYERS
         columns = ("dead", "drift", "std_start", "std", "r2", "explained", "explained_held", "gap")
         rows = [["layer", *columns]]
         rows += [[str(layer.layer), *(f"{getattr(layer, name):.3g}" for name in columns)] for layer in self.layers]
@@ -118,6 +123,8 @@ class Health:
 
 def health_of(history: History) -> Health:
     """Return the report of a training."""
+    if history.network is None:
+        return Health(history.best_epoch, history.weight(), (), ())
     best = history[history.best_epoch]
     moved = history.epochs[1 : history.best_epoch + 1] or history.epochs[1:]
     layers = tuple(
@@ -134,8 +141,8 @@ def health_of(history: History) -> Health:
         )
         for layer in range(len(best.stds))
     )
-    weight = history.weight(NETWORK)
-    sentences = [LEFT_OUT] if layers and not weight else []
+    weight = history.weight(history.network)
+    sentences = [] if weight else [LEFT_OUT]
     sentences += [sentence for layer in layers for sentence in _sentences(layer, back_propagated=bool(moved))]
     if history.stop is Stop.NOT_FINITE:
         sentences.append(history.stop.value)

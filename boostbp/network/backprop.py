@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -25,6 +24,7 @@ from boostbp.network.offsets import NO_OFFSET
 from boostbp.network.settings import Settings
 from boostbp.network.trainer import DivergenceError, Trainer
 from boostbp.trees import interrupts
+from boostbp.trees.compiling import working_time
 
 
 class BackPropagation:
@@ -144,7 +144,7 @@ class BackPropagation:
         return self._monitor.again(self._trainer.network) if resume.since < resume.epoch else None
 
     def _run_epoch(self) -> Stop | None:
-        begun = time.perf_counter()
+        begun = working_time()
         try:
             self._trainer.step()
         except DivergenceError:
@@ -170,7 +170,7 @@ def capture(trainer: Trainer, monitor: Monitor, fingerprint: Mapping[str, str]) 
         monitor.best_score,
         monitor.lowest_loss,
         replace(monitor.history, epochs=list(monitor.history.epochs)),
-        time.perf_counter() - monitor.begun,
+        working_time() - monitor.begun,
         fingerprint,
         monitor.since,
     )
@@ -199,7 +199,7 @@ def restore(state: State, trainer: Trainer, monitor: Monitor, fingerprint: Mappi
     monitor.since = state.since
     monitor.history.epochs = list(state.history.epochs)
     monitor.history.best_epoch = state.history.best_epoch
-    monitor.begun = time.perf_counter() - state.elapsed
+    monitor.begun = working_time() - state.elapsed
 
 
 def _check(state: State, epochs: int, fingerprint: Mapping[str, str]) -> None:

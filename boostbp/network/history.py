@@ -8,9 +8,10 @@ from enum import Enum
 from html import escape
 from typing import Any
 
+from boostbp.cautions import counted
 from boostbp.extras import require
+from boostbp.network.choice import NETWORK, Choice, weight_in_words
 
-NETWORK = "network"  # name of the candidate that was asked for
 REFITTED = "The leaves of its output layers were then fitted again on all rows."  # what `History.refitted` means
 
 
@@ -29,8 +30,8 @@ class Stop(Enum):
         "A higher quality may train on."
     )
     CALLBACK = "A callback asked to stop; the best epoch was restored."
-    NO_NETWORK = "The network was not trained: the model is an average of what else was."
-    INTERRUPTED = "Interrupted from the keyboard; the best epoch was restored."
+    NO_NETWORK = "No network is part of the model."
+    INTERRUPTED = "Interrupted from the keyboard; the best state so far was kept."
 
     @classmethod
     def _missing_(cls, value: object) -> Stop | None:
@@ -87,130 +88,44 @@ class Epoch:
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateResult:
-    """What became of a candidate for the model: its loss, and its weight.
+class Look:
+    """Scores of a boosted layer after some of its rounds.
 
     Attributes
     ----------
-    name : str
-        "constant" for what numbers that hardly follow the model leave of it.
-    loss : float
-        Weighted mean loss on the held-out rows, of classes with labels smoothed as if a quarter of a row more had
-        another class.
-    weight : float
-        Its share in the model; 0: left out.
-    network : str or None
-        Name of the network whose hidden layers it has, "network" for the one that was asked for; None: it has none.
+    rounds : int
+        0: before the first of them.
+    metrics : dict of str to float
+        The metric of each evaluation set, by name.
     """
 
-    name: str
-    loss: float
-    weight: float
-    network: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What depth added on held-out rows, and what the model is made of.
-
-    Attributes
-    ----------
-    candidates : tuple of CandidateResult
-    gain : float
-        Held-out loss of the best sum of single layers, minus that of the best sum with deep networks in it.
-    error : float
-        Standard error of the gain, from its standard deviation over rows.
-    hurried : bool
-        Whether `max_time` cut candidates short, or left them out.
-    metrics : dict
-        Metric of the model on each evaluation set, by name, before the leaves were fitted again on all rows. The
-        first set chose the model, too: on other rows it may do worse.
-    members : int
-        Number of such sums that the model is the mean of, each with held-out rows of its own; this is the first one.
-    seconds : dict
-        Seconds of each stage of the fit, by name; they are no part of what makes two choices equal.
-    failed : tuple of str
-        Candidates that failed for numerical reasons, each with its error: they are left out, or end before that.
-    """
-
-    candidates: tuple[CandidateResult, ...]
-    gain: float
-    error: float
-    hurried: bool = False
-    metrics: dict[str, float] = field(default_factory=dict)
-    members: int = 1
-    seconds: dict[str, float] = field(default_factory=dict, compare=False)
-    failed: tuple[str, ...] = ()
-
-    @property
-    def has_requested(self) -> bool:
-        """Whether the network that was asked for is among them: without it, epoch 0 tells of the whole model."""
-        return any(candidate.network == NETWORK for candidate in self.candidates)
-
-    @property
-    def has_networks(self) -> bool:
-        """Whether networks were among the candidates; not with ``deep=False``."""
-        return any(candidate.network for candidate in self.candidates)
-
-    def __str__(self) -> str:
-        """Sentences: what each candidate lost, what depth added, what the model is made of."""
-        made_of = " + ".join(
-            f"{candidate.weight:.2f} {candidate.name}" for candidate in self.candidates if candidate.weight
-        )
-        members = [
-            f"The model is the mean of {self.members} such members, each with held-out rows of its own; those that are "
-            "worse than the best by more than chance count less."
-        ]
-        stages = ", ".join(f"{name} {seconds:.1f}" for name, seconds in self.seconds.items())
-        hurried = ["max_time cut candidates short, or left them out: more of it may give a better model."]
-        return "\n".join(
-            [
-                "Loss on held-out rows:",
-                *(f"  {candidate.loss:.6g}  {candidate.name}" for candidate in self.candidates),
-                *([self._verdict_on_depth] if self.has_networks else []),
-                f"{'The model' if self.members == 1 else 'This member'} is {made_of}.",
-                *(members if self.members > 1 else []),
-                *([f"Failed, and left out from there on: {'; '.join(self.failed)}."] if self.failed else []),
-                *([f"It took {math.fsum(self.seconds.values()):.1f} s: {stages}."] if stages else []),
-                *(hurried if self.hurried else []),
-            ]
-        )
-
-    @property
-    def _verdict_on_depth(self) -> str:
-        deep = any(candidate.weight and candidate.network for candidate in self.candidates)
-        verdict = "hidden layers are part of the model" if deep else "no hidden layer is part of it"
-        return (
-            f"Depth lowered it by {self.gain:.3g}, standard error {self.error:.3g}: {verdict}. "
-            "These rows chose the model, too: on others it may gain less."
-        )
-
-
-def weight_in_words(weight: float) -> str:
-    """The weight of a network in the model, after "with"; empty for all of it, which goes without saying."""
-    if weight >= 1.0 - 1e-9:
-        return ""
-    if weight == 0.0:
-        return "no weight in the model"
-    return f"{f'{weight:.0%}' if weight >= 0.005 else 'less than 1%'} of the weight in the model"
+    rounds: int
+    metrics: dict[str, float]
 
 
 @dataclass
 class History:
-    """All epochs, the best one, and why training stopped.
+    """How the model was trained, and what it is made of.
+
+    The model is the ensemble. Whatever reports say of it is read here: summary, health, plots, the HTML page, and what
+    bears LightGBM's names. Its network is the one trained by back-propagation that has most weight; its leading piece
+    is the network, or the layer without one, that has most.
 
     Attributes
     ----------
     epochs : list of Epoch
+        Of the network. Without one, epoch 0 describes the whole model.
     best_epoch : int
-        Number of the epoch that the model was taken from.
+        Number of the epoch that the network was taken from.
     stop : Stop
     metric : str
         Name of the metric that chose the best epoch; "" if none did.
     choice : Choice or None
-        How the network was weighed against single layers; None if it was not.
+        How candidates were weighed; None if nothing was.
     refitted : bool
         Whether leaves were fitted again on all rows at the end, the held-out ones included.
+    looks : list of Look
+        Of the leading piece, if that is a layer: its scores as it grew, before leaves were fitted again on all rows.
     interrupt : KeyboardInterrupt or None
         What interrupted a training that is not over yet: the estimator raises it when all that is kept is in its place.
     """
@@ -221,29 +136,82 @@ class History:
     metric: str = ""
     choice: Choice | None = None
     refitted: bool = False
+    looks: list[Look] = field(default_factory=list)
     interrupt: KeyboardInterrupt | None = field(default=None, compare=False, repr=False)
 
     def interrupted(self, interrupt: KeyboardInterrupt) -> None:
         """Note that training ended before its time."""
         self.stop, self.interrupt = Stop.INTERRUPTED, interrupt
 
+    @property
+    def network(self) -> str | None:
+        """Name of the network that `epochs` are of; None if no network is part of the model."""
+        if not self.epochs or not self.epochs[0].stds:
+            return None
+        return NETWORK if self.choice is None else self.choice.network or NETWORK
+
+    @property
+    def by_rounds(self) -> bool:
+        """Whether the leading piece is a layer, whose iterations are rounds; those of a network are epochs."""
+        return self.network is None or (self.choice is not None and self.choice.lead != self.network)
+
+    @property
+    def best_iteration(self) -> int:
+        """Iterations of the leading piece: rounds of a layer, or the epoch that a network was taken from."""
+        if self.by_rounds:
+            return self.looks[-1].rounds if self.looks else 0
+        return self.best_epoch
+
+    @property
+    def iterations(self) -> list[int]:
+        """Iterations of the leading piece that were scored, from 0; `curves` has their scores."""
+        return [look.rounds for look in self.looks] if self.by_rounds else [epoch.epoch for epoch in self.epochs]
+
+    @property
+    def curves(self) -> dict[str, list[float]]:
+        """Metric of the leading piece on each evaluation set, by name, after each of `iterations`."""
+        scored: list[Look] | list[Epoch] = self.looks if self.by_rounds else self.epochs
+        return {name: [look.metrics[name] for look in scored] for name in (scored[0].metrics if scored else {})}
+
+    def weight(self, network: str | None = None) -> float:
+        """Weight in the model of what stands on hidden layers: on those of one network, or of all.
+
+        Where nothing was weighed, it is 1 if the model has hidden layers, and 0 if not.
+        """
+        return float(self.network is not None) if self.choice is None else self.choice.weight(network)
+
+    @property
+    def network_in_words(self) -> str:
+        """Weight of the network in the model, after "with"; empty if it is all of it, or there is no network."""
+        return "" if self.network is None else weight_in_words(self.weight(self.network))
+
+    @property
+    def lead_in_words(self) -> str:
+        """Name and weight of the leading piece, for titles; empty if nothing was weighed."""
+        if self.choice is None or self.choice.lead is None:
+            return ""
+        lead = self.choice.lead
+        weight = math.fsum(part.weight for part in self.choice.candidates if lead in (part.network, part.name))
+        words = weight_in_words(weight).removesuffix(" in the model")
+        return f"{lead} ({words})" if words else lead
+
     def __repr__(self) -> str:
         stop = f"stop={self.stop.name}, metric={self.metric!r}, scores={self.scores if self.epochs else {}}"
-        return f"History({len(self.epochs)} epochs, best_epoch={self.best_epoch}, {stop})"
+        return f"History(epochs={max(len(self.epochs) - 1, 0)}, best_epoch={self.best_epoch}, {stop})"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the summary, and a table of the epochs with the best one in bold."""
-        sets = list(self.epochs[0].metrics) if self.epochs else []
-        heads = ["epoch", "training loss", *(f"{self.metric} on {name}" for name in sets), "seconds"]
+        """What notebooks show: the summary, and a table of the iterations with the best one in bold."""
+        unit, values = ("rounds", []) if self.by_rounds else ("epoch", [("training loss", self.loss)])
+        values += [(f"{self.metric} on {name}", curve) for name, curve in self.curves.items()]
+        heads = [unit, *(head for head, _ in values)]
         rows = [f"<tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr>"]
-        for epoch in self.epochs:
-            cells = [f"{value:.6g}" for value in (epoch.loss, *(epoch.metrics[name] for name in sets))]
-            style = " style='font-weight: bold'" if epoch.epoch == self.best_epoch else ""
-            cells = [str(epoch.epoch), *cells, f"{epoch.seconds:.2f}"]
+        for place, number in enumerate(self.iterations):
+            cells = [str(number), *(f"{column[place]:.6g}" for _, column in values)]
+            style = " style='font-weight: bold'" if number == self.best_iteration else ""
             rows.append(f"<tr{style}>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
         summary = escape(self.summary() if self.epochs else repr(self))
         table = f"<div style='max-height: 20em; overflow: auto'><table>{''.join(rows)}</table></div>"
-        return f"<pre>{summary}</pre>{table}"
+        return f"<pre>{summary}</pre>{table if len(rows) > 1 else ''}"
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row for each epoch, by its number; extra ``frames``.
@@ -281,7 +249,16 @@ class History:
         return [epoch.loss for epoch in self.epochs]
 
     def metrics(self, name: str) -> list[float]:
-        """Metric of one evaluation set, by epoch."""
+        """Metric of one evaluation set, by epoch.
+
+        Raises
+        ------
+        KeyError
+            If there is no evaluation set of this name; the message lists those that there are.
+        """
+        if self.epochs and name not in self.epochs[0].metrics:
+            sets = ", ".join(map(repr, self.epochs[0].metrics)) or "none: fit was given no evaluation set"
+            raise KeyError(f"name={name!r} is not an evaluation set of this fit. Its sets are {sets}.")
         return [epoch.metrics[name] for epoch in self.epochs]
 
     @property
@@ -289,24 +266,9 @@ class History:
         """Metric of the model on each evaluation set: of the best epoch, or of the average (`Choice.metrics`)."""
         return self.epochs[self.best_epoch].metrics if self.choice is None else self.choice.metrics
 
-    def weight(self, network: str | None = None) -> float:
-        """Weight in the model of what stands on hidden layers: on those of one network, or of all.
-
-        It is 1 where networks were not weighed against single layers, and the model is the network.
-        """
-        if self.choice is None:
-            return 1.0
-        counted = (
-            candidate
-            for candidate in self.choice.candidates
-            if candidate.network and network in (None, candidate.network)
-        )
-        return math.fsum(candidate.weight for candidate in counted)
-
     def summary(self) -> str:
-        """What training did, in a few sentences; what depth added, if that was weighed, and how the model scores."""
-        seconds = sum(epoch.seconds for epoch in self.epochs)
-        lines = [f"{len(self.epochs) - 1} epochs in {seconds:.1f} s. {self.stop.value}", self._best_epoch_in_words()]
+        """What was trained, what the model is made of, what hidden layers added, and how the model scores."""
+        lines = [self._training_in_words(), self._best_epoch_in_words()]
         if self.choice is not None:
             lines.append(str(self.choice))
             if self.scores:
@@ -315,16 +277,28 @@ class History:
             lines.append(REFITTED)
         return "\n".join(lines)
 
+    def _training_in_words(self) -> str:
+        if self.network is not None:
+            seconds = sum(epoch.seconds for epoch in self.epochs)
+            return f"{counted(len(self.epochs) - 1, 'epoch')} in {seconds:.1f} s. {self.stop.value}"
+        interrupted = f" {self.stop.value}" if self.stop is Stop.INTERRUPTED else ""
+        if self.choice is None:
+            rounds = f" of {counted(self.best_iteration, 'round')}" if self.looks else ""
+            return f"The model is a single layer{rounds}.{interrupted}"
+        if any(part.network for part in self.choice.candidates):
+            return f"Networks were trained, but none is part of the model, which {self.choice.made_of}.{interrupted}"
+        return f"No network was trained; the model {self.choice.made_of}.{interrupted}"
+
     def _best_epoch_in_words(self) -> str:
         best = self.epochs[self.best_epoch]
-        if self.choice is not None and not self.choice.has_requested:
-            return f"Training loss {best.loss:.6g}."
-        scores = self.format_metrics(best.metrics)
-        words = weight_in_words(self.weight(NETWORK))
-        of = f" of the network, which has {words}" if words else ""
+        losses = ", ".join([f"raining loss {best.loss:.6g}", *filter(None, [self.format_metrics(best.metrics)])])
+        if self.network is None:
+            return f"T{losses}." if self.choice is None else f"Training loss {best.loss:.6g}."
+        words = self.network_in_words
+        of = f" of the {self.network}, which has {words}" if words else ""
         return (
-            f"Best epoch {self.best_epoch}{of}: training loss {best.loss:.6g}{', ' if scores else ''}{scores}; "
-            f"training loss of epoch 0, before any back-propagation: {self.epochs[0].loss:.6g}."
+            f"Best epoch {self.best_epoch}{of}: t{losses}; training loss of epoch 0, before any back-propagation: "
+            f"{self.epochs[0].loss:.6g}."
         )
 
     def format_metrics(self, metrics: dict[str, float]) -> str:

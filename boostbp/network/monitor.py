@@ -17,7 +17,10 @@ from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.network import Network
 from boostbp.network.offsets import NO_OFFSET, of_rows
 from boostbp.network.settings import Settings
+from boostbp.trees.compiling import working_time
 
+COMPILING = "compiling"  # the stage of a fit in which loops are compiled, which no limit of time counts
+_SHORT = 0.5  # seconds of it that are not worth a word
 LowestLoss = tuple[float, Network | None, int]
 
 
@@ -110,7 +113,8 @@ class StageSeconds:
 
     def __init__(self, first: str, told: Callable[[Stage], object]) -> None:
         self.seconds: dict[str, float] = {}  # by name of the stage, in the order in which they began
-        self._told, self._name, self._begun = told, first, time.perf_counter()
+        self._told, self._name = told, first
+        self._begun, self._wall = working_time(), time.perf_counter()
 
     def __call__(self, stage: Stage) -> None:
         """Begin a stage, or go on with it."""
@@ -120,9 +124,14 @@ class StageSeconds:
 
     def end(self) -> None:
         """Count the seconds until now."""
-        now = time.perf_counter()
-        self.seconds[self._name] = self.seconds.get(self._name, 0.0) + now - self._begun
-        self._begun = now
+        now, wall = working_time(), time.perf_counter()
+        self._count(self._name, now - self._begun)
+        self._count(COMPILING, (wall - self._wall) - (now - self._begun))
+        self._begun, self._wall = now, wall
+
+    def _count(self, name: str, seconds: float) -> None:
+        if name != COMPILING or seconds >= _SHORT:  # loading takes milliseconds
+            self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
 Callback = Callable[[Progress], object]
@@ -143,7 +152,7 @@ class Monitor:
     ) -> None:
         self.history, self.eval_sets, self.metric, self.outcome = history, eval_sets, metric, outcome
         self.callbacks, self.settings = callbacks, settings
-        self.begun = time.perf_counter()
+        self.begun = working_time()
         self.best: Network | None = None
         self.best_score = -np.inf
         self.lowest_loss: LowestLoss = (np.inf, None, 0)
@@ -155,7 +164,7 @@ class Monitor:
         network = self._used(network)
         metrics = {part.name: self._score(network, part) for part in self.eval_sets if self.metric is not None}
         metrics = workers().agree(metrics)
-        epoch = replace(record, metrics=metrics, seconds=time.perf_counter() - begun)
+        epoch = replace(record, metrics=metrics, seconds=working_time() - begun)
         self.history.epochs.append(epoch)
         self._keep(network, epoch)
         return self._verdict(network)
@@ -233,6 +242,6 @@ class Monitor:
         waited = progress.epoch.epoch - max(history.best_epoch, self.since)
         if settings.n_iter_no_change is not None and history.metric and waited >= settings.n_iter_no_change:
             return Stop.PATIENCE
-        if settings.max_time is not None and time.perf_counter() - self.begun >= settings.max_time:
+        if settings.max_time is not None and working_time() - self.begun >= settings.max_time:
             return Stop.TIME
         return None

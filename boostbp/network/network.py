@@ -24,7 +24,7 @@ ORDINARY_EXPONENT = 500  # up to scales of 2^500, slopes and sums of them are fa
 
 
 @usual_in_methods
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Network:
     """Layers T_0 .. T_{L-1} and the constant that their output starts from.
 
@@ -44,6 +44,13 @@ class Network:
     _few_rows: Callable[[Floats, Floats], None] | Literal[False] | None = field(
         default=None, init=False, repr=False, compare=False
     )
+
+    def __repr__(self) -> str:
+        forests = [layer.forest for layer in self.layers]
+        units = [forest.n_outputs for forest in forests]
+        trees = [forest.n_trees for forest in forests]
+        n_features = forests[0].n_features if forests else 0
+        return f"Network(features={n_features}, outputs of layers={units}, trees of layers={trees}, skip={self.skip})"
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         """What copies hold: not the flat layout."""

@@ -11,7 +11,8 @@ from boostbp import plain
 from boostbp.archive import Arrays, take
 from boostbp.layers import Layer
 from boostbp.losses import LOSSES, Loss
-from boostbp.network.history import CandidateResult, Choice, Epoch, History, Stop
+from boostbp.network.choice import CandidateResult, Choice
+from boostbp.network.history import Epoch, History, Look, Stop
 from boostbp.network.network import Network
 from boostbp.network.steps import STEPS, Step
 from boostbp.trees import packed
@@ -59,13 +60,15 @@ def history_of(history: History) -> Any:
         "metric": history.metric,
         "choice": None if history.choice is None else _choice_of(history.choice),
         "refitted": history.refitted,
+        "looks": [{"rounds": look.rounds, "metrics": plain.encode(look.metrics)} for look in history.looks],
     }
 
 
 def _choice_of(choice: Choice) -> Any:
     results = choice.candidates
     candidates = [
-        [result.name, plain.encode(result.loss), plain.encode(result.weight), result.network] for result in results
+        [result.name, plain.encode(result.loss), plain.encode(result.weight), result.network, result.directions]
+        for result in results
     ]
     numbers = {"gain": plain.encode(choice.gain), "error": plain.encode(choice.error)}
     numbers |= {"metrics": plain.encode(choice.metrics), "seconds": plain.encode(choice.seconds)}
@@ -78,20 +81,31 @@ def _choice_from(fact: Any, names: Sequence[str]) -> Choice:
     if isinstance(fact, dict):
         fact = {"failed": plain.encode(()), **fact}
     values = _fields_of(fact, Choice, "a choice")
-    results, metrics = values.pop("candidates"), values["metrics"]
+    results, metrics = [_with_directions(part) for part in values.pop("candidates")], values["metrics"]
     if not all(map(_is_candidate, results)):
         raise ValueError(f"This is not a choice: it has the candidates {results!r:.999}.")
     if values["members"] < 1 or (metrics and list(metrics) != list(names)):
         raise ValueError(f"This is not a choice: it holds {values!r:.999}.")
-    candidates = (CandidateResult(name, float(loss), float(weight), network) for name, loss, weight, network in results)
+    candidates = (
+        CandidateResult(name, float(loss), float(weight), network, directions)
+        for name, loss, weight, network, directions in results
+    )
     return Choice(tuple(candidates), **values)
 
 
-def _is_candidate(fact: Any) -> bool:
+def _with_directions(fact: Any) -> Any:
+    """A candidate as it is stored now; earlier versions took directions for a network of that name."""
     if not isinstance(fact, list) or len(fact) != 4:
+        return fact
+    directions = isinstance(fact[3], str) and "directions" in fact[3]
+    return [*fact[:3], None if directions else fact[3], directions]
+
+
+def _is_candidate(fact: Any) -> bool:
+    if not isinstance(fact, list) or len(fact) != 5:
         return False
-    name, loss, weight, network = fact
-    named = isinstance(name, str) and isinstance(network, str | None)
+    name, loss, weight, network, directions = fact
+    named = isinstance(name, str) and isinstance(network, str | None) and type(directions) is bool
     return named and _numbers(loss, weight) and 0.0 <= weight <= 1.0 + 1e-9
 
 
@@ -100,7 +114,9 @@ def history_from(facts: Any, *, hidden: int | None = None) -> History:
 
     Raises ValueError if an epoch lacks a field, holds one of another type, or tells of other layers or evaluation sets.
     """
-    _require_keys(facts, {"epochs", "best_epoch", "stop", "metric", "choice", "refitted"}, "a history")
+    if isinstance(facts, dict):
+        facts = {"looks": [], **facts}  # earlier versions had none
+    _require_keys(facts, {"epochs", "best_epoch", "stop", "metric", "choice", "refitted", "looks"}, "a history")
     epochs = [Epoch(**_fields_of(fact, Epoch, "an epoch")) for fact in facts["epochs"]]
     best = facts["best_epoch"]
     consecutive = [epoch.epoch for epoch in epochs] == list(range(len(epochs)))
@@ -115,7 +131,11 @@ def history_from(facts: Any, *, hidden: int | None = None) -> History:
     if not words or type(facts["refitted"]) is not bool or (names and not facts["metric"]):
         raise ValueError(f"This is not a history: stop={facts['stop']!r:.99}, metric={facts['metric']!r:.99}.")
     choice = None if facts["choice"] is None else _choice_from(facts["choice"], names)
-    return History(epochs, best, Stop[facts["stop"]], facts["metric"], choice, facts["refitted"])
+    looks = [Look(**_fields_of(fact, Look, "a look")) for fact in facts["looks"]]
+    rounds = [look.rounds for look in looks]
+    if rounds != sorted({*rounds}) or (rounds and rounds[0] < 0) or any(list(look.metrics) != names for look in looks):
+        raise ValueError(f"This is not a history scored on {names}: it has the looks {looks!r:.999}.")
+    return History(epochs, best, Stop[facts["stop"]], facts["metric"], choice, facts["refitted"], looks)
 
 
 def _fits_layers(epoch: Epoch, hidden: int) -> bool:
@@ -125,8 +145,8 @@ def _fits_layers(epoch: Epoch, hidden: int) -> bool:
     return refits and all(len(numbers) == hidden for numbers in per_layer)
 
 
-def _fields_of(fact: Any, kind: type[Epoch | Choice], what: str) -> dict[str, Any]:
-    """The fields of an epoch or a choice; ValueError if one is missing, or is not what it is annotated as."""
+def _fields_of(fact: Any, kind: type[Epoch | Look | Choice], what: str) -> dict[str, Any]:
+    """The fields of an epoch, a look or a choice; ValueError if one is missing, or is not what it is annotated as."""
     _require_keys(fact, {field.name for field in fields(kind)}, what)
     values = {name: plain.decode(value) for name, value in fact.items()}
     for field in fields(kind):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from boostbp.extras import require
 
 _ROW = 3  # panels side by side
 _PANEL = (4.6, 3.6)  # inches
+_TITLE = 36  # characters of a line of a title that fit above a panel
 
 
 def one(ax: Any) -> Any:
@@ -42,15 +44,26 @@ def as_text(name: Any) -> str:
     return printable(str(name)).replace("$", r"\$")
 
 
-def by_epoch(ax: Any, unit: str, title: str) -> None:
-    """Name axes over epochs, which are whole numbers."""
-    ax.set(xlabel="epoch", ylabel=unit, title=title)
+def as_read(text: str) -> str:
+    """What is read where matplotlib drew a text of `as_text`."""
+    return text.replace(r"\$", "$")
+
+
+def by_epoch(ax: Any, unit: str, title: str, steps: str = "epoch") -> None:
+    """Name axes over epochs, or other steps, which are whole numbers."""
+    ax.set(xlabel=steps, ylabel=unit, title=title)
     ax.xaxis.get_major_locator().set_params(integer=True)
 
 
-def of_network(title: str, words: str) -> str:
-    """A title, and below it in words the weight in the model of the network that is drawn; nothing if it is all."""
-    return f"{title}\nof a network with {words}" if words else title
+def titled(title: str, of: str) -> str:
+    """A title, and below it what is drawn; nothing if that is all of the model."""
+    return "\n".join([title, *(textwrap.wrap(f"of {of}", _TITLE) if of else [])])
+
+
+def of_network(history: Any) -> str:
+    """The network of a model and its weight, for titles; empty if it is all of the model."""
+    words = history.network_in_words
+    return f"the {history.network} with {words}" if words else ""
 
 
 def _grid(figure: Any, count: int, size: tuple[float, float] = _PANEL) -> Any:

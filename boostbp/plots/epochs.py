@@ -2,50 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from boostbp.floats import usual_floats
-from boostbp.network.history import NETWORK, weight_in_words
 from boostbp.plots import axes as panels
+
+
+def n_curves(history: Any) -> int:
+    """Number of panels of `training_curves`."""
+    return 1 if history.by_rounds and history.curves else 1 + bool(history[0].metrics)
 
 
 @usual_floats()
 def training_curves(model: Any, axes: Any = None) -> Any:
-    """Draw the training loss and, if there were evaluation sets, their metric by epoch; a dot marks the kept epoch.
+    """Draw how the leading piece of the model, the one with most weight, was trained.
 
-    Of an average they are those of the network that was asked for; the titles say what weight it has in the model.
+    Of a network they are the training loss and, if there were evaluation sets, their metric by epoch; of a layer the
+    metric by boosting round. A dot marks what was kept. The titles of an average name the piece and its weight.
 
     Parameters
     ----------
     model : estimator or History
         Fitted.
     axes : array of matplotlib axes, optional
-        One, or two if there were evaluation sets.
+        One, or two of a network with evaluation sets.
 
     Returns
     -------
     array of axes
     """
     history = getattr(model, "history_", model)
-    names = list(history[0].metrics)
-    axes = panels.several(axes, 1 + bool(names))
-    epochs, best = range(len(history)), history.best_epoch
-    _curve(axes[0], epochs, history.loss, best, "training")
-    words = weight_in_words(history.weight(NETWORK))
-    panels.by_epoch(axes[0], "loss", panels.of_network("Training loss", words))
+    names, lead, best = list(history.curves), history.lead_in_words, history.best_iteration
+    axes = panels.several(axes, n_curves(history))
+    if not (history.by_rounds and names):
+        _curve(axes[0], range(len(history)), history.loss, history.best_epoch, "training")
+        panels.by_epoch(axes[0], "loss", panels.titled("Training loss", lead))
     for name in names:
-        _curve(axes[1], epochs, history.metrics(name), best, panels.as_text(name))
+        _curve(axes[-1], history.iterations, history.curves[name], best, panels.as_text(name))
     if names:
-        panels.by_epoch(axes[1], history.metric, panels.of_network("Evaluation", words))
-        axes[1].legend()
+        unit = "rounds" if history.by_rounds else "epoch"
+        panels.by_epoch(axes[-1], history.metric, panels.titled("Evaluation", lead), unit)
+        axes[-1].legend()
     return axes
 
 
-def _curve(ax: Any, epochs: range, values: list[float], best: int, label: str) -> None:
-    (line,) = ax.plot(epochs, values, label=label)
-    ax.plot([best], [values[best]], "o", color=line.get_color())
+def _curve(ax: Any, steps: Sequence[int], values: list[float], best: int, label: str) -> None:
+    (line,) = ax.plot(steps, values, label=label)
+    ax.plot([best], [values[list(steps).index(best)]], "o", color=line.get_color())
 
 
 # Field of `Epoch` -> title and unit.
@@ -64,8 +70,8 @@ def layer_health(model: Any, axes: Any = None, *, label: str = "") -> Any:
     """Draw what the history says of each hidden layer by epoch: one panel for each entry of `PANELS`.
 
     The gap between the lines and the dashed ones of the last panel is the gap between the rows that were
-    trained on and those that were not. Of an average the layers are those of the network that was asked for; titles, or
-    with a `label` the legend, say what weight it has in the model.
+    trained on and those that were not. Of an average the layers are those of the network with most weight, which the
+    titles name.
 
     Parameters
     ----------
@@ -95,13 +101,10 @@ def panel(model: Any, name: str, ax: Any = None, *, label: str = "") -> Any:
     """Draw one panel of `layer_health`, by its name in `PANELS`; returns the axes."""
     history = getattr(model, "history_", model)
     hidden = len(history[0].stds)
-    if hidden == 0:
-        raise ValueError("A single layer has no hidden variables: there is no layer health to draw.")
+    if history.network is None:
+        raise ValueError("No network is part of the model: there is no layer health to draw. Use deep=True.")
     ax = panels.one(ax)
     title, unit = PANELS[name]
-    words = weight_in_words(history.weight(NETWORK))
-    if label and words:
-        label = f"{label} ({words})"
     for layer in range(hidden):
         label_of = f"{label} layer {layer}".strip()
         (line,) = ax.plot(*_by_epoch(history, name, layer), ".-", label=label_of)
@@ -109,7 +112,7 @@ def panel(model: Any, name: str, ax: Any = None, *, label: str = "") -> Any:
             epochs, held_out = _by_epoch(history, "explained_held", layer)
             if np.isfinite(held_out).any():
                 ax.plot(epochs, held_out, ".--", color=line.get_color(), label=f"{label_of}, not trained on")
-    panels.by_epoch(ax, unit, title if label else panels.of_network(title, words))
+    panels.by_epoch(ax, unit, title if label else panels.titled(title, panels.of_network(history)))
     ax.legend()
     if name == "dead":
         ax.set_ylim(-0.02, 1.02)

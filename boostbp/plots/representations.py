@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boostbp.floats import Floats, usual_floats
-from boostbp.network.history import NETWORK, weight_in_words
+from boostbp.network.choice import weight_in_words
 from boostbp.plots import axes as panels
 
 Method = Literal["pca", "tsne"]
@@ -99,7 +99,7 @@ def representations(
     >>> axes = plots.representations(model, X, y, networks=seen)  # doctest: +SKIP
     """
     history = model.history_
-    words = weight_in_words(history.weight(None if networks is None else NETWORK))
+    words = "" if networks else weight_in_words(history.weight())
     networks = {history.best_epoch: model.network_} if networks is None else networks
     axes = panels.several(axes, len(networks))
     for ax, epoch in zip(axes, sorted(networks), strict=True):
@@ -107,7 +107,8 @@ def representations(
         then.network_ = networks[epoch]
         H = then.hidden_representation(X, layer)
         representation(H, y, ax, method=method, random_state=random_state)
-        ax.set_title(panels.of_network(f"Epoch {epoch}", words))
+        title = "Hidden units" if history.network is None else f"Epoch {epoch}"
+        ax.set_title(panels.titled(title, f"layers with {words}" if words else ""))
     return axes
 
 

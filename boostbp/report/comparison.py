@@ -77,6 +77,11 @@ def compare(
     return [results[0] if folds is None else joined(results) for results in runs.values()]
 
 
+def check(X: Any, y: NDArray[Any], *, task: Task, test_size: float, folds: int | None, seed: int) -> None:
+    """Raise ValueError if `compare` could not split these rows."""
+    next(splits(X, np.asarray(y), task, test_size=test_size, valid_size=VALID_SIZE, folds=folds, seed=seed))
+
+
 def _run(folder: Path, job: Job) -> Result:
     """Run one trial in a child process."""
     outcome_file = folder / "outcome.pkl"

@@ -98,7 +98,6 @@ def train(
 
 def _deep(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: int, length: int | None) -> Fitted:
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.layers.rounds import rounds_of
 
     params = {"n_jobs": n_jobs, "random_state": seed, **contender.params}
     single = np.size(contender.params.get("hidden_layer_sizes", 1)) == 0
@@ -108,7 +107,7 @@ def _deep(contender: Contender, split: Split, classes: bool, n_jobs: int, seed: 
         params["early_stopping"] = False
     model = (BoostBPClassifier if classes else BoostBPRegressor)(**params)
     model.fit(split.X, split.y, eval_set=None if split.whole else [(split.X_valid, split.y_valid)])
-    return Fitted(model, rounds_of(model.network_.layers[-1].forest) if single else model.history_.best_epoch)
+    return Fitted(model, model.best_iteration_)
 
 
 def length_of(contender: Contender, split: Split, length: int | None, most: int) -> int:

@@ -20,8 +20,7 @@ from boostbp import plots
 from boostbp.atomic_write import atomic_write, check_writable
 from boostbp.extras import require
 from boostbp.inspection import health_of
-from boostbp.network.history import NETWORK, weight_in_words
-from boostbp.plots.axes import by_epoch, figure
+from boostbp.plots.axes import as_read, by_epoch, figure, of_network
 from boostbp.plots.epochs import PANELS, panel
 from boostbp.report.result import Evidence, Result
 from boostbp.report.table import SCORES, columns
@@ -114,29 +113,60 @@ _DARK = (
 )
 
 
+class Key(NamedTuple):
+    """What a colour of pictures stands for, in both themes, and whether the line is dashed."""
+
+    label: str
+    light: str
+    dark: str
+    dashed: bool
+
+
 class Picture(NamedTuple):
-    """A picture in two themes, as data URIs, and what it shows in words."""
+    """A picture in two themes, as data URIs, its title, what it shows in words, and the key to its colours."""
 
     light: str
     dark: str
     width: int
     height: int
+    title: str
     alt: str
+    keys: tuple[Key, ...]
 
 
 def picture(draw: Callable[[Any], object], alt: str) -> Picture:
-    """Draw once for each theme, on axes of its own."""
+    """Draw once for each theme, on axes of its own; the page has title and legend, which would squeeze them."""
     matplotlib = require("matplotlib", extra="report", what="an HTML report")
-    uris = []
+    uris, legends = [], []
     for theme in (_LIGHT, _DARK):
         with matplotlib.rc_context(_theme(*theme)):
             made, (ax,) = figure(size=_SIZE)
             draw(ax)
+            title, legend = ax.get_title(), ax.get_legend()
+            ax.set_title("")
+            if legend is not None:
+                legend.remove()
+            drawn = zip(*ax.get_legend_handles_labels(), strict=True) if legend is not None else ()
+            legends.append([(label, _colour(handle), _dashed(handle)) for handle, label in drawn])
             buffer = io.BytesIO()
             made.savefig(buffer, format="svg", metadata={"Date": None})
         uris.append("data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii"))
     width, height = made.get_size_inches() * 72.0  # points, the unit of the SVG
-    return Picture(uris[0], uris[1], round(width), round(height), alt)
+    keys = tuple(
+        Key(as_read(label), light, dark, dashed) for (label, light, dashed), (_, dark, _) in zip(*legends, strict=True)
+    )
+    return Picture(uris[0], uris[1], round(width), round(height), as_read(title), alt, keys)
+
+
+def _colour(drawn: Any) -> str:
+    """Colour of a line or of points in the theme of now, as CSS writes it."""
+    hexadecimal = require("matplotlib.colors", extra="report", what="an HTML report").to_hex
+    colour: str = hexadecimal(drawn.get_color() if hasattr(drawn, "get_color") else drawn.get_facecolor()[0])
+    return colour
+
+
+def _dashed(drawn: Any) -> bool:
+    return hasattr(drawn, "get_color") and drawn.get_linestyle() == "--"
 
 
 class Group(NamedTuple):
@@ -147,17 +177,24 @@ class Group(NamedTuple):
     pictures: list[Picture]
     notes: Sequence[str] = ()
 
+    @property
+    def keys(self) -> list[Key]:
+        """The legend of all pictures."""
+        return list(dict.fromkeys(key for shown in self.pictures for key in shown.keys))
+
 
 def groups(results: Sequence[Result]) -> list[Group]:
-    """All pictures of a comparison; groups that would be empty are left out."""
+    """What there is to show of a comparison; groups that would be empty are left out."""
     ran = {result.model: result for result in results if result.state == "ran"}
     shown = {model: result.evidence for model, result in ran.items() if result.evidence is not None}
     colours = {model: f"C{number}" for number, model in enumerate(ran)}
     made = [
+        _made_of(shown),
         Group("Scores by fold", "A dot is a fold, a line the mean.", _folds(ran, colours)),
         Group(
             "Learning curves",
-            "Loss of the validation rows; a dot marks what was kept. Epoch 0 is the stack before back-propagation.",
+            "Loss of the validation rows by boosting round, or by epoch of back-propagation; a dot marks what was "
+            "kept. Of an average of models it is that of the leading piece, the one with most weight.",
             _curves(shown, colours),
         ),
         *_predictions(shown),
@@ -168,7 +205,14 @@ def groups(results: Sequence[Result]) -> list[Group]:
         ),
         _health(shown),
     ]
-    return [group for group in made if group.pictures]
+    return [group for group in made if group.pictures or group.notes]
+
+
+def _made_of(shown: Mapping[str, Evidence]) -> Group:
+    """What the models of boostbp are made of, and what hidden layers added."""
+    choices = {model: e.history.choice for model, e in shown.items() if e.history is not None and e.history.choice}
+    notes = [f"{model}: {choice.parts_in_words} {choice.depth_in_words}" for model, choice in choices.items()]
+    return Group("What the models are made of", "Weights of the parts, chosen by the validation rows.", [], notes)
 
 
 def _folds(ran: Mapping[str, Result], colours: Mapping[str, str]) -> list[Picture]:
@@ -183,10 +227,10 @@ def _draw_folds(ran: Mapping[str, Result], colours: Mapping[str, str], name: str
     for row, (model, result) in enumerate(ran.items()):
         values = [fold[name] for fold in result.folds]
         ax.plot(values, [row] * len(values), "o", color=colours[model], alpha=0.6, markersize=5)
-        ax.plot([result.scores[name]] * 2, [row - 0.3, row + 0.3], color=colours[model])
-    ax.set_yticks(range(len(ran)), list(ran))
+        ax.plot([result.scores[name]] * 2, [row - 0.3, row + 0.3], color=colours[model], label=model)
+    ax.set_yticks([])
     ax.invert_yaxis()
-    ax.grid(axis="y", visible=False)
+    ax.legend()
     better = "more" if SCORES[name].greater_is_better else "less"
     ax.set(xlabel=f"{SCORES[name].heading} ({better} is better)")
 
@@ -198,32 +242,21 @@ def _folds_in_words(ran: Mapping[str, Result], name: str) -> str:
 
 def _curves(shown: Mapping[str, Evidence], colours: Mapping[str, str]) -> list[Picture]:
     pictures = []
-    for epochs, who in ((True, "deep models"), (False, "single layers")):
+    for epochs, step in ((True, "epoch of back-propagation"), (False, "boosting round")):
         curves = {model: e.curve for model, e in shown.items() if e.curve is not None and e.curve.epochs == epochs}
         if curves:
             ends = (f"{model} {c.values[0]:.4g} at first, {c.values[c.kept]:.4g} kept" for model, c in curves.items())
             loss = next(iter(curves.values())).loss
-            alt = f"Validation {loss} of {who} by {'epoch' if epochs else 'round'}: {'; '.join(ends)}."
-            labels = {model: f"{model}{_weight(shown[model], NETWORK)}" for model in curves}
-            pictures.append(picture(partial(_draw_curves, curves, colours, labels, who), alt))
+            alt = f"Validation {loss} by {step}: {'; '.join(ends)}."
+            pictures.append(picture(partial(_draw_curves, curves, colours, step), alt))
     return pictures
 
 
-def _weight(e: Evidence, network: str | None) -> str:
-    """What names of pictures add, if a network that they show, or all, have but a part of the weight in the model."""
-    words = "" if e.history is None else weight_in_words(e.history.weight(network))
-    return f" ({words})" if words else ""
-
-
-def _draw_curves(
-    curves: Mapping[str, Any], colours: Mapping[str, str], labels: Mapping[str, str], who: str, ax: Any
-) -> None:
+def _draw_curves(curves: Mapping[str, Any], colours: Mapping[str, str], step: str, ax: Any) -> None:
     for model, curve in curves.items():
-        steps = [number + (not curve.epochs) for number in range(len(curve.values))]
-        ax.plot(steps, curve.values, color=colours[model], label=labels[model])
-        ax.plot(steps[curve.kept], curve.values[curve.kept], "o", color=colours[model])
-    by_epoch(ax, f"validation {curve.loss}", who.capitalize())
-    ax.set_xlabel("epoch" if curve.epochs else "round")
+        ax.plot(curve.steps, curve.values, color=colours[model], label=model)
+        ax.plot(curve.steps[curve.kept], curve.values[curve.kept], "o", color=colours[model])
+    by_epoch(ax, f"validation {curve.loss}", f"By {step}", step)
     ax.legend()
 
 
@@ -256,9 +289,8 @@ def _draw_residuals(e: Evidence, model: str, colour: str, most: float, ax: Any) 
 def _hidden(shown: Mapping[str, Evidence]) -> list[Picture]:
     pictures = []
     for model, e in shown.items():
-        words = _weight(e, None)
         for epoch, H in e.hidden.items():
-            title = f"{model}, epoch {epoch}{words}"
+            title = f"{model}, epoch {epoch}"
             alt = (
                 f"{len(H)} test rows in the {H.shape[1]} units of the last hidden layer of {title}, coloured by target."
             )
@@ -279,7 +311,9 @@ def _health(shown: Mapping[str, Evidence]) -> Group:
         if histories
     ]
     notes = [f"{model}: {line}" for model, history in histories.items() for line in health_of(history).warnings]
-    return Group("Layer health", "Hidden layers by epoch; layer 0 is next to the input.", pictures, notes)
+    networks = (f"{model}: {of_network(history)}" for model, history in histories.items() if of_network(history))
+    reading = ". ".join(["Hidden layers by epoch; layer 0 is next to the input", *networks])
+    return Group("Layer health", f"{reading}.", pictures, notes)
 
 
 def _draw_health(histories: Mapping[str, Any], name: str, ax: Any) -> None:

@@ -24,7 +24,8 @@ class Curve:
     loss: str  # "log-loss", "RMSE", or what the library calls it
     values: NDArray[np.float64]  # (epochs or rounds,) float64
     kept: int  # where in `values` the model was taken from
-    epochs: bool  # epochs, which start with 0; or rounds, which start with 1
+    epochs: bool  # by epoch of a network, or by round of a layer
+    steps: tuple[int, ...]  # the epochs or rounds, one for each of `values`
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +46,19 @@ def curve_of(model: Any, length: int | None) -> Curve | None:
     """The learning curve that a fitted model recorded, which kept so many rounds or epochs; None if it did not."""
     history = getattr(model, "history_", None)
     if history is not None:
-        name = next(iter(history[0].metrics))
-        return Curve(
-            _LOSSES.get(history.metric, history.metric), np.array(history.metrics(name)), history.best_epoch, True
-        )
+        if not history.curves:
+            return None
+        values = np.array(next(iter(history.curves.values())))
+        kept = history.iterations.index(history.best_iteration)
+        loss = _LOSSES.get(history.metric, history.metric)
+        return Curve(loss, values, kept, not history.by_rounds, tuple(history.iterations))
     recorded = getattr(model, "evals_result_", None) or getattr(model, "evals_result", dict)()
     if not recorded or length is None:
         return None
     name, values = next(iter(next(iter(recorded.values())).items()))
     numbers = np.array(values, np.float64)
-    return Curve(_LOSSES.get(name, name), np.sqrt(numbers) if name == "l2" else numbers, length - 1, False)
+    rounds = tuple(range(1, len(numbers) + 1))
+    return Curve(_LOSSES.get(name, name), np.sqrt(numbers) if name == "l2" else numbers, length - 1, False, rounds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from boostbp.report.result import Result
+
+_WIDE = 10_000  # columns in which any table fits
 
 
 class _Score(NamedTuple):
@@ -82,13 +86,22 @@ def _mega(size: int | None) -> float | None:
     return None if size is None else size / 1e6
 
 
-def table(results: Sequence[Result], title: str) -> Table:
-    """Render a comparison, with the best of each score in bold; markup in the title is text."""
-    shown = columns(results)
-    rendered = Table(title=Text(title, style="table.title"), title_justify="left")
-    rendered.add_column("model", no_wrap=True)
+def tables(results: Sequence[Result], title: str, console: Console) -> list[Table]:
+    """Render a comparison as one table, or where the console is too narrow as two: scores, and costs."""
+    shown, options = columns(results), console.options
+    whole = table(results, title, shown)
+    if Measurement.get(console, options.update(width=_WIDE), whole).maximum <= options.max_width:
+        return [whole]
+    n_scores = len(shown) - len(_COSTS)
+    return [table(results, title, shown[:n_scores]), table(results, "", shown[n_scores:])]
+
+
+def table(results: Sequence[Result], title: str, shown: Sequence[Column]) -> Table:
+    """Render some columns, with the best of each score in bold; markup in the title is text."""
+    rendered = Table(title=Text(title, style="table.title") if title else None, title_justify="left")
+    rendered.add_column("model", overflow="fold")
     for column in shown:
-        rendered.add_column(column.heading, justify="right")
+        rendered.add_column(column.heading, justify="right", overflow="fold")
     for row, result in enumerate(results):
         rendered.add_row(Text(result.model), *(_text(column.cells[row]) for column in shown))
     return rendered

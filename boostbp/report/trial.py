@@ -145,7 +145,7 @@ def take(X: Any, rows: NDArray[np.intp]) -> Any:
 
 def _evidence(job: Job, data: Data, model: Any, length: int | None, predicted: NDArray[np.float64]) -> Evidence:
     hidden = {}
-    if hasattr(model, "history_") and model.history_[0].stds:  # otherwise there is no hidden layer
+    if hasattr(model, "history_") and model.history_.network:  # otherwise no hidden layer was trained
         shown = take(data.X_test, np.arange(min(len(data.y_test), _SHOWN_ROWS)))
         # Trained once more rather than recorded, which would count in the seconds and the memory of the fit.
         start = train(job.contender, data.split, **job.settings, length=0).model

@@ -110,12 +110,6 @@ def warmup(*, verbose: int = 0) -> WarmUp:
     return WarmUp(seconds, _n_compiled() - before, kernels.route.dispatcher.stats.cache_path)
 
 
-def compile_loops() -> None:
-    """Compile or load all loops, so that no clock that starts now counts it."""
-    for loop in _loops():
-        loop.compile()
-
-
 def _loops() -> list[Loop]:
     return [loop for loops in PARTS.values() for loop in loops]
 

@@ -16,7 +16,6 @@ import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, files, storage
 from boostbp.cli.assignments import settings
 from boostbp.cli.predict import sink
-from boostbp.network.history import Stop
 from boostbp.network.trainer import Trainer
 from boostbp.report import comparison
 from boostbp.report.result import Result
@@ -80,8 +79,8 @@ def test_an_interrupted_fit_saves_what_there_is_and_says_so(folder, tmp_path, mo
     alone = ("-s", "epochs=9", "-s", "deep=true")
     result = run("fit", folder / "diabetes.csv", "-t", "target", "-m", where, *QUICK, *alone, *quiet)
     assert result.exit_code == 130, result.output
-    assert "Interrupted from the keyboard; the best epoch was restored." in result.stderr
-    assert result.stderr.endswith(f"Saved to {where}.\n")
+    assert "Interrupted from the keyboard; the best state so far was kept." in result.stderr
+    assert result.stderr.endswith(f" s and saved to {where}.\n")
     estimator = storage.load(where)
     assert estimator.n_iter_ == 1
     assert np.isfinite(estimator.predict(pd.read_csv(folder / "diabetes.csv").drop(columns="target"))).all()
@@ -100,14 +99,14 @@ def test_single_layers_alone_from_file_to_predictions(folder, tmp_path):
     assert result.exit_code == 0, result.output
     estimator = storage.load(where)
     assert estimator.summary() in result.stderr
-    assert Stop.NO_NETWORK.value in result.stderr
-    assert result.stderr.endswith(f"Saved to {where}.\n")
+    assert "No network was trained" in result.stderr
+    assert result.stderr.endswith(f" s and saved to {where}.\n")
     assert estimator.deep is False
     assert run("predict", folder / "diabetes.csv", "-m", where, "-o", out).exit_code == 0
     X = pd.read_csv(folder / "diabetes.csv").drop(columns="target")
     np.testing.assert_array_equal(pd.read_csv(out)["prediction"], estimator.predict(X))
     inspected = " ".join(run("inspect", where).output.split())
-    assert Stop.NO_NETWORK.value in inspected
+    assert "No network was trained" in inspected
     assert not any(word in inspected for word in ("Depth lowers", "hidden layers are of a network", "warning"))
     message = error_of(run("transform", folder / "diabetes.csv", "-m", where, "-o", out), 1)
     assert "this model has no hidden layer (deep=False" in message

@@ -26,10 +26,10 @@ def weights_of(monkeypatch):
     """Let a function of the candidates' results say what weight each has in the model."""
 
     def weights_of(function):
-        def average_of(candidates, *rest):
+        def average_of(candidates, *rest, **options):
             by_name = [float(function(one)) for one in candidates]
             monkeypatch.setattr(average, "_weights", lambda *_: (np.array(by_name) / sum(by_name), 1.0, 0.1))
-            return original(candidates, *rest)
+            return original(candidates, *rest, **options)
 
         original = average.average_of
         monkeypatch.setattr(ensemble, "average_of", average_of)

@@ -247,9 +247,9 @@ def fit_with_directions(table, **changes):
         return BoostBPRegressor((3,), **parameters(**FAST | changes)).fit(table, Y)
 
 
-def test_directions_join_the_sum_as_one_network(fitted, tmp_path):
+def test_directions_join_the_sum_as_one_hidden_layer(fitted, tmp_path):
     candidates = {one.name: one for one in fitted.history_.choice.candidates}
-    assert [candidates[name].network for name in NAMES] == NAMES
+    assert all(candidates[name].directions and candidates[name].network is None for name in NAMES)
     weight = sum(candidates[name].weight for name in NAMES)
     assert weight > 0
     assert fitted.history_.weight() == pytest.approx(weight)
@@ -298,7 +298,7 @@ def test_without_hidden_layers_there_are_none():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(constants, "MAX_PIECES", 1)
         model = BoostBPRegressor((3,), **parameters(**FAST | {"deep": False})).fit(X, Y)
-    assert not model.history_.choice.has_networks
+    assert not model.history_.choice.has_hidden
 
 
 def designs(rows, seed):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from flat_parameters import parameters
 from helpers import ONE_AT_ONCE, interrupted_fit
+from limits import HANGS
 from sklearn.datasets import make_friedman1
 
 from boostbp import BoostBPRegressor
@@ -51,7 +52,7 @@ def test_all_is_done_and_some_at_a_time(n_at_once):
     def task(k):
         inside.append(k)
         most.append(len(inside))
-        meeting.wait(timeout=10)
+        meeting.wait(timeout=HANGS)
         inside.remove(k)
         return k * k
 
@@ -152,7 +153,7 @@ def test_a_task_that_fails_ends_the_others():
         return 0
 
     def failing():
-        waiting.wait(timeout=10)
+        waiting.wait(timeout=HANGS)
         time.sleep(0.02)
         raise ValueError("no such thing")
 

@@ -211,7 +211,7 @@ def test_without_time_nothing_is_refitted(monkeypatch, choose, before_refit):
 def test_time_is_left_for_it(monkeypatch):
     """Once the first layer is there, what is tried ends before time is up, by what the refit takes."""
     now = [0.0]
-    monkeypatch.setattr(budget.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(budget, "working_time", lambda: now[0])
     monkeypatch.setattr(ensemble, "Budget", lambda seconds: budget.Budget(seconds, _begun=0.0))
     monkeypatch.setattr(candidate, "round_work", lambda *sizes: 1.0)
     monkeypatch.setattr(constants, "MAX_PIECES", 6)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from flat_parameters import parameters
 from helpers import WITH_CATEGORIES, interrupted_fit
+from limits import HANGS
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -206,7 +207,7 @@ def test_the_key_while_an_object_is_freed_is_not_lost():
     "backend", [pytest.param(name, marks=[] if name == "lightgbm" else pytest.mark.slow) for name in WITH_CATEGORIES]
 )
 def test_the_key_itself_while_threads_grow_trees(backend):
-    done = subprocess.run([sys.executable, "-c", SCRIPT, backend], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", SCRIPT, backend], capture_output=True, text=True, timeout=HANGS)
     assert (done.returncode, done.stdout) == (0, 3 * "raised\nINTERRUPTED\n"), done.stderr
     assert "Traceback" not in done.stderr
 

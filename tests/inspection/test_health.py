@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression
 from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.inspection import HealthWarning, health_of, warn_if_ill
 from boostbp.losses import Logistic
-from boostbp.network.history import NETWORK, CandidateResult, Choice, weight_in_words
+from boostbp.network.choice import NETWORK, CandidateResult, Choice, weight_in_words
 from boostbp.network.linear_probe import linear_probe_r2
 from boostbp.network.network import Network
 from tests.inspection.models import CASES, FLOWERS, LIBRARIES, SMALL, SPECIES, fitted, table
@@ -155,13 +155,13 @@ def test_of_a_weighed_model_it_is_the_network_that_back_propagation_trained(back
         for deep in ("auto", True)
     )
     health = weighed.health()
+    assert health.weight > 0.0
     weights = {one.name: one.weight for one in weighed.history_.choice.candidates}
     assert health.weight == pytest.approx(sum(weights[n] for n in weights if n.startswith("network")))
     assert f", of a network with {weight_in_words(health.weight)}:" in str(health).splitlines()[0]
     assert health.layers == alone.health().layers
-    if health.weight:  # its units stand among those of others
-        shown = weighed.hidden_representation(X, -1)
-        assert all((shown == unit[:, None]).all(axis=0).any() for unit in alone.transform(X).T)
+    shown = weighed.hidden_representation(X, -1)  # its units stand among those of others
+    assert all((shown == unit[:, None]).all(axis=0).any() for unit in alone.transform(X).T)
     assert alone.health().weight == alone.history_.weight(NETWORK)
     plain = BoostBPRegressor((3,), **parameters(deep=True, early_stopping=False, **settings)).fit(X, y)
     assert plain.health().weight == 1.0

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-import warnings
-from contextlib import nullcontext
-
 import numpy as np
 import pytest
 
-from boostbp.ensemble.weighted_sum import weighted_sum
 from tests.inspection.models import CASES, FLOWERS, fitted, regressor
-from tests.studies import weighed_at
-
-NO_WEIGHT = "transform: no network has weight in this model"
 
 
 @pytest.mark.parametrize(("kind", "backend"), CASES)
@@ -25,25 +17,8 @@ def test_all_layers_are_those_that_a_forward_pass_goes_through(kind, backend):
     for number, (found, expected) in enumerate(zip(hidden, h[1:-1], strict=True)):
         np.testing.assert_array_equal(found, expected)
         np.testing.assert_array_equal(model.hidden_representation(X, number), expected)
-        with nullcontext() if model.history_.weight() else pytest.warns(UserWarning, match=NO_WEIGHT):
-            np.testing.assert_array_equal(model.transform(X, layer=number - len(hidden)), expected)
+        np.testing.assert_array_equal(model.transform(X, layer=number - len(hidden)), expected)
         assert model.hidden_names(number) == [f"h{number}_{k}" for k in range(found.shape[1])]
-
-
-def test_units_of_a_network_without_weight_are_given_with_a_warning():
-    model, frame = fitted("regressor", "lightgbm")
-    assert model.history_.weight() == 1.0  # and no warning
-    units, single = model.transform(frame), fitted("no hidden layer", "lightgbm")[0].network_
-    for weight in (0.0, 0.25):
-        average = copy.copy(model)
-        average.history_ = weighed_at(model.history_, weight)
-        average.network_ = weighted_sum([model.network_, single], [weight, 1.0 - weight])
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            np.testing.assert_array_equal(average.transform(frame), units)
-            np.testing.assert_array_equal(average.hidden_representation(frame, -1), units)
-        assert [one.filename for one in caught] == [__file__] * (weight == 0.0)
-        assert all(str(one.message).startswith(NO_WEIGHT) for one in caught)
 
 
 def test_a_frame_of_another_layer_than_the_last_is_refused():

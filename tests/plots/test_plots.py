@@ -7,6 +7,7 @@ import io
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -20,6 +21,8 @@ from sklearn.manifold import trustworthiness
 from studies import history, weighed_at
 
 from boostbp import BoostBPClassifier, callbacks, plots
+from boostbp.network.history import Look
+from boostbp.plots import axes as panels
 from boostbp.plots.epochs import PANELS
 
 X, Y = load_iris(return_X_y=True)
@@ -81,7 +84,7 @@ def test_layer_health_shows_the_history():
 
 
 def test_layer_health_needs_a_hidden_layer():
-    with pytest.raises(ValueError, match="no hidden variables"):
+    with pytest.raises(ValueError, match="No network is part of the model"):
         plots.layer_health(history(layers=0), Figure().subplots(2, 3))
 
 
@@ -151,29 +154,57 @@ def test_representations_are_those_of_the_epochs(model):
 
 
 @pytest.mark.parametrize(
-    ("weight", "words"),
-    [(0.0, "no weight in the model"), (0.25, "25% of the weight in the model"), (1.0, "")],
+    ("weight", "lead", "words"),
+    [
+        (0.25, "single layer (75% of the weight)", "of the network with 25% of the weight in the model"),
+        (0.75, "network (75% of the weight)", "of the network with 75% of the weight in the model"),
+        (1.0, "network", ""),
+    ],
 )
-def test_pictures_of_a_network_say_its_weight_in_the_model(weight, words):
-    below = f"\nof a network with {words}" if words else ""
-    shown, axes = weighed_at(history(), weight), Figure().subplots(2, 3)
-    curves = plots.training_curves(shown, Figure().subplots(1, 2))
-    assert [ax.get_title() for ax in curves] == [f"Training loss{below}", f"Evaluation{below}"]
+def test_pictures_of_an_average_name_what_they_show_and_its_weight(weight, lead, words):
+    looks = [Look(rounds, {"valid_0": 1.0 / (1 + rounds)}) for rounds in (0, 25, 50)]
+    shown, axes = replace(weighed_at(history(), weight), looks=looks), Figure().subplots(2, 3)
+    curves = plots.training_curves(shown, Figure().subplots(1, 2 if weight > 0.5 else 1, squeeze=False))
+    titles = [" ".join(ax.get_title().split()) for ax in curves]
+    assert titles[-1] == f"Evaluation of {lead}"
+    assert titles[:-1] == ([f"Training loss of {lead}"] if weight > 0.5 else [])
+    steps = [0, 1, 2, 3] if weight > 0.5 else [0, 25, 50]
+    assert line(curves[-1], "valid_0")[:, 0].tolist() == steps
     plots.layer_health(shown, axes)
-    assert [ax.get_title() for ax in axes.flat] == [f"{title}{below}" for title, _ in PANELS.values()]
-    for label, one in (("mine", shown), ("other", history())):  # models that share axes say it in the legend
-        drawn = plots.epochs.panel(one, "dead", axes.flat[0], label=label)
-    texts = [text.get_text() for text in drawn.get_legend().get_texts()]
-    assert texts[1:] == [f"mine ({words}) layer 0" if words else "mine layer 0", "other layer 0"]
+    drawn = [" ".join(ax.get_title().split()) for ax in axes.flat]
+    assert drawn == [f"{title} {words}".strip() for title, _ in PANELS.values()]
+    for label, one in (("mine", shown), ("other", history())):
+        shared = plots.epochs.panel(one, "dead", axes.flat[0], label=label)
+    assert [text.get_text() for text in shared.get_legend().get_texts()][1:] == ["mine layer 0", "other layer 0"]
 
 
-def test_representations_of_an_average_say_its_weight_in_the_model(model):
+def test_titles_fit_above_their_panels():
+    """Those of two panels side by side do not run together, and none leaves the figure."""
+    shown = replace(weighed_at(history(), 0.0), looks=[Look(0, {"valid_0": 1.0}), Look(25, {"valid_0": 0.5})])
+    for one, count in ((shown, 1), (weighed_at(history(), 0.68), 2)):
+        made, axes = panels.figure(count)
+        plots.training_curves(one, axes)
+        check_titles(made)
+    made, axes = panels.figure(6)
+    plots.layer_health(weighed_at(history(), 0.68), axes)
+    check_titles(made)
+
+
+def check_titles(made):
+    made.draw_without_rendering()
+    boxes = [ax.title.get_window_extent() for ax in made.axes]
+    assert all(box.x0 >= 0 and box.x1 <= made.bbox.x1 for box in boxes)
+    assert not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[k + 1 :])
+
+
+def test_representations_of_an_average_say_their_weight_in_the_model(model):
     average = copy.copy(model)
-    average.history_ = weighed_at(model.history_, 0.0)
+    average.history_ = weighed_at(model.history_, 0.25)
     (kept,) = plots.representations(average, X, Y, Figure().subplots())
-    assert kept.get_title() == f"Epoch {model.history_.best_epoch}\nof a network with no weight in the model"
+    title = f"Epoch {model.history_.best_epoch} of layers with 25% of the weight in the model"
+    assert " ".join(kept.get_title().split()) == title
     axes = plots.representations(average, X, Y, Figure().subplots(1, 2), networks=SEEN)
-    assert axes[1].get_title() == "Epoch 2\nof a network with no weight in the model"
+    assert axes[1].get_title() == "Epoch 2"
 
 
 def test_calibration_of_two_classes_is_counted(ax):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import lightgbm
@@ -14,7 +15,7 @@ from benchmarks.rivals.contenders import trees_of
 from boostbp.report import comparison
 from boostbp.report.comparison import Result, compare, splits
 from boostbp.report.contenders import SINGLE_LAYER, deep
-from boostbp.report.table import table
+from boostbp.report.table import columns, table, tables
 from boostbp.report.trial import Job, Peak, measure, rehearse
 
 QUICK = {"epochs": 1, "hidden_layer_sizes": (2,), "n_estimators": 3, "deep": True}
@@ -176,7 +177,7 @@ def test_table_marks_the_best_and_says_who_did_not_run():
         Result("two", "ran", "", {"r2": 0.4, "rmse": 1.0}, 2.0, 0.2, None, None),
         Result("three", "skipped", "needs it", {}),
     ]
-    rendered = table(results, "a title")
+    rendered = table(results, "a title", columns(results))
     cells = [[str(cell) for cell in column.cells] for column in rendered.columns]
     assert cells[1] == ["0.5000", "0.4000", "skipped"]
     assert cells[-3] == ["5", "", ""]
@@ -184,3 +185,32 @@ def test_table_marks_the_best_and_says_who_did_not_run():
     assert styles == [["bold", "", "dim"], ["", "bold", "dim"]]
     console = Console(width=100, record=True, quiet=True)
     console.print(rendered)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("std", [False, True])
+def test_no_number_is_cut_in_a_narrow_terminal(width, std):
+    folds = ({"accuracy": 0.91, "log_loss": 0.2}, {"accuracy": 0.95, "log_loss": 0.3}) if std else ()
+    scores = {"accuracy": 0.93123, "log_loss": 0.25456}
+    names = ["boostbp (lightgbm)", "boostbp (xgboost)", *SINGLE]
+    results = [Result(name, "ran", "", scores, 10.25, 0.0123, 45_000_000, 412, 1_230_000, folds) for name in names]
+    console = Console(width=width, record=True, file=io.StringIO())
+    shown = tables(results, "a title", console)
+    assert len(shown) == (1 if width == 120 else 2)
+    for part in shown:
+        console.print(part)
+    text = console.export_text()
+    assert "…" not in text
+    assert text.count("0.9312") == text.count("0.2546") == text.count("10.25") == text.count("0.0123") == len(names)
+    assert text.count("412") == len(names)
+    assert max(map(len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize("params", [{}, {"deep": True, "epochs": 2, "hidden_layer_sizes": (2,)}])
+def test_length_of_a_deep_model_is_that_of_its_leading_piece(params):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(200, 3))
+    data = split(X, np.sin(6 * X[:, 0]) + X[:, 1], "regression")
+    outcome = measure(Job(deep("lightgbm", params), "regression", 1, 0, evidence=True), data)
+    assert outcome["length"] == outcome["evidence"].history.best_iteration
+    assert outcome["length"] > 0 or not outcome["evidence"].history.by_rounds

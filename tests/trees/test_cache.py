@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from limits import HANGS
 from numba import njit
 
 from boostbp.trees.kernels import cache
@@ -201,7 +202,7 @@ def start(code, package, **environment):
 
 def words(process):
     """What a process prints before it ends well; the last is how often it was warned that nothing is kept."""
-    printed, said = process.communicate(timeout=1200)
+    printed, said = process.communicate(timeout=HANGS)
     assert process.returncode == 0, said
     return printed.split()
 

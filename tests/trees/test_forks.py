@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from flat_parameters import parameters
+from limits import HANGS
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from boostbp import BoostBPRegressor
@@ -24,7 +25,7 @@ pytestmark = [
 LOCKS = type(threading.Lock()), type(threading.RLock()), threading.Condition
 
 
-def in_child(work, seconds=120.0):
+def in_child(work, seconds=HANGS):
     """What a forked child that does some work ends with: its exit status, minus a signal, or "hangs"."""
     pid = os.fork()
     if pid == 0:
@@ -55,7 +56,7 @@ def elsewhere(context, seconds=0.3):
 
     thread = threading.Thread(target=stay)
     thread.start()
-    assert inside.wait(30)
+    assert inside.wait(HANGS)
     return thread
 
 
@@ -194,5 +195,5 @@ def test_a_child_fits_in_the_middle_of_a_fit():
 def test_forked_workers_fit_with_threads():
     expected = fit(rows=300)
     with multiprocessing.get_context("fork").Pool(2) as pool:
-        found = pool.starmap_async(fit, [("lightgbm", 300)] * 4).get(timeout=300)
+        found = pool.starmap_async(fit, [("lightgbm", 300)] * 4).get(timeout=HANGS)
     assert all(np.array_equal(one, expected) for one in found)

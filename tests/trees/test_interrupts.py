@@ -8,6 +8,7 @@ import signal
 import threading
 
 import pytest
+from limits import HANGS
 
 from boostbp.trees import interrupts, threads
 
@@ -83,7 +84,7 @@ def test_it_leaves_the_work_of_other_callers_alone():
     ended, go_on = [], threading.Event()
 
     def rounds(_):
-        go_on.wait(timeout=10)
+        go_on.wait(timeout=HANGS)
         interrupts.check()
         ended.append("by itself")
 
@@ -258,7 +259,7 @@ def test_work_that_never_asks_is_ended_after_a_while(alarm, monkeypatch):
     @interrupts.deferred()
     def work():
         alarm()
-        threading.Event().wait(timeout=60)
+        threading.Event().wait(timeout=HANGS)
         pytest.fail("not heard")
 
     with pytest.raises(TimeIsUpError):
@@ -287,9 +288,9 @@ def test_asyncio_hears_its_signals():
         asyncio.get_running_loop().add_signal_handler(signal.SIGALRM, heard.set)
         with interrupts.deferred():
             os.kill(os.getpid(), signal.SIGALRM)
-        await asyncio.wait_for(heard.wait(), timeout=30)
+        await asyncio.wait_for(heard.wait(), timeout=HANGS)
         heard.clear()
         os.kill(os.getpid(), signal.SIGALRM)
-        await asyncio.wait_for(heard.wait(), timeout=30)
+        await asyncio.wait_for(heard.wait(), timeout=HANGS)
 
     asyncio.run(main())

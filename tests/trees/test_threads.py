@@ -7,6 +7,7 @@ import time
 
 import joblib
 import pytest
+from limits import HANGS
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from boostbp.trees import threads
@@ -22,7 +23,7 @@ def test_results_come_in_the_order_of_the_pieces(n_threads):
 
 
 def test_pieces_run_side_by_side():
-    meeting = threading.Barrier(2, timeout=30)
+    meeting = threading.Barrier(2, timeout=HANGS)
     assert len(threads.parallel_map(lambda _: meeting.wait(), range(2), 2)) == 2
 
 
@@ -69,7 +70,7 @@ def test_zero_threads_are_refused():
 
 def test_a_team_keeps_its_threads_from_round_to_round():
     with threads.Team(2) as team:
-        meeting = threading.Barrier(2, timeout=30)
+        meeting = threading.Barrier(2, timeout=HANGS)
         rounds = [team.map(lambda _: (meeting.wait(), threading.get_ident())[1], range(2)) for _ in range(3)]
     assert len({frozenset(idents) for idents in rounds}) == 1
     with threads.Team(1) as alone:
@@ -93,13 +94,13 @@ def test_matrix_products_take_one_thread_until_the_last_that_asked_is_done():
 
 def test_any_thread_may_ask_and_any_other_be_the_last():
     with threadpool_limits(2, "blas"):  # by this thread, which threadpoolctl hears alone from here on
-        inside, seen = threading.Barrier(2, timeout=30), []
+        inside, seen = threading.Barrier(2, timeout=HANGS), []
 
         def hold(stays):
             with threads.single_threaded_blas():
                 inside.wait()
                 seen.append(in_blas())
-                stays.wait(timeout=30)
+                stays.wait(timeout=HANGS)
 
         first_left, second_left = threading.Event(), threading.Event()
         first, second = (threading.Thread(target=hold, args=[event]) for event in (first_left, second_left))

@@ -29,6 +29,8 @@ from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from boostbp.trees.compiling import begins
+
 _HASH = 32  # bytes of a digest
 
 
@@ -70,6 +72,7 @@ class KernelCache(_Cache):
                     return CompileResult._rebuild(target_context, *pickle.loads(payload))
                 except Exception:  # whatever it is that cannot be loaded here can be compiled here
                     continue
+        begins(self._name.rpartition(".")[2])
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:

@@ -1,0 +1,69 @@
+"""Compiling: a loop is compiled when it is first called; who is told of it, and a clock that stands still meanwhile.
+
+Compiling happens once on a machine for a release of the package. It is no part of the work of a fit: estimates and
+limits of time are read from `working_time`, so that a model does not depend on what was compiled before.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from boostbp.trees import forks
+
+_lock = forks.through(threading.RLock())
+_depth = 0  # compilations that go on or wait for another one
+_since = 0.0  # when the first of them began
+_seconds = 0.0  # of all that are over
+_listeners: list[Callable[[str], object]] = []
+
+
+def working_time() -> float:
+    """Return the seconds of `time.perf_counter` in which this process compiled nothing."""
+    with _lock:
+        return (_since if _depth else time.perf_counter()) - _seconds
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Count this block as time in which a loop is compiled, or loaded."""
+    global _depth, _since, _seconds
+    with _lock:
+        if not _depth:
+            _since = time.perf_counter()
+        _depth += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _depth -= 1
+            if not _depth:
+                _seconds += time.perf_counter() - _since
+
+
+def begins(name: str) -> None:
+    """Tell all listeners that a loop is compiled, as nobody has kept it."""
+    for listener in tuple(_listeners):
+        listener(name)
+
+
+@contextmanager
+def told_to(listener: Callable[[str], object]) -> Iterator[None]:
+    """Call a function with the name of each loop that is compiled in this block, by whatever thread."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+@forks.in_child
+def _forget() -> None:
+    """In a forked child, in which only the thread that forked goes on."""
+    global _depth, _seconds
+    if _depth:
+        _seconds += time.perf_counter() - _since
+    _depth = 0
+    _listeners.clear()
