@@ -17,7 +17,8 @@ from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.losses.checked import refuse_unusable
-from boostbp.network.history import NETWORK, CandidateResult, Choice, History
+from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, Choice
+from boostbp.network.history import History
 from boostbp.network.network import Network
 from boostbp.network.offsets import of_rows
 from boostbp.trees.basis import Elementwise
@@ -56,7 +57,7 @@ def no_worse_than_constant(network: Network, history: History, problem: Problem)
     model = beside_constant([network], [share], problem.baseline)
     name = NETWORK if problem.settings.units else "single layer"
     results = (
-        CandidateResult("constant", problem.score(problem.constant_raw), 1.0 - share, None),
+        CandidateResult(CONSTANT, problem.score(problem.constant_raw), 1.0 - share, None),
         CandidateResult(name, problem.score(raw), share, NETWORK if problem.settings.units else None),
     )
     history.choice = Choice(results, 0.0, 0.0, metrics=problem.metrics_of(model))

@@ -107,7 +107,8 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals, SupervisedF
         above 1, functions are called from several threads.
     max_time : float or None
         Seconds after which no further rounds and no new epoch begin; what is there by then is the model, and time is
-        left to grow it again on all rows. The clock starts when everything is compiled; see `boostbp.warmup`.
+        left to grow it again on all rows. Compiling, which the first fit on a machine does, is not counted: see
+        `boostbp.warmup`.
     categorical_features : "from_dtype", sequence or None
         Columns with categories. "from_dtype": those of a data frame that are categories or text by their dtype; text
         that spells numbers or dates is refused until it is converted, or named here. Otherwise names, numbers, or bools

@@ -253,7 +253,7 @@ def _train(estimator: Any, training: Training, resume: State | None, run: Run) -
     bar, level = ProgressBar(), min(int(estimator.verbose), 2) if workers().rank == 0 else 0
     if estimator.verbose == 1:
         callbacks.append(bar)
-    shown = {1: bar, 2: StageLog()}.get(level)
+    shown: ProgressBar | StageLog | None = bar if level == 1 else StageLog() if level == 2 else None
     report = _nobody if shown is None else shown.stage
     states: list[State] = []
 

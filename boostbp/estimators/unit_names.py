@@ -51,5 +51,5 @@ class UnitNames(ClassNamePrefixFeaturesOutMixin):
         return self.network_.layers[-2].forest.n_outputs
 
     def _left_networks_out(self) -> bool:
-        """Whether hidden layers were asked for, and none is in the model, as none promised enough."""
+        """Whether hidden layers were asked for, and none is in the model."""
         return self.deep == "auto" and np.size(self.hidden_layer_sizes) > 0 and len(self.network_.layers) == 1
