@@ -235,7 +235,7 @@ def _streams(n_rows: int, n_outputs: int, growth: TreeParams) -> int:
     if growth.params or n_rows > _CHEAP_ROWS:
         return n_outputs
     groups = -(-n_outputs // TOGETHER)
-    return groups if n_rows <= FEW_ROWS else 2 * groups
+    return groups if n_rows <= FEW_ROWS else min(2 * groups, n_outputs)
 
 
 @dataclass(frozen=True, slots=True)
