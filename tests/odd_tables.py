@@ -49,7 +49,7 @@ def currencies(rows, seed, share=0.008):
 
 
 def rare_levels(rows, seed, share=0.005):
-    """Indicators of three levels and two columns that are nearly equal, but for the rare level; the second is the target.
+    """Indicators of three levels and two columns, nearly equal but for the rare level; the target is the second.
 
     The target has noise of .1.
     """

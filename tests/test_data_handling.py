@@ -70,7 +70,7 @@ def light_weights():
 
 
 def noise():
-    X, y = numbers()
+    X, _ = numbers()
     return AVERAGE, X, np.random.default_rng(1).normal(size=ROWS), X, {}
 
 
