@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Any
 
@@ -120,10 +120,13 @@ def _file(name: str) -> str:
 def _head(model: Description, prefix: str) -> str:
     facts = "\n".join(f"   {name}: {json.dumps(value)}" for name, value in model.facts.items())
     facts = facts.replace("*", r"\u002a")  # begins and ends no comment, and is the same JSON
-    return f"""/* A model of boostbp {__version__}, written by boostbp.to_c. All names begin with {prefix}_ or {prefix.upper()}_.
+    return f"""/* A model of boostbp {__version__}, written by boostbp.to_c.
+
+   All names begin with {prefix}_ or {prefix.upper()}_; several models in one program need a prefix each:
+   to_c(model, prefix=NAME).
 
    gcc -O2 -ffp-contract=off -c FILE, and -lm where it is linked; the same flags for clang. Without -ffp-contract=off
-   predictions differ in their last bits. Several models in one program need a prefix each: to_c(model, prefix=NAME).
+   predictions differ in their last bits.
 
    A row has {model.n_features} numbers, NaN where missing. A column of categories holds these themselves if they are
    numbers, otherwise their places in the lists below, from 0.
@@ -150,7 +153,7 @@ def _categories(model: Description) -> Iterator[str]:
 
 
 def _labels(labels: NDArray[Any]) -> str:
-    kind, literal = {"O": ("char *const", _text), "f": ("double", _real)}.get(labels.dtype.kind, ("int64_t", _whole))
+    kind, literal = _LABELS[labels.dtype.kind]
     return f"const {kind} boostbp_labels[{len(labels)}] = {{{', '.join(map(literal, labels.tolist()))}}};"
 
 
@@ -177,6 +180,12 @@ def _real(value: float) -> str:
         return repr(value)[:-1]  # 3. and -0.
     mantissa, exponent = value.hex().split("p")
     return f"{mantissa.rstrip('0')}p{int(exponent)}"
+
+
+# The type of labels in C and what writes one, by the kind of their dtype.
+_LABELS: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "O": ("char *const", _text), "i": ("int64_t", _whole), "b": ("int64_t", _whole), "f": ("double", _real),
+}  # fmt: skip
 
 
 def _array(name: str, values: NDArray[Any]) -> str:

@@ -2,9 +2,9 @@
 
 A leaf's value is ``constant + sum_j v_j (slope_j + v_j square_j)`` of its path columns, with
 ``v = min(max((x - center) factor, lower), upper)`` and 0 for a missing value. The kernels compute it in units of
-``u = (x - center) inverse``. Columns of an ordinary scale need no product: their factor is 1, and slopes are per unit
-of the column, with the same bits where scales are powers of two. Others keep the kernels' units (``factor = inverse``):
-float32, and float64 for squares, would not hold their slopes.
+``u = (x - center) inverse``. Where the scale is an ordinary power of two, as in rounded layers, the product is saved: the
+factor is 1, and slopes are per unit of the column, with the same bits. Other columns keep the kernels' units (``factor =
+inverse``): other scales round otherwise, and slopes per unit of very large or small columns are beyond float64.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from boostbp.floats import Floats
 from boostbp.trees.forest import Forest
 
-ORDINARY = 2.0**40  # scale or inverse scale up to which slopes and squares per unit of a column fit float32
+ORDINARY = 2.0**40  # scale up to which, or its inverse, slopes and squares per unit of a column fit float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def terms_of(forest: Forest, leaf: NDArray[np.int64], m: int) -> Terms:
     column = leaves.column[at].astype(np.int64)
     center, inverse, lower, upper = leaves.scaling[at].T
     flat = inverse == 0.0  # its u is 0, whatever it holds
-    ordinary = flat | ((inverse >= 1.0 / ORDINARY) & (inverse <= ORDINARY))
+    ordinary = flat | ((inverse >= 1.0 / ORDINARY) & (inverse <= ORDINARY) & (np.frexp(inverse)[0] == 0.5))
     factor = np.where(ordinary, 1.0, inverse)
     inverse = np.where(ordinary & ~flat, inverse, 1.0)  # in units of v
     w = (np.repeat(leaves.weight_start[leaf], count) + (1 + j) * m)[:, None] + np.arange(m)

@@ -81,17 +81,18 @@ class Graph:
         Raises
         ------
         ValueError
-            If a number is too large for the type, or so small that it would be 0.
+            If a number is too large for the type, or so small that digits of it would be lost.
         """
         array = np.ascontiguousarray(values).reshape(np.shape(values))  # a scalar stays one
         if array.dtype.kind == "f" and rounded:
             with np.errstate(over="ignore", under="ignore"):
                 held = array.astype(self.dtype)
-            lost = (np.isfinite(array) & ~np.isfinite(held)) | ((array != 0) & (held == 0))
+            small = (np.abs(held) < np.finfo(self.dtype).tiny) & (held != array)  # fewer digits, or 0
+            lost = (np.isfinite(array) & ~np.isfinite(held)) | small
             if lost.any():
                 raise ValueError(
-                    f"dtype={np.dtype(self.dtype).name!r} does not hold {array[lost].flat[0]:.3g}, a slope or bound of "
-                    "this model: use dtype='float64', or multiply the features by constants before the fit."
+                    f"dtype={np.dtype(self.dtype).name!r} does not hold {array[lost].flat[0]:.3g}, a number of this "
+                    "model: use dtype='float64', or multiply features and targets by constants before the fit."
                 )
             array = held
         key = (array.dtype.str, array.shape, array.tobytes() if array.dtype != object else tuple(array.tolist()))

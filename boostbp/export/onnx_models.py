@@ -111,7 +111,9 @@ def _check_numbers(model: Description, dtype: str) -> None:
     """Refuse what the type of the graph does not hold."""
     if dtype == "float32":
         for column, values in model.categories.items():
-            if len(np.unique(values.astype(np.float32))) < len(values):
+            with np.errstate(over="ignore", under="ignore"):
+                held = values.astype(np.float32)
+            if len(np.unique(held)) < len(values) or not np.isfinite(held).all():
                 raise ValueError(
                     f"dtype='float32' does not tell all categories of column {column} apart: use dtype='float64'."
                 )

@@ -152,10 +152,10 @@ class Network:
             return np.asarray(scaled / safe)
 
     def safe_units(self) -> Floats:
-        """Return powers of two, (features,), in which a slope is no number near the ends of float64; 1 if it is none.
+        """Return powers of two, (features,), in which slopes are far from the ends of float64; 1 where they are anyway.
 
-        A slope in a column of size 1e-300 is beyond float64 in units of the network before it is multiplied by the scale
-        of a small target, and sums of such slopes of several trees are.
+        In a column of size 1e-300 a slope may be beyond float64 before it is multiplied by the scale of a small target,
+        or added to those of other trees.
         """
         first = self.layers[0].forest
         largest = np.zeros(first.n_features)

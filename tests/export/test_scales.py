@@ -7,13 +7,15 @@ import pytest
 
 import boostbp
 from boostbp import BoostBPRegressor
+from boostbp.export.description import Description
+from boostbp.export.onnx_models import model_of
 from tests.export.rows import hard_rows, table
 from tests.export.test_c import Compiled, needs_compiler
 from tests.export.test_c import assert_same as assert_same_in_c
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
-from tests.export.test_onnx import ALL_LEVELS, SMALL, X, assert_same, regressor, served, session_of  # noqa: E402
+from tests.export.test_onnx import ALL_LEVELS, SMALL, X, assert_same, regressor, served, session_of
 
 every_level = pytest.mark.parametrize("level", ALL_LEVELS, ids=lambda level: level.name)
 
@@ -102,3 +104,28 @@ def test_no_rows(level):
         width = model.n_features_in_
         outputs = session_of(boostbp.to_onnx(model), level).run(None, {"X": np.empty((0, width))})
         assert [output.shape for output in outputs] == ([(0,), (0, 2)] if hasattr(model, "classes_") else [(0,)])
+
+
+def test_hidden_units_have_the_bits_of_ours_where_scales_are_no_powers_of_two():
+    """A unit whose last bit is another one may be on the other side of a threshold above."""
+    A, y = table(60)
+    hidden = {"basis": "quadratic", "min_samples_leaf": 2}
+    model = BoostBPRegressor(hidden=hidden, **SMALL | {"epochs": 1}).fit(A, y)
+    layer = model.network_.layers[0]
+    forest, m = layer.forest, layer.forest.n_outputs
+    assert (np.frexp(forest.leaves.scaling[:, 1])[0] != 0.5).any()
+    alone = Description(A.shape[1], (forest,), False, np.zeros(m), scale=np.ones(m), shift=np.zeros(m))
+    rows = hard_rows(model, A, 100)
+    for level in ALL_LEVELS:
+        output = session_of(model_of(alone, dtype="float64"), level).run(None, {"X": rows})[0]
+        np.testing.assert_array_equal(output, layer.predict(rows))
+
+
+@pytest.mark.parametrize("hidden_layer_sizes", [(), (2,)])
+def test_layers_without_trees(hidden_layer_sizes):
+    A, y = table(60)
+    how = {"hidden_layer_sizes": hidden_layer_sizes, "n_estimators": 0, "output": {"base": "zero"}, "epochs": 1}
+    model = BoostBPRegressor(**SMALL | how).fit(A, y)
+    assert_same(model, A)
+    two = BoostBPRegressor(**SMALL | how).fit(A, np.column_stack([y, -y]))
+    assert_same(two, A)

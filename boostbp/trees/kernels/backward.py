@@ -116,7 +116,7 @@ def _vjp_of_one_output(leaves, tree, number, rows, z, clip, g, unit, g_of_leaf, 
 
 @inner
 def _vjp_of_several_outputs(leaves, tree, number, rows, z, clip, g, unit, total):
-    """Add ``sum_o g_o (w_jo + 2 u_j w_jjo) inv_scale unit`` of the rows of a leaf of a tree that serves several outputs.
+    """Add ``sum_o g_o (w_jo + 2 u_j w_jjo) inv_scale unit`` of the rows of one leaf of a tree of several outputs.
 
     Gradients times weights first: a slope may be beyond float64 where the gradient is 0.
     """
