@@ -2,9 +2,10 @@
 
 A leaf's value is ``constant + sum_j v_j (slope_j + v_j square_j)`` of its path columns, with
 ``v = min(max((x - center) factor, lower), upper)`` and 0 for a missing value. The kernels compute it in units of
-``u = (x - center) inverse``. Where the scale is an ordinary power of two, as in rounded layers, the product is saved: the
-factor is 1, and slopes are per unit of the column, with the same bits. Other columns keep the kernels' units (``factor =
-inverse``): other scales round otherwise, and slopes per unit of very large or small columns are beyond float64.
+``u = (x - center) inverse``. Where the scale is an ordinary power of two, as in rounded layers, the product is saved:
+the factor is 1, and slopes are per unit of the column, with the same bits. Other columns keep the kernels' units
+(``factor = inverse``): other scales round otherwise, and slopes per unit of very large or small columns are beyond
+float64.
 """
 
 from __future__ import annotations
