@@ -110,7 +110,7 @@ class SupervisedFit(Conformal):
 
         Parameters
         ----------
-        X : array-like, data frame or sparse matrix, (rows, features); path, or iterator of blocks ``(X, y)``
+        X : array-like, data frame or sparse matrix, (rows, features); path, dataset, or iterator of blocks ``(X, y)``
             What a sparse matrix does not hold is 0, as in scikit-learn; a NaN that it holds is missing. It is never
             made dense, and gives the model that the same numbers give as an array. Rows beyond memory come from files,
             whose columns `y`, `sample_weight`, `offset` and `groups` name, or in blocks: ``docs/beyond_memory.md``.
