@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from inspect import signature
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -262,7 +261,7 @@ def _holds(dimension: Dimension, value: Any) -> bool:
     """Whether a value is one of a dimension's."""
     if isinstance(dimension, Choice):
         return value in dimension.options
-    return isinstance(value, Real) and dimension.low <= value <= dimension.high
+    return isinstance(value, int | float) and dimension.low <= value <= dimension.high
 
 
 def _open(space: Space, given: Iterable[str]) -> dict[str, Dimension]:

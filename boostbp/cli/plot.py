@@ -61,7 +61,7 @@ def plot(
         raise fail(f"--out {str(out)!r}: give a file that ends in .png, .svg or .pdf.", 2)
     check_written("--out", out, ("MODEL", model), ("DATA", data))
     _check(kind, data, target)
-    estimator = storage.load(model)
+    estimator: Any = storage.load(model)
     panels = {Kind.training: n_curves(estimator.history_), Kind.health: len(PANELS)}.get(kind, 1)
     made, axes = figure(panels)
     if kind is Kind.training:

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from boostbp.backends.base import Table
+from boostbp.backends.base import Backend, Table
 from boostbp.cautions import named_in_errors
 from boostbp.estimators import session
 from boostbp.estimators.base import BaseBoostBP
@@ -67,7 +67,7 @@ class BoostBPAutoencoder(BaseBoostBP):
         self,
         hidden_layer_sizes: Sequence[int] = (16,),
         *,
-        backend: Any = "lightgbm",
+        backend: Literal["lightgbm", "xgboost", "sklearn"] | Backend = "lightgbm",
         n_estimators: int | None = None,
         learning_rate: float | None = None,
         max_depth: int | None = None,
@@ -160,9 +160,9 @@ class BoostBPAutoencoder(BaseBoostBP):
     def score(self, X: Any, y: Any = None) -> float:
         """R^2 of the reconstruction, averaged over features by their variance."""
         check_is_fitted(self)
-        X = self._read(X).X
-        residual = np.square(X - self.predict(X)).sum()
-        total = np.square(X - X.mean(axis=0)).sum()
+        given = self._read(X).X
+        residual = np.square(given - self.predict(X)).sum()
+        total = np.square(given - given.mean(axis=0)).sum()
         return float(1.0 - residual / total) if total > 0 else 0.0
 
     def _read(self, X: Any, *, reset: bool = False) -> Table:

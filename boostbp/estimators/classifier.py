@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 
 from boostbp import cautions, losses
+from boostbp.backends.base import Backend
 from boostbp.estimators.conformal import Sets
 from boostbp.estimators.nested_parameters import documented_as, suggests
 from boostbp.estimators.outcomes import ClassPredictions
@@ -70,10 +71,10 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets, SupervisedFit):
         self,
         hidden_layer_sizes: Sequence[int] = (16,),
         *,
-        quality: int = 3,
+        quality: Literal[1, 2, 3, 4, 5] = 3,
         loss: Any = "log_loss",
         class_weight: Any = None,
-        backend: Any = "lightgbm",
+        backend: Literal["lightgbm", "xgboost", "sklearn"] | Backend = "lightgbm",
         n_estimators: int | None = None,
         learning_rate: float | None = None,
         max_depth: int | None = None,

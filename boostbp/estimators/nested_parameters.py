@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from sklearn.base import BaseEstimator
 
@@ -15,9 +15,7 @@ from boostbp.layers import LayerSpec
 from boostbp.network.settings import BackpropSpec
 from boostbp.suggestions import suggestion
 
-P = ParamSpec("P")
-E = TypeVar("E")
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 _ENTRY = re.compile(
     r"^(( *)(\w+(?:, \w+)*) : .*\n(?:\2 +.*\n)*)", re.MULTILINE
@@ -102,7 +100,7 @@ def documented_as(owner: Any) -> Callable[[C], C]:
     return write_out
 
 
-def suggests(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, P], R]:
+def suggests(method: F) -> F:
     """Make a constructor, or another method, say what was meant by a parameter that it does not have.
 
     Raises TypeError as Python does, with the parameter that was meant.
@@ -111,7 +109,7 @@ def suggests(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, 
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
     @wraps(method)
-    def checked(self: E, *args: P.args, **parameters: P.kwargs) -> R:
+    def checked(self: Any, *args: Any, **parameters: Any) -> Any:
         for name in parameters:
             if name not in known:
                 kind = type(self)
@@ -122,7 +120,7 @@ def suggests(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[E, 
                 raise TypeError(f"{method.__name__} of {kind.__name__} has no argument {name!r}: {cure}")
         return method(self, *args, **parameters)
 
-    return checked
+    return cast(F, checked)
 
 
 class NestedParameters(BaseEstimator):

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from boostbp import losses
+from boostbp.backends.base import Backend
 from boostbp.estimators.conformal import Intervals
 from boostbp.estimators.held_out import Split
 from boostbp.estimators.nested_parameters import suggests
@@ -159,10 +160,10 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals, SupervisedF
         self,
         hidden_layer_sizes: Sequence[int] = (16,),
         *,
-        quality: int = 3,
+        quality: Literal[1, 2, 3, 4, 5] = 3,
         loss: Any = "squared_error",
         alpha: float | Sequence[float] | None = None,
-        backend: Any = "lightgbm",
+        backend: Literal["lightgbm", "xgboost", "sklearn"] | Backend = "lightgbm",
         n_estimators: int | None = None,
         learning_rate: float | None = None,
         max_depth: int | None = None,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
 from numbers import Integral
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
@@ -34,8 +34,7 @@ from boostbp.network.settings import Settings
 from boostbp.trees import interrupts, threads
 from boostbp.trees.compiling import told_to
 
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 # What says how an input, and a target, are read. An input has no names if its table had none.
 _READING = ("schema_", "n_features_in_", "feature_names_in_", "classes_", "_shift", "_scale")
@@ -188,7 +187,7 @@ def more(estimator: Any, epochs: int, run: Run) -> None:
     _train(estimator, replace(training, settings=settings), state, run)
 
 
-def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
+def all_or_nothing(fit: F) -> F:
     """Make a fit that fails leave the estimator as it was: never a network of one fit with the columns of another.
 
     One that is interrupted when there is a model raises that when the estimator has it. A fit also is the same for any
@@ -199,8 +198,8 @@ def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
     @usual_floats()
     @interrupts.deferred()
     @threads.single_threaded_blas()
-    def whole(*args: P.args, **options: P.kwargs) -> R:
-        estimator: Any = args[0]
+    def whole(*args: Any, **options: Any) -> Any:
+        estimator = args[0]
         before = dict(vars(estimator))
         try:
             fitted = fit(*args, **options)
@@ -214,7 +213,7 @@ def all_or_nothing(fit: Callable[P, R]) -> Callable[P, R]:
             raise interrupt
         return fitted
 
-    return whole
+    return cast(F, whole)
 
 
 def _check_callback(number: int, callback: Any) -> None:

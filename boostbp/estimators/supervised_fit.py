@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from traceback import clear_frames
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
@@ -33,17 +33,17 @@ from boostbp.network.monitor import Progress
 from boostbp.trees.disk_arrays import on_disk
 
 KEPT = ("network_", "_calibration")  # what a fit leaves that may hold large arrays
-T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def on_blocks(fit: Callable[..., T]) -> Callable[..., T]:
+def on_blocks(fit: F) -> F:
     """Let `fit` take a path or an iterator of blocks in the place of arrays; the model is that of these rows as arrays.
 
     Raises ValueError if the state of training is to be kept: it is as large as the rows.
     """
 
     @wraps(fit)
-    def whole(self: Any, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> T:
+    def whole(self: Any, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         if not is_blocks(X):
             return fit(self, X, y, sample_weight, **options)
         if options.get("keep_state"):
@@ -74,7 +74,7 @@ def on_blocks(fit: Callable[..., T]) -> Callable[..., T]:
                 setattr(self, name, copy.deepcopy(vars(self)[name]))
         return fitted
 
-    return whole
+    return cast(F, whole)
 
 
 def _raw_output(raw: Floats) -> Floats:

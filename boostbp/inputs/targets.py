@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,6 +32,9 @@ def read_target(y: Any, n_rows: int, *, labels: bool = False) -> NDArray[Any]:
     """
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
+    names = [column.label for column in open_source(y).columns] if labels and is_frame(y) else []
+    if len(names) > 1:
+        _refuse_several(f"{len(names)} columns ({names[0]}, {names[1]}{', ...' if len(names) > 2 else ''})")
     values = _values(y)
     if values.ndim == 2 and values.shape[1] == 1:
         cautions.warn(
@@ -241,7 +244,7 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
 
 def _labels(values: NDArray[Any]) -> NDArray[Any]:
     if values.ndim != 1:
-        raise ValueError(f"y should be a 1d array of labels, got an array of shape {values.shape} instead.")
+        _refuse_several(f"an array of shape {values.shape}")
     if values.dtype.kind == "f":
         _refuse_where(~np.isfinite(values), values, "y", "Drop these rows, or give them a class.")
     elif values.dtype.kind == "O":
@@ -255,6 +258,13 @@ def _labels(values: NDArray[Any]) -> NDArray[Any]:
         raise ValueError(f"y has dtype {values.dtype}, which are no labels: make them text, as by y.astype(str).")
     check_classification_targets(values)
     return values
+
+
+def _refuse_several(what: str) -> NoReturn:
+    raise ValueError(
+        f"y should be a 1d array of labels, got {what} instead: a classifier has one target. Give one column, or fit a "
+        "classifier for each, as sklearn.multioutput.MultiOutputClassifier(BoostBPClassifier()) does."
+    )
 
 
 def _refuse_where(bad: NDArray[np.bool_], values: NDArray[Any], name: str, cure: str) -> None:

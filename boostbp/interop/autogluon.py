@@ -11,6 +11,8 @@ import math
 import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
 from boostbp.extras import require
 from boostbp.trees.warmup import warmup
@@ -40,7 +42,8 @@ class BoostBPModel(AbstractModel):
 
     Hyperparameters are those of the estimator, by the names that its ``set_params`` takes, such as ``quality`` and
     ``hidden__max_depth``. AutoGluon's own split chooses the model (`eval_set`), its threads are `n_jobs`, its seed is
-    `random_state`, and its time limit `max_time`.
+    `random_state`, and its time limit `max_time`. Infinite cells are read as missing ones: the estimator refuses them,
+    and one in a row to predict would end the whole predictor.
     """
 
     ag_key = "BOOSTBP"
@@ -83,6 +86,17 @@ class BoostBPModel(AbstractModel):
             params["max_time"] = min(left, params.get("max_time") or left)
         estimator = BoostBPRegressor() if regression else BoostBPClassifier()
         self.model = estimator.set_params(**params).fit(X, y, sample_weight, eval_set=eval_set)
+
+    def _preprocess(self, X: DataFrame, **kwargs: Any) -> DataFrame:
+        """Return the table with infinite cells as missing ones."""
+        X = super()._preprocess(X, **kwargs)
+        floats = X.select_dtypes(np.floating)
+        finite = np.isfinite(floats) | floats.isna()
+        if finite.to_numpy().all():
+            return X
+        X = X.copy()
+        X[floats.columns] = floats.where(finite)
+        return X
 
     @classmethod
     def warmup(cls, **kwargs: Any) -> None:

@@ -48,6 +48,7 @@ _CLASSES: dict[str, Any] = {
     estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
 }
 Path = str | os.PathLike[str]
+Fitted = BoostBPRegressor | BoostBPClassifier | BoostBPAutoencoder
 _KIND = "state"
 _STATE = "_fitted_state"
 _OF_A_RUN = "validation"  # belongs to the process that trained, not to the model, unless it is a word or a number
@@ -111,7 +112,7 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
 
 @usual_floats()
 @interrupts.deferred()  # what a handler raises is no fault of the file
-def load(path: Path | BinaryIO) -> Any:
+def load(path: Path | BinaryIO) -> Fitted:
     """Load an estimator that `save` saved; its predictions are the same to the bit.
 
     Nothing in the file is executed, and neither lightgbm nor xgboost is needed.
@@ -137,11 +138,13 @@ def load(path: Path | BinaryIO) -> Any:
     kind: dict[str, Any] = {"kind": KIND, "version": VERSION, "oldest": OLDEST}
     try:
         if not hasattr(path, "read"):
-            return archive.load(_checked(path), _rebuilt, **kind)
+            loaded: Fitted = archive.load(_checked(path), _rebuilt, **kind)
+            return loaded
         data = path.read()
         if not isinstance(data, bytes):
             raise TypeError(f"path.read() gives a {type(data).__name__}, not bytes: open the file by open(name, 'rb').")
-        return archive.from_bytes(data, str(getattr(path, "name", type(path).__name__)), _rebuilt, **kind)
+        loaded = archive.from_bytes(data, str(getattr(path, "name", type(path).__name__)), _rebuilt, **kind)
+        return loaded
     finally:
         give_back()
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from helpers import interrupted_fit
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
@@ -106,3 +108,32 @@ def test_no_property_of_the_package_is_left_out():
         vars(model).update(vars(fitted("classifier" if kind is DaskBoostBPClassifier else "shallow")))
         look_at(model)
         assert isinstance(model, BaseEstimator)
+
+
+def test_every_method_takes_the_frame_that_the_fit_took():
+    """None reads a table again without its names, of which scikit-learn warns: warnings are errors here."""
+    frame = pd.DataFrame(X, columns=list("abc"))
+    without = {"fit", "fit_more", "inverse_transform", "explain", "predict_interval", "predict_set", "calibrate"}
+    called = []
+    for name in ("deep", "deep_classifier", "autoencoder"):
+        y = Y > 0 if "classifier" in name else Y
+        model = sklearn.clone(MODELS[name]).fit(frame, y)
+        public = [name for name in dir(model) if not name.startswith("_") and name not in without]
+        for method in [name for name in public if callable(getattr(model, name))]:
+            if "X" not in inspect.signature(getattr(model, method)).parameters:
+                continue
+            found = getattr(model, method)(X=frame, **({"y": y} if method in ("score", "fit_transform") else {}))
+            if inspect.isgenerator(found):
+                list(found)
+            called.append(method)
+        if name != "autoencoder":
+            model.calibrate(frame, y)
+            (model.predict_set if "classifier" in name else model.predict_interval)(frame, 0.5)
+    assert {"predict", "predict_proba", "score", "transform", "jacobian", "apply", "importance"} <= set(called)
+
+
+def test_the_score_of_an_autoencoder_is_r2_of_the_reconstruction():
+    frame = pd.DataFrame(X, columns=list("abc"))
+    model = sklearn.clone(MODELS["autoencoder"]).fit(frame)
+    expected = r2_score(X, model.predict(frame), multioutput="variance_weighted")
+    assert model.score(frame) == pytest.approx(expected)

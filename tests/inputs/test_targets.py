@@ -153,6 +153,21 @@ def test_targets_that_are_no_labels_are_refused(y, message):
         read_target(y, 3, labels=True)
 
 
+@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ({"p": LABELS, "q": LABELS}, r"2 columns \(Column 'p', Column 'q'\)"),
+        ({"p": [0, 1, 0], "q": [1, 1, 0]}, r"2 columns \(Column 'p', Column 'q'\)"),
+        ({"p": [0.5, 1.0, 0.0], "q": LABELS, "r": LABELS}, r"3 columns \(Column 'p', Column 'q', \.\.\.\)"),
+    ],
+)
+def test_frames_of_several_columns_of_labels_are_refused_as_such(container, columns, named):
+    with pytest.raises(ValueError, match=rf"1d array of labels, got {named}.*one target.*MultiOutputClassifier"):
+        read_target(container(columns), 3, labels=True)
+    assert read_target(container({"q": columns["q"]})["q"], 3, labels=True).tolist() == columns["q"]
+
+
 NUMERALS = ["1.5", "0", "2"]
 
 

@@ -139,6 +139,42 @@ def test_a_class_without_rows_has_a_column(tmp_path):
     assert (probabilities[:, 2] < 1e-3).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_infinite_cells_are_read_as_missing_in_fits_and_predictions(tmp_path, dtype):
+    X, y, X_valid, y_valid = halves(load_diabetes)
+    column = X.columns[2]
+    tables = {}
+    for name, cell in (("infinite", np.inf), ("negative", -np.inf), ("missing", np.nan)):
+        tables[name] = [part.astype({column: dtype}) for part in (X, X_valid)]
+        for part in tables[name]:
+            part.loc[part.index[::7], column] = cell
+    before = [part.copy() for part in tables["infinite"]]
+    models = {
+        name: model_of(tmp_path / name, "regression", **QUICK).fit(
+            X=train, y=y, X_val=valid, y_val=y_valid, num_cpus=1, num_gpus=0
+        )
+        for name, (train, valid) in tables.items()
+    }
+    expected = models["missing"].predict_proba(tables["missing"][1])
+    assert np.isfinite(expected).all()
+    for name in ("infinite", "negative"):
+        np.testing.assert_array_equal(models[name].predict_proba(tables[name][1]), expected)
+        np.testing.assert_array_equal(models["missing"].predict_proba(tables[name][1]), expected)
+    for part, same in zip(tables["infinite"], before, strict=True):
+        pd.testing.assert_frame_equal(part, same)
+
+
+def test_a_predictor_survives_an_infinite_cell(tmp_path):
+    found = table(load_diabetes)
+    found.loc[3, "bmi"] = np.inf
+    train, test = found[:300], found[300:].copy()
+    test.loc[test.index[0], "bmi"] = -np.inf
+    predictor = tabular.TabularPredictor(label="target", path=str(tmp_path), verbosity=0)
+    predictor.fit(train, hyperparameters={BoostBPModel: QUICK}, raise_on_model_failure=True)
+    assert predictor.model_names()[0] == "BoostBP"
+    assert np.isfinite(predictor.predict(test)).all()
+
+
 def test_time_limit_leaves_some_of_it_for_what_follows_the_rounds(tmp_path):
     X, y, X_valid, y_valid = halves(load_diabetes)
     data = {"X": X, "y": y, "X_val": X_valid, "y_val": y_valid, "num_cpus": 1, "num_gpus": 0}
