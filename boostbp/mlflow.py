@@ -7,12 +7,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.extras import require
-from boostbp.files import schema_of
 from boostbp.inputs.blocks import is_blocks
+from boostbp.inputs.sources import TableFiles
 from boostbp.versions import __version__
 
 __all__ = ["autolog", "log_fit", "log_model"]
@@ -240,19 +238,16 @@ def _client() -> Any:
 
 
 def _rows_like(X: Any, model: BaseBoostBP) -> Any:
-    """A row like those of a file, or of blocks: of the columns that the model reads, whole numbers where a file has."""
+    """A row like those of files, or of blocks: of the columns that the model reads, whole numbers where a file has."""
     schema = model.schema_
     cells = [schema.categories.get(number, (0.0,))[0] for number in range(schema.n_features)]
     if schema.names is None:
         return np.array([cells])
-    types = schema_of(Path(X)) if isinstance(X, str | os.PathLike) else ()
-    whole = {field.name for field in types if str(field.type).startswith(("int", "uint"))}
-    return _required("pandas").DataFrame(
-        {
-            name: [int(cell) if name in whole and cell == 0.0 else cell]
-            for name, cell in zip(schema.names, cells, strict=True)
-        }
-    )
+    if not isinstance(X, Iterator):
+        table = TableFiles.of(X).open()
+        whole = [str(table.type_of(name)).startswith(("int", "uint")) for name in schema.names]
+        cells = [0 if cell == 0.0 and is_whole else cell for cell, is_whole in zip(cells, whole, strict=True)]
+    return _required("pandas").DataFrame([cells], columns=list(schema.names))
 
 
 def _defined(metrics: dict[str, float]) -> dict[str, float]:

@@ -143,8 +143,7 @@ def load(path: Path | BinaryIO) -> Fitted:
         data = path.read()
         if not isinstance(data, bytes):
             raise TypeError(f"path.read() gives a {type(data).__name__}, not bytes: open the file by open(name, 'rb').")
-        loaded = archive.from_bytes(data, str(getattr(path, "name", type(path).__name__)), _rebuilt, **kind)
-        return loaded
+        return archive.from_bytes(data, str(getattr(path, "name", type(path).__name__)), _rebuilt, **kind)
     finally:
         give_back()
 
