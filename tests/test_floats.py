@@ -94,7 +94,7 @@ def calls_of(model):
     if hasattr(model, "predict_interval"):
         found["score"] = [lambda: model.score(rows[0], y)]
     for name in ("health", "summary", "output_names", "hidden_names"):
-        found[name] = [lambda name=name: re.sub(r" in .* s\.|It took .*", "", str(getattr(model, name)()))]
+        found[name] = [lambda name=name: re.sub(r" in .* s\.|Training took .*", "", str(getattr(model, name)()))]
     found["layer_names"] = [lambda: model.layer_names(0)]
     found["trees_to_dataframe"] = [lambda: [model.trees_to_dataframe().astype(str).to_numpy()]]
     return found

@@ -104,7 +104,7 @@ def transform(
     _stream(estimator, data, out, made, columns_of(estimator, kept, missing or ()), kept, escape, n_jobs, quiet)
     words = weight_in_words(estimator.history_.weight())
     if words and not quiet:
-        say(f"They are the units of networks with {words}.")
+        say(f"They are the units of hidden layers with {words}.")
 
 
 def _check_out(out: Path, data: Path, model: Path, escape: bool) -> None:

@@ -156,8 +156,8 @@ class Choice:
         else:
             effect = "they helped" if self.gain > 0.0 else "they did harm"
         return (
-            f"Hidden layers changed the held-out loss by {-self.gain:+.3g} ± {self.error:.2g}: {effect} (optimistic: "
-            "these rows chose the model)."
+            f"Hidden layers changed the held-out loss by {0.0 - self.gain:+.3g} ± {self.error:.2g}: {effect} "
+            "(optimistic: these rows chose the model)."
         )
 
 

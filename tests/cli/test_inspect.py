@@ -176,7 +176,7 @@ def test_what_is_said_of_a_network_tells_its_weight_in_the_model(folder, tmp_pat
     assert f"Hidden layers at epoch 2{f', of a network with {words}' if words else ''}:" in printed
     arguments = ("transform", folder / "diabetes.parquet", "--model", tmp_path / "average.boostbp")
     said = run(*arguments, "--out", tmp_path / "hidden.csv").output
-    assert (f"They are the units of networks with {words}." in " ".join(said.split())) == bool(words)
+    assert (f"They are the units of hidden layers with {words}." in " ".join(said.split())) == bool(words)
     drawn = run("plot", arguments[2 + 1], "--out", tmp_path / "h.svg", arguments[1], "--kind", "representation")
     assert drawn.exit_code == 0
 

@@ -317,6 +317,6 @@ def test_summary_counts_the_seconds_of_all_stages(deep, tmp_path):
     assert list(seconds)[-1] == "all rows"
     assert any("network" in stage for stage in seconds) == (deep is not False)
     assert 0.0 < sum(seconds.values()) <= took
-    assert f"It took {sum(seconds.values()):.1f} s: first layers " in model.summary()
+    assert f"Training took {sum(seconds.values()):.1f} s: first layers " in model.summary()
     save(model, tmp_path / "model")
     assert load(tmp_path / "model").history_.choice.seconds == seconds

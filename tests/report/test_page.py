@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from studies import MODELS, study
+from studies import MODELS, study, weighed_at
 
 from boostbp.report.comparison import splits
 from boostbp.report.contenders import SINGLE_LAYER, deep
@@ -172,3 +173,31 @@ def test_missing_packages_and_folders_are_found_before_the_work(tmp_path, monkey
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match=r"HTML report needs the jinja2 .*pip install 'boostbp\[report\]'"):
         check(tmp_path / "report.html")
+
+
+def test_legends_and_titles_stand_beside_the_pictures_in_their_colours(text):
+    page = Page(text)
+    svgs = [base64.b64decode(image["src"].partition("base64,")[2]).decode() for image in page.all("img")]
+    assert not any('id="legend' in svg for svg in svgs)  # where they would squeeze what is drawn
+    dark = [base64.b64decode(source["srcset"].partition("base64,")[2]).decode() for source in page.all("source")]
+    keys = [attrs["style"] for attrs in page.all("span") if attrs.get("class", "").startswith("key")]
+    assert len(keys) > 20
+    for key in keys:
+        light, night = re.fullmatch(r"--light: (#\w{6}); --dark: (#\w{6})", key).groups()
+        assert any(light in svg for svg in svgs)
+        assert any(night in svg for svg in dark)
+    assert "boostbp (lightgbm) layer 0, not trained on" in text
+    assert len(page.all("figcaption")) > 10
+
+
+def test_it_says_what_the_models_are_made_of(tmp_path):
+    written = study()
+    made = [
+        replace(result, evidence=replace(result.evidence, history=weighed_at(result.evidence.history, 0.25)))
+        if result.evidence is not None and result.evidence.history is not None
+        else result
+        for result in written.results
+    ]
+    write(tmp_path / "report.html", [replace(written, results=made)], {})
+    text = " ".join((tmp_path / "report.html").read_text(encoding="utf-8").split())
+    assert "The model is 0.75 single layer + 0.25 network. Hidden layers changed the held-out loss by +0 ± 0.1" in text
