@@ -73,7 +73,7 @@ class _OnDask:
             By default the one that was made last.
         timeout : float
             Seconds that workers wait for one another. One that dies or fails ends the fit at once, one that freezes
-            after this time.
+            after this time, also if it was frozen before and has rows of the fit.
 
         Raises
         ------

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,65 @@ def parts_of(collection: Any) -> list[Any]:
     return list(np.ravel(collection.to_delayed(optimize_graph=False)))
 
 
-def computed(value: Any) -> Any:
+def computed(value: Any, compute: Callable[[Any], Any] | None = None) -> Any:
     """A Dask collection as what it is made of; anything else as it is, and what is in lists and tuples."""
     if isinstance(value, list | tuple):
-        return type(value)(map(computed, value))
-    return value.compute() if is_collection(value) else value
+        return type(value)(computed(part, compute) for part in value)
+    if not is_collection(value):
+        return value
+    return value.compute() if compute is None else compute(value)
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    """What a fit does on a cluster before it trains: no worker that has frozen is waited for without end.
+
+    Attributes
+    ----------
+    frozen : list of str
+        Workers that were silent when the fit began: they get no tasks of it.
+    """
+
+    client: Any
+    timeout: float
+    frozen: list[str]
+
+    @classmethod
+    def of(cls, client: Any, timeout: float) -> _Cluster:
+        return cls(client, timeout, _unheard(client, client.nthreads(), GRACE))
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """How tasks are submitted that run on any worker but those that are frozen."""
+        if not self.frozen:
+            return {}
+        return {"workers": [worker for worker in self.client.nthreads() if worker not in self.frozen]}
+
+    def compute(self, collection: Any) -> Any:
+        """The value of a collection."""
+        future = self.client.compute(collection, **self.where)
+        try:
+            self.wait([future], collection.__dask_graph__())
+            return future.result()
+        finally:
+            future.cancel()
+
+    def wait(self, futures: Sequence[Any], graph: Iterable[Any] = ()) -> None:
+        """Wait until some tasks are done.
+
+        Raises WorkersLostError if a worker is silent for `timeout` seconds that has one of them, or one of the `graph`
+        that they are made of.
+        """
+        keys = {str(key) for key in graph} | {str(future.key) for future in futures}
+        while any(future.status == "pending" for future in futures):
+            with suppress(TimeoutError):
+                _dask("distributed").wait(futures, timeout=TICK)
+            silent = _unheard(self.client, self.client.nthreads(), self.timeout)
+            if silent:
+                held, processed = self.client.has_what(silent), self.client.processing(silent)
+                waited_for = [worker for worker in silent if keys & set(map(str, (*held[worker], *processed[worker])))]
+                if waited_for:
+                    raise _silent(waited_for, self.timeout)
 
 
 def fit_cluster(
@@ -59,7 +114,7 @@ def fit_cluster(
     client : distributed.Client, optional
         By default the one that was made last.
     timeout : float
-        Seconds that workers wait for one another.
+        Seconds that workers wait for one another, and that one may be silent which has rows of the fit.
     **fit :
         Other arguments of `fit`.
 
@@ -78,16 +133,22 @@ def fit_cluster(
     check_supported(estimator, fit=fit)
     distributed = _dask("distributed")
     client = client or distributed.default_client()
-    fit = {name: computed(value) for name, value in fit.items()}
-    parts = client.compute(_rows(client, columns))
+    cluster = _Cluster.of(client, timeout)
+    fit = {name: computed(value, cluster.compute) for name, value in fit.items()}
+    rows = _rows(client, columns, cluster.frozen)
+    parts = client.compute(rows, **cluster.where)
     tasks = list(parts)
     try:
-        placed = _placed(client, parts)
+        cluster.wait(parts, {key for part in rows for key in part.__dask_graph__()})
+        placed = _placed(cluster, parts)
         if fit.get("checkpoint") is not None:
             placed = _in_order(placed)
         with distributed.MultiLock(sorted(placed), client=client):  # fits that wait for each other would wait for ever
             first, token = next(iter(placed)), uuid.uuid4().hex
-            address = client.submit(_start_tracker, token, len(placed), timeout, **_on(first)).result(timeout)
+            try:
+                address = client.submit(_start_tracker, token, len(placed), timeout, **_on(first)).result(timeout)
+            except TimeoutError:
+                raise _silent([first], timeout) from None
             futures = {}
             for rank, (worker, numbers) in enumerate(placed.items()):
                 of_worker = {number: parts[number] for number in numbers}
@@ -104,7 +165,7 @@ def _on(worker: str) -> dict[str, Any]:
     return {"workers": [worker], "allow_other_workers": False, "pure": False, "retries": 0}
 
 
-def _rows(client: Any, columns: Mapping[str, Any]) -> list[Any]:
+def _rows(client: Any, columns: Mapping[str, Any], frozen: Sequence[str]) -> list[Any]:
     """A delayed tuple of the columns for each partition, on the worker that holds its part of `X`, if one does."""
     for name, column in columns.items():
         if not is_collection(column):
@@ -121,7 +182,7 @@ def _rows(client: Any, columns: Mapping[str, Any]) -> list[Any]:
     holders = client.sync(client.scheduler.who_has, keys=[part.key for part in divided["X"]])
     for part in zip(*divided.values(), strict=True):
         held = holders.get(part[0].key)  # who holds rows keeps them, even if another one would be free sooner
-        where = {"workers": [min(held)], "allow_other_workers": True} if held else {}
+        where = {"workers": [min(held)], "allow_other_workers": True} if held and not frozen else {}
         with dask.annotate(**where):
             rows.append(dask.delayed(_together, pure=False)(*part))
     return rows
@@ -139,9 +200,12 @@ def _count(part: tuple[Any, ...]) -> int:
     return len(part[0])
 
 
-def _placed(client: Any, parts: Sequence[Any]) -> dict[str, list[int]]:
+def _placed(cluster: _Cluster, parts: Sequence[Any]) -> dict[str, list[int]]:
     """Worker -> the numbers of the partitions that it holds, in the order of their first ones; empty ones left out."""
-    counts = client.gather(client.map(_count, parts, pure=False))
+    client = cluster.client
+    counting = client.map(_count, parts, pure=False, **cluster.where)
+    cluster.wait(counting)
+    counts = client.gather(counting)
     holders, placed = client.who_has(parts), defaultdict(list)
     for number, (part, count) in enumerate(zip(parts, counts, strict=True)):
         if count:
@@ -227,11 +291,15 @@ def _failure(client: Any, futures: Mapping[str, Any], timeout: float) -> BaseExc
             break
         time.sleep(TICK / 10)
     if pending:
-        return WorkersLostError(
-            f"The Dask worker {', '.join(unheard or pending)} did not answer for {timeout:g} seconds, the time limit "
-            "(timeout): it is frozen, or busy with other tasks."
-        )
+        return _silent(unheard or pending, timeout)
     return next(iter(errors.values()), WorkersLostError("The tasks of the fit were cancelled."))
+
+
+def _silent(workers: Sequence[str], timeout: float) -> WorkersLostError:
+    return WorkersLostError(
+        f"The Dask worker {', '.join(workers)} did not answer for {timeout:g} seconds, the time limit (timeout): it is "
+        "frozen, or busy with other tasks."
+    )
 
 
 def _gone(client: Any, workers: Iterable[str]) -> list[str]:
@@ -242,5 +310,5 @@ def _gone(client: Any, workers: Iterable[str]) -> list[str]:
 
 def _unheard(client: Any, workers: Iterable[str], seconds: float) -> list[str]:
     """Those of some workers that the scheduler has not heard of for so long, while it has heard of others."""
-    last = {worker: facts["last_seen"] for worker, facts in client.scheduler_info()["workers"].items()}
+    last = {worker: facts["last_seen"] for worker, facts in client.scheduler_info(n_workers=-1)["workers"].items()}
     return [worker for worker in workers if worker in last and max(last.values()) - last[worker] > seconds]

@@ -19,6 +19,12 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 CELLS = 1 << 15  # hashed at a time: they stay in the cache
 SAMPLE, COLUMNS = 300, 2000  # distinct rows and columns by which chance is judged
 BEYOND_CHANCE = 100.0  # times as many pairs of equal rows as chance would make
+# Bits of a float64 that say nothing. Those that noise of 1e-12 changes are fewer: it moves one number of a thousand
+# across an end of the rounding.
+_NOISE_BITS = 22
+LEAST_SPAN = (
+    1e-6  # of a column, as a share of its largest number, for it to be rounded: ids may differ in the last bits
+)
 
 
 def distinct_rows(table: Table) -> NDArray[np.intp]:
@@ -27,9 +33,13 @@ def distinct_rows(table: Table) -> NDArray[np.intp]:
     Rows of few values (ages, categories, switches) are equal by chance, and so will rows to come be. Rows that were
     measured once and written down again are equal in numbers that chance would not repeat: far more often than columns
     with as many values, and as much correlation, would be. Equal categories alone say nothing: they are to come again.
+
+    Numbers of a dense table that differ by some 1e-12 of their size are equal, but for columns that hardly vary in so
+    many digits, such as large ids.
     """
-    group = workers()
-    [hashes] = group.together(row_hashes(table.X))
+    group, dense = workers(), not isinstance(table.X, Sparse)
+    noisy = _noisy(table.X) if dense else None
+    [hashes] = group.together(row_hashes(table.X, noisy))
     rows = np.arange(len(hashes))
     number, first, counts = _distinct(hashes)
     if len(first) in (1, len(rows)):
@@ -37,7 +47,22 @@ def distinct_rows(table: Table) -> NDArray[np.intp]:
     pairs = float(counts @ (counts - 1)) / (len(rows) * (len(rows) - 1))
     sampled = group.chosen(len(table.X), lambda _: np.sort(first)[evenly_spaced(len(first), SAMPLE)])
     [X] = group.of(sampled).together(table.X[sampled])
+    X = X if noisy is None else np.where(noisy, _rounded(X), X)
     return number if pairs > BEYOND_CHANCE * _chance(Table(X, table.categorical)) else rows
+
+
+def _noisy(X: Floats) -> NDArray[np.bool_]:
+    """Which columns may be rounded, (columns,), by the ends of all rows of all workers."""
+    largest = np.fmax.reduce(X, axis=0, initial=-np.inf)
+    largest, minus_least = workers().max(largest, -np.fmin.reduce(X, axis=0, initial=np.inf))
+    with np.errstate(over="ignore", invalid="ignore"):  # of the ends of float64, and of a column without a number
+        return np.asarray(largest + minus_least >= LEAST_SPAN * np.maximum(np.abs(largest), np.abs(minus_least)))
+
+
+def _rounded(X: Floats) -> Floats:
+    """Numbers without the bits that say nothing; NaN stays NaN."""
+    half, bits = np.int64(1 << (_NOISE_BITS - 1)), np.ascontiguousarray(X).view(np.int64)
+    return ((bits + half) >> _NOISE_BITS << _NOISE_BITS).view(np.float64)
 
 
 def numbered(values: NDArray[Any]) -> NDArray[np.intp]:
@@ -56,8 +81,11 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp],
     return np.argsort(np.argsort(first))[place], first, counts
 
 
-def row_hashes(X: Matrix) -> Hashes:
-    """A number for each row, the same for the same values, whether they are held sparse or not."""
+def row_hashes(X: Matrix, noisy: NDArray[np.bool_] | None = None) -> Hashes:
+    """A number for each row, the same for the same values, whether they are held sparse or not.
+
+    In the columns of a dense table that are `noisy`, (columns,), numbers are the same that differ by rounding.
+    """
     out = np.zeros(len(X), np.uint64)
     if isinstance(X, Sparse):
         indptr, rows, values = X.arrays
@@ -68,7 +96,8 @@ def row_hashes(X: Matrix) -> Hashes:
     columns = np.arange(X.shape[1], dtype=np.uint64)
     size = max(1, CELLS // max(1, X.shape[1]))
     for part in (slice(first, first + size) for first in range(0, len(X), size)):
-        out[part] = _mixed(X[part], columns).sum(axis=1, dtype=np.uint64)
+        values = X[part] if noisy is None else np.where(noisy, _rounded(X[part]), X[part])
+        out[part] = _mixed(values, columns).sum(axis=1, dtype=np.uint64)
     return out
 
 

@@ -22,10 +22,12 @@ from sklearn.model_selection import (
     cross_validate,
     train_test_split,
 )
+from thread_workers import in_group
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.backends.base import Table
 from boostbp.estimators.held_out import Split, hold_out
+from boostbp.inputs.repeats import distinct_rows
 from boostbp.trees.sparse import Sparse
 
 SMALL = {"hidden_layer_sizes": (2,), "n_estimators": 3, "epochs": 1, "deep": True, "random_state": 0}
@@ -350,3 +352,36 @@ def test_files_keep_words_and_leave_rows_and_splitters_out(tmp_path):
     for validation, kept in (("last", "last"), (0.2, 0.2), (TimeSeriesSplit(3), 0.1), ((np.arange(90), [100]), 0.1)):
         save(BoostBPRegressor(**parameters(validation=validation, **SMALL)).fit(X, y), tmp_path / "model")
         assert load(tmp_path / "model").validation == kept
+
+
+@pytest.mark.parametrize("kind", [kind for kind, table in REPEATED.items() if not isinstance(table.X, Sparse)])
+@pytest.mark.parametrize("noise", [1e-15, 1e-12])
+def test_rows_that_differ_by_noise_stay_on_one_side(kind, noise):
+    table = REPEATED[kind]
+    draw = np.random.default_rng(0)
+    numeric = np.setdiff1d(np.arange(table.X.shape[1]), table.categorical)
+    X = table.X.copy()
+    X[:, numeric] *= 1.0 + noise * draw.uniform(-1, 1, (len(X), len(numeric)))
+    order = draw.permutation(len(X))
+    first = np.unique(table.X, axis=0, return_inverse=True)[1].ravel()[order]
+    held = held_rows(Table(X[order], table.categorical))
+    assert len(held) > 0
+    assert not split_groups(first, held)
+
+
+def test_neighbouring_ids_do_not_make_rows_alike():
+    draw = np.random.default_rng(0)
+    X = np.column_stack([1e15 + np.arange(480.0), np.repeat(draw.normal(size=60), 8)])
+    drawn = np.random.RandomState(0).randint(2**31 - 1)
+    held = held_rows(X)
+    _, expected = train_test_split(np.arange(480), test_size=len(held), random_state=drawn)
+    np.testing.assert_array_equal(held, np.sort(expected))
+
+
+def test_noisy_repeats_are_the_same_for_workers():
+    draw = np.random.default_rng(0)
+    X = np.repeat(draw.normal(size=(60, 3)), 8, axis=0) * (1.0 + 1e-13 * draw.normal(size=(480, 3)))
+    alone = distinct_rows(Table(X))
+    assert len(np.unique(alone)) == 60
+    for number in in_group(3, lambda rows: distinct_rows(Table(rows)), X):
+        np.testing.assert_array_equal(number, alone)

@@ -7,6 +7,8 @@ import pickle
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -296,6 +298,78 @@ def test_a_broken_worker_ends_the_fit_in_time_and_is_named(client, fault, kind, 
     assert seconds < HANGS, f"it took {seconds:.0f} s, a time without limit"
     client.wait_for_workers(2, timeout=HANGS)
     model.fit(parts, target, client=client)  # the cluster is usable
+
+
+@contextmanager
+def frozen(client):
+    """Stop the process of a worker for a while; its address."""
+    client.wait_for_workers(2, timeout=60)
+    worker, process = min(client.run(os.getpid).items())
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield worker
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
+def lost(fit, worker, seconds=40):
+    """Check that a fit with a time limit of 6 seconds ends in time, and names the worker."""
+    begun = time.monotonic()
+    with pytest.raises(WorkersLostError, match=f"{worker} did not answer for 6 seconds, the time limit"):
+        fit(timeout=6.0)
+    assert time.monotonic() - begun < seconds
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_frozen_before_a_fit_ends_it_in_time_and_gets_no_task_of_the_next(client):
+    X, y, _ = numbers(400)
+    parts, target = da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50)
+    model = DaskBoostBPRegressor((3,), early_stopping=False, **HOW)
+    fit = partial(model.fit, parts, target, client=client)
+    fit()  # imports
+    expected = model.predict(X)
+    with frozen(client) as worker:
+        lost(fit, worker)
+        fit()
+        np.testing.assert_allclose(model.predict(X), expected, rtol=0, atol=1e-9)
+        fit(eval_set=[(parts[:100], target[:100])])  # which is computed without it, too
+    fit()
+    np.testing.assert_allclose(model.predict(X), expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_rows_that_a_frozen_worker_holds_end_a_fit_in_time(client):
+    X, y, _ = numbers(400)
+    parts, target = client.persist(da.from_array(X, chunks=(50, 5))), da.from_array(y, chunks=50)
+    distributed.wait(parts)
+    model = DaskBoostBPRegressor((3,), early_stopping=False, **HOW)
+    fit = partial(model.fit, parts, target, client=client)
+    with frozen(client) as worker:
+        held = {holder for holders in client.who_has(parts).values() for holder in holders}
+        assert worker in held
+        lost(fit, worker)
+        lost(fit, worker)
+    fit()
+
+
+@pytest.mark.slow
+def test_after_a_worker_froze_in_a_fit_the_next_one_works_without_it(client, rows_apart):
+    client.wait_for_workers(2, timeout=60)
+    X, y, _ = numbers(400)
+    parts, target = da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50)
+    model = DaskBoostBPRegressor((3,), early_stopping=False, **HOW)
+    fit = partial(model.fit, parts, target, client=client)
+    worker, process = min(client.run(os.getpid).items())
+    client.run(arm, signal.SIGSTOP, workers=[worker])
+    try:
+        lost(fit, worker)
+        fit(timeout=20.0)
+    finally:
+        os.kill(process, signal.SIGCONT)
+    client.run(arm, None, workers=[worker])
+    one = BoostBPRegressor((3,), early_stopping=False, **HOW).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), one.predict(X), rtol=0, atol=1e-9)
+    fit()
 
 
 @pytest.mark.slow
