@@ -28,7 +28,7 @@ def weights_of(monkeypatch):
     def weights_of(function):
         def average_of(candidates, *rest, **options):
             by_name = [float(function(one)) for one in candidates]
-            monkeypatch.setattr(average, "_weights", lambda *_: (np.array(by_name) / sum(by_name), 1.0, 0.1, 1.0))
+            monkeypatch.setattr(average, "_weights", lambda *_: (np.array(by_name) / sum(by_name), 1.0, 0.1))
             return original(candidates, *rest, **options)
 
         original = average.average_of

@@ -26,7 +26,8 @@ FAST = {"n_estimators": 5, "epochs": 2, "random_state": 0}
 
 
 def trained(held_out, deep=False):
-    return TrainedCandidate("", "network" if deep else None, None, held_out)
+    model = Network((None,) * (1 + deep), np.zeros(1))  # layers that nobody asks
+    return TrainedCandidate("", "network" if deep else None, model, held_out)
 
 
 LAYERS = [
@@ -108,7 +109,7 @@ def test_the_average_is_scored_on_each_evaluation_set(backend, tmp_path):
     for one in (model, alone):
         expected = {name: root_mean_squared_error(y, one.predict(rows)) for name, (rows, y) in sets.items()}
         assert one.history_.scores == pytest.approx(expected)
-    assert model.history_.scores != model.history_[model.history_.best_epoch].metrics
+    assert (model.history_.scores != model.history_[model.history_.best_epoch].metrics) == bool(model.history_.network)
     late = model.history_.scores["late"]
     assert model.summary().endswith(f", rmse {late:.6g} on late.")
     save(model, tmp_path / "model")
@@ -235,7 +236,7 @@ def test_final_output_layers_start_from_what_was_asked_for_where_they_cannot(mon
 
 
 def test_networks_that_add_too_little_are_left_out(weights_of):
-    weights_of(lambda one: not one.network)
+    weights_of(lambda one: not one.is_deep)
     model = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD], keep_state=True)
     assert any(one.network for one in model.history_.choice.candidates)
     assert not any(one.weight for one in model.history_.choice.candidates if one.network)

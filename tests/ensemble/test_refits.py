@@ -14,10 +14,11 @@ from helpers import ONE_AT_ONCE, interrupted_fit
 from sklearn.datasets import load_digits, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
-from boostbp.ensemble import budget, candidate, constants, ensemble, output_layers, refits
+from boostbp.ensemble import candidate, constants, ensemble, output_layers, refits
 from boostbp.layers.cheaper_growth import FixedStructure
 from boostbp.network.history import REFITTED, Stop
 from boostbp.network.network import Network
+from boostbp.trees import compiling
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(200, n_features=5, random_state=1)
@@ -211,8 +212,7 @@ def test_without_time_nothing_is_refitted(monkeypatch, choose, before_refit):
 def test_time_is_left_for_it(monkeypatch):
     """Once the first layer is there, what is tried ends before time is up, by what the refit takes."""
     now = [0.0]
-    monkeypatch.setattr(budget, "working_time", lambda: now[0])
-    monkeypatch.setattr(ensemble, "Budget", lambda seconds: budget.Budget(seconds, _begun=0.0))
+    monkeypatch.setattr(compiling.time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(candidate, "round_work", lambda *sizes: 1.0)
     monkeypatch.setattr(constants, "MAX_PIECES", 6)
     for kind, seconds in ((output_layers.Boosted, 0.7), (output_layers.Boosting, 0.3)):  # to grow, and to look at it

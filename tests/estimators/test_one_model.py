@@ -73,7 +73,7 @@ def fitted(monkeypatch):
 
             def weighed(candidates, *rest, **options):
                 found = np.array([float(weights.get(one.name, 0.0)) for one in candidates])
-                monkeypatch.setattr(average, "_weights", lambda *_: (found / found.sum(), 1.0, 0.1, 1.0))
+                monkeypatch.setattr(average, "_weights", lambda *_: (found / found.sum(), 1.0, 0.1))
                 return original(candidates, *rest, **options)
 
             monkeypatch.setattr(ensemble, "average_of", weighed)
@@ -186,7 +186,7 @@ def test_the_curve_of_a_layer_is_that_of_its_rounds(quality):
     sets = {"a": (X[:60], Y[:60]), "b": (X[60:100], Y[60:100])}
     model = regressor(quality=quality, deep=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(average, "_weights", lambda raws, *_: (np.eye(len(raws))[0], 0.0, 0.0, 1.0))
+        patch.setattr(average, "_weights", lambda raws, *_: (np.eye(len(raws))[0], 0.0, 0.0))
         patch.setattr(ensemble, "_of_few_bits", lambda network, problem: network)
         model.fit(X[100:], Y[100:], eval_set=list(sets.values()), eval_names=list(sets))
     assert model.history_.by_rounds
