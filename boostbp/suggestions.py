@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 
 # What is called so here, and what LightGBM, XGBoost, CatBoost and scikit-learn call it.
 _OTHER_NAMES: Mapping[str, str] = {
     "max_leaves": "num_leaves max_leaf_nodes n_leaves",
-    "min_samples_leaf": "min_child_samples min_data_in_leaf min_child_weight",
+    "min_samples_leaf": "min_child_samples min_data_in_leaf",
     "learning_rate": "eta shrinkage shrinkage_rate",
     "n_estimators": "num_boost_round num_iterations num_trees iterations n_iter",
-    "colsample_bytree": "feature_fraction colsample_bynode colsample_bylevel max_features",
-    "subsample": "bagging_fraction max_samples",
-    "reg_lambda": "lambda_l2 lambda l2_leaf_reg l2_regularization linear_lambda alpha",
+    "colsample_bytree": "feature_fraction sub_feature rsm max_features",
+    "subsample": "bagging_fraction sub_row max_samples",
+    "reg_lambda": "lambda_l2 lambda l2_leaf_reg l2_regularization linear_lambda",
     "max_bins": "max_bin border_count",
     "max_depth": "depth",
     "loss": "objective loss_function criterion application",
@@ -24,13 +23,12 @@ _OTHER_NAMES: Mapping[str, str] = {
     "random_state": "seed random_seed random_number",
     "verbose": "verbosity silent",
     "epochs": "max_iter n_epochs",
-    "hidden_layer_sizes": "hidden_sizes layers units",
+    "hidden_layer_sizes": "hidden_sizes hidden_layers hidden_layer layers units",
     "categorical_features": "categorical_feature cat_features enable_categorical",
     "class_weight": "class_weights",
     "validation": "validation_fraction test_size",
     "basis": "linear_tree",
     "monotone_constraints": "monotonic_cst monotone_constraint mc",
-    "backend_params": "booster boosting boosting_type tree_method",
     "multi_strategy": "multi_output multi_output_tree",
     "step_size": "lr learning_rate_init",
     "max_time": "timeout time_limit",
@@ -43,6 +41,13 @@ _OTHER_NAMES: Mapping[str, str] = {
 MEANT = {other: name for name, others in _OTHER_NAMES.items() for other in others.split()}
 _RANKING = "ranking is not supported, as losses are of single rows: use LGBMRanker of LightGBM or XGBRanker of XGBoost."
 _SURVIVAL = "survival times are not supported: use XGBoost (survival:cox, survival:aft) or scikit-survival."
+# Parameters that a library takes in `backend_params`, under these names.
+_NATIVE = """
+    bagging_freq subsample_freq cat_l2 cat_smooth colsample_bylevel colsample_bynode data_sample_strategy device
+    device_type feature_fraction_bynode gamma grow_policy max_cat_threshold max_cat_to_onehot max_delta_step
+    min_data_per_group min_gain_to_split min_split_gain min_split_loss min_sum_hessian_in_leaf other_rate path_smooth
+    sampling_method top_rate
+"""
 NOT_THERE: Mapping[str, str] = {
     **dict.fromkeys(("is_unbalance", "auto_class_weights"), "use class_weight='balanced' of BoostBPClassifier."),
     "scale_pos_weight": "use class_weight={negative: 1, positive: scale_pos_weight} of BoostBPClassifier.",
@@ -58,8 +63,17 @@ NOT_THERE: Mapping[str, str] = {
     **dict.fromkeys(("group", "qid", "eval_group", "eval_qid", "lambdarank_truncation_level", "label_gain"), _RANKING),
     "reg_alpha": "leaf regressions have no L1 penalty; reg_lambda is their L2 penalty.",
     "lambda_l1": "leaf regressions have no L1 penalty; reg_lambda is their L2 penalty.",
-    "min_split_gain": "give it as backend_params={'min_split_gain': ...}.",
-    "gamma": "give it as backend_params={'gamma': ...}.",
+    "alpha": "a quantile has its level in BoostBPRegressor; leaf regressions have no L1 penalty, reg_lambda is L2.",
+    "activation": "units are boosted trees, which have no activation; basis says what their leaves compute.",
+    **{name: f"it is a native parameter: give it as backend_params={{{name!r}: ...}}." for name in _NATIVE.split()},
+    "interaction_constraints": (
+        "with hidden_layer_sizes=(), give it as backend_params={'interaction_constraints': ...}."
+    ),
+    **dict.fromkeys(("booster", "boosting", "boosting_type"), "dart, rf and gblinear are not supported: leave it out."),
+    "tree_method": "the input is always binned (hist); a card is backend_params={'device': ...}.",
+    "min_child_weight": (
+        "min_samples_leaf counts rows; of LightGBM, backend_params={'min_child_weight': ...} bounds the hessian, too."
+    ),
     "tol": "the best epoch is kept, whatever it is better by; n_iter_no_change says when to stop.",
 }
 
@@ -77,12 +91,39 @@ def suggestion(name: str, places: Mapping[str, str] | Iterable[str]) -> str:
     if meant not in written and meant in NOT_THERE:
         return NOT_THERE[meant]
     if meant not in written:
-        close = difflib.get_close_matches(name, written, 1)
-        if not close:
+        other_names = [other for other, name_here in MEANT.items() if name_here in written]
+        close = nearest(name, [*written, *other_names])
+        if close is None:
             bare = [known for known, how in written.items() if how == repr(known)]
             return f"choose from {', '.join(bare)}."
-        meant = close[0]
+        meant = MEANT.get(close, close)
     return f"did you mean {written[meant]}?"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that was misspelled, by a letter or two in eight; None if none is so near.
+
+    A slip is a letter too much, too few or another one, or two neighbours exchanged.
+    """
+    most = min(len(name) // 4, 2)
+    slips = {other: _slips(name.lower(), other.lower(), most) for other in known}
+    near = min(slips, key=lambda other: slips[other], default=None)
+    return near if near is not None and slips[near] <= most else None
+
+
+def _slips(a: str, b: str, most: int) -> int:
+    """Return the slips between two words, by optimal string alignment; more than `most` count as one more."""
+    if abs(len(a) - len(b)) > most:
+        return most + 1
+    before, row = [0] * (len(b) + 1), list(range(len(b) + 1))
+    for i, letter in enumerate(a):
+        earlier, before, row = before, row, [i + 1]
+        for j, other in enumerate(b):
+            least = min(before[j] + (letter != other), before[j + 1] + 1, row[j] + 1)
+            if i and j and (letter, a[i - 1]) == (b[j - 1], other):
+                least = min(least, earlier[j - 1] + 1)
+            row.append(least)
+    return min(row[-1], most + 1)
 
 
 # Objectives and metrics of other libraries, but for those that begin with rank: or survival:.

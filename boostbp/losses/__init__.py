@@ -14,7 +14,7 @@ from boostbp.losses.base import Loss, Task, Traits, traits_of
 from boostbp.losses.likelihoods import Logistic, Poisson, Softmax
 from boostbp.losses.log_link import Gamma, Tweedie
 from boostbp.losses.residuals import AbsoluteError, Huber, Quantile, Quantiles, SquaredError
-from boostbp.suggestions import unsupported
+from boostbp.suggestions import nearest, unsupported
 
 __all__ = [
     "LOSSES",
@@ -44,7 +44,7 @@ _TASKS = (None, "regression", "classification")  # None: it does not say
 _MEMBERS = ("name", "scale_free", "value", "gradient", "hessian", "link", "baseline", "check")
 
 
-def load(loss: str | Loss, *, n_outputs: int, alpha: Any = None) -> Loss:
+def load(loss: str | Loss, *, n_outputs: int, alpha: Any = None, task: Task | None = None) -> Loss:
     """Loss by name, or the user's own object if it has all that a `Loss` needs.
 
     Parameters
@@ -58,6 +58,9 @@ def load(loss: str | Loss, *, n_outputs: int, alpha: Any = None) -> Loss:
         Level of ``"quantile"``, or ascending levels, each with an output. Another loss does not look at a number, as in
         scikit-learn and LightGBM, and refuses several.
 
+    task : {"regression", "classification"}, optional
+        Whose names a message about an unknown one lists; all if left out.
+
     Raises
     ------
     ValueError
@@ -68,7 +71,7 @@ def load(loss: str | Loss, *, n_outputs: int, alpha: Any = None) -> Loss:
     """
     loss = loss if alpha is None else _at_levels(loss, alpha)
     if isinstance(loss, str):
-        return _by_name(loss, n_outputs)
+        return _by_name(loss, n_outputs, task)
     if isinstance(loss, type):
         raise TypeError(f"loss={loss.__name__} is a class: pass an object of it, {loss.__name__}().")
     if str(getattr(loss, "__module__", "")).startswith("torch."):
@@ -112,13 +115,17 @@ def _at_levels(loss: Any, alpha: Any) -> Any:
     return loss
 
 
-def _by_name(name: str, n_outputs: int) -> Loss:
+def _by_name(name: str, n_outputs: int, task: Task | None) -> Loss:
     named = _called(name)
     if not named:
         if reason := unsupported(name):
             raise ValueError(f"loss={name!r}: {reason}")
-        names = dict.fromkeys(alias for known, loss in LOSSES.items() for alias in (known, *traits_of(loss).aliases))
-        raise ValueError(f"loss={name!r} is unknown: use one of {', '.join(names)}, or an own object.")
+        losses = {known: traits_of(loss) for known, loss in LOSSES.items()}
+        of_task = {known: traits for known, traits in losses.items() if task in (None, traits.task)}
+        names = list(dict.fromkeys(alias for known, traits in of_task.items() for alias in (known, *traits.aliases)))
+        close = nearest(name, names)
+        cure = f"did you mean {close!r}?" if close else f"use one of {', '.join(names)}, or an own object."
+        raise ValueError(f"loss={name!r} is unknown: {cure}")
     for loss in named:
         if traits_of(loss).takes(n_outputs):
             made: Loss = loss()

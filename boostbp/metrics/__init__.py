@@ -24,7 +24,7 @@ from boostbp.floats import Floats
 from boostbp.losses import LOSSES, Loss, traits_of
 from boostbp.metrics import scores
 from boostbp.metrics.custom_metrics import adapt, is_maximised, name_of
-from boostbp.suggestions import unsupported
+from boostbp.suggestions import nearest, unsupported
 
 __all__ = ["Metric", "default_metric", "load"]
 
@@ -120,6 +120,7 @@ _AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
     "error": (scores.error_at, lambda threshold: 0 <= threshold <= 1, "t, a threshold from 0 to 1"),
     "multi_error": (scores.error_of_top, lambda k: k >= 1 and k.is_integer(), "k, a whole number from 1"),
 }
+_NUMBERS = ("tweedie-nloglik",)  # those that are not of classes
 
 
 def load(
@@ -211,15 +212,13 @@ def _by_name(name: str, loss: Loss, classes: bool, scale: Floats | float) -> Met
     if stem not in (_AT if at else _CLASSES):
         if reason := unsupported(name):
             raise ValueError(f"eval_metric={name!r}: {reason}")
-        names = ", ".join(
-            [
-                *_REGRESSION,
-                *_of_losses(),
-                *_CLASSES,
-                *(f"{stem}@{says.partition(',')[0]}" for stem, (*_, says) in _AT.items()),
-            ]
+        names = [*_REGRESSION, *_of_losses(), *(_CLASSES if classes else ())]
+        close = nearest(name, names)
+        names += [f"{stem}@{says.partition(',')[0]}" for stem, (*_, says) in _AT.items() if classes or stem in _NUMBERS]
+        cure = (
+            f"did you mean {close!r}?" if close else f"use one of {', '.join(names)}, or a function f(y_true, y_pred)."
         )
-        raise ValueError(f"eval_metric={name!r} is unknown: use one of {names}, or a function f(y_true, y_pred).")
+        raise ValueError(f"eval_metric={name!r} is unknown: {cure}")
     if stem in _CLASSES and not classes:
         raise ValueError(
             f"eval_metric={name!r} is for classes, and numbers are predicted, by loss={loss.name!r}: use e.g. 'rmse', "
