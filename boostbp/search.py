@@ -132,7 +132,7 @@ SPACES: Mapping[str, Space] = {
         "backprop__start": Choice(("projection", "principal", "identity", "noise")),
         "backprop__step_size": Number(0.3, 1.0, log=True),
         "epochs": Choice((100, 300)),
-        "deep": Choice(("auto", True)),
+        "deep": Choice((True,)),
     },
     "single": {
         "n_estimators": Choice((100, 400, 1000)),

@@ -86,7 +86,7 @@ def fit_layer(
     refuse_extreme(target, "targets")
     threads_ = threads.count(n_jobs)
     seed = checks.whole("random_state", random_state, 0)
-    spec = LayerSpec.of(layer, "layer").or_else(OUTPUT)
+    spec = LayerSpec.of(layer, "layer").complete(OUTPUT)
     signs = signs_of(spec.monotone_constraints, X.shape[1], categorical=categorical, n_outputs=target.shape[1])
     settings = settings_of(spec, backend, seed=seed, signs=signs)
     table, target, weight = drop_zero_weight(Table(X, categorical), target, read_weight(sample_weight, len(X)))

@@ -179,7 +179,8 @@ class LayerTraining:
         problem, settings = self.boosting.boosted.problem, self.boosting.settings
         n_features, n_outputs = problem.table.X.shape[1], problem.y.shape[1]
         alike = problem.shares_structures
-        return settings.n_estimators * round_work(settings, problem.n_rows, n_features, n_outputs, grown, alike)
+        n_rounds = max(settings.n_estimators, 1)  # a layer of no rounds still has a base
+        return n_rounds * round_work(settings, problem.n_rows, n_features, n_outputs, grown, alike)
 
     def advance(self) -> LayerTraining:
         """Boost one piece."""

@@ -7,7 +7,7 @@ a candidate is tried.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from boostbp.backends.capabilities import capabilities_of
@@ -17,18 +17,29 @@ from boostbp.layers import LayerSettings
 from boostbp.losses import traits_of
 from boostbp.network.settings import Settings
 from boostbp.trees.basis import Polynomial
-from boostbp.trees.ridge import Ridge
 from boostbp.trees.sparse import Sparse
 
 
-def grown(layer: LayerSettings, **growth: Any) -> LayerSettings:
-    """The layer with trees that are grown otherwise."""
-    return replace(layer, growth=replace(layer.growth, **growth))
+def varied(problem: Problem, layer: LayerSettings, **changes: Any) -> LayerSettings:
+    """The layer with other values of fields of `LayerSpec`, but for those that the user set."""
+    free = {name: value for name, value in changes.items() if name not in problem.settings.given}
+    parts = {}
+    for part in ("growth", "ridge"):
+        known = getattr(layer, part)
+        parts[part] = replace(known, **{f.name: free.pop(f.name) for f in fields(known) if f.name in free})
+    return replace(layer, **free, **parts)
+
+
+def most_rounds(problem: Problem) -> int:
+    """Most rounds of a layer that is boosted while the held-out loss falls."""
+    given = "n_estimators" in problem.settings.given
+    return problem.settings.layers[-1].n_estimators if given else constants.MAX_PIECES * constants.PIECE_ROUNDS
 
 
 def _asked_layer(problem: Problem) -> LayerSettings:
-    """The output layer that the user asked for, with the shrinkage of layers that are boosted to their end."""
-    return replace(problem.settings.layers[-1], learning_rate=constants.SHRINKAGE)
+    """The output layer that the user asked for; rounds and shrinkage suit a layer that is boosted to its end."""
+    layer = replace(problem.settings.layers[-1], n_estimators=most_rounds(problem))
+    return varied(problem, layer, learning_rate=constants.SHRINKAGE)
 
 
 # Whether a candidate is tried.
@@ -40,8 +51,19 @@ def fits_leaves(problem: Problem) -> bool:
 
 
 def trees_may_be_deeper(problem: Problem) -> bool:
-    """Whether the depth of the output layer's trees has a limit."""
-    return problem.settings.layers[-1].growth.max_depth > 0
+    """Whether the depth of the output layer's trees has a limit that the user did not set."""
+    return problem.settings.layers[-1].growth.max_depth > 0 and "max_depth" not in problem.settings.given
+
+
+def may_be_constant(problem: Problem) -> bool:
+    """Whether leaves may be constants: they are fitted by us, and the user set no other basis."""
+    layer = problem.settings.layers[-1]
+    return fits_leaves(problem) and ("basis" not in problem.settings.given or layer.basis == Polynomial(0))
+
+
+def may_change_base(problem: Problem) -> bool:
+    """Whether leaves are fitted by us, and the user did not set what trees start from."""
+    return fits_leaves(problem) and "base" not in problem.settings.given
 
 
 def has_copies(problem: Problem) -> bool:
@@ -86,7 +108,8 @@ def has_rows_for_best_thresholds(problem: Problem) -> bool:
 
 def has_thresholds_left_out(problem: Problem) -> bool:
     """Whether random thresholds were asked for, and the first layer takes the best ones."""
-    return problem.settings.layers[-1].growth.extra_trees and has_rows_for_best_thresholds(problem)
+    drawn = problem.settings.layers[-1].growth.extra_trees and "extra_trees" not in problem.settings.given
+    return drawn and has_rows_for_best_thresholds(problem)
 
 
 def has_thresholds_as_asked(problem: Problem) -> bool:
@@ -113,21 +136,23 @@ def first_layer(problem: Problem) -> LayerSettings:
     layer = layer_as_asked(problem)
     if not has_rows_for_best_thresholds(problem):
         return layer
-    best = grown(layer, extra_trees=False)
-    return best if problem.table.categorical else _on_some_rows(best)
+    best = varied(problem, layer, extra_trees=False)
+    return best if problem.table.categorical else _on_some_rows(best, problem)
 
 
 def deep_trees(problem: Problem) -> LayerSettings:
     """Deeper trees of smaller leaves, each grown on some of the rows."""
     layer = layer_as_asked(problem)
     depth = layer.growth.max_depth + constants.DEEPER_BY
-    return _on_some_rows(grown(layer, max_depth=depth, min_samples_leaf=_half_of_the_rows_per_leaf(layer)))
+    deep = varied(problem, layer, max_depth=depth, min_samples_leaf=_half_of_the_rows_per_leaf(layer))
+    return _on_some_rows(deep, problem)
 
 
 def sampled(problem: Problem) -> LayerSettings:
     """Best thresholds and smaller leaves, each tree grown on some of the rows and features."""
-    layer = grown(layer_as_asked(problem), extra_trees=False)
-    return _on_some_features(_on_some_rows(grown(layer, min_samples_leaf=_half_of_the_rows_per_leaf(layer))), problem)
+    layer = layer_as_asked(problem)
+    best = varied(problem, layer, extra_trees=False, min_samples_leaf=_half_of_the_rows_per_leaf(layer))
+    return _on_some_features(_on_some_rows(best, problem), problem)
 
 
 def sampled_without_base(problem: Problem) -> LayerSettings:
@@ -138,9 +163,9 @@ def sampled_without_base(problem: Problem) -> LayerSettings:
 def large_leaves_without_base(problem: Problem) -> LayerSettings:
     """Linear leaves of many rows with nothing below the trees, each tree grown on some of the features."""
     layer = layer_as_asked(problem)
-    linear = replace(layer, basis=Polynomial(1) if layer.basis == Polynomial(2) else layer.basis, base=None)
+    basis = Polynomial(1) if layer.basis == Polynomial(2) else layer.basis
     rows = constants.LARGE_LEAVES_FACTOR * layer.growth.min_samples_leaf
-    return _on_some_features(grown(linear, min_samples_leaf=rows), problem)
+    return _on_some_features(varied(problem, layer, basis=basis, base=None, min_samples_leaf=rows), problem)
 
 
 def additive_base(problem: Problem) -> LayerSettings:
@@ -150,24 +175,32 @@ def additive_base(problem: Problem) -> LayerSettings:
 
 def constant_leaves(problem: Problem) -> LayerSettings:
     """Constant leaves of as few rows as one, in deeper trees, each grown on some of the rows and features."""
-    size = {"max_depth": constants.CONSTANT_LEAVES_DEPTH, "max_leaves": constants.CONSTANT_LEAVES_MAX_LEAVES}
-    layer = grown(_asked_layer(problem), extra_trees=False, min_samples_leaf=1, **size)
-    ridge = Ridge(constants.CONSTANT_LEAVES_PENALTY, True, True)
-    constant = replace(layer, basis=Polynomial(0), base=None, ridge=ridge)
-    return _on_some_features(_on_some_rows(constant), problem)
+    constant = varied(
+        problem,
+        replace(_asked_layer(problem), basis=Polynomial(0), base=None),  # on a constant, any base is nothing
+        extra_trees=False,
+        min_samples_leaf=1,
+        max_depth=constants.CONSTANT_LEAVES_DEPTH,
+        max_leaves=constants.CONSTANT_LEAVES_MAX_LEAVES,
+        reg_lambda=constants.CONSTANT_LEAVES_PENALTY,
+        penalize_constant=True,
+        standardize=True,
+    )
+    return _on_some_features(_on_some_rows(constant, problem), problem)
 
 
 def many_constant_leaves(problem: Problem) -> LayerSettings:
     """The same with more leaves."""
-    return grown(constant_leaves(problem), max_leaves=constants.MANY_LEAVES, max_depth=constants.MANY_LEAVES_DEPTH)
+    size = {"max_leaves": constants.MANY_LEAVES, "max_depth": constants.MANY_LEAVES_DEPTH}
+    return varied(problem, constant_leaves(problem), **size)
 
 
 def _half_of_the_rows_per_leaf(layer: LayerSettings) -> int:
     return max(layer.growth.min_samples_leaf // 2, 1)
 
 
-def _on_some_rows(layer: LayerSettings) -> LayerSettings:
-    return replace(layer, subsample=min(layer.subsample, constants.SAMPLED_ROWS))
+def _on_some_rows(layer: LayerSettings, problem: Problem) -> LayerSettings:
+    return varied(problem, layer, subsample=constants.SAMPLED_ROWS)
 
 
 def _on_some_features(layer: LayerSettings, problem: Problem) -> LayerSettings:
@@ -175,7 +208,7 @@ def _on_some_features(layer: LayerSettings, problem: Problem) -> LayerSettings:
     can = capabilities_of(problem.backend).colsample_bytree
     if not can or problem.table.X.shape[1] < constants.FEWEST_FEATURES_SAMPLED:
         return layer
-    return grown(layer, colsample_bytree=min(layer.growth.colsample_bytree, constants.SAMPLED_FEATURES))
+    return varied(problem, layer, colsample_bytree=constants.SAMPLED_FEATURES)
 
 
 # Output layers on hidden units.
@@ -184,7 +217,7 @@ def _on_some_features(layer: LayerSettings, problem: Problem) -> LayerSettings:
 def output_layer(problem: Problem) -> LayerSettings:
     """The output layer with small steps, over smooth functions of what it sees if it has a base and may."""
     layer = _asked_layer(problem)
-    additive = fits_leaves(problem) and layer.base == "ridge" and has_numeric_columns(problem)
+    additive = may_change_base(problem) and layer.base == "ridge" and has_numeric_columns(problem)
     return replace(layer, base="additive") if additive else layer
 
 

@@ -18,13 +18,13 @@ CANDIDATES: list[Candidate] = [
     # alone and together; their work is the measure of all.
     single_layer("single layer", how.first_layer, least_quality=1),
     located(single_layer("mean", how.layer_as_asked, when=(how.has_copies,))),
-    located(single_layer("mean, constant leaves", how.constant_leaves, when=(how.has_copies, how.fits_leaves))),
+    located(single_layer("mean, constant leaves", how.constant_leaves, when=(how.has_copies, how.may_be_constant))),
     located(
         directions_of(
             "mean", how.layer_as_asked, name="directions of the mean", when=(how.has_copies, how.has_directions)
         )
     ),
-    single_layer("single layer, constant leaves", how.constant_leaves, when=(how.fits_leaves,)),
+    single_layer("single layer, constant leaves", how.constant_leaves, when=(how.may_be_constant,)),
     single_layer("single layer, random thresholds", how.layer_as_asked, when=(how.has_thresholds_left_out,)),
     single_layer("single layer, sampled", how.sampled, when=(how.has_thresholds_as_asked,), least_quality=1),
     directions_of(
@@ -34,21 +34,21 @@ CANDIDATES: list[Candidate] = [
         when=(how.fits_leaves, how.has_directions),
     ),
     single_layer("single layer, deep trees", how.deep_trees, when=(how.fits_leaves, how.trees_may_be_deeper)),
-    single_layer("single layer, many constant leaves", how.many_constant_leaves, when=(how.fits_leaves,)),
+    single_layer("single layer, many constant leaves", how.many_constant_leaves, when=(how.may_be_constant,)),
     single_layer(
         "single layer, large leaves, no base",
         how.large_leaves_without_base,
-        when=(how.fits_leaves,),
+        when=(how.may_change_base,),
     ),
     single_layer(
         "single layer, additive base",
         how.additive_base,
-        when=(how.fits_leaves, how.has_numeric_columns, how.is_free),
+        when=(how.may_change_base, how.has_numeric_columns, how.is_free),
     ),
     single_layer(
         "single layer, sampled, no base",
         how.sampled_without_base,
-        when=(how.fits_leaves, how.has_base),
+        when=(how.may_change_base, how.has_base),
     ),
     directions_of(
         "directions of the single layer",
@@ -80,7 +80,8 @@ def candidates_for(problem: Problem, settings: EnsembleSettings, rung: Rung) -> 
     """Return the candidates that are tried on a problem, with hidden layers only if these are wanted."""
     kinds = {Kind.SINGLE_LAYER}
     if settings.deep == "auto":
-        kinds |= {Kind.DIRECTIONS} if rung.networks is None else set(Kind)
+        trained = rung.networks is not None and (problem.settings.epochs > 0 or settings.network_wanted)
+        kinds |= set(Kind) if trained else {Kind.DIRECTIONS}
     tried: dict[str, Candidate] = {}
     for one in CANDIDATES:
         in_average = settings.quality >= one.least_quality and one.kind in kinds

@@ -14,6 +14,7 @@ import numpy as np
 from boostbp.backends.failures import attempted, first_of, in_words
 from boostbp.ensemble.average import average_of
 from boostbp.ensemble.budget import Budget
+from boostbp.ensemble.candidate_settings import first_layer, varied
 from boostbp.ensemble.candidates import candidates_for
 from boostbp.ensemble.ladder import Rung
 from boostbp.ensemble.looks import looks_of, looks_of_candidate
@@ -26,12 +27,12 @@ from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import Score, member_weights
 from boostbp.group import joined, workers
+from boostbp.layers.layer_spec import OUTPUT
 from boostbp.network.choice import NETWORK
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.network.network import Network
 from boostbp.network.offsets import of_rows
-from boostbp.network.settings import Settings
 from boostbp.trees import interrupts
 from boostbp.trees.compiling import working_time
 
@@ -49,7 +50,8 @@ def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem
 
     With ``settings.deep`` False, it is such a sum of single layers, and no network is trained; with True, it is the
     network that was asked for, with output layers boosted to their end on its units and on the features. Without an
-    evaluation set nothing can be weighed: the model is that network as it is trained, or the single layer in its place.
+    evaluation set nothing can be weighed: the model is the first layer, with a fixed number of rounds, or with True the
+    network as it is trained.
 
     With other problems, the same rows with others held out, such sums are trained on as many as the quality asks for,
     and the model is their mean.
@@ -73,8 +75,8 @@ def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem
     Exception
         What the first candidate failed of, if all did.
     """
-    if not settings.deep and not problem.eval_sets:
-        problem = replace(problem, settings=_single_layer_of(problem.settings))
+    if not problem.eval_sets and not (settings.trains_one_network or (settings.deep and not problem.settings.units)):
+        problem = _fixed_layer_of(problem)
     if not problem.eval_sets or (settings.deep is True and problem.settings.output_target != "loss"):
         network, history = back_propagate(problem)
         network = no_worse_than_constant(network, history, problem)
@@ -88,11 +90,11 @@ def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem
     return network, history
 
 
-def _single_layer_of(settings: Settings) -> Settings:
-    """Return the settings of the output layer alone, on features."""
-    last = settings.layers[-1]
-    typed = replace(last, min_base_lambda=None if last.clip else 0.0)
-    return replace(settings, layers=(typed,), units=(), epochs=0)
+def _fixed_layer_of(problem: Problem) -> Problem:
+    """Return the problem of the first layer alone, with as many rounds as the user set, or by default."""
+    layer = varied(problem, first_layer(problem), n_estimators=OUTPUT.n_estimators)
+    settings = replace(problem.settings, layers=(layer,), units=(), epochs=0, output_target="loss")
+    return replace(problem, settings=replace(settings, structure_samples=None), backend=problem.growing_backend)
 
 
 def _train_single_layer(problem: Problem, settings: EnsembleSettings) -> tuple[Network, History]:

@@ -10,6 +10,7 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.average import average_of
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import Candidate, Kind, LayerTraining, begin_above
+from boostbp.ensemble.candidate_settings import most_rounds
 from boostbp.ensemble.ladder import Rung
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.race import Race
@@ -130,7 +131,8 @@ def _begin_again(name: str, one: TrainedCandidate, problem: Problem, needed: obj
     """Begin to boost the output layer of a model on other rows, above the same hidden layers."""
     assert one.plan is not None
     n_threads = problem.settings.layers[-1].growth.n_threads
-    settings = replace(one.plan.settings, growth=replace(one.plan.settings.growth, n_threads=n_threads))
+    growth = replace(one.plan.settings.growth, n_threads=n_threads)
+    settings = replace(one.plan.settings, n_estimators=most_rounds(problem), growth=growth)
     below = replace(one.model, layers=one.model.layers[:-1], baseline=problem.baseline)
     return begin_above(name, one.network, lambda _: settings, problem, below)
 

@@ -16,6 +16,7 @@ from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.layers import BoundInput, Layer, LayerSettings, LossObjective
 from boostbp.layers.cheaper_growth import FixedStructure
+from boostbp.layers.rounds import rounds_of
 from boostbp.trees.merging import PlacedForest, merged
 
 
@@ -31,23 +32,32 @@ class Boosted:
         That table, bound for the next piece.
     fit : (rows, outputs) float64
         Raw output so far on the training rows, baseline and offset included.
+    rounds_left : int
+        Rounds that may follow.
     """
 
     problem: Problem
     bound: BoundInput
     fit: Floats
+    rounds_left: int
     pieces: tuple[Layer, ...] = ()
 
     @classmethod
-    def begin(cls, problem: Problem, settings: LayerSettings, *, backend: Backend | None = None) -> Boosted:
-        """Bind the input to a backend, that of the problem if left out; a piece has the rounds of `settings`."""
+    def begin(
+        cls, problem: Problem, settings: LayerSettings, n_rounds: int, *, backend: Backend | None = None
+    ) -> Boosted:
+        """Bind the input for so many rounds, to a backend, that of the problem if left out.
+
+        A piece has the rounds of `settings`, and the last one those that are left.
+        """
         bound = BoundInput(backend or problem.growing_backend, problem.table, settings, problem.weight)
-        return cls(problem, bound, problem.start)
+        return cls(problem, bound, problem.start, n_rounds)
 
     def advance(self, *, structures_of: Layer | None = None) -> Boosted:
         """Boost one piece more; with the structures of another layer, if there is one."""
         problem, number = self.problem, len(self.pieces)
-        bound, growth = self.bound, self.bound.settings.growth
+        n_rounds, growth = min(self.bound.settings.n_estimators, self.rounds_left), self.bound.settings.growth
+        bound = self.bound.changed(n_estimators=n_rounds)
         if structures_of is not None:
             bound = bound.grown_by(_structures_of(structures_of, growth), growth)
         y, fit = (
@@ -57,8 +67,9 @@ class Boosted:
         goal = LossObjective(problem.loss, y, problem.weight, fit, first_round=number * bound.settings.n_estimators)
         n_threads, seed = problem.settings.n_threads, problem.settings.seed + number
         piece = layers.fit(bound, goal, n_threads=n_threads, seed=seed)
-        bound = self.bound if number else self.bound.without_base()
-        return replace(self, bound=bound, fit=self.fit + piece.output, pieces=(*self.pieces, piece.layer))
+        bound = self.bound if number else self.bound.changed(base=None)
+        left, pieces = self.rounds_left - n_rounds, (*self.pieces, piece.layer)
+        return replace(self, bound=bound, fit=self.fit + piece.output, rounds_left=left, pieces=pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +112,20 @@ class Boosting:
         problem : Problem
             Its table is what the layer sees.
         settings : LayerSettings
-            Its number of rounds is not looked at.
+            Its number of rounds is the largest.
         """
-        settings = replace(settings, n_estimators=constants.PIECE_ROUNDS)
+        most = settings.n_estimators
+        settings = replace(settings, n_estimators=min(constants.PIECE_ROUNDS, most))
         raw = np.broadcast_to(problem.baseline, (len(held_out_input), len(problem.baseline)))
-        return cls(Boosted.begin(problem, settings), settings, held_out_input, raw, 0.0, 1, np.inf, raw)
+        return cls(Boosted.begin(problem, settings, most), settings, held_out_input, raw, 0.0, 1, np.inf, raw)
 
     @property
     def finished(self) -> bool:
-        """Whether the loss has stopped falling, or there are as many pieces as may be."""
+        """Whether the loss has stopped falling, or there are as many rounds as may be."""
+        if not self.boosted.pieces:
+            return False
         patience = min(constants.PATIENCE_PIECES, max(constants.LEAST_PATIENCE, self.best))
-        return len(self.boosted.pieces) >= min(constants.MAX_PIECES, self.best + patience)
+        return self.boosted.rounds_left == 0 or len(self.boosted.pieces) >= self.best + patience
 
     def advance(self) -> Boosting:
         """Boost one piece more, and look at the held-out loss."""
@@ -159,6 +173,7 @@ def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], b
     Layer or None
         None if time was up before the end.
     """
+    n_rounds = sum(rounds_of(piece.forest) for piece in plan.pieces)
     kept = plan.settings.leaves == "refit"
     settings, backend, boosted = plan.settings, None, None
     if kept:  # there is nothing to draw, and nothing to bin
@@ -168,7 +183,7 @@ def boost_again(problem: Problem, plan: OutputLayerPlan, *, over: Callable[[], b
     for piece in plan.pieces:
         if over():
             return None
-        boosted = boosted or Boosted.begin(problem, settings, backend=backend)
+        boosted = boosted or Boosted.begin(problem, settings, n_rounds, backend=backend)
         boosted = boosted.advance(structures_of=piece if kept else None)
     return None if boosted is None else _together(boosted.pieces)
 

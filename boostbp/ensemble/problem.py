@@ -51,6 +51,11 @@ class EnsembleSettings:
         """What this quality may cost."""
         return RUNGS[self.quality]
 
+    @property
+    def trains_one_network(self) -> bool:
+        """Whether the network that was asked for is trained where no rows can weigh it."""
+        return self.deep is True or (self.deep == "auto" and self.network_wanted and self.rung.networks is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

@@ -25,6 +25,7 @@ from boostbp.estimators import parameters, session
 from boostbp.estimators.held_out import Split
 from boostbp.estimators.inspected import Inspected
 from boostbp.estimators.nested_parameters import NestedParameters
+from boostbp.estimators.parameter_use import Way, warn_after, warn_before, way_of
 from boostbp.estimators.parameters import check_run, ensemble_settings_of
 from boostbp.estimators.session import all_or_nothing, check_sum
 from boostbp.estimators.unit_names import UnitNames
@@ -44,14 +45,12 @@ from boostbp.network.offsets import of_rows
 from boostbp.network.settings import BackpropSpec, Settings
 from boostbp.trees import threads
 
-WHY = "without evaluation sets and held-out rows (fewer than 36, early_stopping=False or epochs=0)"
-NOT_WEIGHED = (
-    f"The network was not weighed against single layers, though deep='auto': {WHY}, or after an interrupt, it is the "
-    "model."
+ONE_SINGLE_LAYER = (
+    "Single layers were not weighed: without evaluation sets and held-out rows (fewer than 36 rows, or "
+    "early_stopping=False), the model is one with n_estimators rounds."
 )
 # Attributes of a fit that runs, or may go on, which no copy of a fitted estimator keeps; scikit-learn's own since 1.9.
 OF_A_FIT = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")
-ONE_SINGLE_LAYER = f"Single layers were not weighed: {WHY}, the model is one with n_estimators rounds."
 
 
 @usual_in_methods
@@ -179,10 +178,9 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
     def summary(self) -> str:
         """What was trained, what the model is made of and what hidden layers added, in a few sentences."""
         check_is_fitted(self)
-        deep = ensemble_settings_of(self).deep
-        if self.history_.choice or deep is True or (deep == "auto" and not np.size(self.hidden_layer_sizes)):
-            return self.history_.summary()
-        return f"{self.history_.summary()}\n{NOT_WEIGHED if deep else ONE_SINGLE_LAYER}"
+        text, asked_for = self.history_.summary(), self.deep and not np.size(self.hidden_layer_sizes)
+        network = asked_for or self.deep is True or self.n_iter_ > 0
+        return text if self.history_.choice or network else f"{text}\n{ONE_SINGLE_LAYER}"
 
     @property
     def best_iteration_(self) -> int:
@@ -288,6 +286,8 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
 
         problem, group = problem_of(first), first.group.of(first.weight > 0)
         how = workers().agree(ensemble_settings_of(self, run))  # callbacks may be given on rank 0 alone
+        way = way_of(self, held_out=bool(first.sets), wanted=how.network_wanted)
+        warn_before(self, way, first.sets, run.callbacks)
         if run.earlier is not None:
             check_sum(run.earlier.network, settings, networks=how.deep is not False)
 
@@ -305,6 +305,8 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
         table, _, weight = problem.args
         summarise = joined(group)(partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads))
         session.begin(self, session.Training(train, settings, summarise=summarise), run, n_rows=len(table.X))
+        if way is Way.AVERAGE:
+            warn_after(self, self.history_)
         return self
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:

@@ -126,7 +126,7 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets, SupervisedFit):
 
     def _load_loss(self, n_outputs: int) -> Loss:
         """Return the loss; ValueError if its link gives no probabilities that sum to 1."""
-        loss = losses.load(self.loss, n_outputs=n_outputs)
+        loss = losses.load(self.loss, n_outputs=n_outputs, task="classification")
         traits = losses.traits_of(loss)
         if traits.task == "regression":
             raise ValueError(
@@ -213,6 +213,7 @@ def warn_of_numbers(classes: NDArray[Any]) -> None:
     if numbers and not (classes[0] in (0, 1) and classes[-1] - classes[0] == len(classes) - 1):
         cautions.warn(
             f"y has {len(classes)} classes, which are numbers from {classes[0]} to {classes[-1]}: a classifier does "
-            "not know their order. Use BoostBPRegressor to predict an amount; make the labels text, as by "
-            "y.astype(str), if they are names."
+            "not know their order, and fits the leaves of each round once for each class, which takes about "
+            f"{len(classes)} times as long as a regression. Use BoostBPRegressor to predict an amount; make the labels "
+            "text, as by y.astype(str), if they are names."
         )

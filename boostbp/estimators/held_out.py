@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from boostbp import checks
 from boostbp.backends.base import Table
 from boostbp.ensemble.ladder import RUNGS
+from boostbp.estimators.parameter_use import Way, way_of
 from boostbp.floats import Floats
 from boostbp.group import ALONE, SAMPLE, Group, joined, workers
 from boostbp.inputs.repeats import distinct_rows, hashes_of, numbered
@@ -95,7 +96,7 @@ def hold_out(estimator: Any, given: Split, strata: Any, *, groups: Any = None, X
     validation = check_validation(estimator.validation)
     table, y, weight = given.table, given.y, given.weight
     names = None if groups is None else read_groups(groups, len(y))
-    if not stopping or checks.whole("epochs", estimator.epochs, 0) == 0:
+    if not stopping or (checks.whole("epochs", estimator.epochs, 0) == 0 and way_of(estimator) is Way.NETWORK):
         return given
     if names is not None and not isinstance(validation, float) and not _splits(validation):
         raise ValueError(

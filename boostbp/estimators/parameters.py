@@ -16,6 +16,7 @@ from boostbp.ensemble.ladder import RUNGS
 from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.estimators.held_out import check_validation
 from boostbp.estimators.nested_parameters import OF_ANY_LAYER, OF_OUTPUT, constrained
+from boostbp.estimators.parameter_use import Way, way_of
 from boostbp.estimators.session import Run
 from boostbp.inputs.schema import Schema
 from boostbp.layers import LayerSettings, LayerSpec
@@ -61,7 +62,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         step=steps.load(backprop.step, backprop.step_size, backprop.momentum),
         start=STARTS[backprop.start],
         refit_order=backprop.refit_order,
-        output_target=backprop.output_target,
+        output_target=backprop.output_target if way_of(estimator) in (Way.AVERAGE, Way.NETWORK) else "loss",
         skip=backprop.skip,
         structure_epochs=_structure_epochs(backprop, native),
         structure_samples=_structure_samples(backprop, native, n_rows),
@@ -69,6 +70,7 @@ def settings_of(estimator: Any, n_rows: int, n_outputs: int, seed: int) -> Setti
         max_time=estimator.max_time,
         n_threads=threads.count(estimator.n_jobs),
         seed=seed,
+        given=output_spec(estimator).given,
     )
 
 
@@ -83,7 +85,7 @@ def _layer_specs(estimator: Any, backprop: BackpropSpec, n_hidden: int, n_output
             "or a single one for all."
         )
     named = [(f"hidden[{i}]", given[i]) if several else ("hidden", given) for i in range(n_hidden)]
-    hidden = [LayerSpec.of(value, name).or_else(any_layer).or_else(HIDDEN) for name, value in named]
+    hidden = [LayerSpec.of(value, name).or_else(any_layer).complete(HIDDEN) for name, value in named]
     if not n_hidden:
         LayerSpec.of(None if several else given, "hidden")  # checked where it is not used, too
     default = OUTPUT
@@ -93,9 +95,13 @@ def _layer_specs(estimator: Any, backprop: BackpropSpec, n_hidden: int, n_output
         )
     if backprop.output_target == "moved":
         default = replace(default, learning_rate=None)
-    of_output = LayerSpec(**{name: getattr(estimator, name) for name in OF_OUTPUT})
-    output = LayerSpec.of(estimator.output, "output").or_else(of_output).or_else(any_layer).or_else(default)
-    return [*hidden, output]
+    return [*hidden, output_spec(estimator).complete(default)]
+
+
+def output_spec(estimator: Any) -> LayerSpec:
+    """Return what the user said of the output layer."""
+    of_estimator = LayerSpec(**{name: getattr(estimator, name) for name in (*OF_OUTPUT, *OF_ANY_LAYER)})
+    return LayerSpec.of(estimator.output, "output").or_else(of_estimator)
 
 
 def _layers(

@@ -195,7 +195,7 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals, SupervisedF
         return values.reshape(len(values), -1), weight
 
     def _load_loss(self, n_outputs: int) -> Loss:
-        loss = losses.load(self.loss, n_outputs=n_outputs, alpha=self.alpha)
+        loss = losses.load(self.loss, n_outputs=n_outputs, alpha=self.alpha, task="regression")
         if losses.traits_of(loss).task == "classification":
             raise ValueError(
                 f"loss={self.loss!r} is one of classes, and a regressor predicts numbers: use BoostBPClassifier, or a "

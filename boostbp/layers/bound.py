@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,10 +143,10 @@ class BoundInput:
             apart(lambda: other._bind(backend))
         return other
 
-    def without_base(self) -> BoundInput:
-        """The same bound input for layers that start from 0."""
+    def changed(self, **settings: Any) -> BoundInput:
+        """The same bound input with other settings, of those that it does not depend on: rounds, or no base."""
         other = copy.copy(self)
-        other.settings = replace(self.settings, base=None)
+        other.settings = replace(self.settings, **settings)
         return other
 
     @property

@@ -103,7 +103,7 @@ class LayerSpec(Spec):
         Shrinkage of each tree (the paper's beta). None: 0.1 where trees are boosted on the loss; where they are fitted
         to a target that has moved, so much that they can cover 95 % of it, ``1 - 0.05 ** (1 / n_estimators)``.
     max_depth : int or None
-        -1: no limit. None: 3 in a hidden layer, 4 in an output layer.
+        -1: no limit. None: 3 in a hidden layer, 4 in an output layer, no limit if `max_leaves` is set.
     max_leaves : int or None
         None: as many as `max_depth` allows, 31 without a limit.
     min_samples_leaf : int or None
@@ -200,6 +200,17 @@ class LayerSpec(Spec):
         if self.backend_params and other.backend_params:
             taken["backend_params"] = {**other.backend_params, **self.backend_params}
         return replace(self, **taken)
+
+    def complete(self, default: LayerSpec) -> Self:
+        """Return the spec with the defaults of its place; a number of leaves replaces the default depth."""
+        return self.or_else(default if self.max_leaves is None else replace(default, max_depth=-1))
+
+    @property
+    def given(self) -> frozenset[str]:
+        """Fields that are set, directly, by a native name, or by another field that decides them."""
+        names = {field.name for field in fields(self) if getattr(self, field.name) not in (None, "auto")}
+        names |= {name for name, natives in SAID_NATIVELY.items() if natives.intersection(self.backend_params or ())}
+        return frozenset(names | {"max_depth"} if self.max_leaves is not None else names)
 
 
 def _check_together(spec: LayerSpec) -> None:

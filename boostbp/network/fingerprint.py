@@ -20,8 +20,8 @@ from boostbp.network.offsets import NO_OFFSET
 from boostbp.network.settings import Settings
 from boostbp.trees.sparse import Sparse
 
-# They say when training ends, how fast it is or what is refused, not where it goes.
-_FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "alone"))
+# They say when training ends, how fast it is, what is refused or what stands beside the network, not where it goes.
+_FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "alone", "given"))
 _SEEDS = frozenset(("seed", "random_state"))
 _KNOWN = frozenset(("boostbp", "numpy", "scipy", "sklearn"))  # whose functions their names say enough of
 _BLOCK, _LAST_BITS = 65_536, np.uint64(36)  # rows; of the 52 bits behind the point, 16 count

@@ -115,6 +115,8 @@ class Settings:
         A number of rows.
     max_time : float or None
         Seconds after which no new epoch begins.
+    given : frozenset of str
+        Fields of the output layer's `LayerSpec` that the user set. Single layers of an ensemble keep to them.
     """
 
     layers: tuple[LayerSettings, ...]
@@ -131,3 +133,4 @@ class Settings:
     max_time: float | None = None
     n_threads: int = 1
     seed: int = 0
+    given: frozenset[str] = frozenset()

@@ -111,7 +111,7 @@ class GBDTModule(nn.Module):
         checks.one_of("reduction", reduction, ("mean", "sum"))
         self.in_features, self.out_features, self.backend = in_features, out_features, backend
         seed = drawn_seed() if random_state is None else checks.whole("random_state", random_state, 0)
-        self.settings = settings_of(LayerSpec.of(layer, "layer").or_else(HIDDEN), backend, seed=seed)
+        self.settings = settings_of(LayerSpec.of(layer, "layer").complete(HIDDEN), backend, seed=seed)
         self.start, self.reduction, self.rule = start, reduction, steps.load(step, step_size, momentum)
         self.n_threads = threads.count(n_jobs)
         self.layer: Layer | None = None

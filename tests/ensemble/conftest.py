@@ -17,6 +17,7 @@ def everything(monkeypatch):
     monkeypatch.setitem(RUNGS, 3, replace(RUNGS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
     monkeypatch.setattr(race, "stacked_weights", lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))
     monkeypatch.setattr(constants, "MAX_PIECES", 1)
+    monkeypatch.setattr(constants, "LEAST_BEND", -np.inf)
     monkeypatch.setattr(constants, "FIRST_NEAR", np.inf)
     monkeypatch.setattr(constants, "LEAST_FALL", -np.inf)
 

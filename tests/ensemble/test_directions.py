@@ -228,7 +228,7 @@ def test_where_they_are_tried():
 # In a whole fit.
 
 X, Y = make_friedman1(300, n_features=5, random_state=0)
-FAST = {"n_estimators": 5, "epochs": 1, "random_state": 0}
+FAST = {"hidden": {"n_estimators": 5}, "epochs": 1, "random_state": 0}
 NAMES = ["directions of the single layer", "directions of directions"]
 
 

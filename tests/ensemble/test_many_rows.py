@@ -23,7 +23,7 @@ from boostbp.network.network import Network
 
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(150, n_features=5, random_state=1)
-FAST = {"n_estimators": 5, "epochs": 2, "random_state": 0}
+FAST = {"hidden": {"n_estimators": 5}, "epochs": 2, "random_state": 0}
 SAMPLE, STRUCTURES = 200, 250
 
 

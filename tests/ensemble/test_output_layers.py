@@ -20,7 +20,7 @@ from boostbp.network.settings import Settings
 from boostbp.trees.basis import Polynomial
 
 pytestmark = pytest.mark.full_length
-LAYER = LayerSettings(growth=TreeParams(max_depth=3, min_samples_leaf=10), learning_rate=0.1, basis=Polynomial(1))
+LAYER = LayerSettings(4000, growth=TreeParams(max_depth=3, min_samples_leaf=10), learning_rate=0.1, basis=Polynomial(1))
 
 
 @pytest.fixture(autouse=True)

@@ -131,14 +131,15 @@ def test_a_network_alone_runs_all_epochs_from_quality_4_on():
     assert models[3].n_iter_ == (8, 16, 32)[falls.index(True)]
 
 
-def test_networks_are_trained_where_leaves_gain_by_slopes():
+def test_networks_are_trained_where_leaves_gain_by_slopes(monkeypatch):
     """At the rungs that leave them out elsewhere: where the target is made of steps."""
+    monkeypatch.setattr(constants, "NETWORKS_WORK", np.inf)
     x, noise = np.random.default_rng(0).uniform(size=(400, 5)), np.random.default_rng(1).normal(size=400)
     steps = np.floor(4 * x[:, 0]) + 2 * (x[:, 1] > 0.5) * (x[:, 2] > 0.3) + 0.1 * noise
     smooth = 3 * x[:, 0] + np.sin(3 * x[:, 1]) * x[:, 2] + 0.1 * noise
 
     def trains_networks(target, quality=3, **how):
-        model = regressor(quality=quality).fit(x, target, **how)
+        model = regressor(quality=quality, n_estimators=None).fit(x, target, **how)
         scores = {one.name: one.loss for one in model.history_.choice.candidates}
         gain = 1.0 - scores["single layer"] / scores["single layer, constant leaves"]
         assert (gain > constants.LEAST_BEND) == (target is smooth)
@@ -215,7 +216,7 @@ def test_an_interrupt_at_any_stage_leaves_a_model(monkeypatch):
     with monkeypatch.context() as patch:
         n_pieces = press_at(patch, Boosted, "advance", 0)
         n_epochs = press_at(patch, Trainer, "step", 0)
-        whole = regressor(quality=2).fit(X, Y)
+        whole = regressor(quality=2, n_estimators=None).fit(X, Y)
         stages = [(Boosted, "advance", number) for number in range(2, len(n_pieces), 3)]
         stages += [(Boosted, "advance", len(n_pieces))]  # the last one is of the refit
         stages += [(Trainer, "step", number) for number in range(1, len(n_epochs) + 1)]
@@ -223,7 +224,7 @@ def test_an_interrupt_at_any_stage_leaves_a_model(monkeypatch):
     for stage in stages:
         with monkeypatch.context() as patch:
             press_at(patch, *stage)
-            model = interrupted_fit(regressor(quality=2), X, Y)
+            model = interrupted_fit(regressor(quality=2, n_estimators=None), X, Y)
         assert model.history_.stop is Stop.INTERRUPTED
         assert set(names_of(model)) <= set(names_of(whole))
         assert sum(one.weight for one in model.history_.choice.candidates) == pytest.approx(1.0)

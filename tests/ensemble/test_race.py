@@ -6,9 +6,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import problems
 import pytest
 from helpers import BACKENDS
-from problems import LAYER, problem_of
+from problems import problem_of
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
@@ -18,6 +19,7 @@ from boostbp.ensemble.race import Entrant, Race
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.trees import interrupts
 
+LAYER = replace(problems.LAYER, n_estimators=120)  # 40 pieces
 SHALLOW = replace(LAYER, growth=replace(LAYER.growth, max_depth=1))
 SLOW = replace(LAYER, learning_rate=0.02)
 KINDS = {"deep": LAYER, "shallow": SHALLOW, "slow": SLOW, "without base": replace(LAYER, base=None)}

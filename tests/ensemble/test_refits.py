@@ -23,7 +23,7 @@ from boostbp.trees import compiling
 X, Y = make_friedman1(400, n_features=5, random_state=0)
 HELD = make_friedman1(200, n_features=5, random_state=1)
 LAYER = {"max_depth": 3, "reg_lambda": 2.0, "base_lambda": 1.0, "extra_trees": False}
-FAST = {"n_estimators": 5, "learning_rate": 0.1, "epochs": 2, "random_state": 0, **LAYER}
+FAST = {"learning_rate": 0.1, "epochs": 2, "random_state": 0, **LAYER}
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,7 @@ def test_constant_leaves_are_the_means_of_all_rows(choose, before_refit, monkeyp
     forest = model.network_.layers[-1].forest
     leaf = forest.route(X)[0]
     sums, counts = np.bincount(leaf, target_of(model)), np.bincount(leaf)
-    expected = 0.1 * (sums / (counts + constants.CONSTANT_LEAVES_PENALTY))[leaf]
+    expected = 0.1 * (sums / (counts + LAYER["reg_lambda"]))[leaf]
     np.testing.assert_allclose(output_of(model), expected, rtol=1e-9, atol=1e-12)
     assert len(counts) > 5
 

@@ -23,7 +23,7 @@ from boostbp.network.trainer import Trainer
 
 X, Y = make_friedman1(300, n_features=5, random_state=0)
 HELD_OUT = make_friedman1(150, n_features=5, random_state=1)
-FAST = {"n_estimators": 5, "epochs": 2, "random_state": 0}
+FAST = {"hidden": {"n_estimators": 5}, "epochs": 2, "random_state": 0}
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +132,7 @@ def test_whether_a_pipeline_runs_is_no_matter_of_the_rows(bent, monkeypatch):
     """Slopes may gain enough with one seed and not with another: scikit-learn's checks leave the seed open."""
     monkeypatch.setattr(schedule, "_bent", lambda race: bent)
     rows = X[:, :1]  # of a single feature there are no directions
-    model = BoostBPRegressor((3,), **parameters(**FAST)).fit(rows, Y)
+    model = BoostBPRegressor((3,), n_estimators=5, **parameters(**FAST)).fit(rows, Y)
     with nullcontext() if bent else pytest.warns(UserWarning, match="no columns"):
         hidden = model.transform(rows)
     assert hidden.shape == (300, len(model.get_feature_names_out()))

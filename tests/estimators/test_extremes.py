@@ -109,7 +109,7 @@ def test_slopes_beyond_float64_are_infinite():
 def test_slopes_beyond_float64_that_nothing_depends_on_are_zero(backend):
     """The units move by more than float64 holds in a tiny feature, and the output does not look at them."""
     x = np.array([[-1.2, -4.3e-301], [2.4, -3.8e-301]])
-    model = BoostBPRegressor((2,), **parameters(backend=backend, n_estimators=3, epochs=1, random_state=0))
+    model = BoostBPRegressor((2,), **parameters(backend=backend, n_estimators=3, epochs=1, deep=True, random_state=0))
     model.fit(x, [-2.5, -2.5], sample_weight=[4e-20, 5e-5])
     assert np.isinf(model.network_.layers[0].jacobian(x)).any()
     np.testing.assert_array_equal(model.jacobian(x), 0.0)
@@ -137,5 +137,5 @@ def test_labels_that_look_like_a_regression_warn_no_more_often_than_scikit_learn
         check_classification_targets(np.arange(60))
     with warnings.catch_warnings(record=True) as ours:
         warnings.simplefilter("always")
-        BoostBPClassifier(**parameters(**SMALL)).fit(X, np.arange(60))
+        BoostBPClassifier(quality=1, n_estimators=3, random_state=0).fit(X, np.arange(60))
     assert len(ours) == len(theirs) <= 1

@@ -24,6 +24,7 @@ from boostbp.network.history import Stop
 X, Y = load_diabetes(return_X_y=True)
 X, Y = X[:150], Y[:150]
 SMALL = {"hidden_layer_sizes": (2,), "n_estimators": 2, "epochs": 5, "random_state": 0, "early_stopping": False}
+SMALL["deep"] = True
 SMALL["structure_epochs"] = 1  # then both layers are fitted by one function, which `interrupted` counts
 
 
@@ -60,7 +61,8 @@ def test_the_last_whole_epoch_is_kept(interrupted, tmp_path):
 def test_the_best_epoch_on_held_out_rows_is_kept(interrupted):
     held = {"eval_set": [(X[100:], Y[100:])]}
     interrupted(epoch=4)
-    model = interrupted_fit(BoostBPRegressor(**parameters(**SMALL)), X[:100], Y[:100], **held)
+    alone = BoostBPRegressor(**parameters(**SMALL, output_target="moved"))  # without layers beside it
+    model = interrupted_fit(alone, X[:100], Y[:100], **held)
     values = model.history_.metrics("valid_0")
     assert model.history_.best_epoch == int(np.argmin(values))
     assert np.sqrt(np.mean((model.predict(X[100:]) - Y[100:]) ** 2)) == pytest.approx(min(values), rel=1e-9)

@@ -17,6 +17,7 @@ SMALL = {
     "hidden_layer_sizes": (4, 3),
     "n_estimators": [4, 4, 12],
     "epochs": 2,
+    "deep": True,
     "early_stopping": False,
     "random_state": 0,
 }
@@ -64,6 +65,7 @@ def two_classes(backend, **changes):
 
 def autoencoder(backend, **changes):
     small = SMALL | {"hidden_layer_sizes": (2,), "n_estimators": [4, 6]}
+    del small["deep"]
     return BoostBPAutoencoder(**parameters(backend=backend, **(small | changes))).fit(FLOWERS), FLOWERS
 
 

@@ -55,7 +55,7 @@ def test_no_gradient_is_a_warning_and_a_sentence(backend):
 def test_a_gradient_that_the_loss_does_not_have_is_not_missed():
     """Rows without a loss gradient of their own do not count as dead."""
     X = FLOWERS[:100]
-    model = BoostBPClassifier((2,), epochs=2, loss=NoHarm(), early_stopping=False, random_state=0)
+    model = BoostBPClassifier((2,), epochs=2, loss=NoHarm(), deep=True, early_stopping=False, random_state=0)
     model.fit(X, SPECIES[:100])
     assert [epoch.dead for epoch in model.history_.epochs] == [(0.0,)] * 3
 
@@ -148,7 +148,7 @@ def test_layers_are_probed_on_training_and_held_out_rows(monkeypatch):
 @pytest.mark.parametrize("backend", LIBRARIES)
 def test_of_a_weighed_model_it_is_the_network_that_back_propagation_trained(backend):
     X, y = make_friedman1(500, n_features=5, random_state=0)
-    settings = {"backend": backend, "n_estimators": 4, "epochs": 2, "random_state": 0}
+    settings = {"backend": backend, "hidden": {"n_estimators": 4}, "epochs": 2, "random_state": 0}
     callbacks = [lambda epoch: None]  # which want the network, whatever it promises
     weighed, alone = (
         BoostBPRegressor((3,), **parameters(deep=deep, **settings)).fit(X, y, callbacks=callbacks)

@@ -93,7 +93,8 @@ def test_three_epochs_equal_a_plain_second_implementation(units):
 
 def small(**changes):
     words = {"epochs": 4, "n_estimators": 8, "max_depth": 3, "random_state": 0} | changes
-    return BoostBPRegressor((6,), **parameters(**words))
+    alone = {"deep": True} if words.get("early_stopping") is False else {}
+    return BoostBPRegressor((6,), **parameters(**alone, **words))
 
 
 def test_paper_settings_are_algorithm_1():
@@ -202,7 +203,7 @@ def test_an_explosion_stops_with_its_reason_and_a_finite_model():
 def test_a_training_loss_far_above_that_of_the_constant_is_an_explosion():
     X, Y = load_diabetes(return_X_y=True)
     way = {"hidden_layer_sizes": (2, 3), "n_estimators": 2, "epochs": 5, "early_stopping": False, "random_state": 2}
-    way |= {"refit_order": "downward", "step": "plain", "extra_trees": False}
+    way |= {"refit_order": "downward", "step": "plain", "extra_trees": False, "deep": True}
     history = BoostBPRegressor(**parameters(**way, base_lambda=[1, 0, 0])).fit(X[:220], Y[:220]).history_
     assert history.stop is Stop.NOT_FINITE
     assert "training loss" in history.stop.value

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -44,7 +45,9 @@ MORE_WAYS = [name for name in WAYS if "-" not in name or name in ("upward-loss-n
 
 
 def regressor(**changes):
-    return BoostBPRegressor(**parameters(**(TINY | changes)))
+    words = TINY | changes
+    alone = {"deep": True} if words["early_stopping"] is False else {}
+    return BoostBPRegressor(**parameters(**alone | words))
 
 
 def as_bytes(network):
@@ -95,7 +98,7 @@ def test_fit_more_is_the_uninterrupted_training(name):
 
 def test_other_estimators_resume(tmp_path):
     flowers, species = load_iris(return_X_y=True)
-    for number, make in enumerate((BoostBPClassifier, BoostBPAutoencoder)):
+    for number, make in enumerate((partial(BoostBPClassifier, deep=True), BoostBPAutoencoder)):
         path = tmp_path / str(number)
         labels = np.array(["a", "b", "c"])[species]
         expected = make(**TINY).fit(flowers, labels)

@@ -1,0 +1,193 @@
+"""What each parameter means in each way of training; a fit warns of those that have no effect on its model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from enum import Enum
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from boostbp import cautions, checks
+from boostbp.ensemble.candidate import Kind
+from boostbp.ensemble.candidates import CANDIDATES
+from boostbp.ensemble.ladder import RUNGS
+from boostbp.estimators.nested_parameters import SPECS, constrained, nested
+from boostbp.group import workers
+from boostbp.losses import Quantile
+from boostbp.network.callbacks import StopOnInterrupt
+from boostbp.network.choice import NETWORK
+from boostbp.network.history import History
+
+
+class Way(Enum):
+    """A way of training; its value heads a column of the guide's table."""
+
+    ONE_LAYER = "`quality=1`"
+    AVERAGE = "`quality=2` to `5`"
+    NETWORK = "`deep=True`"
+    LAYERS = "`deep=False`"
+    FIXED_LAYER = "`hidden_layer_sizes=()`, or no held-out rows"
+
+
+USED, SCORES, IF_NETWORK, UNUSED, REFUSED = "used", "scores only", "if a network has weight", "no effect", "refused"
+# Of each parameter what it does in each `Way`, in their order; fields of specs that are not here are as their spec.
+USES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        (
+            *("n_estimators", "learning_rate", "max_depth", "min_samples_leaf", "colsample_bytree", "output"),
+            *("backend", "backend_params", "loss", "alpha", "class_weight", "deep", "early_stopping", "validation"),
+            *("calibration", "max_time", "categorical_features", "n_jobs", "random_state", "verbose"),
+            "backprop__structure_samples",
+        ),
+        (USED,) * 5,
+    ),
+    "eval_metric": (SCORES, USED, USED, SCORES, USED),
+    "quality": (USED, USED, "4 and 5 only", USED, UNUSED),
+    **dict.fromkeys(("hidden_layer_sizes", "hidden", "backprop", "epochs"), (UNUSED, IF_NETWORK, USED, UNUSED, UNUSED)),
+    "callbacks": (UNUSED, USED, USED, UNUSED, USED),  # of `fit`
+    "hidden__monotone_constraints": (REFUSED,) * 4 + (UNUSED,),
+    "output__monotone_constraints": (USED, USED, REFUSED, USED, USED),
+    "output__multi_strategy": (UNUSED,) * 5,
+}
+OF_HIDDEN_TREES = {
+    *("n_estimators", "learning_rate", "max_depth", "max_leaves", "min_samples_leaf", "max_bins", "subsample"),
+    *("colsample_bytree", "extra_trees", "multi_strategy", "leaves", "backend_params"),
+}
+OF_REFITTED_LEAVES = ("reg_lambda", "penalize_constant", "standardize")
+
+
+def use_of(name: str, way: Way) -> str:
+    """Return what a parameter, such as ``epochs`` or ``hidden__max_depth``, does in a way of training."""
+    return USES.get(name, USES.get(name.partition("__")[0], ()))[list(Way).index(way)]
+
+
+def way_of(estimator: Any, *, held_out: bool = True, wanted: bool = False) -> Way:
+    """Return the way in which an estimator is trained.
+
+    Parameters
+    ----------
+    held_out : bool
+        Whether there are held-out rows or an evaluation set to choose a model by.
+    wanted : bool
+        Whether callbacks, a checkpoint or the kept state need the network that was asked for.
+    """
+    deep = True if estimator._fewest_hidden else checks.one_of("deep", estimator.deep, ("auto", True, False))
+    if deep and not np.size(estimator.hidden_layer_sizes):
+        return Way.FIXED_LAYER
+    if deep is True:
+        return Way.NETWORK
+    rung = RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))]
+    networks = deep == "auto" and rung.networks is not None and not constrained(estimator)
+    if not held_out:
+        return Way.NETWORK if networks and wanted else Way.FIXED_LAYER
+    if deep is False or constrained(estimator):
+        return Way.LAYERS
+    return Way.AVERAGE if networks else Way.ONE_LAYER
+
+
+def given(estimator: Any) -> dict[str, Any]:
+    """Return the parameters that differ from their defaults, those of specs by names such as ``hidden__max_depth``."""
+    values = {**estimator.get_params(deep=False), **nested(estimator)}
+    defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
+    for name, kind in SPECS.items():
+        defaults |= {f"{name}__{field.name}": field.default for field in fields(kind)}
+        if isinstance(values[name], kind | Mapping | None):
+            del values[name]  # its fields speak for it
+    return {name: value for name, value in values.items() if name in defaults and not _same(value, defaults[name])}
+
+
+def _same(value: Any, default: Any) -> bool:
+    if isinstance(default, tuple):  # of sizes
+        return isinstance(value, Sequence | np.ndarray) and list(value) == list(default)
+    return value is default or (isinstance(value, str | int | float) and bool(value == default))
+
+
+def warn_before(estimator: Any, way: Way, sets: Sequence[Any], callbacks: Any) -> None:
+    """Warn of parameters that have no effect on a fit with such evaluation sets."""
+    changed = given(estimator)
+    if way in (Way.ONE_LAYER, Way.LAYERS):
+        called = [callback for callback in callbacks or () if not isinstance(callback, StopOnInterrupt)]
+        changed |= {"callbacks": called} if called else {}
+    unused = [name for name in changed if use_of(name, way) == UNUSED and set(USES.get(name, ())) != {UNUSED}]
+    harmless = {"hidden_layer_sizes"} if not np.size(estimator.hidden_layer_sizes) else set()
+    harmless |= {"quality"} if estimator.quality == 1 else set()  # which asks for a single layer, too
+    unused = [name for name in unused if name not in harmless]
+    for names, why in ((unused, _why(estimator, way)), *_conditions(estimator, changed, way, sets)):
+        _warn({name: changed[name] for name in names if name in changed}, why)
+
+
+def _why(estimator: Any, way: Way) -> str:
+    """Return why parameters of networks have no effect, and what gives them one."""
+    if way is Way.FIXED_LAYER and not np.size(estimator.hidden_layer_sizes):
+        return "hidden_layer_sizes=() is a single layer. Give hidden layers, or deep=False for an average of layers."
+    if way is Way.FIXED_LAYER:
+        return (
+            "without held-out rows or an eval_set the model is a single layer. Give an eval_set, or use "
+            "early_stopping=True, or deep=True for a network."
+        )
+    if constrained(estimator):
+        return "monotone_constraints let no network be trained. Leave them out."
+    if way is Way.LAYERS:
+        return "deep=False trains no network. Use deep='auto' with quality=2 or more, or deep=True."
+    return "quality=1 trains no network. Use quality=2 or more, or deep=True."
+
+
+def _conditions(
+    estimator: Any, changed: Mapping[str, Any], way: Way, sets: Sequence[Any]
+) -> Iterator[tuple[list[str], str]]:
+    """Parameters that another one, or the rows, leave without effect; and why."""
+    if way is Way.NETWORK and not RUNGS[int(estimator.quality)].all_epochs:
+        yield ["quality"], "with deep=True the network is trained alone, and qualities 1 to 3 are the same."
+    if not sets:
+        off = "early_stopping=False holds no rows out" if estimator.early_stopping is False else "no rows are held out"
+        yield ["validation", "eval_metric"], f"{off}. Use early_stopping=True, or give an eval_set."
+    elif not sets[0].from_training:
+        yield ["validation"], "the eval_set takes the place of held-out rows. Leave one of them out."
+        if estimator.early_stopping is False and way is not Way.NETWORK:
+            yield ["early_stopping"], "the eval_set chooses the model. Leave it out to use no such rows."
+    if way is Way.NETWORK and not (sets and estimator.early_stopping):
+        yield ["backprop__n_iter_no_change"], "all epochs are run without held-out rows, or with early_stopping=False."
+    if not isinstance(changed.get("backprop__step", ""), str):
+        yield ["backprop__step_size", "backprop__momentum"], "step is an object, which has its own. Give them to it."
+    loss = getattr(estimator, "loss", "")
+    if not isinstance(loss, str) or loss not in (Quantile.name, *Quantile.aliases):
+        yield ["alpha"], f"loss={checks.shown(loss)} has no level. Use loss='quantile', or boostbp.losses.Huber(delta)."
+    for spec in ("hidden", "output"):
+        if changed.get(f"{spec}__leaves") == "native":
+            yield [f"{spec}__{name}" for name in OF_REFITTED_LEAVES], "leaves='native' has penalties of the library."
+    yield ["output__multi_strategy"], "an output layer has trees of its own for each output. Give it to hidden."
+
+
+def warn_after(estimator: Any, history: History) -> None:
+    """Warn of parameters of networks that the predictions of an average do not depend on, as it holds none."""
+    choice = history.choice
+    if choice is None or (choice.members > 1 and choice.has_networks):  # the choice of one member is known
+        return
+    networks = {candidate.name for candidate in CANDIDATES if candidate.kind is Kind.NETWORK}
+    with_weight = {part.network for part in choice.candidates if part.weight}
+    if NETWORK in with_weight:
+        return
+    changed = {name: value for name, value in given(estimator).items() if use_of(name, Way.AVERAGE) == IF_NETWORK}
+    sizes = estimator.hidden_layer_sizes
+    if changed.get("hidden__n_estimators") == 0 or np.size(sizes) != 1:  # variants, and directions, depend on them
+        changed = {name: value for name, value in changed.items() if not name.startswith("hidden")}
+    of_variants = bool(with_weight & networks)
+    of_directions = any(name is not None for name in with_weight)
+
+    def is_unused(name: str) -> bool:
+        if name.startswith("hidden__"):
+            return name.partition("__")[2] in OF_HIDDEN_TREES or not of_directions
+        return not of_variants
+
+    what = "the network that was asked for has" if of_variants else "no network has"
+    why = f"{what} weight in this model, as the held-out rows chose. Use deep=True for a model that is the network."
+    _warn({name: value for name, value in changed.items() if is_unused(name)}, why)
+
+
+def _warn(unused: Mapping[str, Any], why: str) -> None:
+    if unused and workers().rank == 0:
+        names = ", ".join(f"{name}={checks.shown(value)}" for name, value in unused.items())
+        cautions.warn(f"No effect on the model: {names}, as {why}")
