@@ -56,10 +56,11 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals, SupervisedF
     backend : {"lightgbm", "xgboost", "sklearn"} or Backend
         Who grows the trees.
     n_estimators : int or None
-        Boosting rounds of the output layer, which is the only one where ``hidden_layer_sizes=()``. None: see
-        `LayerSpec`. Hidden layers, which are fitted again every epoch, have 20: ``hidden={"n_estimators": ...}``.
+        Largest number of boosting rounds of every single layer and output layer. None: up to 4,000 while the held-out
+        loss falls; see `LayerSpec` where the number is fixed. Hidden layers, which are fitted again every epoch, have
+        20: ``hidden={"n_estimators": ...}``.
     learning_rate : float or None
-        Shrinkage of each tree of the output layer (the paper's beta). None: see `LayerSpec`.
+        Shrinkage of each tree of single layers and output layers (the paper's beta). None: see `LayerSpec`.
     max_depth : int or None
         Of the trees of every layer; -1: no limit. None: 3 in hidden layers, 4 in the output layer.
     min_samples_leaf : int or None
@@ -74,13 +75,13 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals, SupervisedF
     backprop : BackpropSpec, dict or None
         How hidden layers are trained, by the fields of `BackpropSpec`, such as ``{"step_size": 0.3}``.
     epochs : int
-        Largest number of epochs of back-propagation.
+        Largest number of epochs of back-propagation. 0: with ``deep=True`` the network as it starts, otherwise none.
     deep : {"auto", True, False}
         "auto": a sum of single layers, of the network, of variants of it (linear hidden units; sums of smooth
         functions) and of layers on the directions in which others vary most, each for as long as it promises enough
-        (see `quality`), with weights by the held-out rows (``history_.choice``, ``summary()``). All but the network
-        have rounds and shrinkage of their own, and those with constant leaves their own depth, number of leaves and
-        penalty. Needs an evaluation set, or rows to hold out; with ``hidden_layer_sizes=()`` it is one single layer.
+        (see `quality`), with weights by the held-out rows (``history_.choice``, ``summary()``). What is set of the
+        output layer holds for each of them; rounds, shrinkage and sizes that are not set they choose themselves. With
+        ``hidden_layer_sizes=()``, or without an evaluation set and rows to hold out, it is one single layer.
         True: one network. Its output layer is the sum, weighed by the held-out rows, of the one that it was trained
         with, one boosted to its end on the hidden units, and one on the features beside them; with
         ``early_stopping=False``, or the paper's output target, it is the network exactly as the parameters say.

@@ -22,7 +22,7 @@ from boostbp.network.starts import STARTS
 from boostbp.network.steps import Step, is_constant, moved
 from boostbp.torch import arguments, tree_tensor
 from boostbp.torch.arguments import Refits, start_in
-from boostbp.torch.compiling import uncompiled_forward
+from boostbp.torch.eager import uncompiled_forward
 from boostbp.torch.gathered import LastFit, Momentum, PendingCalls, Rows, StepTarget, check_known
 from boostbp.torch.passes import NOT_FINITE, Trees, as_input, as_targets, as_tensor, drawn_seed, has_tangent
 from boostbp.trees import threads

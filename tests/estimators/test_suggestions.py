@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
-from boostbp.suggestions import MEANT, NOT_THERE, suggestion
+from boostbp.backends import available
+from boostbp.suggestions import _NATIVE, MEANT, NOT_THERE, nearest, suggestion
 
 X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
 
@@ -29,6 +30,16 @@ X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
         (BoostBPRegressor, "exposure", "give its logarithm as offset=... of fit and predict"),
         (BoostBPRegressor, "group", r"ranking is not supported, .* LGBMRanker"),
         (BoostBPRegressor, "early_stopping_rounds", r"did you mean backprop=\{'n_iter_no_change': ...\}"),
+        (BoostBPRegressor, "device", r"native parameter: give it as backend_params=\{'device': ...\}"),
+        (BoostBPRegressor, "max_delta_step", r"native parameter: give it as backend_params=\{'max_delta_step': ...\}"),
+        (BoostBPRegressor, "interaction_constraints", r"with hidden_layer_sizes=\(\), give it as backend_params="),
+        (BoostBPRegressor, "activation", "have no activation"),
+        (BoostBPClassifier, "alpha", "a quantile has its level in BoostBPRegressor; .* no L1 penalty"),
+        (BoostBPRegressor, "booster", "dart, rf and gblinear are not supported"),
+        (BoostBPRegressor, "num_leafs", r"did you mean output=\{'max_leaves': ...\}"),
+        (BoostBPRegressor, "depht", "did you mean 'max_depth'"),
+        (BoostBPRegressor, "N_estimators", "did you mean 'n_estimators'"),
+        (BoostBPRegressor, "temperature", "choose from "),
     ],
 )
 def test_parameters_of_other_libraries_are_answered(kind, name, cure):
@@ -90,6 +101,42 @@ def test_arguments_of_other_librarys_predictions_are_answered(kind, name, cure):
 def test_losses_of_ranking_and_survival_are_answered(name, cure):
     with pytest.raises(ValueError, match=rf"loss='{name}': .*{cure}"):
         BoostBPRegressor(loss=name).fit(X, y)
+
+
+@pytest.mark.parametrize("name", _NATIVE.split())
+def test_native_parameters_are_known_to_a_library(name):
+    """What an answer sends to `backend_params` is taken there, or refused for its value alone."""
+    answers = []
+    for backend in {"lightgbm", "xgboost"}.intersection(available()):
+        try:
+            BoostBPRegressor((), n_estimators=1, backend=backend, backend_params={name: "?"}).fit(X, y)
+        except ValueError as error:
+            answers.append(str(error))
+    assert any("is not known" in answer or "is not allowed" in answer for answer in answers), answers
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "near"),
+    [
+        ("rsmle", ["rmse", "rmsle", "mse"], "rmsle"),
+        ("device", ["deep", "verbose"], None),
+        ("activation", ["calibration"], None),
+        ("eta", ["beta"], None),
+        ("learningrate", ["learning_rate"], "learning_rate"),
+        ("", ["deep"], None),
+    ],
+)
+def test_a_slip_is_a_letter_or_two(name, known, near):
+    assert nearest(name, known) == near
+
+
+def test_metrics_and_losses_are_named_by_the_nearest_or_those_of_the_task():
+    with pytest.raises(ValueError, match=r"eval_metric='rsmle' is unknown: did you mean 'rmsle'\?$"):
+        BoostBPRegressor(eval_metric="rsmle").fit(X, y)
+    for kind, there, elsewhere in ((BoostBPRegressor, "huber", "softmax"), (BoostBPClassifier, "softmax", "huber")):
+        with pytest.raises(ValueError, match=f"loss='zzz' is unknown: use one of .*{there}") as told:
+            kind(loss="zzz").fit(X, y)
+        assert elsewhere not in str(told.value)
 
 
 @pytest.mark.parametrize(
