@@ -247,14 +247,14 @@ def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 def _defaults(name: str) -> tuple[Any, ...]:
     """Default of a dimension; of one that may be left unset, None as well, which spaces may hold in its place."""
-    own = {name: parameter.default for name, parameter in signature(BoostBPRegressor).parameters.items()}
+    defaults = {name: parameter.default for name, parameter in signature(BoostBPRegressor).parameters.items()}
     if name in ("layers", "units"):
-        return (len(own[_SIZES]) if name == "layers" else own[_SIZES][0],)
+        return (len(defaults[_SIZES]) if name == "layers" else defaults[_SIZES][0],)
     place, is_field, field = name.partition("__")
     places: Mapping[str, Any] = {"hidden": HIDDEN, "output": OUTPUT, "backprop": BackpropSpec()}
     if is_field:
         return (getattr(places.get(place), field, None), None)
-    return (own[name],) if own.get(name) is not None else (getattr(OUTPUT, name, None), None)
+    return (defaults[name],) if defaults.get(name) is not None else (getattr(OUTPUT, name, None), None)
 
 
 def _holds(dimension: Dimension, value: Any) -> bool:

@@ -14,7 +14,7 @@ from helpers import ONE_AT_ONCE, interrupted_fit
 from sklearn.datasets import load_digits, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
-from boostbp.ensemble import candidate, constants, ensemble, output_layers, refits
+from boostbp.ensemble import candidate, constants, output_layers, refits
 from boostbp.layers.cheaper_growth import FixedStructure
 from boostbp.network.history import REFITTED, Stop
 from boostbp.network.network import Network

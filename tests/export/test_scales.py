@@ -15,7 +15,7 @@ from tests.export.test_c import assert_same as assert_same_in_c
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
-from tests.export.test_onnx import ALL_LEVELS, SMALL, X, assert_same, regressor, served, session_of  # noqa: E402
+from tests.export.test_onnx import ALL_LEVELS, SMALL, X, assert_same, regressor, served, session_of
 
 every_level = pytest.mark.parametrize("level", ALL_LEVELS, ids=lambda level: level.name)
 
