@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -86,37 +87,35 @@ class Table:
         if not features:
             raise ValueError(f"{self.name} has no feature beside {listed(beside)}.")
         is_dictionary = arrow().types.is_dictionary
-        types = {field.name: field.type for part in self.parts for field in part.schema if is_dictionary(field.type)}
-        declared = [name for name in features if name in types]
+        dictionaries = {field.name for part in self.parts for field in part.schema if is_dictionary(field.type)}
+        declared = [name for name in features if name in dictionaries]
         declared += [name for name in features if name in categorical and not _is_numeric(self.type_of(name))]
         return columns._replace(
             features=tuple(features), categorical=list(dict.fromkeys((*columns.categorical, *declared)))
         )
 
     def _features_of(self, columns: Columns) -> list[str]:
-        first, index = (
-            self.parts[0],
-            set[str]().union(*(row_index_of(part.columns, part.schema) for part in self.parts)),
-        )
-        index -= {*(columns.features or ()), *columns.categorical, *columns.numeric}
+        index = set[str]().union(*(row_index_of(part.columns, part.schema) for part in self.parts))
+        index -= {*columns.named}
         left_out = {*index, *columns.drop, *columns.verbatim}
+        first, expected = self.parts[0].name, set(self.names)
         for part in self.parts:
-            names = part.columns
-            absent = [name for name in columns.named if name not in names]
+            counts = Counter(part.columns)
+            absent = [name for name in columns.named if name not in counts]
             if absent:
-                raise ValueError(f"{part.name} has no column {listed(absent)}: its columns are {', '.join(names)}.")
-            twice = sorted({name for name in names if names.count(name) > 1} - index)
+                raise ValueError(f"{part.name} has no column {listed(absent)}: its columns are {', '.join(counts)}.")
+            twice = [name for name, count in counts.items() if count > 1 and name not in index]
             if twice:
                 raise ValueError(f"{part.name} has more than one column {listed(twice)}: rename them.")
-            other = set(names) ^ set(first.columns) if columns.features is None else set()
-            if other - left_out:
+            other = sorted((counts.keys() ^ expected) - left_out)
+            if other and columns.features is None:
                 raise ValueError(
-                    f"{part.name} and {first.name} differ in the columns {listed(sorted(other - left_out))}: give a "
-                    "folder whose files have the same columns."
+                    f"{part.name} and {first} differ in the columns {listed(other)}: give a folder whose files have "
+                    "the same columns."
                 )
         if columns.features is not None:
             return list(columns.features)
-        for name in dict.fromkeys(name for name in self.names if name in index - {*columns.drop, *columns.verbatim}):
+        for name in dict.fromkeys(name for name in self.names if name in index):
             cautions.warn(
                 f"Column {name!r} of {self.name} is left out: it looks like the row index of the table that was "
                 "written. Rename it if it is a feature, or write the table without an index (index=False)."

@@ -179,7 +179,7 @@ def first_rows(table: TableFiles, target: str, most: int) -> tuple[Any, NDArray[
     """Some features of a table, as `files.read` gives them, and the target of so many rows, or of all there are."""
     kind = table.open().type_of(target)
     X, parts = None, []
-    for features, beside in files.chunks(table.source, table.columns):
+    for features, beside in files.chunks(table.source, table.columns._replace(verbatim=(target,))):
         X = features if X is None else X
         parts.append(files.labels_of(beside[target], kind, target))
         if sum(map(len, parts)) >= most:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from boostbp import files
+from boostbp import BoostBPRegressor, files
 from boostbp.files import Columns, chunks, columns_like, read
 
 TABLE = pa.table(
@@ -228,3 +228,15 @@ def test_a_number_misspelt_after_the_first_block_is_refused_with_the_cure(tmp_pa
     where.write_text("x,y\n?,1\n" + "".join(f"{x / 7:.2f},1\n" for x in range(3000)))
     with pytest.raises(ValueError, match=r"Column 'x' of rows.csv is text"):
         read(where, "y", Columns())
+
+
+def test_a_dictionary_is_declared_to_be_categories(tmp_path):
+    values = [f"{k / 7:.2f}" for k in range(40)]
+    frame = pd.DataFrame({"c": pd.Categorical(values), "x": np.arange(40) / 7, "y": np.arange(40)})
+    frame.to_parquet(tmp_path / "rows.parquet", index=False)
+    X, _ = read(tmp_path / "rows.parquet", "y", Columns())
+    assert X["c"].astype(str).tolist() == values
+    with pytest.warns(UserWarning, match="distinct values"):
+        model = BoostBPRegressor(quality=1, random_state=0).fit(tmp_path / "rows.parquet", "y")
+    assert list(model.schema_.categories) == [0]
+    np.testing.assert_array_equal(model.predict(frame[["c", "x"]]), model.predict(tmp_path / "rows.parquet"))
