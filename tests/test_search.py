@@ -193,7 +193,7 @@ def test_optuna_is_told_the_metric_of_each_epoch_and_prunes_by_it():
     seen = []
 
     def fit(trial):
-        shape = {"hidden_layer_sizes": (2,), "n_estimators": 3, "epochs": 3, "random_state": 0}
+        shape = {"hidden_layer_sizes": (2,), "n_estimators": 3, "epochs": 3, "deep": True, "random_state": 0}
         model = BoostBPRegressor(**parameters(**shape))
         model.fit(X, X[:, 0], eval_set=[(X[:50], X[:50, 0])], callbacks=[callbacks.optuna_pruning(trial)])
         seen.append(model.history_.metrics("valid_0"))
