@@ -4,7 +4,7 @@ A space names dimensions. Names are parameters of the model, as its ``set_params
 The shape is searched by number, as a `Shape`: ``layers`` hidden layers of ``units`` units each. What a search draws is
 handed out as parameters of the model. ``RandomizedSearchCV(model, SPACES["deep"])`` takes a space as it is.
 
-A search of Optuna begins with the default model if ``study.enqueue_trial(start(space))`` is called first.
+A search of Optuna begins with the default values if ``study.enqueue_trial(start(space))`` is called first.
 
 >>> import numpy as np
 >>> space = {"hidden_layer_sizes": Shape(Integer(1, 2), Choice((8, 16))), "hidden__max_depth": Integer(1, 3)}
@@ -167,9 +167,10 @@ def suggest(trial: Any, space: Space, given: Mapping[str, Any] | None = None) ->
 
 
 def start(space: Space, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the default model as a point of a space, for ``study.enqueue_trial``.
+    """Return the default values of the parameters of a space, for ``study.enqueue_trial``.
 
-    Optuna draws the dimensions that are left out: those whose default lies outside.
+    Networks are those of the default model; first layers take values that are given in place of their own. Optuna
+    draws the dimensions that are left out: those whose default lies outside.
 
     Parameters
     ----------

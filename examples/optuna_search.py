@@ -18,7 +18,7 @@ from boostbp.search import SPACES, start, suggest
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Search, and compare the best trial with the first, which is the default model."""
+    """Search, and compare the best trial with the first, which has the default values."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few trials on few rows")
     parser.add_argument("--trials", type=int, default=30)
