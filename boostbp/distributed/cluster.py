@@ -82,16 +82,18 @@ class _Cluster:
         finally:
             future.cancel()
 
-    def wait(self, futures: Sequence[Any], graph: Iterable[Any] = ()) -> None:
+    def wait(self, futures: Sequence[Any], graph: Iterable[Any] = (), *, on: Sequence[str] = ()) -> None:
         """Wait until some tasks are done.
 
         Raises WorkersLostError if a worker is silent for `timeout` seconds that has one of them, or one of the `graph`
-        that they are made of.
+        that they are made of, or if one is gone `on` which they must run.
         """
         keys = {str(key) for key in graph} | {str(future.key) for future in futures}
         while any(future.status == "pending" for future in futures):
             with suppress(TimeoutError):
                 _dask("distributed").wait(futures, timeout=TICK)
+            if gone := _gone(self.client, on):
+                raise _dead(gone)
             silent = _unheard(self.client, self.client.nthreads(), self.timeout)
             if silent:
                 held, processed = self.client.has_what(silent), self.client.processing(silent)
@@ -145,10 +147,10 @@ def fit_cluster(
             placed = _in_order(placed)
         with distributed.MultiLock(sorted(placed), client=client):  # fits that wait for each other would wait for ever
             first, token = next(iter(placed)), uuid.uuid4().hex
-            try:
-                address = client.submit(_start_tracker, token, len(placed), timeout, **_on(first)).result(timeout)
-            except TimeoutError:
-                raise _silent([first], timeout) from None
+            tracker = client.submit(_start_tracker, token, len(placed), timeout, **_on(first))
+            tasks.append(tracker)
+            cluster.wait([tracker], on=[first])  # an earlier fit may still wait for a frozen one there
+            address = tracker.result()
             futures = {}
             for rank, (worker, numbers) in enumerate(placed.items()):
                 of_worker = {number: parts[number] for number in numbers}
@@ -282,9 +284,7 @@ def _failure(client: Any, futures: Mapping[str, Any], timeout: float) -> BaseExc
                 error.add_note(f"On the Dask worker {worker}.")
                 return error
         if gone := _gone(client, futures):
-            return WorkersLostError(
-                f"The Dask worker {', '.join(gone)} died during the fit; its log may say why, such as a lack of memory."
-            )
+            return _dead(gone)
         pending = [worker for worker in futures if status[worker] == "pending"]
         unheard = _unheard(client, pending, min(timeout, GRACE))
         if not pending or unheard or time.monotonic() > end:
@@ -293,6 +293,12 @@ def _failure(client: Any, futures: Mapping[str, Any], timeout: float) -> BaseExc
     if pending:
         return _silent(unheard or pending, timeout)
     return next(iter(errors.values()), WorkersLostError("The tasks of the fit were cancelled."))
+
+
+def _dead(workers: Sequence[str]) -> WorkersLostError:
+    return WorkersLostError(
+        f"The Dask worker {', '.join(workers)} died during the fit; its log may say why, such as a lack of memory."
+    )
 
 
 def _silent(workers: Sequence[str], timeout: float) -> WorkersLostError:

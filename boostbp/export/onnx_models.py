@@ -117,10 +117,28 @@ def _check_numbers(model: Description, dtype: str) -> None:
                 raise ValueError(
                     f"dtype='float32' does not tell all categories of column {column} apart: use dtype='float64'."
                 )
+        if merged := _merged_columns(model):
+            raise ValueError(
+                f"dtype='float32' does not tell the numbers of the columns {merged} apart between which trees split: "
+                "use dtype='float64', or fit to such columns less a constant, in other units."
+            )
         cautions.warn(
             "dtype='float32': predictions differ from those of predict by some 1e-6 of the target's standard "
             "deviation, and by more where a hidden unit is rounded across a threshold."
         )
+
+
+def _merged_columns(model: Description) -> list[int]:
+    """Return the columns of whose thresholds float32 merges more than a quarter, as of large ids."""
+    nodes, merged = model.forests[0].nodes, []
+    numeric = nodes.cat_start < 0
+    for column in np.unique(nodes.feature[numeric]):
+        thresholds = np.unique(nodes.threshold[numeric & (nodes.feature == column)])
+        with np.errstate(over="ignore"):
+            lost = len(thresholds) - len(np.unique(thresholds.astype(np.float32)))
+        if lost > max(2, len(thresholds) / 4):
+            merged.append(int(column))
+    return merged
 
 
 def _outputs(graph: Graph, model: Description, raw: str) -> list[Any]:

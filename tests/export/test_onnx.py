@@ -277,3 +277,16 @@ def test_classes_as_probabilities_sum_to_one():
     label, probability = served(boostbp.to_onnx(model), FLOWERS)
     assert label.tolist() == model.predict(FLOWERS).tolist()
     np.testing.assert_allclose(probability.sum(axis=1), 1.0, atol=1e-14)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("column", [lambda t: 1e15 + t, lambda t: np.where(t < 400, t, 1e12 + t)], ids=["ids", "gap"])
+def test_columns_that_a_library_is_given_as_ranks(backend, column):
+    rng = np.random.default_rng(0)
+    t = rng.integers(0, 800, 500).astype(float)
+    A = np.column_stack([column(t), rng.normal(size=500)])
+    model = BoostBPRegressor((), deep=True, backend=backend, n_estimators=20, random_state=0).fit(A, np.sin(t / 60))
+    assert model.score(A, np.sin(t / 60)) > 0.5  # 0 without ranks
+    assert_same(model, hard_rows(model, A))
+    with pytest.raises(ValueError, match=r"dtype='float32' does not tell the numbers of the columns \[0\] apart"):
+        boostbp.to_onnx(model, dtype="float32")
