@@ -322,7 +322,7 @@ def lost(fit, worker, seconds=40):
 
 @pytest.mark.slow
 def test_a_worker_that_is_frozen_before_a_fit_ends_it_in_time_and_gets_no_task_of_the_next(client):
-    X, y, _ = numbers(400)
+    X, y, _ = numbers(400, 7)
     parts, target = da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50)
     model = DaskBoostBPRegressor((3,), early_stopping=False, **HOW)
     fit = partial(model.fit, parts, target, client=client)
@@ -339,7 +339,7 @@ def test_a_worker_that_is_frozen_before_a_fit_ends_it_in_time_and_gets_no_task_o
 
 @pytest.mark.slow
 def test_rows_that_a_frozen_worker_holds_end_a_fit_in_time(client):
-    X, y, _ = numbers(400)
+    X, y, _ = numbers(400, 8)
     parts, target = client.persist(da.from_array(X, chunks=(50, 5))), da.from_array(y, chunks=50)
     distributed.wait(parts)
     model = DaskBoostBPRegressor((3,), early_stopping=False, **HOW)
@@ -355,7 +355,7 @@ def test_rows_that_a_frozen_worker_holds_end_a_fit_in_time(client):
 @pytest.mark.slow
 def test_after_a_worker_froze_in_a_fit_the_next_one_works_without_it(client, rows_apart):
     client.wait_for_workers(2, timeout=60)
-    X, y, _ = numbers(400)
+    X, y, _ = numbers(400, 9)
     parts, target = da.from_array(X, chunks=(50, 5)), da.from_array(y, chunks=50)
     model = DaskBoostBPRegressor((3,), early_stopping=False, **HOW)
     fit = partial(model.fit, parts, target, client=client)
