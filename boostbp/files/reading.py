@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from boostbp.cautions import named_in_errors
 from boostbp.extras import require
 from boostbp.files.parts import arrow
 from boostbp.files.tables import Columns, is_number, open_table
+
+EXACT = 2.0**53  # whole numbers below are told apart by float64
 
 
 def _frame(table: Any, features: list[str]) -> Any:
@@ -38,17 +41,32 @@ def labels_of(column: Any, kind: Any, name: str, text: bool | None = None) -> ND
         raise ValueError(f"Target {name!r} holds {kind}: turn dates and times into numbers or classes first.")
     if not (is_number(kind) if text is None else not text):
         return np.asarray(column.cast(pa.string()).to_pylist())
-    try:
-        return np.asarray(column.cast(pa.int64()).to_numpy())  # float64 would not hold large ones
-    except pa.ArrowInvalid:  # not whole
-        pass
+    for whole in (pa.int64(), pa.uint64()):  # float64 would not hold large ones
+        try:
+            return np.asarray(column.cast(whole).to_numpy())
+        except pa.ArrowInvalid:  # not whole, or too large
+            pass
     try:
         values = np.asarray(column.cast(pa.float64()).to_numpy())
     except pa.ArrowException as error:
         raise ValueError(f"Column {name!r} must hold numbers: {error}.") from error
-    if np.all(np.isfinite(values)) and np.all(values == np.trunc(values)):
+    if not (np.all(np.isfinite(values)) and np.all(values == np.trunc(values))):
+        return values
+    if np.abs(values).max(initial=0.0) < EXACT:
         return values.astype(np.int64)
+    _refuse_merged(column.cast(pa.string()).unique().to_pylist(), name)
     return values
+
+
+def _refuse_merged(texts: Sequence[str], name: str) -> None:
+    """Refuse whole numbers that float64 does not tell apart: two classes would become one."""
+    spelled: dict[float, int] = {}
+    for number in (int(text) for text in texts if re.fullmatch(r"[+-]?\d+", text)):
+        if (other := spelled.setdefault(float(number), number)) != number:
+            raise ValueError(
+                f"Target {name!r} holds {other} and {number}, which are beyond 64 bits, and one number in float64: "
+                "write classes as text, such as with a letter before each, and amounts with fewer digits."
+            )
 
 
 def numbers_of(table: Any, names: Sequence[str], source: str) -> NDArray[Any] | None:
