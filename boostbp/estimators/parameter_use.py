@@ -164,10 +164,10 @@ def _conditions(
 def warn_after(estimator: Any, history: History) -> None:
     """Warn of parameters of networks that the predictions of an average do not depend on, as it holds none."""
     choice = history.choice
-    if choice is None or (choice.members > 1 and choice.has_networks):  # the choice of one member is known
+    if choice is None or (choice.members > 1 and choice.has_hidden):  # the choice of one member is known
         return
     networks = {candidate.name for candidate in CANDIDATES if candidate.kind is Kind.NETWORK}
-    with_weight = {part.network for part in choice.candidates if part.weight}
+    with_weight = {part.network for part in choice.parts}
     if NETWORK in with_weight:
         return
     changed = {name: value for name, value in given(estimator).items() if use_of(name, Way.AVERAGE) == IF_NETWORK}
@@ -175,11 +175,11 @@ def warn_after(estimator: Any, history: History) -> None:
     if changed.get("hidden__n_estimators") == 0 or np.size(sizes) != 1:  # variants, and directions, depend on them
         changed = {name: value for name, value in changed.items() if not name.startswith("hidden")}
     of_variants = bool(with_weight & networks)
-    of_directions = any(name is not None for name in with_weight)
+    of_hidden = any(part.is_deep for part in choice.parts)
 
     def is_unused(name: str) -> bool:
         if name.startswith("hidden__"):
-            return name.partition("__")[2] in OF_HIDDEN_TREES or not of_directions
+            return name.partition("__")[2] in OF_HIDDEN_TREES or not of_hidden
         return not of_variants
 
     what = "the network that was asked for has" if of_variants else "no network has"
