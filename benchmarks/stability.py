@@ -129,7 +129,9 @@ def outcome(number: int) -> dict[str, Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            warnings.filterwarnings("ignore", message="Back-propagation is dead|.* has collapsed")  # ours
+            warnings.filterwarnings(
+                "ignore", message="Back-propagation is dead|.* has collapsed|No effect on the model"
+            )  # ours
             kind = BoostBPRegressor if task == "regression" else BoostBPClassifier
             model = kind(**search.parameters(parameters)).fit(X, y, **watched)
             parts = {"reach": (X, y), "reach_held": (X_held[1::2], y_held[1::2])}

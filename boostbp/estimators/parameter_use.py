@@ -158,7 +158,8 @@ def _conditions(
     for spec in ("hidden", "output"):
         if changed.get(f"{spec}__leaves") == "native":
             yield [f"{spec}__{name}" for name in OF_REFITTED_LEAVES], "leaves='native' has penalties of the library."
-    yield ["output__multi_strategy"], "an output layer has trees of its own for each output. Give it to hidden."
+    if changed.get("output__multi_strategy") != "one_output_per_tree":  # what it does anyway
+        yield ["output__multi_strategy"], "an output layer has trees of its own for each output. Give it to hidden."
 
 
 def warn_after(estimator: Any, history: History) -> None:

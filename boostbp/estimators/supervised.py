@@ -171,7 +171,8 @@ class Supervised(BaseBoostBP):
         if offset is None and self._fitted_with_offset:
             cautions.warn(
                 "The model was fitted with an offset, and none is given here: the output is that at an offset of 0, "
-                "such as an exposure of 1. Pass offset=..., or offset=0 if that is meant."
+                "such as an exposure of 1. Pass offset=... (--offset on the command line), or offset=0 if that is "
+                "meant."
             )
         if offset is None or _is_zero(offset):
             return raw

@@ -20,6 +20,7 @@ from boostbp.report.contenders import SINGLE_LAYER
 from tests.studies import weighed_at
 
 TINY = {"n_estimators": 3, "min_samples_leaf": 5, "epochs": 2, "early_stopping": False, "random_state": 0}
+DEEP = TINY | {"deep": True}
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +29,10 @@ def folder(tmp_path_factory):
     where = tmp_path_factory.mktemp("models")
     iris, people = load_iris(as_frame=True), load_diabetes(as_frame=True)
     X, y = iris.data, iris.target_names[iris.target]
-    model = BoostBPClassifier((4, 3), **parameters(**TINY)).fit(X, y)
+    model = BoostBPClassifier((4, 3), **parameters(**DEEP)).fit(X, y)
     save(model, where / "iris.boostbp")
     X.assign(species=y).to_csv(where / "iris.csv", index=False)
-    save(BoostBPRegressor((2,), **parameters(**TINY)).fit(people.data, people.target), where / "diabetes.boostbp")
+    save(BoostBPRegressor((2,), **parameters(**DEEP)).fit(people.data, people.target), where / "diabetes.boostbp")
     people.frame.to_parquet(where / "diabetes.parquet")
     return where
 
@@ -48,7 +49,7 @@ def hostile(tmp_path_factory):
     X = iris.data.set_axis([f"{HOSTILE}{number}" for number in range(4)], axis=1)
     y = np.array(["=1+cmd|x", "-2", f"[red]{HOSTILE}"])[iris.target]
     name = where / f"{HOSTILE.replace('/', '|')}.boostbp"
-    save(BoostBPClassifier((2,), **parameters(**TINY)).fit(X, y), name)
+    save(BoostBPClassifier((2,), **parameters(**DEEP)).fit(X, y), name)
     X.assign(**{"=cmd|y": np.where(y == "-2", "-2.5", "@SUM(A1)"), "target": y}).to_csv(
         where / "table.csv", index=False
     )
@@ -120,7 +121,7 @@ def test_inspect_counts_what_the_model_holds(folder):
     assert facts["estimator"] == "BoostBPClassifier"
     assert facts["features"] == list(load_iris(as_frame=True).data.columns)
     assert facts["outputs"] == ["setosa", "versicolor", "virginica"]
-    assert facts["settings"] == {"hidden_layer_sizes": [4, 3], **parameters(**TINY)}
+    assert facts["settings"] == {"hidden_layer_sizes": [4, 3], **parameters(**DEEP)}
     assert facts["bytes"] == (folder / "iris.boostbp").stat().st_size
     # 3 rounds of a tree for each output, on a ridge regression
     assert [(layer["outputs"], layer["trees"], layer["ridge"]) for layer in facts["layers"]][:2] == [

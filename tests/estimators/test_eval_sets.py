@@ -35,7 +35,7 @@ def test_names_are_those_of_history_log_record_and_bar(caplog, capsys):
     seen = {}
     with caplog.at_level(logging.INFO, "boostbp"):
         calls = [callbacks.log_evaluation(), callbacks.record(seen), callbacks.early_stopping(9, name="late")]
-        history = fit(callbacks=calls, verbose=1).history_
+        history = fit(deep=True, callbacks=calls, verbose=1).history_
     last = history[-1].metrics
     assert list(last) == NAMES
     figures = f"calib {last['calib']:.6g}  late {last['late']:.6g}"
@@ -50,7 +50,7 @@ def test_names_are_those_of_history_log_record_and_bar(caplog, capsys):
 
 def test_a_set_may_be_called_train():
     seen = {}
-    history = fit(names=["train", "late"], callbacks=[callbacks.record(seen)]).history_
+    history = fit(names=["train", "late"], deep=True, callbacks=[callbacks.record(seen)]).history_
     assert seen["train"] == {"loss": history.loss, "rmse": history.metrics("train")}
 
 
