@@ -5,7 +5,8 @@ A leaf's value is ``constant + sum_j v_j (slope_j + v_j square_j)`` of its path 
 ``u = (x - center) inverse``. Where the scale is an ordinary power of two, as in rounded layers, the product is saved:
 the factor is 1, and slopes are per unit of the column, with the same bits. Other columns keep the kernels' units
 (``factor = inverse``): other scales round otherwise, and slopes per unit of very large or small columns are beyond
-float64.
+float64. So do all columns without clipping: the square of a large cell is beyond float64 where that of ``u`` is not,
+as in a column that a leaf leaves out, whose ``inverse`` is 0.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ class Linear:
     terms : Terms
         Its "outputs" are the functions: one for each output of each tree.
     constant : (functions,) float64
+    held : (terms, functions) bool
+        Whether a function has the term; the weights of others are 0.
     output, tree : (functions,) int64
         Which output each is a part of, and which tree it is of.
     several : bool
@@ -66,6 +69,7 @@ class Linear:
 
     terms: Terms
     constant: Floats
+    held: NDArray[np.bool_]
     output: NDArray[np.int64]
     tree: NDArray[np.int64]
     several: bool
@@ -87,6 +91,7 @@ def terms_of(forest: Forest, leaf: NDArray[np.int64], m: int) -> Terms:
     center, inverse, lower, upper = leaves.scaling[at].T
     flat = inverse == 0.0  # its u is 0, whatever it holds
     ordinary = flat | ((inverse >= 1.0 / ORDINARY) & (inverse <= ORDINARY) & (np.frexp(inverse)[0] == 0.5))
+    ordinary &= forest.clip
     factor = np.where(ordinary, 1.0, inverse)
     inverse = np.where(ordinary & ~flat, inverse, 1.0)  # in units of v
     w = (np.repeat(leaves.weight_start[leaf], count) + (1 + j) * m)[:, None] + np.arange(m)
@@ -114,16 +119,18 @@ def linear_of(forest: Forest) -> Linear:
     ]
     distinct, place = np.unique(np.concatenate([np.empty((0, 6)), *keys]), axis=0, return_inverse=True)
     slope, square = np.zeros((2, len(distinct), len(output)))
+    held = np.zeros(slope.shape, bool)
     term = function = 0
     for terms in parts:
         at = place.ravel()[term : term + len(terms.column)]
         functions = slice(function, function + terms.slope.shape[1])
         term, function = term + len(at), functions.stop
-        slope[at, functions] = terms.slope
+        slope[at, functions], held[at, functions] = terms.slope, True
         if terms.square is not None:
             square[at, functions] = terms.square
     column, center, lower, upper, scale, factor = distinct.T
     square_or_none = square if square.any() else None
     terms = Terms(column.astype(np.int64), center, lower, upper, slope, square_or_none, scale, factor)
     constants = [constants_of(forest, leaves.tree_leaf[[tree]], int(n))[0] for tree, n in zip(trees, m, strict=True)]
-    return Linear(terms, np.concatenate([np.empty(0), *constants]), output, np.repeat(trees, m), bool((m > 1).any()))
+    constant, several = np.concatenate([np.empty(0), *constants]), bool((m > 1).any())
+    return Linear(terms, constant, held, output, np.repeat(trees, m), several)

@@ -14,13 +14,14 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boostbp.export.description import Description
 from boostbp.export.leaf_terms import Linear, linear_of
 from boostbp.export.onnx_categories import SplitColumns
 from boostbp.export.onnx_graph import Graph, int64, library
 from boostbp.export.onnx_inputs import Columns, Input
-from boostbp.export.onnx_numbers import FEW, Units, lowest_bits, multiples
+from boostbp.export.onnx_numbers import FEW, Units, lowest_bits, multiples, whole_numbers
 from boostbp.export.onnx_sums import Sums
 from boostbp.export.onnx_trees import add_trees
 from boostbp.export.tree_tables import tables_of
@@ -122,9 +123,19 @@ def _linear(graph: Graph, forest: Forest, linear: Linear, inputs: Input, zeros: 
         products = graph.op("Reshape", graph.op("Concat", *both, axis=1), int64(2 * n_terms, n_functions, -1))
     else:
         products = graph.op("Mul", v, graph.op("Add", slope, graph.op("Mul", v, _weights(graph, terms.square))))
-    constant = np.zeros((n_terms * (2 if terms.square is not None and linear.several else 1), n_functions, 1))
+    apart = 2 if terms.square is not None and linear.several else 1
+    if not (forest.clip or linear.held.all()):  # no product of 0 and what is beyond float64
+        products = graph.op("Where", _flags(graph, linear.held.repeat(apart, axis=0)), products, np.zeros(()))
+    constant = np.zeros((n_terms * apart, n_functions, 1))
     constant[0, :, 0] = linear.constant
     return graph.op("ReduceSum", graph.op("Add", products, constant), int64(0), keepdims=0)
+
+
+def _flags(graph: Graph, flags: NDArray[np.bool_]) -> str:
+    """Add what holds of (terms, functions); returns the name of (terms, functions, 1)."""
+    once = graph.outermost
+    made = once.op("Reshape", whole_numbers(graph, flags.ravel()), int64(*flags.shape, 1))
+    return once.op("Cast", made, to=library().TensorProto.BOOL)
 
 
 def _weights(graph: Graph, weights: Floats) -> str:

@@ -76,10 +76,11 @@ class Units:
         return Units(factor * self.values, cache(lambda: graph.outermost.op("Mul", self.name(), np.array(factor))))
 
     def over(self, graph: Graph, other: Units) -> Units:
-        """Return (n, m) ones over (n,) others."""
-        once = graph.outermost
-        below = cache(lambda: once.op("Unsqueeze", other.name(), int64(1)))
-        return Units(self.values / other.values[:, None], cache(lambda: once.op("Div", self.name(), below())))
+        """Return (n,) or (n, m) ones over (n,) others."""
+        once, several = graph.outermost, self.values.ndim > 1
+        below = cache(lambda: once.op("Unsqueeze", other.name(), int64(1)) if several else other.name())
+        values = self.values / (other.values[:, None] if several else other.values)
+        return Units(values, cache(lambda: once.op("Div", self.name(), below())))
 
 
 def multiples(graph: Graph, values: Floats, units: Units) -> str:

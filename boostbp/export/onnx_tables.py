@@ -133,8 +133,7 @@ class LeafTerms:
             made = once.op("Mul", placed(multiples(graph, values, unit)), once.op("Unsqueeze", real, int64(1)))
             return made if m > 1 else once.op("Reshape", made, int64(-1))
 
-        mantissa, exponent = np.frexp(terms.scale)
-        scale = Units.of(graph, np.where(mantissa == 0.5, exponent - 1, 0))
+        scale, factors = (_nearby(graph, values) for values in (terms.scale, terms.factor))
         grid = scale.times(graph, 2.0**-RANGE_BITS)
         unit = units.at(
             graph,
@@ -146,8 +145,9 @@ class LeafTerms:
         bounds = (
             multiples(graph, np.clip(bound, real_ends.min, real_ends.max), grid) for bound in (terms.lower, terms.upper)
         )
-        center = placed(multiples(graph, terms.center, grid))
-        factor = "" if (terms.factor == 1.0).all() else placed(once.constant(terms.factor))
+        plain = (terms.factor == 1.0).all()
+        center = placed(multiples(graph, terms.center, grid if plain else grid.over(graph, factors)))
+        factor = "" if plain else placed(multiples(graph, terms.factor, factors))
         if not clip:  # what is no term is 0 then, too, and no product of 0 and what is beyond float64
             center, factor = once.op("Mul", center, real), once.op("Mul", factor or real, real)
         return cls(
@@ -160,6 +160,12 @@ class LeafTerms:
             weights(terms.slope, slope),
             "" if terms.square is None else weights(terms.square, slope.over(graph, scale)),
         )
+
+
+def _nearby(graph: Graph, values: Floats) -> Units:
+    """Return those of numbers that are powers of two: themselves; 1 of others."""
+    mantissa, exponent = np.frexp(values)
+    return Units.of(graph, np.where(mantissa == 0.5, exponent - 1, 0))
 
 
 def units_of_leaves(graph: Graph, tables: TreeTables) -> Units:

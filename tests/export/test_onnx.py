@@ -27,6 +27,8 @@ SMALL = {"hidden_layer_sizes": (4,), "n_estimators": 10, "epochs": 2, "random_st
 class OwnLink(Huber):
     """A loss whose predictions are halves of its raw outputs."""
 
+    scale_free = False
+
     def link(self, h):
         return h / 2
 

@@ -9,6 +9,7 @@ import boostbp
 from boostbp import BoostBPRegressor
 from boostbp.export.description import Description
 from boostbp.export.onnx_models import model_of
+from boostbp.trees.merging import PlacedForest, merged
 from tests.export.rows import hard_rows, table
 from tests.export.test_c import Compiled, needs_compiler
 from tests.export.test_c import assert_same as assert_same_in_c
@@ -52,6 +53,51 @@ def test_one_tiny_column_beside_categories(basis, level):
     output = {"basis": basis, "base": "ridge"}
     model = BoostBPRegressor((), n_estimators=3, output=output, categorical_features=[1], deep=True).fit(A, y)
     assert_same(model, A, level=level)
+
+
+@every_level
+@pytest.mark.parametrize("cells", ["left out", "far"])
+def test_cells_whose_squares_are_beyond_float64_without_clipping(cells, level):
+    """Leaves of several outputs, which read a column in its units, or leave it out: it is constant in their rows."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(120, 3))
+    y = np.column_stack([A[:, 0] + np.abs(A[:, 2]), A[:, 2] ** 2 - A[:, 0], A[:, 0] * A[:, 2]])
+    A[:, 1] = 0.0 if cells == "left out" else 2.0**30 * A[:, 1]
+    A[:4, 1] = 1e200 if cells == "left out" else A[:4, 1]
+    hidden = {"basis": "quadratic", "clip": False, "multi_strategy": "multi_output_tree", "min_samples_leaf": 2}
+    model = BoostBPRegressor(hidden=hidden, **SMALL | {"hidden_layer_sizes": (3,)}).fit(A, y)
+    layer = model.network_.layers[0]
+    m = layer.forest.n_outputs
+    assert (layer.forest.leaves.tree_output[:, 1] == m).any()
+    alone = Description(3, (layer.forest,), False, np.zeros(m), scale=np.ones(m), shift=np.zeros(m))
+    rows = A.copy()
+    rows[::3, 1] = 1e200 if cells == "left out" else 1e160
+    output = session_of(model_of(alone, dtype="float64"), level).run(None, {"X": rows})[0]
+    assert np.isfinite(layer.predict(rows)).all()
+    np.testing.assert_allclose(output, layer.predict(rows), rtol=1e-12, atol=1e-13)
+    assert_same(model, rows, level=level)
+
+
+@every_level
+def test_cells_beyond_float64_in_the_units_of_another_output(level):
+    """Functions of one graph share columns in different units: a cell is infinite in some, and times 0 is no number."""
+    A, y = table(60)
+    small, large = (
+        BoostBPRegressor((), n_estimators=3, output={"clip": False}, deep=True)
+        .fit(A[:, [0]] * size, y)
+        .network_.layers[0]
+        for size in (1e-200, 1e200)
+    )
+    parts = [PlacedForest(layer.forest, np.array([0]), output) for output, layer in enumerate((small, large))]
+    forest = merged(parts, n_features=1, n_outputs=2)
+    alone = Description(1, (forest,), False, np.zeros(2), scale=np.ones(2), shift=np.zeros(2))
+    rows = A[:, [0]] * 1e200
+    with np.errstate(all="ignore"):
+        expected = large.predict(rows)[:, 0]
+    assert np.isfinite(expected).all()
+    for some in (rows, rows[:1]):
+        output = session_of(model_of(alone, dtype="float64"), level).run(None, {"X": some})[0]
+        np.testing.assert_allclose(output[:, 1], expected[: len(some)], rtol=1e-12, atol=1e-14)
 
 
 @every_level
