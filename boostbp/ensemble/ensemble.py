@@ -28,7 +28,7 @@ from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import Score, member_weights
 from boostbp.group import joined, workers
 from boostbp.layers.layer_spec import OUTPUT
-from boostbp.network.choice import NETWORK
+from boostbp.network.choice import CONSTANT, NETWORK
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.network.network import Network
@@ -78,10 +78,7 @@ def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem
     if not problem.eval_sets and not (settings.trains_one_network or (settings.deep and not problem.settings.units)):
         problem = _fixed_layer_of(problem)
     if not problem.eval_sets or (settings.deep is True and problem.settings.output_target != "loss"):
-        network, history = back_propagate(problem)
-        network = no_worse_than_constant(network, history, problem)
-        if not problem.settings.units:
-            history.looks = looks_of(network, problem)
+        network, history = _train_alone(problem)
     elif settings.deep and not problem.settings.units:
         network, history = _train_single_layer(problem, settings)
     else:
@@ -97,12 +94,23 @@ def _fixed_layer_of(problem: Problem) -> Problem:
     return replace(problem, settings=replace(settings, structure_samples=None), backend=problem.growing_backend)
 
 
+def _train_alone(problem: Problem) -> tuple[Network, History]:
+    """Train a network or a layer alone; what is worse than the constant is shrunk to it, and the history says so."""
+    network, history = back_propagate(problem)
+    model = no_worse_than_constant(network, history, problem)
+    choice = history.choice
+    if history.by_rounds:
+        led_by_constant = choice is not None and choice.lead == CONSTANT
+        history.looks = looks_of(Network((), problem.baseline) if led_by_constant else network, problem)
+    if choice is not None and not problem.settings.units:
+        history.epochs = _history_without_network(model, problem, choice.metrics).epochs
+    return model, history
+
+
 def _train_single_layer(problem: Problem, settings: EnsembleSettings) -> tuple[Network, History]:
     """Train a single layer that was asked for, and again on all rows unless time is up."""
     budget = Budget(problem.settings.max_time)
-    layer, history = back_propagate(problem)
-    history.looks = looks_of(layer, problem)
-    layer = no_worse_than_constant(layer, history, problem)
+    layer, history = _train_alone(problem)
     cut_short = history.choice is not None or history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE) or budget.over()
     if settings.rung.refit and problem.held_out.from_training and not cut_short:
         layer = refit_single_layer(layer, history, problem)

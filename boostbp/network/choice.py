@@ -89,11 +89,9 @@ class Choice:
     def made_of(self) -> str:
         """How many layers or networks the model has, as the end of a sentence about it."""
         number, kind = sum(part.name != CONSTANT for part in self.parts), "models" if self.network else "layers"
-        return (
-            f"averages {_NUMBERS[number] if number < len(_NUMBERS) else number} {kind}"
-            if number > 1
-            else "is one layer"
-        )
+        if number > 1:
+            return f"averages {_NUMBERS[number] if number < len(_NUMBERS) else number} {kind}"
+        return "is one layer" if number else "is a constant"
 
     @property
     def lead(self) -> str | None:

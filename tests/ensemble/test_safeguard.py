@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from user_losses import UserLoss
 
-from boostbp import BoostBPClassifier, BoostBPRegressor, load, save, to_c
+from boostbp import BoostBPClassifier, BoostBPRegressor, load, plots, save, to_c
+from boostbp.network.choice import CONSTANT
 from boostbp.network.history import NETWORK
 
 rng = np.random.default_rng(5)
@@ -102,3 +103,22 @@ def test_its_rounds_until_then_are_a_model(way):
     how = {"hidden_layer_sizes": (4,), "random_state": 0, "n_estimators": 6} | WAYS[way]
     model = BoostBPRegressor(how.pop("hidden_layer_sizes"), loss=TooLong(), **how).fit(data, 3.0 + data[:, 0])
     assert model.score(data, 3.0 + data[:, 0]) >= 0.0
+
+
+@pytest.mark.parametrize("way", ["one layer", "network to targets"])
+def test_all_views_of_a_model_that_is_the_constant_are_of_the_constant(way, tmp_path):
+    y, how = X[:, 0], {"hidden_layer_sizes": (4,), "random_state": 0} | WAYS[way]
+    model = BoostBPRegressor(how.pop("hidden_layer_sizes"), **how)
+    model.fit(X[TRAIN], y[TRAIN], eval_set=(X[HELD], -y[HELD]))
+    history, score = model.history_, np.sqrt(np.mean(np.square(model.predict(X[HELD]) + y[HELD])))
+    assert history.choice.lead == CONSTANT
+    assert (model.best_iteration_, history.iterations) == (0, [0])
+    assert model.evals_result_ == {"valid_0": {"rmse": [pytest.approx(score)]}}
+    assert model.best_score_ == {"valid_0": {"rmse": pytest.approx(score)}}
+    if way == "one layer":
+        assert model.summary().startswith("No network was trained; the model is a constant.")
+        assert history[0].metrics == model.history_.scores
+        assert history[0].loss == pytest.approx(np.var(y[TRAIN]) / 2 / model._scale[0] ** 2)
+    assert len(plots.training_curves(model)[-1].lines) == 2
+    save(model, tmp_path / "model.boostbp")
+    assert load(tmp_path / "model.boostbp").history_ == history
