@@ -200,7 +200,8 @@ def groups(results: Sequence[Result]) -> list[Group]:
         *_predictions(shown),
         Group(
             "Hidden representation",
-            "Test rows in the last hidden layer, at the start and as kept; wider layers by their principal components.",
+            "Test rows in the last hidden layer as kept, and of one network alone at the start; wider layers by their "
+            "principal components.",
             _hidden(shown),
         ),
         _health(shown),

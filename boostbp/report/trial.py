@@ -146,11 +146,12 @@ def take(X: Any, rows: NDArray[np.intp]) -> Any:
 def _evidence(job: Job, data: Data, model: Any, length: int | None, predicted: NDArray[np.float64]) -> Evidence:
     hidden = {}
     if hasattr(model, "history_") and model.history_.network:  # otherwise no hidden layer was trained
-        shown = take(data.X_test, np.arange(min(len(data.y_test), _SHOWN_ROWS)))
-        # Trained once more rather than recorded, which would count in the seconds and the memory of the fit.
-        start = train(job.contender, data.split, **job.settings, length=0).model
+        shown, estimators = take(data.X_test, np.arange(min(len(data.y_test), _SHOWN_ROWS))), [model]
+        if model.deep is True:  # an average has hidden layers of several networks, or none before back-propagation
+            # Trained once more rather than recorded, which would count in the seconds and the memory of the fit.
+            estimators.insert(0, train(job.contender, data.split, **job.settings, length=0).model)
         hidden = {
-            estimator.history_.best_epoch: estimator.hidden_representation(shown, -1) for estimator in (start, model)
+            estimator.history_.best_epoch: estimator.hidden_representation(shown, -1) for estimator in estimators
         }
     history = getattr(model, "history_", None)
     return Evidence(data.y_test, predicted, curve_of(model, length), history, hidden, data.labels)

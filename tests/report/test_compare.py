@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 
 import lightgbm
 import numpy as np
@@ -12,6 +13,8 @@ from rich.console import Console
 from sklearn.datasets import load_diabetes, load_iris
 
 from benchmarks.rivals.contenders import trees_of
+from boostbp.ensemble import average, constants, race
+from boostbp.ensemble.ladder import RUNGS, Effort
 from boostbp.report import comparison
 from boostbp.report.comparison import Result, compare, splits
 from boostbp.report.contenders import SINGLE_LAYER, deep
@@ -214,3 +217,22 @@ def test_length_of_a_deep_model_is_that_of_its_leading_piece(params):
     outcome = measure(Job(deep("lightgbm", params), "regression", 1, 0, evidence=True), data)
     assert outcome["length"] == outcome["evidence"].history.best_iteration
     assert outcome["length"] > 0 or not outcome["evidence"].history.by_rounds
+
+
+@pytest.mark.parametrize("params", [{}, {"deep": True, "backprop": {"output_target": "moved"}}])
+def test_hidden_representations_are_of_the_network_that_is_compared(params, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (200, 1))  # of one feature there are no directions
+    data = split(X, np.sin(6 * X[:, 0]), "regression")
+    monkeypatch.setitem(RUNGS, 3, replace(RUNGS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
+    for name, value in {"MAX_PIECES": 2, "FIRST_NEAR": np.inf, "LEAST_FALL": -np.inf}.items():
+        monkeypatch.setattr(constants, name, value)
+    for room in (average, race):
+        monkeypatch.setattr(room, "stacked_weights", lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))
+    job = Job(deep("lightgbm", {"epochs": 2, "hidden_layer_sizes": (2,), **params}), "regression", 1, 0, evidence=True)
+    evidence = measure(job, data)["evidence"]
+    best = evidence.history.best_epoch
+    assert evidence.history.weight() > 0.5
+    assert set(evidence.hidden) == ({0, best} if params else {best})
+    if params:
+        assert {H.shape for H in evidence.hidden.values()} == {(50, 2)}
