@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
 from inspect import signature
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -94,15 +95,15 @@ def given(estimator: Any) -> dict[str, Any]:
     defaults = {name: parameter.default for name, parameter in signature(type(estimator)).parameters.items()}
     for name, kind in SPECS.items():
         defaults |= {f"{name}__{field.name}": field.default for field in fields(kind)}
-        if isinstance(values[name], kind | Mapping | None):
-            del values[name]  # its fields speak for it
+        if isinstance(values.get(name), kind | Mapping | None):
+            values.pop(name, None)  # its fields speak for it
     return {name: value for name, value in values.items() if name in defaults and not _same(value, defaults[name])}
 
 
 def _same(value: Any, default: Any) -> bool:
     if isinstance(default, tuple):  # of sizes
         return isinstance(value, Sequence | np.ndarray) and list(value) == list(default)
-    return value is default or (isinstance(value, str | int | float) and bool(value == default))
+    return value is default or (isinstance(value, str | Real | np.bool_) and bool(value == default))
 
 
 def warn_before(estimator: Any, way: Way, sets: Sequence[Any], callbacks: Any) -> None:

@@ -203,7 +203,7 @@ def test_a_number_is_honoured_also_where_it_equals_a_default():
     chosen = BoostBPRegressor(quality=1, random_state=0).fit(X, Y)
     few = BoostBPRegressor(quality=1, random_state=0, n_estimators=constants.PIECE_ROUNDS).fit(X, Y)
     n_few, n_chosen = (rounds_of(model.network_.layers[-1].forest) for model in (few, chosen))
-    assert n_few == constants.PIECE_ROUNDS + 1 < n_chosen  # and the base
+    assert n_few == constants.PIECE_ROUNDS < n_chosen
     all_of_it = constants.MAX_PIECES * constants.PIECE_ROUNDS
     same = BoostBPRegressor(quality=1, random_state=0, n_estimators=all_of_it, learning_rate=0.1).fit(X, Y)
     np.testing.assert_array_equal(same.predict(X), chosen.predict(X))
@@ -212,7 +212,7 @@ def test_a_number_is_honoured_also_where_it_equals_a_default():
 def test_rounds_need_not_come_in_whole_pieces():
     for rounds in (1, constants.PIECE_ROUNDS - 1, constants.PIECE_ROUNDS + 7):
         model = BoostBPRegressor(quality=1, random_state=0, n_estimators=rounds, learning_rate=0.01).fit(X, Y)
-        assert rounds_of(model.network_.layers[-1].forest) == rounds + 1  # and the base
+        assert rounds_of(model.network_.layers[-1].forest) == rounds
 
 
 def test_leaves_alone_bound_a_tree_whose_depth_is_not_given():
@@ -243,6 +243,25 @@ def test_callbacks_have_the_network_trained_without_held_out_rows_too():
     assert len(seen) == 3
     assert len(model.network_.layers) == 2
     assert not unused
+
+
+class FewParameters(BoostBPRegressor):
+    """An estimator of a user's own, which fixes most parameters."""
+
+    def __init__(self, n_estimators=7, quality=1):
+        super().__init__(n_estimators=n_estimators, quality=quality, hidden={"max_depth": 2}, random_state=0)
+
+
+def test_derived_estimators_need_not_have_all_parameters():
+    model, unused = fitted(FewParameters())
+    same = BoostBPRegressor(n_estimators=7, quality=1, random_state=0).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), same.predict(X))
+    assert unused == {"hidden__max_depth"}
+
+
+def test_defaults_of_other_numeric_types_are_defaults():
+    epochs = np.int64(BoostBPRegressor().epochs)
+    assert fitted(BoostBPRegressor(quality=1, epochs=epochs))[1] == set()
 
 
 @pytest.mark.parametrize(
