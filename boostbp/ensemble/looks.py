@@ -28,6 +28,7 @@ def looks_of(model: Network, problem: Problem, pieces: Sequence[Layer] = ()) -> 
     It is looked at after each of the `pieces` that the output layer was boosted in, or else after the rounds that
     `stages` says. Without layers it is a constant.
     """
+    pieces = [piece for piece in pieces if rounds_of(piece.forest)]  # a base alone has none
     if pieces or not model.layers:
         numbers = np.cumsum([0, *(rounds_of(piece.forest) for piece in pieces)]).tolist()
     else:
