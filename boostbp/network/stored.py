@@ -70,18 +70,14 @@ def _choice_of(choice: Choice) -> Any:
         [result.name, plain.encode(result.loss), plain.encode(result.weight), result.network, result.directions]
         for result in results
     ]
-    numbers = {"gain": plain.encode(choice.gain), "error": plain.encode(choice.error)}
-    numbers |= {"metrics": plain.encode(choice.metrics), "seconds": plain.encode(choice.seconds)}
-    failed = {"failed": plain.encode(choice.failed)} if choice.failed else {}  # earlier versions know of none
-    return {"candidates": candidates, **numbers, "hurried": choice.hurried, "members": choice.members, **failed}
+    encoded = {name: plain.encode(getattr(choice, name)) for name in ("gain", "error", "metrics", "seconds", "failed")}
+    return {"candidates": candidates, **encoded, "hurried": choice.hurried, "members": choice.members}
 
 
 def _choice_from(fact: Any, names: Sequence[str]) -> Choice:
     """The choice that `_choice_of` described, of a history that scores evaluation sets of these names."""
-    if isinstance(fact, dict):
-        fact = {"failed": plain.encode(()), **fact}
     values = _fields_of(fact, Choice, "a choice")
-    results, metrics = [_with_directions(part) for part in values.pop("candidates")], values["metrics"]
+    results, metrics = values.pop("candidates"), values["metrics"]
     if not all(map(_is_candidate, results)):
         raise ValueError(f"This is not a choice: it has the candidates {results!r:.999}.")
     if values["members"] < 1 or (metrics and list(metrics) != list(names)):
@@ -91,14 +87,6 @@ def _choice_from(fact: Any, names: Sequence[str]) -> Choice:
         for name, loss, weight, network, directions in results
     )
     return Choice(tuple(candidates), **values)
-
-
-def _with_directions(fact: Any) -> Any:
-    """A candidate as it is stored now; earlier versions took directions for a network of that name."""
-    if not isinstance(fact, list) or len(fact) != 4:
-        return fact
-    directions = isinstance(fact[3], str) and "directions" in fact[3]
-    return [*fact[:3], None if directions else fact[3], directions]
 
 
 def _is_candidate(fact: Any) -> bool:

@@ -36,8 +36,8 @@ class Evidence:
     predicted: NDArray[np.float64]  # (test rows, classes) or (test rows,)
     curve: Curve | None
     history: History | None  # of a deep model
-    # mapping of int to (rows, units) float64: last hidden layer of the first test rows as kept, by its epoch, and of one
-    # network alone before back-propagation (epoch 0); empty where no network is part of the model
+    # mapping of int to (rows, units) float64: last hidden layer of the first test rows as kept, by its epoch, and of
+    # one network alone before back-propagation (epoch 0); empty where no network is part of the model
     hidden: Mapping[int, NDArray[np.float64]]
     labels: tuple[str, ...] = ()  # names of the classes
 

@@ -75,8 +75,6 @@ def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, 
     ValueError
         If they do not fit together.
     """
-    if not issubclass(kind, BoostBPAutoencoder):
-        state = {"offset": False, **state}  # earlier files do not say it
     _require(set(state) == _of_kind(kind), f"it holds {sorted(state)}")
     network = network_from(state["network"], arrays)
     schema = Schema.from_dict(state["schema"])

@@ -232,7 +232,7 @@ def test_hidden_representations_are_of_the_network_that_is_compared(params, monk
     job = Job(deep("lightgbm", {"epochs": 2, "hidden_layer_sizes": (2,), **params}), "regression", 1, 0, evidence=True)
     evidence = measure(job, data)["evidence"]
     best = evidence.history.best_epoch
-    assert evidence.history.weight() > 0.5
+    assert evidence.history.weight() > 0.0
     assert set(evidence.hidden) == ({0, best} if params else {best})
     if params:
         assert {H.shape for H in evidence.hidden.values()} == {(50, 2)}
