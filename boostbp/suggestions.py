@@ -72,7 +72,7 @@ NOT_THERE: Mapping[str, str] = {
     **dict.fromkeys(("booster", "boosting", "boosting_type"), "dart, rf and gblinear are not supported: leave it out."),
     "tree_method": "the input is always binned (hist); a card is backend_params={'device': ...}.",
     "min_child_weight": (
-        "min_samples_leaf counts rows; of LightGBM, backend_params={'min_child_weight': ...} bounds the hessian, too."
+        "min_samples_leaf counts rows; in LightGBM, backend_params={'min_child_weight': ...} also bounds the hessian."
     ),
     "tol": "the best epoch is kept, whatever it is better by; n_iter_no_change says when to stop.",
 }

@@ -138,7 +138,7 @@ LOSSES = {
     "flat hessian": (lambda: UserLoss(hessian=lambda h, y: np.ones(len(h))), r"its hessian has shape \(\d+,\)"),
     "hessian far too small": (
         lambda: UserLoss(hessian=everywhere(1e-3)),
-        "its hessian is 0.001 where differences of its",
+        "its hessian is 0.001 where finite differences of its",
     ),
     "link that is NaN": (lambda: UserLoss(link=lambda h: np.full(h.shape, np.nan)), "its link is .*nan.* in row 0"),
     "link that becomes NaN": (UnknownLink, r"its link is .*nan.* in row \d"),
@@ -159,11 +159,11 @@ LOSSES = {
     "gradient that writes into y": (lambda: UserLoss(gradient=lambda h, y: in_place(y, h)), "writes into h or y"),
     "gradient of the wrong sign": (
         lambda: UserLoss(gradient=lambda h, y: y - h),
-        "its gradient is .* where differences of its value are .* raises",
+        "its gradient is .* where finite differences of its value are .* raises",
     ),
     "gradient of the mean": (
         lambda: UserLoss(gradient=lambda h, y: (h - y) / len(h)),
-        "its gradient in row . is .* not divided by the number",
+        "its gradient in row . is .* do not divide by the number",
     ),
     "gradient of the last call": (Buffered, r"an array that its gradient\(\) returned was changed by a later call"),
     "gradient of chance": (
@@ -182,16 +182,16 @@ LOSSES = {
         lambda: LogCosh(value=from_call(80, log_cosh, lambda h, y: spoilt(log_cosh(h, y)))),
         "its value is nan in row 7, .* in training",
     ),
-    "baseline that writes": (lambda: UserLoss(baseline=centred), r"another array that its baseline\(\) is given"),
+    "baseline that writes": (lambda: UserLoss(baseline=centred), r"another array that its baseline\(\) receives"),
     "baseline that is one number": (lambda: UserLoss(baseline=lambda y, weight: 0.0), r"its baseline has shape \(\)"),
     "baseline that is NaN": (
         lambda: UserLoss(baseline=lambda y, weight: np.full(y.shape[1], np.nan)),
         "its baseline is .*nan",
     ),
-    "check that writes": (lambda: UserLoss(check=zeroed), r"another array that its check\(\) is given"),
+    "check that writes": (lambda: UserLoss(check=zeroed), r"another array that its check\(\) receives"),
     "no shift with the target": (
         lambda: LogCosh(gradient=lambda h, y: h * np.exp(-y), value=lambda h, y: (h * h / 2 * np.exp(-y)).sum(axis=1)),
-        "has scale_free=True, and its gradient in row",
+        "has scale_free=True, but its gradient in row",
     ),
     "two derivatives": (lambda: UserLoss(derivatives=lambda h, y: (h - y, np.ones(h.shape))), "has 2 members, not 3"),
 }
@@ -334,7 +334,7 @@ BASES = {
     ),
     "functions unsaid": (
         Squares(has_functions=False, columns_per_feature=1, expand=np.exp, vjp=lambda X, G: G),
-        "has has_functions=False, and its expand",
+        "has has_functions=False, but its expand",
     ),
     "elementwise with a wrong slope": (Elementwise([np.sin], [np.sin]), r"its vjp\(\) gives the slope"),
 }
@@ -387,9 +387,9 @@ def careless(grad, hess):
 
 
 BACKENDS = {
-    "nothing bound": (Stumps(bind=lambda table, growth: None), "what its bind.* has no method grow and no fork"),
-    "no tree": (Stumps(grow=lambda grad, hess: []), r"the backend grew 0 trees where \d were"),
-    "nothing grown": (Stumps(grow=lambda grad, hess: None), r"the backend grew None where \d were"),
+    "nothing bound": (Stumps(bind=lambda table, growth: None), "its bind.* has no method grow and no fork"),
+    "no tree": (Stumps(grow=lambda grad, hess: []), r"the backend grew 0 trees instead of \d"),
+    "nothing grown": (Stumps(grow=lambda grad, hess: None), r"the backend grew None instead of \d"),
     "no objects of Tree": (growing(dict), r"the backend grew \{\}: `grow` must return objects of"),
     "unknown feature": (growing(lambda: stump(feature=[9])), "splits feature 9, of 3"),
     "child that is not there": (
@@ -429,7 +429,7 @@ METRICS = {
     "text": (lambda y_true, y_pred: "good", "returned 'good': return a single number"),
     "number for each row": (lambda y_true, y_pred: y_true - y_pred, "returned array.*: return a single number"),
     "nothing": (lambda y_true, y_pred: None, "returned None: return a single number"),
-    "written target": (sorted_in_place, "writes into what it is given"),
+    "written target": (sorted_in_place, "writes into its arguments"),
 }
 
 
@@ -484,7 +484,7 @@ def test_an_earlier_model_and_a_loss_that_breaks_a_promise():
     loss.gradient = lambda h, y: y - h
     second = BoostBPRegressor((3,), loss=loss, quality=1, random_state=0)
     first._loss.gradient = loss.gradient  # the same words
-    with pytest.raises(ValueError, match=r"its gradient is .* where differences of its value are"):
+    with pytest.raises(ValueError, match=r"its gradient is .* where finite differences of its value are"):
         second.fit(X, Y, init_model=first)
 
 

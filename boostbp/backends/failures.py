@@ -1,4 +1,4 @@
-"""Failures that a table may cause: numbers without a solution, or a library that gives up."""
+"""Failures that a table may cause: singular numbers, or an error of a library."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def attempted(work: Callable[[], T]) -> T | Exception:
     Raises
     ------
     BaseException
-        All other errors: faults of the code, a lack of memory, interrupts, and whatever came from code of the user's.
+        All other errors: bugs, a lack of memory, interrupts, and errors in code of the user's.
     """
     try:
         return work()
@@ -37,7 +37,7 @@ def attempted(work: Callable[[], T]) -> T | Exception:
 
 
 def is_numerical(error: BaseException) -> bool:
-    """Return whether a table may have caused an error, and not the user's code."""
+    """Return whether a table may have caused an error, rather than the user's code."""
     kinds: list[type[BaseException]] = [np.linalg.LinAlgError, FloatingPointError]
     if workers().alone:  # a library's error may be that of one worker, while the others go on
         modules = {name: sys.modules[name] for name in _LIBRARY_ERRORS if name in sys.modules}

@@ -207,10 +207,10 @@ def _blamed(growth: TreeParams) -> AbstractContextManager[None]:
 
 
 def _check_range(table: Table, ranks: Ranks) -> None:
-    """Refuse columns that LightGBM would not fit linear leaves to, which take values and no ranks."""
+    """Refuse columns whose values LightGBM merges: its linear leaves need values, not ranks."""
     for column in ranks.edges:
         raise ValueError(
-            f"column {column} holds numbers that LightGBM takes for one another, as those nearer to zero than 1e-35: "
+            f"LightGBM merges different numbers of column {column}, such as those nearer to zero than 1e-35: "
             "scale the column, or let boostbp fit the leaves, leaves='refit'."
         )
     with np.errstate(invalid="ignore"):

@@ -1,8 +1,8 @@
-"""Ranks: columns whose values a library would take for one another are given to it as ranks.
+"""Ranks: a column is replaced by its ranks if the library would merge many of its values.
 
-Libraries hold less than float64: float32 has one number for all seconds of two minutes of today, LightGBM takes what is
-nearer to zero than 1e-35 for zero, and scikit-learn two numbers 1e-7 apart for one. Trees look at the order of values
-alone, so that ranks are as good, and a split between two ranks is one between two float64 numbers.
+Libraries resolve less than float64: float32 merges all seconds within two minutes of the present Unix time, LightGBM
+reads numbers nearer to zero than 1e-35 as zero, and scikit-learn merges numbers 1e-7 apart. Splits depend on the order
+of values alone, so ranks are as good, and a split between two ranks is a split between two float64 numbers.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from boostbp.group import SAMPLE, workers
 from boostbp.trees.sparse import Matrix, Sparse
 from boostbp.trees.tree import Tree, Trees
 
-_LOOKED_AT = 4096  # rows that tell whether a column needs ranks
-_SHARE = 1 / 256  # of the rows: as many may be taken for others, as the libraries' bins hold as many
+_LOOKED_AT = 4096  # rows that show whether a column needs ranks
+_SHARE = 1 / 256  # of the rows: so many may be merged, as a bin of the libraries holds as many
 _NOISE = 8  # units in the last place by which results of the same computation differ
 
-# Whether a library takes each value for the next one: of ascending values, (..., n), gives (..., n - 1).
+# Whether a library merges each value with the next one: from ascending values, (..., n), to (..., n - 1).
 Alike = Callable[[Floats], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Columns that are given to a library as ranks: how many of the `edges` lie below a value, less those below zero.
+    """Columns that become ranks for a library: the number of `edges` below a value, minus the number below zero.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Ranks:
         return cls({int(j): _edges(values) for j, values in zip(columns, sample.T, strict=True)})
 
     def encode(self, X: Matrix) -> Matrix:
-        """Return rows as the library is given them, (rows, features); the same object if no column needs ranks."""
+        """Return the rows with ranks, (rows, features), for the library; the same object if no column needs ranks."""
         if not self.edges:
             return X
         if isinstance(X, Sparse):
@@ -81,7 +81,7 @@ class Ranks:
         threshold = nodes.threshold.copy()
         for j, edges in self.edges.items():
             at = nodes.feature == j
-            # of the ranks that go left the largest; infinite where all go one way
+            # the largest rank that goes left; infinite where all go one way
             last = np.clip(np.floor(threshold[at]) + _of_zero(edges), -1, len(edges)).astype(np.int64)
             threshold[at] = np.concatenate([edges, [np.inf, -np.inf]])[last]
         return replace(trees, nodes=nodes._replace(threshold=threshold))
@@ -109,17 +109,17 @@ def _edges(values: Floats) -> Floats:
 
 
 def _suspects(sample: Floats, alike: Alike) -> NDArray[np.intp]:
-    """Return the columns in which any value is taken for a different one."""
+    """Return the columns in which any two different values are merged."""
     ordered = np.sort(sample.T.copy(), axis=1)
     return np.flatnonzero((alike(ordered) & (ordered[:, 1:] > ordered[:, :-1])).any(axis=1))
 
 
 def _merges(values: Floats, alike: Alike, n_rows: float) -> bool:
-    """Return whether many of so many rows are taken for others, that differ by more than noise."""
+    """Return whether many of `n_rows` rows are merged with values that differ by more than noise."""
     different, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     if len(different) < 2:
         return False
-    first = np.flatnonzero(np.concatenate([[True], ~alike(different)]))  # of those that are taken for one
+    first = np.flatnonzero(np.concatenate([[True], ~alike(different)]))  # of each group of merged values
     last = np.append(first[1:], len(different)) - 1
     lost = np.add.reduceat(counts, first) - np.maximum.reduceat(counts, first)
     low, high = different[first], different[last]

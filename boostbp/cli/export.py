@@ -27,7 +27,7 @@ def export(
         bool, typer.Option("--float32", help="Smaller ONNX graph, predictions off by some 1e-6.")
     ] = False,
     prefix: Annotated[
-        str, typer.Option(help="Of all names in a C file: one for each of several models in a program.")
+        str, typer.Option(help="Prefix of all names in a C file, so that several models link into one program.")
     ] = "boostbp",
     quiet: Quiet = False,
 ) -> None:

@@ -50,7 +50,7 @@ def computed(value: Any, compute: Callable[[Any], Any] | None = None) -> Any:
 
 @dataclass(frozen=True)
 class _Cluster:
-    """What a fit does on a cluster before it trains: no worker that has frozen is waited for without end.
+    """The steps of a fit on a cluster before training, none of which waits for a frozen worker without end.
 
     Attributes
     ----------

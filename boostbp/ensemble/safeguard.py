@@ -1,7 +1,7 @@
-"""Safeguard: no model is worse on the rows that judge it than the constant that boosting starts from.
+"""Safeguard: no model is worse on its held-out rows than the constant that boosting starts from.
 
-On noise it is shrunk to that constant. What does not even fit its own training rows as well has not learned: then a
-part of the user's own is broken, and the fit says so.
+On noise the model is shrunk towards that constant. A model that fits even its training rows worse has not learned: a
+part of the user's own is broken, and the fit raises an error.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from boostbp.network.network import Network
 from boostbp.network.offsets import of_rows
 from boostbp.trees.basis import Elementwise
 
-SHARES = np.linspace(0.0, 1.0, 21)  # of a model that the constant has the rest of
-JUDGED_ROWS = 250  # training rows of which it is told whether a model has learned
+SHARES = np.linspace(0.0, 1.0, 21)  # of a model; the constant has the rest
+JUDGED_ROWS = 250  # training rows that show whether a model has learned
 ROUNDING = 1e-9  # relative difference of losses that are the same
 
 
 def best_share(raw: Floats, problem: Problem) -> float:
-    """Return the share of a model that is best beside the constant on the held-out rows; 1 unless it is worse.
+    """Return the weight of a model, beside the constant, that is best on the held-out rows; 1 unless it is worse.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def best_share(raw: Floats, problem: Problem) -> float:
 
 
 def no_worse_than_constant(network: Network, history: History, problem: Problem) -> Network:
-    """Return a network that was trained alone, or what is best of it beside the constant; say so in the history."""
+    """Return a network that was trained alone, shrunk if it is worse than the constant; the history says so."""
     if not problem.eval_sets:
         refuse_unlearned([network], problem)
         return network
@@ -81,12 +81,12 @@ def beside_constant(networks: Sequence[Network], weights: Sequence[float], basel
 
 
 def refuse_unlearned(models: Sequence[Network], problem: Problem) -> None:
-    """Refuse models that fit their training rows less well than the constant, if a part of the user's own made them.
+    """Refuse models that fit their training rows worse than the constant, if they use a part of the user's own.
 
     Raises
     ------
     ValueError
-        With the losses and the parts. Models that overfit, or that fit noise, fit their training rows better.
+        With the losses and the parts. Models that overfit or fit noise do not raise: they fit their training rows.
     """
     own = _own_parts(problem)
     if not own:
@@ -99,15 +99,15 @@ def refuse_unlearned(models: Sequence[Network], problem: Problem) -> None:
         return
     held_out = ""
     if problem.eval_sets:
-        held_out = f", and worse than it on the held-out rows, where the constant has {_held_out(problem):.6g}"
+        held_out = f"; on the held-out rows it is worse than the constant, too, which has {_held_out(problem):.6g}"
     raise ValueError(
-        f"what was trained is worse than a constant: on training rows the mean loss is {lowest:.6g}, that of the "
-        f"constant {constant:.6g}{held_out}. A part of your own must be wrong: {'; '.join(own)}."
+        f"the trained model is worse than a constant: on training rows the mean loss is {lowest:.6g}, that of the "
+        f"constant {constant:.6g}{held_out}. Check your own parts: {'; '.join(own)}."
     )
 
 
 def refuse_undefined(network: Network, problem: Problem) -> None:
-    """Refuse a link that makes no number of a raw output of the model on some rows, held-out or training ones.
+    """Refuse a link that is NaN for a raw output of the model, on held-out rows or on some training rows.
 
     Raises ValueError with the row and the raw output.
     """
@@ -137,7 +137,7 @@ def _loss(raw: Floats, rows: NDArray[np.int64], problem: Problem) -> float:
 
 
 def _own_parts(problem: Problem) -> list[str]:
-    """Return what is of the user's own in a fit, each with how to check it."""
+    """Return the parts of a fit that are the user's own, each with how to check it."""
     parts: list[tuple[str, object]] = [
         ("loss={}, which boostbp.check_loss(loss, y) checks", problem.loss.loss),
         ("backend={}, which boostbp.check_backend(backend) checks", problem.backend),

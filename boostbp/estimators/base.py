@@ -46,8 +46,8 @@ from boostbp.network.settings import BackpropSpec, Settings
 from boostbp.trees import threads
 
 ONE_SINGLE_LAYER = (
-    "Single layers were not weighed: without evaluation sets and held-out rows (fewer than 36 rows, or "
-    "early_stopping=False), the model is one with n_estimators rounds."
+    "Single layers were not compared: without evaluation sets and held-out rows (fewer than 36 rows, or "
+    "early_stopping=False), the model is one layer of n_estimators rounds."
 )
 # Attributes of a fit that runs, or may go on, which no copy of a fitted estimator keeps; scikit-learn's own since 1.9.
 OF_A_FIT = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")
@@ -68,7 +68,7 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
     def transform(self, X: Any, layer: int = -1) -> Floats:
         """Hidden representation: the units of all hidden layers in the model, side by side.
 
-        With ``deep=True`` these are those of `hidden_layer_sizes`. Where ``deep="auto"`` made a model without hidden
+        With ``deep=True`` these are those of `hidden_layer_sizes`. If ``deep="auto"`` made a model without hidden
         layers, as none was worth its weight, there are no columns, and a warning says so.
 
         Parameters
@@ -100,8 +100,8 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
             )
         if self._left_networks_out() and layer == -1:  # an error would make what a pipeline does a matter of the rows
             cautions.warn(
-                "transform: this model has no hidden layer, as deep='auto' found none worth its weight, so there are "
-                "no columns. Use deep=True for a model that is the network."
+                "transform returns no columns: this model has no hidden layer, as deep='auto' kept none. Use deep=True "
+                "for a model that is the network."
             )
             rows = map(self._read, blocks_of(X, self.schema_) if is_blocks(X) else [X])
             return np.empty((sum(table.X.shape[0] for table in rows), 0))
@@ -176,7 +176,7 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
         return self
 
     def summary(self) -> str:
-        """What was trained, what the model is made of and what hidden layers added, in a few sentences."""
+        """Describe the training, the parts of the model and the gain by hidden layers, in a few sentences."""
         check_is_fitted(self)
         text, asked_for = self.history_.summary(), self.deep and not np.size(self.hidden_layer_sizes)
         network = asked_for or self.deep is True or self.n_iter_ > 0
@@ -184,7 +184,7 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
 
     @property
     def best_iteration_(self) -> int:
-        """Iterations of the leading piece of the model, the one with most weight (``history_.choice.lead``).
+        """Iterations of the leading part of the model, the one with most weight (``history_.choice.lead``).
 
         Of a layer it is the number of its boosting rounds; of a network the epoch of back-propagation that it was taken
         from, where 0 is before any.
@@ -203,7 +203,7 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
 
     @property
     def evals_result_(self) -> dict[str, dict[str, list[float]]]:
-        """Metric of the leading piece on each evaluation set, ``{"valid_0": {"rmse": [0.9, 0.7, 0.5]}}``.
+        """Metric of the leading part on each evaluation set, ``{"valid_0": {"rmse": [0.9, 0.7, 0.5]}}``.
 
         An entry for each of ``history_.iterations``: epochs of a network, or numbers of rounds of a layer, which is
         looked at every 25 rounds. The first one is before all of them.

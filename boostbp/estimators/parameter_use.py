@@ -1,4 +1,4 @@
-"""What each parameter means in each way of training; a fit warns of those that have no effect on its model."""
+"""What each parameter does in each way of training; a fit warns of parameters that have no effect on its model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Way(Enum):
 
 
 USED, SCORES, IF_NETWORK, UNUSED, REFUSED = "used", "scores only", "if a network has weight", "no effect", "refused"
-# Of each parameter what it does in each `Way`, in their order; fields of specs that are not here are as their spec.
+# What each parameter does in each `Way`, in order. A field of a spec that is not listed does what its spec does.
 USES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         (
@@ -130,7 +130,7 @@ def _why(estimator: Any, way: Way) -> str:
             "early_stopping=True, or deep=True for a network."
         )
     if constrained(estimator):
-        return "monotone_constraints let no network be trained. Leave them out."
+        return "monotone_constraints allow no network. Leave them out."
     if way is Way.LAYERS:
         return "deep=False trains no network. Use deep='auto' with quality=2 or more, or deep=True."
     return "quality=1 trains no network. Use quality=2 or more, or deep=True."
@@ -139,9 +139,9 @@ def _why(estimator: Any, way: Way) -> str:
 def _conditions(
     estimator: Any, changed: Mapping[str, Any], way: Way, sets: Sequence[Any]
 ) -> Iterator[tuple[list[str], str]]:
-    """Parameters that another one, or the rows, leave without effect; and why."""
+    """Yield parameters that have no effect because of another parameter or of the rows, and why."""
     if way is Way.NETWORK and not RUNGS[int(estimator.quality)].all_epochs:
-        yield ["quality"], "with deep=True the network is trained alone, and qualities 1 to 3 are the same."
+        yield ["quality"], "deep=True trains the network alone, and qualities 1 to 3 are the same."
     if not sets:
         off = "early_stopping=False holds no rows out" if estimator.early_stopping is False else "no rows are held out"
         yield ["validation", "eval_metric"], f"{off}. Use early_stopping=True, or give an eval_set."
@@ -150,21 +150,24 @@ def _conditions(
         if estimator.early_stopping is False and way is not Way.NETWORK:
             yield ["early_stopping"], "the eval_set chooses the model. Leave it out to use no such rows."
     if way is Way.NETWORK and not (sets and estimator.early_stopping):
-        yield ["backprop__n_iter_no_change"], "all epochs are run without held-out rows, or with early_stopping=False."
+        yield ["backprop__n_iter_no_change"], "all epochs run without held-out rows, or with early_stopping=False."
     if not isinstance(changed.get("backprop__step", ""), str):
-        yield ["backprop__step_size", "backprop__momentum"], "step is an object, which has its own. Give them to it."
+        yield ["backprop__step_size", "backprop__momentum"], "step is an object with its own values. Set them there."
     loss = getattr(estimator, "loss", "")
     if not isinstance(loss, str) or loss not in (Quantile.name, *Quantile.aliases):
         yield ["alpha"], f"loss={checks.shown(loss)} has no level. Use loss='quantile', or boostbp.losses.Huber(delta)."
     for spec in ("hidden", "output"):
         if changed.get(f"{spec}__leaves") == "native":
-            yield [f"{spec}__{name}" for name in OF_REFITTED_LEAVES], "leaves='native' has penalties of the library."
+            yield (
+                [f"{spec}__{name}" for name in OF_REFITTED_LEAVES],
+                "leaves='native' uses the penalties of the library.",
+            )
     if changed.get("output__multi_strategy") != "one_output_per_tree":  # what it does anyway
-        yield ["output__multi_strategy"], "an output layer has trees of its own for each output. Give it to hidden."
+        yield ["output__multi_strategy"], "the output layer grows separate trees for each output. Set it in hidden."
 
 
 def warn_after(estimator: Any, history: History) -> None:
-    """Warn of parameters of networks that the predictions of an average do not depend on, as it holds none."""
+    """Warn of network parameters on which the predictions of an average do not depend, as it has no network."""
     choice = history.choice
     if choice is None or (choice.members > 1 and choice.has_hidden):  # the choice of one member is known
         return

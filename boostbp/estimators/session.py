@@ -81,7 +81,7 @@ def begin_from(estimator: Any, init_model: Any, *, offset_given: bool) -> Earlie
     check_is_fitted(init_model)
     if init_model._fitted_with_offset and not offset_given:
         raise ValueError(
-            "init_model was fitted with an offset, and this fit has none: give offset=..., zeros where there is none."
+            "init_model was fitted with an offset, but this fit has none: pass offset=..., with 0 for rows without one."
         )
     if constrained(estimator):
         raise ValueError(

@@ -170,9 +170,8 @@ class Supervised(BaseBoostBP):
         """A raw output with the user's offset added, (rows, outputs); 0 says that there is none on purpose."""
         if offset is None and self._fitted_with_offset:
             cautions.warn(
-                "The model was fitted with an offset, and none is given here: the output is that at an offset of 0, "
-                "such as an exposure of 1. Pass offset=... (--offset on the command line), or offset=0 if that is "
-                "meant."
+                "The model was fitted with an offset, but none was passed: the output is for an offset of 0, such as "
+                "an exposure of 1. Pass offset=... (--offset on the command line), or offset=0 if you mean it."
             )
         if offset is None or _is_zero(offset):
             return raw
@@ -183,7 +182,7 @@ class Supervised(BaseBoostBP):
         if offset is None and self._fitted_with_offset:
             raise ValueError(
                 f"{method} needs the offset of its rows, as the model was fitted with one: pass offset=..., or "
-                "offset=0 for none. Searches and cross-validation of scikit-learn pass it on with "
+                "offset=0 for none. Searches and cross-validation in scikit-learn pass it after "
                 "sklearn.set_config(enable_metadata_routing=True)."
             )
 

@@ -63,7 +63,7 @@ def to_c(model: Any, *, prefix: str = "boostbp") -> str:
         If it is not fitted.
     """
     if not (isinstance(prefix, str) and re.fullmatch("[A-Za-z][A-Za-z0-9_]*", prefix)):
-        raise ValueError(f"prefix={prefix!r} is no name in C: use letters, digits and _, a letter first.")
+        raise ValueError(f"prefix={prefix!r} is not a name in C: use letters, digits and _, a letter first.")
     described_model = described(model)
     program = "".join(f"{part}\n" for part in _parts(described_model))
     names = {"boostbp": prefix, "BOOSTBP": prefix.upper()}

@@ -16,7 +16,7 @@ def labels_of(classes: NDArray[Any]) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        If none of these types holds all of them as they are; the message names the first that is not held.
+        If none of these types holds all of them exactly; the message names the first that does not fit.
     """
     values = classes.tolist()
     for kind, dtype in _KINDS:

@@ -91,7 +91,7 @@ class Graph:
             lost = (np.isfinite(array) & ~np.isfinite(held)) | small
             if lost.any():
                 raise ValueError(
-                    f"dtype={np.dtype(self.dtype).name!r} does not hold {array[lost].flat[0]:.3g}, a number of this "
+                    f"dtype={np.dtype(self.dtype).name!r} cannot hold {array[lost].flat[0]:.3g}, a number in this "
                     "model: use dtype='float64', or multiply features and targets by constants before the fit."
                 )
             array = held

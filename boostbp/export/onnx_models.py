@@ -119,8 +119,8 @@ def _check_numbers(model: Description, dtype: str) -> None:
                 )
         if merged := _merged_columns(model):
             raise ValueError(
-                f"dtype='float32' does not tell the numbers of the columns {merged} apart between which trees split: "
-                "use dtype='float64', or fit to such columns less a constant, in other units."
+                f"dtype='float32' merges numbers of the columns {merged} that the trees distinguish: use "
+                "dtype='float64', or subtract a constant from these columns, or change their unit, before the fit."
             )
         cautions.warn(
             "dtype='float32': predictions differ from those of predict by some 1e-6 of the target's standard "
@@ -129,7 +129,7 @@ def _check_numbers(model: Description, dtype: str) -> None:
 
 
 def _merged_columns(model: Description) -> list[int]:
-    """Return the columns of whose thresholds float32 merges more than a quarter, as of large ids."""
+    """Return the columns in which float32 merges more than a quarter of the thresholds, such as large ids."""
     nodes, merged = model.forests[0].nodes, []
     numeric = nodes.cat_start < 0
     for column in np.unique(nodes.feature[numeric]):

@@ -39,7 +39,7 @@ def decoded_type(kind: Any) -> Any:
 
 
 def row_index_of(names: Iterable[str], schema: Any) -> set[str]:
-    """Columns that are the row index of a written table: by pandas' metadata in a schema, or by a name nobody gives."""
+    """Columns that are the row index of a written table: by pandas' metadata, or by a name that no user chooses."""
     try:
         index = schema.pandas_metadata["index_columns"]
     except (AttributeError, KeyError, TypeError, ValueError):  # there is none, or that of a stranger
@@ -49,13 +49,13 @@ def row_index_of(names: Iterable[str], schema: Any) -> set[str]:
 
 @dataclass(frozen=True)
 class Part:
-    """One file of a table, or a table of somebody else's in its place."""
+    """One file of a table, or a dataset in its place."""
 
     name: str  # what errors call it
     schema: Any  # pyarrow.Schema of the columns in it
     # ``rows(types)``: record batches of these columns; CSV is read as these types, others keep what is stored
     rows: Callable[[dict[str, Any]], Iterator[Any]]
-    partition: Mapping[str, str | None]  # columns that its folders are named by
+    partition: Mapping[str, str | None]  # columns in the names of its folders
     is_csv: bool = False  # its types are inferred
 
     @property
@@ -68,7 +68,7 @@ class Part:
         return bool(self.schema.get_field_index(name) >= 0)
 
     def column(self, batch: Any, name: str) -> Any:
-        """A column of a batch, dictionaries decoded; ValueError if it is not what its folder is named by."""
+        """A column of a batch, dictionaries decoded; ValueError if it contradicts the name of its folder."""
         pa = arrow()
         value = self.partition.get(name)
         if not self.holds(name):
@@ -78,8 +78,8 @@ class Part:
             column = column.cast(column.type.value_type)
         if name in self.partition and not _is_constant(column, value):
             raise ValueError(
-                f"Column {name!r} of {self.name} holds other values than {value!r}, which its folder is named by: "
-                "rename the folder, or leave the column out of the file."
+                f"Column {name!r} of {self.name} holds other values than {value!r}, which its folder is named after: "
+                "rename the folder, or drop the column from the file."
             )
         return column
 
@@ -100,7 +100,7 @@ def _is_constant(column: Any, value: str | None) -> bool:
 
 @contextmanager
 def explained(part: str, names: Sequence[str] = (), *, is_csv: bool = False) -> Iterator[None]:
-    """Say what a file is to be like, where its reader says what is wrong."""
+    """Add the cure to the errors of a reader."""
     pa = arrow()
     try:
         yield
@@ -113,13 +113,13 @@ def explained(part: str, names: Sequence[str] = (), *, is_csv: bool = False) -> 
             f"{_CSV_BLOCK >> 20} MB of a CSV file: name a column of text categorical, say which text means missing "
             "(--missing '?'), or drop the column."
             if is_csv
-            else "Write the file anew if it is damaged."
+            else "Write the file again if it is damaged."
         )
         raise ValueError(f"{part}: {reason}. ({cure})") from error
     except OSError as error:
         if error.errno is not None:
             raise
-        raise OSError(f"{part}: {error}. Write the file anew if it is damaged.") from error
+        raise OSError(f"{part}: {error}. Write the file again if it is damaged.") from error
 
 
 def _named(names: Sequence[str], number: int) -> str:

@@ -1,4 +1,4 @@
-"""Paths of tables: their format, the files of a folder, and what the names of its folders say of the rows."""
+"""Paths of tables: their format, the files of a folder, and the columns in the names of folders."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def is_compressed(path: Path) -> bool:
 def files_of(path: Path) -> list[Path]:
     """The CSV or Parquet files in a folder, and in folders there, by name; of a file, itself.
 
-    Names that begin with ``_`` or ``.`` are left out: what writes tables keeps notes under them. Raises
+    Names that begin with ``_`` or ``.`` are skipped: Spark and others keep notes under them. Raises
     FileNotFoundError if there is no such file or folder, OSError if it is a pipe or a device, and ValueError if the
     folder has none, or files of both kinds.
     """
@@ -63,7 +63,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def partition_of(path: Path) -> dict[str, str | None]:
-    """Columns that the folders of a file are named by, as in ``year=2020/month=01``: their text, None if missing.
+    """Columns in the names of a file's folders, as in ``year=2020/month=01``: their text, None if missing.
 
     `path` is that of the file below the folder of the table. Raises ValueError if a name has no key or no value, or
     two have the same key.
@@ -85,4 +85,4 @@ def partition_of(path: Path) -> dict[str, str | None]:
 def check_regular(path: str | os.PathLike[str]) -> None:
     """Refuse what is no file on a disk: a pipe would wait, and a device has no end."""
     if not os.path.isdir(path) and os.path.exists(path) and not os.path.isfile(path):
-        raise OSError(f"{os.fspath(path)!r} is not a regular file: copy what it gives into one.")
+        raise OSError(f"{os.fspath(path)!r} is not a regular file: copy its content into one.")

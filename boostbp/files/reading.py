@@ -35,7 +35,7 @@ def labels_of(column: Any, kind: Any, name: str, text: bool | None = None) -> ND
     pa = arrow()
     if column.null_count:
         raise ValueError(
-            f"Column {name!r} is missing in {column.null_count} rows, and is no feature: remove these rows."
+            f"Column {name!r} is not a feature, and is missing in {column.null_count} rows: remove these rows."
         )
     if pa.types.is_temporal(kind):
         raise ValueError(f"Target {name!r} holds {kind}: turn dates and times into numbers or classes first.")
@@ -59,13 +59,13 @@ def labels_of(column: Any, kind: Any, name: str, text: bool | None = None) -> ND
 
 
 def _refuse_merged(texts: Sequence[str], name: str) -> None:
-    """Refuse whole numbers that float64 does not tell apart: two classes would become one."""
+    """Refuse whole numbers that float64 merges: two classes would become one."""
     spelled: dict[float, int] = {}
     for number in (int(text) for text in texts if re.fullmatch(r"[+-]?\d+", text)):
         if (other := spelled.setdefault(float(number), number)) != number:
             raise ValueError(
-                f"Target {name!r} holds {other} and {number}, which are beyond 64 bits, and one number in float64: "
-                "write classes as text, such as with a letter before each, and amounts with fewer digits."
+                f"Target {name!r} holds {other} and {number}, which do not fit into 64 bits and are equal in float64: "
+                "write classes as text, for example with a letter before each, and amounts with fewer digits."
             )
 
 

@@ -12,7 +12,7 @@ from boostbp.files.parts import Part, arrow, decoded_type, explained, is_text, p
 
 
 class Columns(NamedTuple):
-    """Which columns of a table are read, and as what; what is not named is typed by the files."""
+    """Which columns of a table are read, and as what; the files decide the types of all others."""
 
     # columns that become features, in this order; None takes all that have no other part
     features: tuple[str, ...] | None = None
@@ -76,16 +76,16 @@ class Table:
         return common
 
     def roles(self, columns: Columns, *, beside: Sequence[str] = (), categorical: Sequence[str] = ()) -> Columns:
-        """The same with all features named, but for columns `beside` them, and with those that hold categories.
+        """Return the columns with all features named, except those `beside` them, and with all categorical columns.
 
-        These are, beside those that `columns` names, dictionaries, and of `categorical` those that are no numbers.
-        Warns of columns that are left out as a row index, which would tell rows of training apart. Raises ValueError
-        if a named column is not there, a name comes twice, files have different columns, or there is no feature.
+        Categorical are those that `columns` names, dictionaries, and columns of `categorical` that hold no numbers.
+        Warns of a row index that is left out, as it would identify training rows. Raises ValueError if a named column
+        is missing, a name comes twice, files have different columns, or there is no feature.
         """
         columns = columns._replace(verbatim=list(dict.fromkeys((*columns.verbatim, *beside))))
         features = [name for name in self._features_of(columns) if name not in beside]
         if not features:
-            raise ValueError(f"{self.name} has no feature beside {listed(beside)}.")
+            raise ValueError(f"{self.name} has no feature besides {listed(beside)}.")
         is_dictionary = arrow().types.is_dictionary
         dictionaries = {field.name for part in self.parts for field in part.schema if is_dictionary(field.type)}
         declared = [name for name in features if name in dictionaries]
@@ -189,9 +189,9 @@ def _cast(part: Part, column: Any, name: str, wanted: Any, *, safe: bool = True)
     try:
         return column.cast(wanted, safe=safe)
     except arrow().ArrowException as error:
-        raise ValueError(f"Column {name!r} of {part.name} holds {column.type}, to be read as {wanted}: {error}.") from (
-            error
-        )
+        raise ValueError(
+            f"Column {name!r} of {part.name} holds {column.type}, and cannot be read as {wanted}: {error}."
+        ) from (error)
 
 
 def _type_spelt(values: Sequence[str | None]) -> Any:

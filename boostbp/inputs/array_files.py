@@ -1,4 +1,4 @@
-"""Arrays in files of NumPy's format: read, never mapped, since a mapping of a file that is cut ends the process."""
+"""Arrays in NumPy's files: read, never mapped, as truncating a mapped file would end the process."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ class _Array(NamedTuple):
     dtype: np.dtype[Any]
 
     def read(self, out: NDArray[Any], first: int = 0) -> None:
-        """Fill an array whose items lie one after the other with those in the file from the first on."""
+        """Fill a contiguous array with the items of the file from item `first` on."""
         rest = out.reshape(-1).view(np.uint8).data if out.nbytes else memoryview(b"")
         self.file.seek(self.start + first * self.dtype.itemsize)
         while rest:
             interrupts.check()
             count = self.file.readinto(rest[:_AT_ONCE])  # type: ignore[attr-defined]
             if not count:
-                raise ValueError(f"{self.name!r} was cut while it was read: write it anew.")
+                raise ValueError(f"{self.name!r} was truncated while it was read: write it again.")
             rest = rest[count:]
 
     def whole(self) -> NDArray[Any]:
-        """All of it."""
+        """Return all of it."""
         out = np.empty(self.shape[::-1] if self.is_fortran else self.shape, self.dtype)
         self.read(out)
         return out.T if self.is_fortran else out
 
     def rows(self, first: int, last: int) -> NDArray[Any]:
-        """Some rows of two axes."""
+        """Return some rows of an array of two axes."""
         n_rows, n_columns = self.shape
         if not self.is_fortran:
             out = np.empty((last - first, n_columns), self.dtype)
@@ -60,13 +60,13 @@ class _Array(NamedTuple):
 
 
 def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """The array in a file. Raises ValueError if there is none, or not all of it, and OSError."""
+    """Return the array in a file. Raises ValueError if it is not there or truncated, and OSError."""
     with _opened(path) as array:
         return array.whole()
 
 
 def array_blocks(path: str | os.PathLike[str], n_rows: int) -> Iterator[NDArray[Any]]:
-    """Blocks of so many rows; the last one may have fewer. Raises what `read_array` does."""
+    """Yield blocks of `n_rows` rows; the last one may have fewer. Raises what `read_array` does."""
     with _opened(path) as array:
         if len(array.shape) != 2 or not array.shape[0]:  # which the reader of tables refuses
             yield array.whole()
@@ -83,14 +83,14 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[_Array]:
         try:
             shape, is_fortran, dtype = _HEADERS[npy.read_magic(file)](file)
         except Exception as error:  # a stranger's header may break its reader anywhere
-            raise ValueError(f"{name!r} is no file of one array, as numpy.save writes it: {error}.") from error
+            raise ValueError(f"{name!r} is not a file of one array as numpy.save writes it: {error}.") from error
         if dtype.hasobject:
             raise ValueError(f"{name!r} holds Python objects, which are code: save an array of numbers or text.")
         start = file.tell()
         needed, there = math.prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - start
         if min(shape, default=0) < 0 or there < needed:
             raise ValueError(
-                f"{name!r} holds {there} bytes of an array {shape} of {dtype}, which takes {needed}: it was cut, or is "
-                "still being written."
+                f"{name!r} holds {there} bytes of an array {shape} of {dtype}, which takes {needed}: it was truncated, "
+                "or is still being written."
             )
         yield _Array(file, name, start, shape, is_fortran, dtype)

@@ -62,7 +62,7 @@ def warn_of_row_index(source: Source) -> None:
     for name in sorted(row_index_of(source.names or (), getattr(source.original, "schema", None))):
         cautions.warn(
             f"Column {name!r} looks like the row index of a table that was written to a file and read again. As a "
-            "feature it tells training rows apart: drop it (index_col=0 in pandas.read_csv), or rename it if it is one."
+            "feature it identifies training rows: drop it (index_col=0 in pandas.read_csv), or rename it to keep it."
         )
 
 

@@ -129,8 +129,8 @@ class BoundInput:
         lacks = [name for name in ("grow", "fork") if not callable(getattr(self.grower, name, None))]
         if lacks:
             raise TypeError(
-                f"backend={backend!r}: what its bind() returns, {checks.shown(self.grower)}, has no method "
-                f"{' and no '.join(lacks)}: return a grower, as boostbp.backends.base.Grower says."
+                f"backend={backend!r}: its bind() returned {checks.shown(self.grower)}, which has no method "
+                f"{' and no '.join(lacks)}: return a grower (boostbp.backends.base.Grower)."
             )
 
     def grown_by(self, backend: Backend, growth: TreeParams) -> BoundInput:

@@ -1,6 +1,6 @@
-"""Grown trees: what a backend, perhaps the user's, gives for a round, checked and in flat arrays.
+"""Grown trees: the trees that a backend, perhaps the user's, returns for a round, checked and in flat arrays.
 
-Kernels do not look where they read: they trust what is here.
+Kernels check no bounds, so everything is checked here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from boostbp.trees.tree import Tree, Trees
 
 
 def grown_trees(grower: Grower, grad: Floats, hess: Floats, count: int, bound: BoundInput, most: int) -> Trees:
-    """Grow a round of so many trees.
+    """Grow a round of `count` trees.
 
     Parameters
     ----------
@@ -32,18 +32,18 @@ def grown_trees(grower: Grower, grad: Floats, hess: Floats, count: int, bound: B
     Raises
     ------
     ValueError
-        If the backend writes into what it is given, or grows anything but as many trees that can be walked down, on
-        features that are there, with as many leaves as are allowed.
+        If the backend writes into its arguments, or does not return `count` well-formed trees, on features of the table
+        and with no more leaves than allowed.
     """
     try:
         grown = grower.grow(*(np.broadcast_to(array, array.shape) for array in (grad, hess)))
     except Exception as error:  # numpy, numba and Cython raise different ones
         if not re.search("read-?only", str(error)):
             raise
-        raise ValueError("the backend writes into grad or hess, which are not its own: work on a copy.") from error
+        raise ValueError("the backend writes into grad or hess: work on a copy.") from error
     if not isinstance(grown, Sequence) or len(grown) != count:
         what = f"{len(grown)} trees" if isinstance(grown, Sequence) else repr(grown)
-        raise ValueError(f"the backend grew {what} where {count} were to be grown: `grow` must return so many.")
+        raise ValueError(f"the backend grew {what} instead of {count}: `grow` must return a sequence of {count} trees.")
     growth = bound.settings.growth
     if isinstance(grown, Trees):  # a library's own arrays
         check_leaves(grown, most, growth)
@@ -56,8 +56,8 @@ def grown_trees(grower: Grower, grad: Floats, hess: Floats, count: int, bound: B
     if len(feature) and not 0 <= feature.min() <= feature.max() < n_features:
         wrong = feature[(feature < 0) | (feature >= n_features)][0]
         raise ValueError(
-            f"the backend grew a tree that splits feature {wrong}, of {n_features}: they count from 0, in the order of "
-            "the table's columns."
+            f"the backend grew a tree that splits feature {wrong}, of {n_features}: number features from 0, in the "
+            "order of the table's columns."
         )
     try:
         check_nodes(trees.nodes, trees.split, n_features)
@@ -70,7 +70,7 @@ def grown_trees(grower: Grower, grad: Floats, hess: Floats, count: int, bound: B
 
 
 def check_leaves(trees: Trees, most: int, growth: TreeParams) -> None:
-    """Refuse trees of more leaves than `most`; those without a number would be routed wrongly without a word."""
+    """Refuse trees of more leaves than `most`: leaves without a number would be routed wrongly, and silently."""
     leaves = int((trees.split[1:] - trees.split[:-1]).max(initial=0)) + 1
     if leaves > most:
         raise ValueError(
@@ -80,9 +80,9 @@ def check_leaves(trees: Trees, most: int, growth: TreeParams) -> None:
 
 
 def check_streams(n_groups: Any, n_outputs: int) -> None:
-    """Refuse what `Capabilities.streams` says, unless outputs can be shared among so many."""
+    """Refuse a number of random streams from `Capabilities.streams` that does not suit the outputs."""
     if not isinstance(n_groups, Integral) or not 1 <= int(n_groups) <= n_outputs:
         raise ValueError(
-            f"the streams of the backend's capabilities returned {n_groups!r} for {n_outputs} outputs: let it return a "
-            f"whole number from 1 to {n_outputs}."
+            f"the streams of the backend's capabilities returned {n_groups!r} for {n_outputs} outputs: return a whole "
+            f"number from 1 to {n_outputs}."
         )

@@ -181,7 +181,9 @@ class LossObjective:
     def refuse_value(self, fit: Floats) -> None:
         """Refuse a value that is not a number, by the row where it is one no longer."""
         self.loss.value(fit + self.baseline, self.y)
-        raise ValueError(f"loss={self.loss.name!r}: the sum of its values over the rows is not a number in training.")
+        raise ValueError(
+            f"loss={self.loss.name!r}: the sum of its values is NaN in training: let value() return finite numbers."
+        )
 
     def gathered(self) -> Self:
         """Of the rows of one worker, that of the rows of all."""

@@ -16,16 +16,16 @@ from boostbp.losses.base import Loss, traits_of
 from boostbp.losses.checked_loss import CheckedLoss, differences
 
 MOST_ROWS = 1000  # rows of the target that are looked at
-CLOSE = 1e-4  # relative error of differences that is theirs
-KINK = 1e-3  # relative difference of the slopes on both sides of a raw output that is not smooth there
-LEAST_SHARE = 0.5  # of the second derivative that a hessian must be: less, and a step goes twice too far
+CLOSE = 1e-4  # relative error of finite differences
+KINK = 1e-3  # relative difference of two slopes at a raw output where the function is not smooth
+LEAST_SHARE = 0.5  # of the second derivative: with a smaller hessian, a step is more than twice too long
 MOVES = (-1.0, -0.1, -0.01, 0.01, 0.1, 1.0)  # of the baseline, none of which may lower the loss
-LOWER, MUCH_LOWER = 1e-6, 0.01  # shares of the mean size of the loss that are told of, and refused
+LOWER, MUCH_LOWER = 1e-6, 0.01  # shares of the mean loss that are reported, and refused
 
 
 @dataclass(frozen=True, slots=True)
 class LossReport:
-    """What `check_loss` found; as text, a line for each member.
+    """Result of `check_loss`; its text has a line for each member.
 
     Attributes
     ----------
@@ -35,9 +35,8 @@ class LossReport:
     separable : bool
         Whether outputs can be boosted side by side.
     gradient_error, hessian_error : float
-        Largest difference from differences of the value, and of the gradient, relative to their size. Kinks do not
-        count. That of a hessian need not be small: it may be more than the second derivative, such as 1 for an absolute
-        error.
+        Largest relative error against finite differences of the value, and of the gradient. Kinks do not count. The
+        error of a hessian need not be small: it may exceed the second derivative, such as 1 for an absolute error.
     baseline : (outputs,) float64
     lines : tuple of str
     """
@@ -73,17 +72,17 @@ class _Trial(NamedTuple):
 def check_loss(loss: str | Loss, y: Any, *, sample_weight: Any = None, random_state: int = 0) -> LossReport:
     """Compare the members of a loss with one another on a target.
 
-    The gradient is compared with differences of the value, the hessian with differences of the gradient, the baseline
-    with constants beside it, and `inverse_link` with the link. Shapes, and whether the loss writes into what it is
-    given or depends on other rows, are checked too, as in each fit; and attributes that say what the loss is like.
+    The gradient is compared with finite differences of the value, the hessian with finite differences of the gradient,
+    the baseline with other constants, and `inverse_link` with the link. As in each fit, shapes are checked too, and
+    that the loss neither writes into its arguments nor depends on other rows. Declared attributes are checked as well.
 
     Parameters
     ----------
     loss : str or Loss
         A name, or an object; see `boostbp.losses.Loss`.
     y : array-like, (rows,) or (rows, outputs)
-        A target as the loss sees it. Of a `scale_free` loss that is the target of a fit with mean 0 and standard
-        deviation 1; of classes, one column of 0 and 1, or one column for each class.
+        A target as the loss sees it. A `scale_free` loss sees the target of a fit with mean 0 and standard deviation 1.
+        A loss of classes sees one column of 0 and 1, or one column for each class.
     sample_weight : array-like, (rows,), optional
     random_state : int
         Seed of the raw outputs at which members are compared.
@@ -91,14 +90,14 @@ def check_loss(loss: str | Loss, y: Any, *, sample_weight: Any = None, random_st
     Returns
     -------
     LossReport
-        To print.
+        Print it to read it.
 
     Raises
     ------
     ConformanceError
-        An AssertionError, if two members contradict each other, with both numbers.
+        If two members contradict each other, with both numbers. It is an AssertionError.
     ValueError, TypeError
-        As in a fit: if the loss lacks a member, or returns what no fit could use.
+        As in a fit: if the loss lacks a member, or returns values that no fit can use.
 
     Examples
     --------
@@ -154,8 +153,8 @@ def _compare_gradient(trial: _Trial) -> tuple[float, str]:
     slope, holds = _slopes(trial.value, trial.h)
     size = np.maximum(np.abs(slope), float(np.abs(slope[holds]).mean()) if holds.any() else 1.0)
     error = np.where(holds, np.abs(gradient - slope) / np.maximum(size, np.finfo(float).tiny), 0.0)
-    _refuse_where(trial, error > 10 * CLOSE, "gradient", gradient, "differences of value()", slope,
-                  "let it be the derivative of value() by h, of each row by itself")  # fmt: skip
+    _refuse_where(trial, error > 10 * CLOSE, "gradient", gradient, "finite differences of value() give", slope,
+                  "return the derivative of value() in h, of each row by itself")  # fmt: skip
     return float(error.max()), "agrees with differences of value"
 
 
@@ -164,7 +163,7 @@ def _compare_hessian(trial: _Trial) -> tuple[float, str]:
     curvature, holds = _slopes(trial.gradient, trial.h)
     checked.refuse_unusable(trial.loss, {"hessian": hessian}, trial.h, trial.y, "in check_loss")
     _refuse_where(trial, holds & (hessian < LEAST_SHARE * curvature - CLOSE), "hessian", hessian,
-                  "differences of gradient()", curvature, "let it be the second derivative, or more")  # fmt: skip
+                  "finite differences of gradient() give", curvature, "return the second derivative")  # fmt: skip
     bent = holds & (curvature > CLOSE)
     if not bent.any():
         return 1.0, "above 0, where the gradient has no slope"
@@ -189,7 +188,7 @@ def _compare_baseline(trial: _Trial, baseline: Floats, unit: float) -> str:
     if gain > MUCH_LOWER:
         raise ConformanceError(
             f"loss={trial.loss.name!r}: its baseline is {baseline}, of mean loss {here:.6g}, but {best} has "
-            f"{lowest:.6g}: let baseline(y, weight) be the constant with the least loss."
+            f"{lowest:.6g}: let baseline(y, weight) return the constant of least loss."
         )
     if gain > LOWER:
         return f"{baseline}, near the best constant: {best} has {gain:.2%} less loss"
@@ -204,13 +203,13 @@ def _compare_link(trial: _Trial) -> str:
         return "finite; there is no inverse_link to undo it"
     back = np.asarray(inverse_link(prediction))
     far = ~np.isclose(back, trial.h, 1e-6, 1e-6)
-    _refuse_where(trial, far, "inverse_link", back, "the raw output that went into link()", trial.h,
-                  "let inverse_link(link(h)) be h")  # fmt: skip
+    _refuse_where(trial, far, "inverse_link", back, "the raw output before link() was", trial.h,
+                  "let inverse_link(link(h)) return h")  # fmt: skip
     return "inverse_link undoes it"
 
 
 def _compare_traits(trial: _Trial) -> list[str]:
-    """Return the attributes that say what the value is like; raise if one is not true."""
+    """Return the declared attributes of the value; raise if one is not true."""
     traits, h, y, value = traits_of(trial.loss), trial.h, trial.y, trial.value(trial.h)
     expected = {}
     if traits.homogeneous:
@@ -218,7 +217,7 @@ def _compare_traits(trial: _Trial) -> list[str]:
     if traits.least_squares:
         expected["least_squares"] = 0.5 * np.square(h - y).sum(axis=1)
     for name, values in expected.items():
-        _refuse_where(trial, ~np.isclose(value, values, 1e-6, 1e-9), "value", value, f"that of {name} = True", values,
+        _refuse_where(trial, ~np.isclose(value, values, 1e-6, 1e-9), "value", value, f"{name} = True means", values,
                       f"leave {name} out")  # fmt: skip
     return list(expected)
 
@@ -228,5 +227,5 @@ def _refuse_where(trial: _Trial, wrong: Any, what: str, found: Floats, of: str, 
         at = tuple(np.argwhere(wrong)[0])
         raise ConformanceError(
             f"loss={trial.loss.name!r}: its {what} is {found[at]:.6g} in row {at[0]}, where y is {trial.y[at[0]]} and "
-            f"the raw output {trial.h[at[0]]}, and {of} {expected[at]:.6g}: {cure}."
+            f"the raw output {trial.h[at[0]]}, but {of} {expected[at]:.6g}: {cure}."
         )

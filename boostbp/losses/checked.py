@@ -1,4 +1,4 @@
-"""Checked losses: calls of a loss, perhaps the user's, with what it returns checked before anything reads it.
+"""Checked losses: calls of a loss, perhaps the user's, whose results are checked before anything reads them.
 
 Compiled code reads these arrays without looking at their sizes: a wrong shape there would end the process.
 """
@@ -101,20 +101,19 @@ def refuse_unusable(
 
 
 def _call(loss: Loss, what: str, *arrays: Floats) -> Any:
-    """Call a member of a loss on arrays that it cannot write to; ValueError by name if it tries."""
+    """Call a member of a loss on read-only arrays; a ValueError names the loss if it writes to them."""
     try:
         return getattr(loss, what)(*map(_read_only, arrays))
     except Exception as error:  # numpy, numba and Cython raise different ones
         if not re.search("read-?only", str(error)):
             raise
         raise ValueError(
-            f"loss={loss.name!r} writes into h or y, or another array that its {what}() is given, which are not its "
-            "own: work on a copy."
+            f"loss={loss.name!r} writes into h or y, or another array that its {what}() receives: work on a copy."
         ) from error
 
 
 def _read_only(array: Floats) -> Floats:
-    """Return the array as it may not be written to. It is called in every round: a tenth of `np.broadcast_to`."""
+    """Return a read-only view, in a tenth of the time of `np.broadcast_to`: it is called in every round."""
     view = array.view()
     view.flags.writeable = False
     return view

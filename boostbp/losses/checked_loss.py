@@ -1,7 +1,7 @@
-"""Checked loss: what training is given in the place of a loss, tried before it begins.
+"""Checked loss: takes the place of a loss in training, and tries it before training begins.
 
-What can be seen on a few rows is not asked of whoever writes a loss: whether its hessian varies, and whether its
-outputs can be boosted side by side.
+It finds out on a few rows whether the hessian varies and whether outputs can be boosted side by side, so authors of
+losses need not declare either.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from boostbp.losses import checked
 from boostbp.losses.base import Loss
 
 TRIED_ROWS = 64  # rows on which a loss is tried
-SHIFTS = (0.1, -0.1, 1.0, -1.0)  # of raw outputs, in units of the target, at which its hessian is looked at
-SAME = 1e-9  # relative difference of what is the same but for rounding
-STEP = 1e-4  # of differences, in the size of a raw output; central ones are wrong by its square
-TOO_LONG = 4.0  # times the step that goes to the minimum; from twice on steps do not end there
+SHIFTS = (0.1, -0.1, 1.0, -1.0)  # of raw outputs, in units of the target, at which the hessian is compared
+SAME = 1e-9  # relative difference of numbers that differ by rounding alone
+STEP = 1e-4  # of central differences, relative to a raw output; their error is its square
+TOO_LONG = 4.0  # times the step to the minimum; from twice that step on, steps do not converge
 UPHILL = -0.5  # correlation of the gradient with differences of the value below which steps raise the loss
 
 
@@ -33,10 +33,10 @@ class CheckedLoss:
     ----------
     loss : Loss
     curved : bool
-        Whether its hessian varies: the ridge regression under its layer then minimises the loss itself, where one
-        Newton step from a constant would go too far, and rounds that raise the loss are shortened.
+        Whether its hessian varies. The ridge regression under its layer then minimises the loss itself, as one Newton
+        step from a constant would go too far, and rounds that raise the loss are shortened.
     separable : bool
-        Whether outputs can be boosted side by side: it is the sum over outputs of what it is of each alone.
+        Whether outputs can be boosted side by side, as the loss is a sum over outputs.
     """
 
     loss: Loss
@@ -50,10 +50,9 @@ class CheckedLoss:
         Raises
         ------
         ValueError
-            If an array has another shape, or no step from there would give a number; if the loss writes into what it
-            is given, if what it returns for a row depends on other rows or on earlier calls, if the gradient does not
-            point where the value rises, if steps by its hessian would be far too long, or if it is not `scale_free`
-            though it says so.
+            If an array has a wrong shape or is not finite; if the loss writes into its arguments; if its result for a
+            row depends on other rows or on earlier calls; if the gradient does not point where the value rises; if
+            steps by its hessian would be far too long; or if it declares `scale_free` and is not.
         """
         if isinstance(loss, cls):
             return loss
@@ -62,7 +61,7 @@ class CheckedLoss:
         rows = workers().spaced(len(y), TRIED_ROWS)
         h, y = workers().of(rows).together(np.ascontiguousarray(h[rows]), np.ascontiguousarray(y[rows]))
         checked.baseline(loss, y, np.ones(len(y)))
-        with np.errstate(all="ignore"):  # a loss need not be defined at all that is tried
+        with np.errstate(all="ignore"):  # a loss need not be defined wherever it is tried
             _check_calls(loss, h, y)
             _check_gradient(loss, h, y)
             if loss.scale_free:
@@ -104,7 +103,7 @@ class CheckedLoss:
 
 
 def _check_members(loss: Loss, h: Floats, y: Floats) -> None:
-    """Refuse other shapes, and numbers of which no step can be made, on all rows."""
+    """Refuse wrong shapes, and numbers that allow no step, on all rows."""
     returned = {
         "value": checked.value(loss, h, y),
         "gradient": checked.gradient(loss, h, y),
@@ -133,14 +132,14 @@ def _check_calls(loss: Loss, h: Floats, y: Floats) -> None:
             )
         if not _same(call(loss, h, y), kept):
             raise ValueError(
-                f"loss={loss.name!r}: its {what}() returned two results for the same h and y: let it depend on nothing "
-                "else."
+                f"loss={loss.name!r}: its {what}() returned two results for the same h and y: let it depend on h and y "
+                "alone."
             )
         if len(some) and not _same(some, kept[half]):
             row = int(np.argmax(~np.isclose(some, kept[half], SAME, SAME).reshape(len(some), -1).all(axis=1)))
             raise ValueError(
                 f"loss={loss.name!r}: its {what} in row {row} is {kept[row]} among {len(y)} rows and {some[row]} among "
-                f"{len(some)}: let it be that of the row, not divided by the number of rows."
+                f"{len(some)}: let it depend on its row alone, and do not divide by the number of rows."
             )
 
 
@@ -155,9 +154,9 @@ def _check_gradient(loss: Loss, h: Floats, y: Floats) -> None:
         return
     worst = int(np.argmin(slope * gradient))
     raise ValueError(
-        f"loss={loss.name!r}: its gradient is {gradient[worst]:g} where differences of its value are "
-        f"{slope[worst]:g}, so that each step raises the loss: let gradient() be the derivative of value() by h, "
-        "h - y for a squared error, not y - h. boostbp.check_loss(loss, y) compares all members."
+        f"loss={loss.name!r}: its gradient is {gradient[worst]:g} where finite differences of its value are "
+        f"{slope[worst]:g}, so each step raises the loss: let gradient() return the derivative of value() in h, such "
+        "as h - y for squared error, not y - h. boostbp.check_loss(loss, y) compares all members."
     )
 
 
@@ -172,29 +171,29 @@ def _check_step_length(loss: Loss, h: Floats, y: Floats) -> None:
     hessian = checked.hessian(loss, h, y)
     if len(curvature) and (middle := float(np.median(curvature))) > TOO_LONG * float(np.median(hessian)):
         raise ValueError(
-            f"loss={loss.name!r}: its hessian is {float(np.median(hessian)):g} where differences of its gradient are "
-            f"{middle:g}, so that each step is many times too long: let hessian() be the second derivative of value() "
-            "by h, or more."
+            f"loss={loss.name!r}: its hessian is {float(np.median(hessian)):g} where finite differences of its "
+            f"gradient are {middle:g}, so each step is many times too long: let hessian() return the second "
+            "derivative of value() in h, or more."
         )
 
 
 def _check_scale_free(loss: Loss, h: Floats, y: Floats) -> None:
-    """Refuse ``scale_free = True`` of a loss that does not shift with the target."""
-    cure = "let scale_free be False, and training sees the target as it is"
+    """Refuse ``scale_free = True`` if the loss does not shift with the target."""
+    cure = "set scale_free = False, and training does not scale the target"
     here, shifted = checked.gradient(loss, h, y), checked.gradient(loss, h + 1.0, y + 1.0)
     if not np.allclose(here, shifted, 1e-6, 1e-6, equal_nan=True):
         row = int(np.argmax(~np.isclose(here, shifted, 1e-6, 1e-6).all(axis=1)))
         raise ValueError(
-            f"loss={loss.name!r} has scale_free=True, and its gradient in row {row} is {here[row]}, but "
-            f"{shifted[row]} with 1 added to h and y: {cure}."
+            f"loss={loss.name!r} has scale_free=True, but its gradient in row {row} changes from {here[row]} to "
+            f"{shifted[row]} if 1 is added to h and y: {cure}."
         )
     link, moved = checked.link(loss, h), checked.link(loss, 2.0 * h + 1.0)
     if not np.allclose(2.0 * link + 1.0, moved, 1e-6, 1e-6):
-        raise ValueError(f"loss={loss.name!r} has scale_free=True, and a link that is not linear: {cure}.")
+        raise ValueError(f"loss={loss.name!r} has scale_free=True, but its link is not linear: {cure}.")
 
 
 def probes(loss: Loss, h: Floats, y: Floats) -> Iterator[Floats]:
-    """Yield raw outputs around those from which training begins; and the target, where it is on their scale."""
+    """Yield raw outputs around the start of training, and the target itself if it is on their scale."""
     identity = np.allclose(checked.link(loss, h), h)
     units = {1.0, float(np.std(y)) or 1.0} if identity else {1.0}
     yield h + _jitter(h)  # softmax does not change where all outputs move together
@@ -204,7 +203,7 @@ def probes(loss: Loss, h: Floats, y: Floats) -> Iterator[Floats]:
 
 
 def _jitter(h: Floats) -> Floats:
-    """Return a shift that is another one in each row and output."""
+    """Return a shift that differs between rows and outputs."""
     return np.cos(np.arange(h.size)).reshape(h.shape)
 
 
@@ -216,14 +215,14 @@ def _varies(loss: Loss, h: Floats, y: Floats) -> bool:
 
 
 def _is_separable(loss: Loss, h: Floats, y: Floats) -> bool:
-    """Whether outputs have the same derivatives alone as among all, wherever the others are."""
+    """Whether an output has the same derivatives alone as among all outputs, whatever the others are."""
     for at in (h, h + _jitter(h)):
         whole = [checked.gradient(loss, at, y), checked.hessian(loss, at, y)]
         for output in range(y.shape[1]):
             alone = slice(output, output + 1)
             try:
                 part = [call(loss, at[:, alone], y[:, alone]) for call in (checked.gradient, checked.hessian)]
-            except Exception:  # it cannot do with some of its outputs
+            except Exception:  # it needs all of its outputs
                 return False
             if not all(_same(of_part, of_all[:, alone]) for of_part, of_all in zip(part, whole, strict=True)):
                 return False

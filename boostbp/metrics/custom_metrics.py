@@ -76,9 +76,7 @@ def _call(
     except Exception as error:  # numpy, numba and Cython raise different ones
         if not re.search("read-?only", str(error)):
             raise
-        raise ValueError(
-            f"eval_metric={name_of(function)!r} writes into what it is given, which is not its own: work on a copy."
-        ) from error
+        raise ValueError(f"eval_metric={name_of(function)!r} writes into its arguments: work on a copy.") from error
     number = _number(value)
     if number is None:
         raise TypeError(

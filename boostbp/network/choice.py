@@ -6,26 +6,26 @@ import math
 from dataclasses import dataclass, field
 
 NETWORK = "network"  # name of the candidate that was asked for
-CONSTANT = "constant"  # name of what numbers that hardly follow the model leave of it
+CONSTANT = "constant"  # name of the part that takes the rest of the weight where a model is shrunk
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateResult:
-    """What became of a candidate for the model: its loss, and its weight.
+    """Result of a candidate for the model: its loss and its weight.
 
     Attributes
     ----------
     name : str
-        `CONSTANT` for what numbers that hardly follow the model leave of it.
+        `CONSTANT` for the constant towards which a model is shrunk.
     loss : float
-        Weighted mean loss on the held-out rows, of classes with labels smoothed as if a quarter of a row more had
+        Weighted mean loss on the held-out rows. Labels of classes are smoothed, as if a quarter of a row more had
         another class.
     weight : float
         Its share in the model; 0: left out.
     network : str or None
-        Name of the network trained by back-propagation whose hidden layers it has, "network" for the one that was asked
-        for; None: it has none.
+        Name of the back-propagated network whose hidden layers it uses: "network" for the one with the user's
+        `hidden_layer_sizes`; None for no network.
     directions : bool
         Whether it stands on directions of the features: a hidden layer that no back-propagation trains.
     """
@@ -44,7 +44,7 @@ class CandidateResult:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What hidden layers added on held-out rows, and what the model is made of.
+    """The parts of the model, and the gain by hidden layers on held-out rows.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Choice:
     seconds : dict
         Seconds of each stage of the fit, by name; they are no part of what makes two choices equal.
     failed : tuple of str
-        Candidates that failed for numerical reasons, each with its error: they are left out, or end before that.
+        Candidates that failed for numerical reasons, each with its error. They are left out, or end before the failure.
     """
 
     candidates: tuple[CandidateResult, ...]
@@ -87,7 +87,7 @@ class Choice:
 
     @property
     def made_of(self) -> str:
-        """How many layers or networks the model has, as the end of a sentence about it."""
+        """The number of layers or networks in the model, as the end of a sentence about it."""
         number, kind = sum(part.name != CONSTANT for part in self.parts), "models" if self.network else "layers"
         if number > 1:
             return f"averages {_NUMBERS[number] if number < len(_NUMBERS) else number} {kind}"
@@ -112,7 +112,7 @@ class Choice:
         return max(weights, key=lambda name: weights[name]) if weights else None
 
     def weight(self, network: str | None = None) -> float:
-        """Weight in the model of what stands on hidden layers: on those of one network, or of all."""
+        """Total weight of the parts with hidden layers: those of one network, or all."""
         return math.fsum(part.weight for part in self.candidates if part.is_deep and network in (None, part.network))
 
     @property
@@ -136,7 +136,7 @@ class Choice:
                 *([self.depth_in_words] if self.has_hidden else []),
                 self.parts_in_words,
                 *(members if self.members > 1 else []),
-                *([f"Failed, and left out from there on: {'; '.join(self.failed)}."] if self.failed else []),
+                *([f"Failed, and left out after that: {'; '.join(self.failed)}."] if self.failed else []),
                 *([f"Training took {math.fsum(self.seconds.values()):.1f} s: {stages}."] if stages else []),
                 *(hurried if self.hurried else []),
             ]

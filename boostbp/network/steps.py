@@ -207,7 +207,7 @@ def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[
     except Exception as error:  # numpy, numba and Cython raise different ones
         if not re.search("read-?only", str(error)):
             raise
-        raise ValueError(f"step={step!r} writes into h, m, g or weight, which are not its own: use copies.") from error
+        raise ValueError(f"step={step!r} writes into h, m, g or weight: use copies.") from error
     if not isinstance(moved, tuple) or len(moved) != 2:
         raise ValueError(f"step={step!r}: its move() returns a {type(moved).__name__}: return (target, momentum).")
     for name, array in zip(("target", "momentum"), moved, strict=True):
@@ -221,7 +221,7 @@ def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[
             [row, *_], [unit, *_] = np.nonzero(np.isnan(array)) if np.isnan(array).any() else ([0], [0])
             raise ValueError(
                 f"step={step!r}: the {name} that its move() returns is {array[row, unit]} in row {row}, where h is "
-                f"{h[row, unit]:g} and g is {g[row, unit]:g}: let it be finite, also where a unit or its gradient is "
+                f"{h[row, unit]:g} and g is {g[row, unit]:g}: let it be finite, even if a unit or its gradient is "
                 "constant."
             )
     target, momentum = (np.require(array, np.float64, "W") for array in moved)  # a rule may return what it was given

@@ -150,9 +150,7 @@ def _evidence(job: Job, data: Data, model: Any, length: int | None, predicted: N
         if model.deep is True:  # an average has hidden layers of several networks, or none before back-propagation
             # Trained once more rather than recorded, which would count in the seconds and the memory of the fit.
             estimators.insert(0, train(job.contender, data.split, **job.settings, length=0).model)
-        hidden = {
-            estimator.history_.best_epoch: estimator.hidden_representation(shown, -1) for estimator in estimators
-        }
+        hidden = {estimator.history_.best_epoch: estimator.hidden_representation(shown, -1) for estimator in estimators}
     history = getattr(model, "history_", None)
     return Evidence(data.y_test, predicted, curve_of(model, length), history, hidden, data.labels)
 

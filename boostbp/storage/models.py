@@ -91,9 +91,7 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
     """
     name = type(estimator).__name__
     if hasattr(estimator, "to_local"):
-        raise TypeError(
-            f"{name} cannot be stored: give the estimator of one machine in it, save(model.to_local(), ...)."
-        )
+        raise TypeError(f"{name} cannot be stored: store the local estimator, save(model.to_local(), ...).")
     if type(estimator) is not _CLASSES.get(name):
         known = ", ".join(sorted(_CLASSES))
         raise TypeError(

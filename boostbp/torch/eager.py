@@ -13,10 +13,10 @@ C = TypeVar("C", bound=type)
 
 
 def uncompiled_forward(cls: C) -> C:
-    """Let torch.compile leave the `forward` of a class alone: trees are compiled already, and it sees no NumPy code.
+    """Exclude the `forward` of a class from torch.compile: trees are compiled already, and it cannot trace NumPy code.
 
-    ``torch.compiler.disable`` imports the compiler, which takes as long as importing torch: it is applied once the
-    compiler is there anyway.
+    ``torch.compiler.disable`` imports the compiler, which takes as long as importing torch, so it is applied only once
+    the compiler is imported.
     """
     plain: Any = cls.forward  # type: ignore[attr-defined]
     disabled: list[Any] = []

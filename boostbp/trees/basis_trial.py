@@ -1,4 +1,4 @@
-"""Trial of a basis of the user's own on some rows: what compiled code and the chain rule take for granted."""
+"""Trial of a user's basis on some rows: the properties that compiled code and the chain rule rely on."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ UNLIKE = 0.01  # relative difference of two slopes that are not the same
 
 
 def try_basis(basis: Basis, X: Floats) -> None:
-    """Try a basis on some training rows, (rows, features); a polynomial is not one of the user's own.
+    """Try a basis on some training rows, (rows, features); polynomials need no trial.
 
     Raises
     ------
     ValueError
-        If columns of a row depend on other rows, if those of a feature depend on another one, or if `vjp` is not the
-        derivative of `expand`, by most values of a column.
+        If columns of a row depend on other rows, if columns of a feature depend on another feature, or if `vjp` is not
+        the derivative of `expand` at most values of a column.
     """
     if isinstance(basis, Polynomial):
         return
@@ -29,8 +29,8 @@ def try_basis(basis: Basis, X: Floats) -> None:
         if len(X):
             if not basis.has_functions and not np.array_equal(expand(basis, X), X, equal_nan=True):
                 raise ValueError(
-                    f"basis={basis!r} has has_functions=False, and its expand() returns other numbers than the "
-                    "features: let has_functions be True."
+                    f"basis={basis!r} has has_functions=False, but its expand() does not return the features: set "
+                    "has_functions = True."
                 )
             _check_rows(basis, X)
             _check_features(basis, X)
@@ -41,8 +41,8 @@ def _check_rows(basis: Basis, X: Floats) -> None:
     half = max(1, len(X) // 2)
     if not np.allclose(expand(basis, X[:half]), expand(basis, X)[:half], equal_nan=True):
         raise ValueError(
-            f"basis={basis!r}: its expand() gives other columns for a row among other rows: let them depend on the "
-            "features of the row alone."
+            f"basis={basis!r}: its expand() gives other columns for a row if other rows change: use the features of "
+            "the row alone."
         )
 
 
@@ -81,7 +81,7 @@ def _check_slopes(basis: Basis, X: Floats) -> None:
             row = int(np.argmax(np.isnan(slope) & known[:, feature]))
             raise ValueError(
                 f"basis={basis!r}: its vjp() gives NaN for function {column % per_feature} at the value "
-                f"{X[row, feature]} of feature {feature}: let it be a number."
+                f"{X[row, feature]} of feature {feature}: return a number."
             )
         size = np.abs(slope) + np.abs(rise)
         smooth = np.abs(above[:, column] - below[:, column]) <= UNLIKE * (np.abs(rise) + typical * UNLIKE)
@@ -90,6 +90,6 @@ def _check_slopes(basis: Basis, X: Floats) -> None:
             row = int(np.argmax(wrong))
             raise ValueError(
                 f"basis={basis!r}: its vjp() gives the slope {slope[row]:g} for function {column % per_feature} at the "
-                f"value {X[row, feature]} of feature {feature}, and differences of expand() {rise[row]:g}: let it be "
-                "the derivative."
+                f"value {X[row, feature]} of feature {feature}, but finite differences of expand() give "
+                f"{rise[row]:g}: let it be the derivative."
             )

@@ -1,7 +1,7 @@
-"""Compiling: a loop is compiled when it is first called; who is told of it, and a clock that stands still meanwhile.
+"""Compiling: listeners that hear when a loop is compiled, and a clock that stops meanwhile.
 
-Compiling happens once on a machine for a release of the package. It is no part of the work of a fit: estimates and
-limits of time are read from `working_time`, so that a model does not depend on what was compiled before.
+A loop is compiled when it is first called, once on a machine for a release of the package. That is not part of the work
+of a fit: time limits and estimates read `working_time`, so a model does not depend on what was compiled before.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from boostbp.trees import forks
 
 _lock = forks.through(threading.RLock())
-_depth = 0  # compilations that go on or wait for another one
+_depth = 0  # compilations that run or wait for another one
 _since = 0.0  # when the first of them began
-_seconds = 0.0  # of all that are over
+_seconds = 0.0  # of all finished ones
 _listeners: list[Callable[[str], object]] = []
 
 
@@ -44,14 +44,14 @@ def compiling() -> Iterator[None]:
 
 
 def begins(name: str) -> None:
-    """Tell all listeners that a loop is compiled, as nobody has kept it."""
+    """Tell all listeners that a loop is compiled, as no cache holds it."""
     for listener in tuple(_listeners):
         listener(name)
 
 
 @contextmanager
 def told_to(listener: Callable[[str], object]) -> Iterator[None]:
-    """Call a function with the name of each loop that is compiled in this block, by whatever thread."""
+    """Call a function with the name of each loop that any thread compiles within this block."""
     _listeners.append(listener)
     try:
         yield
@@ -61,7 +61,7 @@ def told_to(listener: Callable[[str], object]) -> Iterator[None]:
 
 @forks.in_child
 def _forget() -> None:
-    """In a forked child, in which only the thread that forked goes on."""
+    """Reset the clock in a forked child, where only the forking thread goes on."""
     global _depth, _seconds
     if _depth:
         _seconds += time.perf_counter() - _since

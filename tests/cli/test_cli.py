@@ -479,7 +479,7 @@ def test_offset_is_a_column_that_is_no_feature(claims, tmp_path, source, valid):
         warnings.simplefilter("always")  # a warning is a line of the output, as for users
         made = run("predict", claims / "valid.csv", "-m", where, "-o", out)
     assert made.exit_code == 0
-    assert "none is given here" in " ".join(made.stderr.split())
+    assert "none was passed" in " ".join(made.stderr.split())
     np.testing.assert_allclose(pd.read_csv(out).prediction * np.exp(offset_valid), expected, rtol=1e-9)
 
 

@@ -243,7 +243,7 @@ def test_networks_that_add_too_little_are_left_out(weights_of):
     assert model.summary().startswith("Networks were trained, but none is part of the model, which averages ")
     assert "Hidden layers were tried, and none is part of the model." in model.summary()
     assert model.history_.weight() == model.health().weight == 0.0
-    with pytest.warns(UserWarning, match=r"^transform: this model has no hidden layer.* Use deep=True"):
+    with pytest.warns(UserWarning, match=r"^transform returns no columns: .* no hidden layer.* Use deep=True"):
         assert model.transform(X).shape == (400, 0)
     assert np.isfinite(model.jacobian(X)).all()
     network = model.network_

@@ -61,7 +61,7 @@ def test_a_column_over_600_orders_of_magnitude_trains_the_default_model():
         "directions of the single layer (FloatingPointError: slopes along the columns [0] are beyond float64)",
     )
     assert "directions of the single layer" not in names_of(model)
-    words = f"Failed, and left out from there on: {model.history_.choice.failed[0]}."
+    words = f"Failed, and left out after that: {model.history_.choice.failed[0]}."
     assert words in model.history_.summary()
     assert model.score(A, np.log(A[:, 0]) / 300 + A[:, 1] * A[:, 2]) > 0.9
 

@@ -111,9 +111,9 @@ def test_hidden_units_of_the_first_model_stay_and_are_used():
 def test_summary_tells_of_the_new_layers():
     first = model_of("network").fit(X[OLD], y[OLD])
     single = model_of("single").fit(X[NEW], y[NEW], init_model=first)
-    assert "were not weighed" not in single.summary()  # none was asked for
+    assert "were not compared" not in single.summary()  # none was asked for
     layers = model_of("layers", early_stopping=False).fit(X[NEW], y[NEW], init_model=first)
-    assert "Single layers were not weighed" in layers.summary()
+    assert "Single layers were not compared" in layers.summary()
 
 
 @pytest.mark.parametrize(("old", "new"), [("single", "network"), ("network", "single")])

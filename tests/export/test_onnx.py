@@ -290,5 +290,5 @@ def test_columns_that_a_library_is_given_as_ranks(backend, column):
     model = BoostBPRegressor((), deep=True, backend=backend, n_estimators=20, random_state=0).fit(A, np.sin(t / 60))
     assert model.score(A, np.sin(t / 60)) > 0.5  # 0 without ranks
     assert_same(model, hard_rows(model, A))
-    with pytest.raises(ValueError, match=r"dtype='float32' does not tell the numbers of the columns \[0\] apart"):
+    with pytest.raises(ValueError, match=r"dtype='float32' merges numbers of the columns \[0\] that the trees"):
         boostbp.to_onnx(model, dtype="float32")

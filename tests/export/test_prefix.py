@@ -104,7 +104,7 @@ def test_names_of_columns_end_no_comment(tmp_path):
 
 @pytest.mark.parametrize("prefix", ["", "1a", "a-b", "_a", "é", None, "a b"])
 def test_what_is_no_name_in_c_is_refused(prefix, models):
-    with pytest.raises(ValueError, match=re.escape(f"prefix={prefix!r} is no name in C")):
+    with pytest.raises(ValueError, match=re.escape(f"prefix={prefix!r} is not a name in C")):
         boostbp.to_c(models[2], prefix=prefix)
 
 

@@ -138,7 +138,7 @@ def test_small_columns_in_float32():
 def test_what_float32_does_not_hold_is_refused(exponent):
     A, y = of_scale(exponent)
     model = BoostBPRegressor(**SMALL).fit(A, y)
-    with pytest.warns(UserWarning, match="float32"), pytest.raises(ValueError, match=r"dtype='float32' does not hold"):
+    with pytest.warns(UserWarning, match="float32"), pytest.raises(ValueError, match=r"dtype='float32' cannot hold"):
         boostbp.to_onnx(model, dtype="float32")
 
 

@@ -198,7 +198,7 @@ def test_files_whose_types_disagree_are_named_with_the_column(tmp_path, kinds):
 def test_a_later_file_of_another_type_is_named_in_prediction(tmp_path, kind):
     model = BoostBPRegressor(quality=1).fit(folder_of(tmp_path, "number"), "y")
     folder = folder_of(tmp_path / "later", "number", kind)
-    with pytest.raises(ValueError, match=r"Column 'a' of t/1.parquet holds .*, to be read as double"):
+    with pytest.raises(ValueError, match=r"Column 'a' of t/1.parquet holds .*, and cannot be read as double"):
         model.predict(folder)
 
 

@@ -114,7 +114,7 @@ def test_type_that_changes_after_the_first_block_is_explained(tmp_path, monkeypa
         (Columns(drop=["z"]), "y", r"has no column 'z'"),
         (Columns(features=("real", "w")), "y", r"has no column 'w'"),
         (Columns(), "real", r"Target 'real' is missing in 1 rows of rows.\w+: remove these rows"),
-        (Columns(features=("y",)), "y", r"rows.\w+ has no feature beside 'y'"),
+        (Columns(features=("y",)), "y", r"rows.\w+ has no feature besides 'y'"),
     ],
 )
 def test_wrong_columns_are_named(path, columns, target, message):

@@ -89,7 +89,7 @@ def test_a_file_that_is_cut_while_it_is_read_ends_in_an_error_not_in_a_signal(tm
     done = subprocess.run([sys.executable, "-c", CUT], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[:2] == ["'x.npy' was cut while it was read: write it anew."] * 2
+    assert lines[:2] == ["'x.npy' was truncated while it was read: write it again."] * 2
     assert len(lines) == 4
     assert all(line.startswith("x.parquet: ") and "damaged" in line for line in lines[2:])
 
@@ -118,17 +118,20 @@ def numpy_bytes(values, **options):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", r"is no file of one array, as numpy.save writes it"),
-        (b"PK\x03\x04 an archive of arrays", r"is no file of one array"),
-        (numpy_bytes(X)[:-1], r"holds 15999 bytes of an array \(500, 4\) of float64, which takes 16000: it was cut"),
-        (numpy_bytes(X).replace(b"(500, 4)", b"(10**9,)"), r"is no file of one array"),
+        (b"", r"is not a file of one array as numpy.save writes it"),
+        (b"PK\x03\x04 an archive of arrays", r"is not a file of one array"),
+        (
+            numpy_bytes(X)[:-1],
+            r"holds 15999 bytes of an array \(500, 4\) of float64, which takes 16000: it was truncated",
+        ),
+        (numpy_bytes(X).replace(b"(500, 4)", b"(10**9,)"), r"is not a file of one array"),
         (
             numpy_bytes(X).replace(b"(500, 4), ", b"(9999999,)"),
             r"holds 16000 bytes of an array \(9999999,\) of float64, which takes 79999992",
         ),
         (
             numpy_bytes(X).replace(b"(500, 4)", b"(-50, 4)"),
-            r"holds 16000 bytes of an array \(-50, 4\) .* it was cut, or is still being",
+            r"holds 16000 bytes of an array \(-50, 4\) .* it was truncated, or is still being",
         ),
         (numpy_bytes(np.array([{}, None]), allow_pickle=True), r"holds Python objects, which are code"),
     ],

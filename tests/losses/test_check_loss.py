@@ -64,19 +64,19 @@ def test_the_report_says_how_far_hessian_and_baseline_are_from_the_best():
 WRONG = {
     "factor": (
         UserLoss(gradient=lambda h, y: 2.0 * (h - y)),
-        r"its gradient is (-?[\d.]+) in row \d+, .* and differences",
+        r"its gradient is (-?[\d.]+) in row \d+, .* but finite differences",
     ),
     "hessian a third": (
         LogCosh(hessian=lambda h, y: np.maximum(1.0 - np.tanh(h - y) ** 2, 1e-6) / 3.0),
-        r"its hessian is [\d.]+ in row \d+, .* and differences of gradient\(\)",
+        r"its hessian is [\d.]+ in row \d+, .* but finite differences of gradient\(\)",
     ),
     "baseline": (UserLoss(baseline=lambda y, weight: np.ones(1)), r"its baseline is \[1\.\], of mean loss .* has"),
     "inverse link": (
         UserLoss(link=np.exp, inverse_link=lambda p: np.log(p) + 1.0),
-        r"its inverse_link is .* and the raw output that went into link\(\)",
+        r"its inverse_link is .* but the raw output before link\(\) was",
     ),
-    "homogeneous": (UserLoss(homogeneous=True), "its value is .* and that of homogeneous = True"),
-    "least squares": (LogCosh(least_squares=True), "its value is .* and that of least_squares = True"),
+    "homogeneous": (UserLoss(homogeneous=True), "its value is .* but homogeneous = True means"),
+    "least squares": (LogCosh(least_squares=True), "its value is .* but least_squares = True means"),
 }
 
 
@@ -89,7 +89,9 @@ def test_members_that_contradict_each_other_are_refused_with_both_numbers(loss, 
 def test_both_numbers_are_those_of_the_row():
     with pytest.raises(ConformanceError) as raised:
         check_loss(WRONG["factor"][0], Y)
-    numbers = re.search(r"gradient is (\S+) in row .* differences of value\(\) (\S+): let", str(raised.value)).groups()
+    numbers = re.search(
+        r"gradient is (\S+) in row .* differences of value\(\) give (\S+): return", str(raised.value)
+    ).groups()
     assert float(numbers[0]) == pytest.approx(2.0 * float(numbers[1]), rel=1e-4)
 
 
