@@ -208,7 +208,8 @@ def test_jacobian_of_the_whole_model_is_that_of_finite_differences(number):
 def test_the_candidate_is_a_network_with_linear_units_beside_the_features():
     problem = problem_along()
     single, directions, again = trained(problem, 3).trained()
-    assert (single.network, directions.network, again.network) == (None, "directions", "again")
+    assert [one.on_directions for one in (single, directions, again)] == [False, True, True]
+    assert not any(one.network for one in (single, directions, again))  # no back-propagation trains them
     for one in (directions, again):
         assert one.model.skip
         assert [layer.forest.n_outputs for layer in one.model.layers] == [4 + 12, 1]
