@@ -210,7 +210,7 @@ def _check_range(table: Table, ranks: Ranks) -> None:
     """Refuse columns whose values LightGBM merges: its linear leaves need values, not ranks."""
     for column in ranks.edges:
         raise ValueError(
-            f"LightGBM merges different numbers of column {column}, such as those nearer to zero than 1e-35: "
+            f"column {column} holds numbers that LightGBM merges, such as those nearer to zero than 1e-35: "
             "scale the column, or let boostbp fit the leaves, leaves='refit'."
         )
     with np.errstate(invalid="ignore"):

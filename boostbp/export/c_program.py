@@ -56,7 +56,7 @@ def to_c(model: Any, *, prefix: str = "boostbp") -> str:
     ------
     ValueError
         If the model has parts that are code of the user's own: functions as a basis, a loss with a link of its own;
-        labels that C does not hold; or more numbers than 32 bits count. If `prefix` is no name in C.
+        labels that C does not hold; or more numbers than 32 bits count. If `prefix` is not a name in C.
     TypeError
         If `model` is no estimator of this package, or one of a derived class.
     sklearn.exceptions.NotFittedError

@@ -286,4 +286,4 @@ def test_pictures_of_predictions_have_the_offset(tmp_path, monkeypatch, kind, sh
     result = run("plot", *arguments, "--offset", "known")
     assert result.exit_code == 0, result.output
     np.testing.assert_allclose(drawn[0], getattr(model, shown)(frame[["x"]], offset=frame.known))
-    assert "fitted with an offset, and none is given" in run("plot", *arguments).stderr
+    assert "fitted with an offset, but none was passed" in run("plot", *arguments).stderr
