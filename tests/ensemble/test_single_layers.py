@@ -164,7 +164,7 @@ def test_without_held_out_rows_it_is_one_single_layer(backend):
     how = {"backend": backend, "early_stopping": False, "random_state": 0, "n_estimators": 12}
     model = BoostBPRegressor((3,), **parameters(deep=False, **how)).fit(X, Y)
     np.testing.assert_array_equal(model.predict(X), BoostBPRegressor((), **parameters(**how)).fit(X, Y).predict(X))
-    assert model.summary().endswith("the model is one with n_estimators rounds.")
+    assert model.summary().endswith("the model is one layer of n_estimators rounds.")
     few = BoostBPRegressor((3,), **parameters(deep=False, **FAST)).fit(X[:30], Y[:30])
     assert few.history_.choice is None
     assert len(few.network_.layers) == 1
