@@ -297,7 +297,7 @@ def test_summary_says_where_nothing_was_weighed(rows, changes):
     asked = settings["deep"] == "auto" and model.hidden_layer_sizes != ()
     compared = rows == 36 and changes in ({}, {"deep": True}, {"epochs": 0})
     assert (model.history_.choice is not None) == compared
-    assert ("the model is one with n_estimators rounds" in model.summary()) == (asked and not compared)
+    assert ("the model is one layer of n_estimators rounds" in model.summary()) == (asked and not compared)
 
 
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
