@@ -12,6 +12,7 @@ from boostbp import cautions, checks
 from boostbp.export.description import Description, described
 from boostbp.export.onnx_graph import IR_VERSION, OPSET, Graph, int64, library
 from boostbp.export.onnx_layers import in_blocks, raw_output
+from boostbp.trees.rounding import LEAST_CENTER_BITS
 from boostbp.versions import __version__
 
 
@@ -119,7 +120,7 @@ def _check_numbers(model: Description, dtype: str) -> None:
                 )
         if merged := _merged_columns(model):
             raise ValueError(
-                f"dtype='float32' merges numbers of the columns {merged} that the trees distinguish: use "
+                f"dtype='float32' merges numbers of the columns {merged} that the model distinguishes: use "
                 "dtype='float64', or subtract a constant from these columns, or change their unit, before the fit."
             )
         cautions.warn(
@@ -129,16 +130,26 @@ def _check_numbers(model: Description, dtype: str) -> None:
 
 
 def _merged_columns(model: Description) -> list[int]:
-    """Return the columns in which float32 merges more than a quarter of the thresholds, such as large ids."""
-    nodes, merged = model.forests[0].nodes, []
-    numeric = nodes.cat_start < 0
+    """Return the columns, such as large ids, whose numbers float32 merges for more than a quarter of what reads them.
+
+    Merged are thresholds that are one number, and numbers around the center of a leaf regression that are more than 1/16
+    of its scale apart.
+    """
+    nodes, leaves, ends = model.forests[0].nodes, model.forests[0].leaves, np.finfo(np.float32)
+    numeric, (center, inverse, *_) = nodes.cat_start < 0, leaves.scaling.T
+    held = (np.abs(center) >= ends.tiny) & (np.abs(center) <= ends.max)  # others are refused as numbers
+    apart = np.spacing(np.where(held, np.abs(center), 0.0).astype(np.float32)).astype(np.float64)
+    with np.errstate(divide="ignore", over="ignore"):
+        coarse = held & (apart > 2.0**-LEAST_CENTER_BITS / inverse)
+    feature = leaves.column // max(model.forests[0].basis.columns_per_feature, 1)
+    merged = set(np.flatnonzero(np.bincount(feature, coarse) > np.bincount(feature) / 4).tolist())
     for column in np.unique(nodes.feature[numeric]):
         thresholds = np.unique(nodes.threshold[numeric & (nodes.feature == column)])
         with np.errstate(over="ignore"):
             lost = len(thresholds) - len(np.unique(thresholds.astype(np.float32)))
         if lost > max(2, len(thresholds) / 4):
-            merged.append(int(column))
-    return merged
+            merged.add(int(column))
+    return sorted(merged)
 
 
 def _outputs(graph: Graph, model: Description, raw: str) -> list[Any]:

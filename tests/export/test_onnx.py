@@ -292,3 +292,19 @@ def test_columns_that_a_library_is_given_as_ranks(backend, column):
     assert_same(model, hard_rows(model, A))
     with pytest.raises(ValueError, match=r"dtype='float32' merges numbers of the columns \[0\] that the trees"):
         boostbp.to_onnx(model, dtype="float32")
+
+
+def test_columns_whose_differences_float32_does_not_hold_are_refused_without_splits():
+    """A ridge base alone reads the column: no threshold says that float32 merges its numbers."""
+    rng = np.random.default_rng(0)
+    t = rng.normal(size=80)
+    how = {"n_estimators": 0, "output": {"base": "ridge"}, "deep": True}
+    for offset in (1e15, 1e9):
+        model = BoostBPRegressor((), **how).fit(np.column_stack([t, offset + t]), t)
+        with pytest.raises(ValueError, match=r"does not tell the numbers of the columns \[1\] apart"):
+            boostbp.to_onnx(model, dtype="float32")
+    A = np.column_stack([t, 2000.0 + t]).astype(np.float32)
+    model = BoostBPRegressor((), **how).fit(A, t)
+    with pytest.warns(UserWarning, match="float32"):
+        graph = boostbp.to_onnx(model, dtype="float32")
+    np.testing.assert_allclose(served(graph, A)[0], model.predict(A), rtol=0, atol=1e-3 * t.std())

@@ -135,9 +135,16 @@ def test_small_columns_in_float32():
 
 
 @pytest.mark.parametrize("exponent", [-300, 300])
-def test_what_float32_does_not_hold_is_refused(exponent):
+def test_columns_that_float32_does_not_hold_are_refused(exponent):
     A, y = of_scale(exponent)
     model = BoostBPRegressor(**SMALL).fit(A, y)
+    with pytest.raises(ValueError, match=r"dtype='float32' merges numbers of the columns \[0, 2, 3, 5\]"):
+        boostbp.to_onnx(model, dtype="float32")
+
+
+def test_targets_that_float32_does_not_hold_are_refused():
+    A, y = table(200)
+    model = BoostBPRegressor(**SMALL).fit(A, 1e60 * y)
     with pytest.warns(UserWarning, match="float32"), pytest.raises(ValueError, match=r"dtype='float32' cannot hold"):
         boostbp.to_onnx(model, dtype="float32")
 
