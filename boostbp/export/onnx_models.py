@@ -132,8 +132,8 @@ def _check_numbers(model: Description, dtype: str) -> None:
 def _merged_columns(model: Description) -> list[int]:
     """Return the columns, such as large ids, whose numbers float32 merges for more than a quarter of what reads them.
 
-    Merged are thresholds that are one number, and numbers around the center of a leaf regression that are more than 1/16
-    of its scale apart.
+    Merged are thresholds that become one number, and numbers around the center of a leaf regression that are more than
+    1/16 of its scale apart.
     """
     nodes, leaves, ends = model.forests[0].nodes, model.forests[0].leaves, np.finfo(np.float32)
     numeric, (center, inverse, *_) = nodes.cat_start < 0, leaves.scaling.T
