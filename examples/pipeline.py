@@ -46,7 +46,9 @@ def main() -> None:
         remainder="passthrough",
         verbose_feature_names_out=False,
     ).set_output(transform="pandas")
-    model = BoostBPRegressor(backend=args.backend, epochs=2 if args.quick else 15, early_stopping=False, random_state=0)
+    # What the grid varies are hidden layers: deep=True trains the network that they are of.
+    how = {"deep": True, "epochs": 2 if args.quick else 15, "early_stopping": False, "random_state": 0}
+    model = BoostBPRegressor(backend=args.backend, **how)
     pipeline = Pipeline([("columns", logs), ("model", model)])
     folds = KFold(3 if args.quick else 5, shuffle=True, random_state=0)
 
