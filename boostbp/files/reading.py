@@ -35,7 +35,7 @@ def labels_of(column: Any, kind: Any, name: str, text: bool | None = None) -> ND
     pa = arrow()
     if column.null_count:
         raise ValueError(
-            f"Column {name!r} is not a feature, and is missing in {column.null_count} rows: remove these rows."
+            f"Column {name!r} is missing in {column.null_count} rows, which only features may be: remove these rows."
         )
     if pa.types.is_temporal(kind):
         raise ValueError(f"Target {name!r} holds {kind}: turn dates and times into numbers or classes first.")

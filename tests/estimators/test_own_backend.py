@@ -133,9 +133,9 @@ class Spoilt(MedianStumps):
     [
         (lambda trees: [replace(tree, feature=tree.feature + 50) for tree in trees], r"splits feature 5\d, of \d"),
         (lambda trees: [replace(tree, feature=tree.feature - 9) for tree in trees], r"splits feature -\d, of \d"),
-        (lambda trees: [*trees, trees[0]], r"grew \d trees where \d were"),
-        (lambda trees: [], r"grew 0 trees where \d were"),
-        (lambda trees: None, r"grew None where \d were"),
+        (lambda trees: [*trees, trees[0]], r"grew \d trees instead of \d"),
+        (lambda trees: [], r"grew 0 trees instead of \d"),
+        (lambda trees: None, r"grew None instead of \d"),
     ],
 )
 def test_trees_that_cannot_be_are_refused_by_name(spoil, message, multi_strategy):

@@ -22,7 +22,7 @@ _SEARCH_SPACE = {
     "output__basis": Categorical("linear", "quadratic"),
     "hidden__base_lambda": Categorical(None, 1.0),
     "hidden__multi_strategy": Categorical("one_output_per_tree", "multi_output_tree"),
-    "backprop__structure_epochs": Categorical(1, 4),
+    "backprop__structure_epochs": Categorical(1, "auto"),
     "backprop__structure_samples": Categorical(None, 0.5),
     "backprop__skip": Categorical(False, True),
     "backprop__start": Categorical("projection", "principal", "identity", "noise"),

@@ -6,6 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 from autogluon.core.models import AbstractModel
 from autogluon.core.utils.exceptions import TimeLimitExceeded
 from pandas import concat
@@ -75,6 +76,17 @@ class BoostBPModel(AbstractModel):
             params["max_time"] = min(left, params.get("max_time") or left)
         estimator = BoostBPRegressor() if regression else BoostBPClassifier()
         self.model = estimator.set_params(**params).fit(X, y, sample_weight, eval_set=eval_set)
+
+    def _preprocess(self, X: DataFrame, **kwargs: Any) -> DataFrame:
+        """Return the table with infinite cells as missing ones."""
+        X = super()._preprocess(X, **kwargs)
+        floats = X.select_dtypes(np.floating)
+        finite = np.isfinite(floats) | floats.isna()
+        if finite.to_numpy().all():
+            return X
+        X = X.copy()
+        X[floats.columns] = floats.where(finite)
+        return X
 
     def _set_default_params(self) -> None:
         self._set_default_param_value("deep", True)
