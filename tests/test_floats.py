@@ -91,9 +91,8 @@ def calls_of(model):
     found = {name: [lambda call=call, part=part: call(part) for part in rows] for name, call in calls.items()}
     if not coder:
         found["calibrate"] = [lambda: model.calibrate(rows[0], y)._calibration.scores]
-    if hasattr(model, "predict_interval"):
         found["score"] = [lambda: model.score(rows[0], y)]
-    for name in ("health", "summary", "output_names", "hidden_names"):
+    for name in ("health", "summary", "output_names", "hidden_names", "get_feature_names_out"):
         found[name] = [lambda name=name: re.sub(r" in .* s\.|Training took .*", "", str(getattr(model, name)()))]
     found["layer_names"] = [lambda: model.layer_names(0)]
     found["trees_to_dataframe"] = [lambda: [model.trees_to_dataframe().astype(str).to_numpy()]]

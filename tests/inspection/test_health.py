@@ -135,9 +135,7 @@ def test_layers_are_probed_on_training_and_held_out_rows(monkeypatch):
     for rounding in ("rounded", "with_short_hidden"):  # an average is, after its network was probed
         monkeypatch.setattr(Network, rounding, lambda network: network)
     frame, y = table()
-    model = BoostBPRegressor(**parameters(**SMALL, deep=True)).fit(
-        frame[:300], y[:300], eval_set=[(frame[300:], y[300:])]
-    )
+    model = BoostBPRegressor(**parameters(**SMALL)).fit(frame[:300], y[:300], eval_set=[(frame[300:], y[300:])])
     best = model.history_[model.history_.best_epoch]
     for layer in range(2):
         h = model.hidden_representation(frame, layer)

@@ -20,7 +20,8 @@ backends = pytest.mark.parametrize("backend", BACKENDS)
 
 
 def regressor(backend, sizes=(3, 2), **changes):
-    chosen = {"n_estimators": 4, "epochs": 2, "random_state": 0, "early_stopping": False, "skip": True} | changes
+    small = {"n_estimators": 4, "epochs": 2, "random_state": 0, "early_stopping": False}
+    chosen = small | {"deep": True, "skip": True} | changes
     return BoostBPRegressor(sizes, **parameters(backend=backend, **chosen))
 
 

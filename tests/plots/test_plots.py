@@ -101,7 +101,7 @@ def test_names_are_drawn_as_they_are_whatever_they_hold():
     names = [r"$\frac{1$", "a$b_$", "one $", "<b>&\x1b[1m", r"\$x$"]
     data = pd.DataFrame(np.random.default_rng(0).standard_normal((60, 5)), columns=names)
     labels = np.array(names)[np.arange(60) % 5]
-    fitted = BoostBPClassifier((2,), **parameters(epochs=1, **TINY)).fit(data, labels)
+    fitted = BoostBPClassifier((2,), **parameters(epochs=1, deep=True, **TINY)).fit(data, labels)
     shown = Figure()
     axes = shown.subplots(1, 2)
     plots.importances(fitted, axes[0])
@@ -145,7 +145,7 @@ def test_representations_are_those_of_the_epochs(model):
     assert sorted(SEEN) == [0, 2]
     axes = plots.representations(model, X, Y, Figure().subplots(1, 2), networks=SEEN)
     assert [ax.get_title() for ax in axes] == ["Epoch 0", "Epoch 2"]
-    start = BoostBPClassifier((4, 2), **parameters(epochs=0, **TINY)).fit(X, NAMES[Y])
+    start = BoostBPClassifier((4, 2), **parameters(epochs=0, deep=True, **TINY)).fit(X, NAMES[Y])
     order = np.argsort(Y, kind="stable")
     np.testing.assert_array_equal(points(axes[0]), start.transform(X)[order])
     assert not np.array_equal(points(axes[0]), points(axes[1]))
