@@ -139,7 +139,8 @@ def test_columns_of_a_lower_layer_have_no_names_whoever_asks_for_a_frame():
 @pytest.mark.parametrize("deep", ["auto", True])
 def test_weights_that_are_shares_are_as_good_as_ones(backend, deep):
     X, y = load_diabetes(return_X_y=True)
-    settings = {"n_estimators": 3, "epochs": 1, "deep": deep, "backend": backend, "random_state": 0}
+    # six rounds: the slopes of fewer span so little that some directions of features are those of rounding
+    settings = {"n_estimators": 6, "epochs": 1, "deep": deep, "backend": backend, "random_state": 0}
     plain = BoostBPRegressor((2,), **parameters(**settings)).fit(X, y)
     shares = BoostBPRegressor((2,), **parameters(**settings)).fit(X, y, sample_weight=np.full(len(y), 1 / len(y)))
     np.testing.assert_allclose(shares.predict(X), plain.predict(X), rtol=1e-6)
