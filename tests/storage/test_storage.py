@@ -306,7 +306,9 @@ def test_an_estimator_of_dask_is_told_what_to_save(tmp_path):
     from boostbp.dask import DaskBoostBPRegressor
 
     model = DaskBoostBPRegressor(**regressor().get_params(deep=False))
-    with pytest.raises(TypeError, match=r"DaskBoostBPRegressor cannot be stored: store the local estimator, .*to_local\(\)"):
+    with pytest.raises(
+        TypeError, match=r"DaskBoostBPRegressor cannot be stored: store the local estimator, .*to_local\(\)"
+    ):
         boostbp.save(model, tmp_path / "model")
     vars(model).update(vars(regressor()))
     boostbp.save(model.to_local(), tmp_path / "model")
