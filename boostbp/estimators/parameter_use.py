@@ -34,6 +34,7 @@ class Way(Enum):
 
 
 USED, SCORES, IF_NETWORK, UNUSED, REFUSED = "used", "scores only", "if a network has weight", "no effect", "refused"
+SCORES_AND_EPOCH = "scores, and the epoch of a network"
 # What each parameter does in each `Way`, in order. A field of a spec that is not listed does what its spec does.
 USES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
@@ -45,7 +46,7 @@ USES: Mapping[str, tuple[str, ...]] = {
         ),
         (USED,) * 5,
     ),
-    "eval_metric": (SCORES, USED, USED, SCORES, USED),
+    "eval_metric": (SCORES, SCORES_AND_EPOCH, USED, SCORES, USED),
     "quality": (USED, USED, "4 and 5 only", USED, UNUSED),
     **dict.fromkeys(("hidden_layer_sizes", "hidden", "backprop", "epochs"), (UNUSED, IF_NETWORK, USED, UNUSED, UNUSED)),
     "callbacks": (UNUSED, USED, USED, UNUSED, USED),  # of `fit`
@@ -184,7 +185,8 @@ def warn_after(estimator: Any, history: History) -> None:
 
     def is_unused(name: str) -> bool:
         if name.startswith("hidden__"):
-            return name.partition("__")[2] in OF_HIDDEN_TREES or not of_hidden
+            field = name.partition("__")[2]
+            return field in OF_HIDDEN_TREES or not (of_variants or (of_hidden and field == "clip"))
         return not of_variants
 
     what = "the network that was asked for has" if of_variants else "no network has"

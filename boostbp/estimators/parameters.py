@@ -93,7 +93,7 @@ def _layer_specs(estimator: Any, backprop: BackpropSpec, n_hidden: int, n_output
         default = replace(
             default, n_estimators=min(OUTPUT.n_estimators or 0, max(FEWEST_ROUNDS, OUTPUT_TREES // n_outputs))
         )
-    if backprop.output_target == "moved":
+    if backprop.output_target == "moved" and n_hidden:
         default = replace(default, learning_rate=None)
     return [*hidden, output_spec(estimator).complete(default)]
 
