@@ -157,7 +157,7 @@ def test_auto_encoder_takes_numbers_only():
 
 def test_layer_that_does_not_exist():
     with pytest.raises(ValueError, match=r"layer=1 does not exist: this model has 1 hidden layers"):
-        fit().transform(X, layer=1)
+        fit(deep=True).transform(X, layer=1)
 
 
 @pytest.mark.parametrize(
