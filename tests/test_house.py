@@ -30,6 +30,7 @@ FLOORS = (
         "group",
         "plain",
         "printable",
+        "read_only",
         "spelling",
         "suggestions",
     },

@@ -321,8 +321,8 @@ BASES = {
         Squares(expand=lambda X: np.hstack([X, X**2])),
         r"column \d of its expand\(\) changes with feature \d",
     ),
-    "written input": (Squares(expand=wrote), "asks to write into its input"),
-    "written gradient": (Squares(vjp=zeroed_gradient), "asks to write into its input"),
+    "written input": (Squares(expand=wrote), "writes into its input"),
+    "written gradient": (Squares(vjp=zeroed_gradient), "writes into its input"),
     "slopes in columns": (Squares(vjp=lambda X, G: G), r"its vjp\(\) returned .* not an array of the shape"),
     "wrong slope": (
         Squares(vjp=lambda X, G: -Squares().vjp(X, G)),

@@ -5,16 +5,14 @@ Kernels check no bounds, so everything is checked here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
-import numpy as np
-
 from boostbp.backends.base import Grower, TreeParams
 from boostbp.floats import Floats
 from boostbp.layers.bound import BoundInput
+from boostbp.read_only import read_only, refuse_writes
 from boostbp.trees.packed import check_nodes
 from boostbp.trees.tree import Tree, Trees
 
@@ -35,12 +33,8 @@ def grown_trees(grower: Grower, grad: Floats, hess: Floats, count: int, bound: B
         If the backend writes into its arguments, or does not return `count` well-formed trees, on features of the table
         and with no more leaves than allowed.
     """
-    try:
-        grown = grower.grow(*(np.broadcast_to(array, array.shape) for array in (grad, hess)))
-    except Exception as error:  # numpy, numba and Cython raise different ones
-        if not re.search("read-?only", str(error)):
-            raise
-        raise ValueError("the backend writes into grad or hess: work on a copy.") from error
+    with refuse_writes("the backend writes into grad or hess: work on a copy."):
+        grown = grower.grow(read_only(grad), read_only(hess))
     if not isinstance(grown, Sequence) or len(grown) != count:
         what = f"{len(grown)} trees" if isinstance(grown, Sequence) else repr(grown)
         raise ValueError(f"the backend grew {what} instead of {count}: `grow` must return a sequence of {count} trees.")

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.floats import Floats
 from boostbp.metrics.scores import labels
+from boostbp.read_only import read_only, refuse_writes
 
 _OF_LABELS = frozenset(
     (
@@ -70,13 +70,9 @@ def _call(
 ) -> float:
     y_true = labels(y) if numbered else _flat(y)
     y_pred = labels(prediction) if of_labels else _flat(prediction)
-    beside = {"sample_weight": _read_only(weight)} if weighted else {}
-    try:
-        value = function(_read_only(y_true), _read_only(y_pred), **beside)
-    except Exception as error:  # numpy, numba and Cython raise different ones
-        if not re.search("read-?only", str(error)):
-            raise
-        raise ValueError(f"eval_metric={name_of(function)!r} writes into its arguments: work on a copy.") from error
+    beside = {"sample_weight": read_only(weight)} if weighted else {}
+    with refuse_writes(f"eval_metric={name_of(function)!r} writes into its arguments: work on a copy."):
+        value = function(read_only(y_true), read_only(y_pred), **beside)
     number = _number(value)
     if number is None:
         raise TypeError(
@@ -84,12 +80,6 @@ def _call(
             f"greater is better by the tuple (name, function, greater_is_better)."
         )
     return number
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _number(value: Any) -> float | None:

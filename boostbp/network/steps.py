@@ -5,7 +5,6 @@ A rule is known by name once it is in `STEPS`, the only list of rules that there
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from boostbp import checks
 from boostbp.floats import Floats
 from boostbp.group import ALONE, joined, workers
+from boostbp.read_only import read_only, refuse_writes
 
 MOST_ALPHA = 1e300  # a step size beyond is a mistake
 PATIENCE = 16  # epochs without a new lowest training loss; after fewer, steps die on a plateau that they would cross
@@ -202,12 +202,8 @@ def moved(step: Step, h: Floats, m: Floats, g: Floats, weight: Floats) -> tuple[
     ValueError
         If it returns anything but two arrays of the shape of `h`, writes into its arguments, or makes NaN of numbers.
     """
-    try:
-        moved = step.move(*(np.broadcast_to(array, array.shape) for array in (h, m, g, weight)))
-    except Exception as error:  # numpy, numba and Cython raise different ones
-        if not re.search("read-?only", str(error)):
-            raise
-        raise ValueError(f"step={step!r} writes into h, m, g or weight: use copies.") from error
+    with refuse_writes(f"step={step!r} writes into h, m, g or weight: use copies."):
+        moved = step.move(*map(read_only, (h, m, g, weight)))
     if not isinstance(moved, tuple) or len(moved) != 2:
         raise ValueError(f"step={step!r}: its move() returns a {type(moved).__name__}: return (target, momentum).")
     for name, array in zip(("target", "momentum"), moved, strict=True):

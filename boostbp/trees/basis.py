@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -11,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from boostbp.floats import Floats
+from boostbp.read_only import read_only, refuse_writes
 
 
 class Basis(Protocol):
@@ -153,21 +153,9 @@ class Elementwise:
 
 def _call(function: Callable[[Floats], Floats], what: str, X: Floats) -> Floats:
     """``function(X)``, which may not write into `X`: that is what the user passed, or what trees are fitted to."""
-    try:
-        return function(_read_only(X))
-    except Exception as error:  # numpy, numba and Cython raise different ones
-        if not re.search("read-?only", str(error)):
-            raise
-        name = getattr(function, "__name__", repr(function))
-        raise ValueError(
-            f"{what}, {name}, asks to write into its input, which is not its own: let it work on a copy, x.copy()."
-        ) from error
-
-
-def _read_only(array: Floats) -> Floats:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    name = getattr(function, "__name__", repr(function))
+    with refuse_writes(f"{what}, {name}, writes into its input: work on a copy, x.copy()."):
+        return function(read_only(X))
 
 
 BASES: dict[str, Basis] = {"constant": Polynomial(0), "linear": Polynomial(1), "quadratic": Polynomial(2)}
@@ -216,7 +204,7 @@ def vjp(basis: Basis, X: Floats, G: Floats) -> Floats:
         return basis.vjp(X, G)
 
     def vjp(x: Floats) -> Floats:
-        return basis.vjp(x, _read_only(G))
+        return basis.vjp(x, read_only(G))
 
     return _of_shape(basis, "vjp", _call(vjp, f"basis={basis!r}", X), (*G.shape[:-1], X.shape[1]))
 
