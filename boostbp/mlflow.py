@@ -65,7 +65,7 @@ def log_model(model: Any, name: str = "model", *, X: Any = None, **options: Any)
     if X is not None and "signature" not in options:
         rows = _rows_like(X, _estimator_in(model)) if is_blocks(X) else X[:_SIGNED_ROWS]
         rows = rows.to_pandas() if hasattr(rows, "to_pandas") else rows  # frames that MLflow does not know
-        with warnings.catch_warnings():  # of an offset that is not given, say
+        with warnings.catch_warnings():  # such as that of a missing offset
             warnings.simplefilter("ignore")
             options["signature"] = models.infer_signature(rows, model.predict(rows))
     wanted = {
@@ -199,7 +199,7 @@ def autolog(*, log_models: bool = True, disable: bool = False, silent: bool = Fa
 
 
 def _estimator_in(model: Any) -> Any:
-    """The estimator of ours that a pipeline ends in, or a search has (the best, if it is fitted); None if none is."""
+    """Return our estimator at the end of a pipeline, or in a search (its best one if fitted); None if there is none."""
     if isinstance(model, Pipeline):
         return _estimator_in(model.steps[-1][1])
     if isinstance(model, BaseSearchCV):
@@ -209,7 +209,7 @@ def _estimator_in(model: Any) -> Any:
 
 @contextmanager
 def _logged_as_one(model: Any) -> Iterator[None]:
-    """Leave the fits within this one to it, in whatever thread they are."""
+    """Log one fit for all the fits within it, in any thread."""
     _LOGGED_AS_ONE.append(model)
     try:
         yield
@@ -233,12 +233,12 @@ def _tags(estimator: Any) -> dict[str, str]:
 
 
 def _client() -> Any:
-    """What logs in batches of the size that a server takes."""
+    """Return a function that logs in batches of the size that a server accepts."""
     return _required("mlflow.utils.autologging_utils.client").MlflowAutologgingQueueingClient()
 
 
 def _rows_like(X: Any, model: BaseBoostBP) -> Any:
-    """A row like those of files, or of blocks: of the columns that the model reads, whole numbers where a file has."""
+    """Return a row as files or blocks have it: the columns that the model reads, integers where the file has them."""
     schema = model.schema_
     cells = [schema.categories.get(number, (0.0,))[0] for number in range(schema.n_features)]
     if schema.names is None:

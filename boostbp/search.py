@@ -247,7 +247,7 @@ def parameters(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _defaults(name: str) -> tuple[Any, ...]:
-    """Default of a dimension; of one that may be left unset, None as well, which spaces may hold in its place."""
+    """Return the values that stand for the default of a dimension: its number, and None if it may be left unset."""
     defaults = {name: parameter.default for name, parameter in signature(BoostBPRegressor).parameters.items()}
     if name in ("layers", "units"):
         return (len(defaults[_SIZES]) if name == "layers" else defaults[_SIZES][0],)
@@ -259,7 +259,7 @@ def _defaults(name: str) -> tuple[Any, ...]:
 
 
 def _holds(dimension: Dimension, value: Any) -> bool:
-    """Whether a value is one of a dimension's."""
+    """Whether a dimension has a value."""
     if isinstance(dimension, Choice):
         return value in dimension.options
     return isinstance(value, int | float) and dimension.low <= value <= dimension.high

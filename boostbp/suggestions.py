@@ -101,7 +101,7 @@ def suggestion(name: str, places: Mapping[str, str] | Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was misspelled, by a letter or two in eight; None if none is so near.
+    """Return the known name within two slips for each eight letters; None if there is none.
 
     A slip is a letter too much, too few or another one, or two neighbours exchanged.
     """

@@ -17,13 +17,13 @@ _MISSING_IS_NAN = 2
 # LightGBM reads numbers up to this size as 0.0, and puts thresholds on the ends of this band.
 _ZERO = float(np.float32(1e-35))
 _BELOW_ZERO = float(np.nextafter(-_ZERO, -np.inf))
-_LARGEST = 1e300  # as which it reads what is larger
+_LARGEST = 1e300  # LightGBM reads larger numbers as this one
 
 Fields = dict[str, str]
 
 
 def alike(values: Floats) -> NDArray[np.bool_]:
-    """Whether LightGBM takes each of ascending values, (..., n), for the next one: neighbours in float64 are one."""
+    """Return whether LightGBM merges each ascending value, (..., n), with the next one, as it does float64 neighbours."""
     read = np.where(np.abs(values) <= _ZERO, 0.0, np.clip(values, -_LARGEST, _LARGEST))
     return np.asarray(read[..., 1:] <= np.nextafter(read[..., :-1], np.inf))
 

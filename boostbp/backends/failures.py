@@ -32,7 +32,7 @@ def attempted(work: Callable[[], T]) -> T | Exception:
     except Exception as error:
         if not is_numerical(error):
             raise
-        traceback.clear_frames(error.__traceback__)  # which hold all rows
+        traceback.clear_frames(error.__traceback__)  # they hold all rows
         return error
 
 

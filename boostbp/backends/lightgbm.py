@@ -39,7 +39,7 @@ class Bins:
     """The Datasets of one input, shared by all growers on it."""
 
     table: Table
-    ranks: Ranks  # as which `dataset` holds columns whose values LightGBM would not tell apart
+    ranks: Ranks  # encodes the columns of `dataset` whose values LightGBM would merge
     dataset: Any  # for growing structures
     # whether any column can be split on; if none (all zero, or categories all missing), LightGBM makes no booster
     usable: bool

@@ -105,7 +105,7 @@ def _edges(values: Floats) -> Floats:
     values = np.unique(values[~np.isnan(values)])
     lower, upper = values[:-1], values[1:]
     middle = lower / 2 + upper / 2
-    return np.where((lower <= middle) & (middle < upper), middle, lower)  # between neighbours there is none
+    return np.where((lower <= middle) & (middle < upper), middle, lower)  # no number lies between float64 neighbours
 
 
 def _suspects(sample: Floats, alike: Alike) -> NDArray[np.intp]:

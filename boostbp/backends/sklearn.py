@@ -71,7 +71,7 @@ class SKLearnGrower:
     """The input in float32, in which scikit-learn grows trees."""
 
     X: Any
-    ranks: Ranks  # as which `X` holds columns whose values scikit-learn would not tell apart
+    ranks: Ranks  # encodes the columns of `X` whose values scikit-learn would merge
     growth: TreeParams
     params: dict[str, Any]
     models: list[Any] = field(default_factory=list)  # the trees of the last round, as scikit-learn holds them
@@ -135,7 +135,7 @@ class SKLearn:
 
 
 def _alike(values: Floats) -> NDArray[np.bool_]:
-    """Whether scikit-learn takes each of ascending values, (..., n), for the next one: its ``FEATURE_THRESHOLD``."""
+    """Return whether scikit-learn merges each of ascending values, (..., n), with the next: ``FEATURE_THRESHOLD``."""
     single = representable(values)
     return np.asarray(single[..., 1:] <= single[..., :-1] + np.float32(1e-7))
 

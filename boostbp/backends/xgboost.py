@@ -57,7 +57,7 @@ class XGBoostGrower:
     table: Table
     growth: TreeParams
     params: dict[str, Any]
-    ranks: Ranks  # as which the matrix holds columns that float32 cannot
+    ranks: Ranks  # encodes the columns of the matrix whose values float32 would merge
     matrix: Any
     # the booster of each kind of round, by (number of columns, vector leaf)
     running: dict[tuple[int, bool], Running] = field(default_factory=dict)

@@ -50,7 +50,7 @@ def settings(
 
 
 def task_told(*, config: Path | None = None, assigned: Iterable[str] = ()) -> Task | None:
-    """The task that the loss is for, or other parameters that only one kind of estimator has; None if none tells."""
+    """Return the task that the loss, or a parameter of only one kind of estimator, implies; None if none does."""
     values = _given(config, assigned)
     loss = values.get("loss")
     tasks = {losses.task_of(loss)} if isinstance(loss, str) else set()

@@ -50,7 +50,7 @@ def computed(value: Any, compute: Callable[[Any], Any] | None = None) -> Any:
 
 @dataclass(frozen=True)
 class _Cluster:
-    """The steps of a fit on a cluster before training, none of which waits for a frozen worker without end.
+    """Steps of a fit on a cluster before training; each waits for a frozen worker for a limited time.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class _Cluster:
 
     @property
     def where(self) -> dict[str, Any]:
-        """How tasks are submitted that run on any worker but those that are frozen."""
+        """Options for tasks that may run on any worker except frozen ones."""
         if not self.frozen:
             return {}
         return {"workers": [worker for worker in self.client.nthreads() if worker not in self.frozen]}

@@ -177,7 +177,7 @@ def constant_leaves(problem: Problem) -> LayerSettings:
     """Constant leaves of as few rows as one, in deeper trees, each grown on some of the rows and features."""
     constant = varied(
         problem,
-        replace(_asked_layer(problem), basis=Polynomial(0), base=None),  # on a constant, any base is nothing
+        replace(_asked_layer(problem), basis=Polynomial(0), base=None),  # over a constant, a base changes nothing
         extra_trees=False,
         min_samples_leaf=1,
         max_depth=constants.CONSTANT_LEAVES_DEPTH,

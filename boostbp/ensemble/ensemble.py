@@ -36,7 +36,7 @@ from boostbp.network.offsets import of_rows
 from boostbp.trees import interrupts
 from boostbp.trees.compiling import working_time
 
-LOSS_ROWS = 250  # that the training loss of an average without the network is of
+LOSS_ROWS = 250  # rows for the training loss of an average without the network
 SEEDS_APART = 1_000_003  # of members: pieces of a layer have seeds one after the other
 
 

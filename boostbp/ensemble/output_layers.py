@@ -46,7 +46,7 @@ class Boosted:
     def begin(
         cls, problem: Problem, settings: LayerSettings, n_rounds: int, *, backend: Backend | None = None
     ) -> Boosted:
-        """Bind the input for so many rounds, to a backend, that of the problem if left out.
+        """Bind the input for a number of rounds, by default to the backend of the problem.
 
         A piece has the rounds of `settings`, and the last one those that are left.
         """
@@ -121,7 +121,7 @@ class Boosting:
 
     @property
     def finished(self) -> bool:
-        """Whether the loss has stopped falling, or there are as many rounds as may be."""
+        """Whether the loss has stopped falling, or the limit of rounds is reached."""
         if not self.boosted.pieces:
             return False
         patience = min(constants.PATIENCE_PIECES, max(constants.LEAST_PATIENCE, self.best))

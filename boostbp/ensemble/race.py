@@ -117,7 +117,7 @@ class Race:
 
     @property
     def share(self) -> float:
-        """Share of the work that is done; none if the first layer failed, which would be the measure."""
+        """Share of the work that is done; 0 if the first layer, which sets the measure, failed."""
         return self.spent / self.most if self.most else 0.0
 
     def trained(self) -> list[TrainedCandidate]:

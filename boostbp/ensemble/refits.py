@@ -23,7 +23,7 @@ from boostbp.trees import interrupts
 def refit_all(
     chosen: Sequence[TrainedCandidate], problem: Problem, budget: Budget
 ) -> tuple[list[Network], dict[str, Exception], KeyboardInterrupt | None]:
-    """Return the models of some candidates, each refitted unless that failed or an interrupt came before; and these."""
+    """Refit the models of candidates; one that fails, or comes after an interrupt, stays as it was."""
     problem, n_at_once = shared(problem, len(chosen))
     models: dict[str, Network | Exception] = {}
     try:

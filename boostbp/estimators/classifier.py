@@ -146,7 +146,7 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets, SupervisedFit):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
         """Share of rows whose class is predicted; see `BoostBPRegressor.score`."""
-        from sklearn.metrics import accuracy_score  # with it, the package takes longer to import
+        from sklearn.metrics import accuracy_score  # imported here, as it slows the import of the package
 
         self._check_offset(offset, "score")
         return float(accuracy_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))

@@ -116,7 +116,7 @@ class NumberPredictions(Supervised):
 
     def _score(self, y: Any, prediction: Floats, *, sample_weight: Any = None) -> float:
         """R2, or of several quantiles the mean of its like for pinball losses."""
-        from sklearn.metrics import d2_pinball_score, r2_score  # with it, the package takes longer to import
+        from sklearn.metrics import d2_pinball_score, r2_score  # imported here, as it slows the import of the package
 
         if not isinstance(self._loss, losses.Quantiles):
             return float(r2_score(y, prediction, sample_weight=sample_weight))

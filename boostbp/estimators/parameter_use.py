@@ -97,7 +97,7 @@ def given(estimator: Any) -> dict[str, Any]:
     for name, kind in SPECS.items():
         defaults |= {f"{name}__{field.name}": field.default for field in fields(kind)}
         if isinstance(values.get(name), kind | Mapping | None):
-            values.pop(name, None)  # its fields speak for it
+            values.pop(name, None)  # its fields are listed instead
     return {name: value for name, value in values.items() if name in defaults and not _same(value, defaults[name])}
 
 
@@ -170,7 +170,7 @@ def _conditions(
 def warn_after(estimator: Any, history: History) -> None:
     """Warn of network parameters on which the predictions of an average do not depend, as it has no network."""
     choice = history.choice
-    if choice is None or (choice.members > 1 and choice.has_hidden):  # the choice of one member is known
+    if choice is None or (choice.members > 1 and choice.has_hidden):  # the history has the first member's choice
         return
     networks = {candidate.name for candidate in CANDIDATES if candidate.kind is Kind.NETWORK}
     with_weight = {part.network for part in choice.parts}

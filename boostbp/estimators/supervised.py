@@ -142,7 +142,7 @@ _ROUTED: dict[str, bool] = {"offset": True}
 class Supervised(BaseBoostBP):
     """Targets and evaluation sets as the loss takes them."""
 
-    # scikit-learn passes an offset to each of them, without being asked: one of them alone would be wrong
+    # requested by default in every method: an offset in `fit` alone would make predictions and scores wrong
     __metadata_request__fit: ClassVar[dict[str, bool]] = _ROUTED
     __metadata_request__predict: ClassVar[dict[str, bool]] = _ROUTED
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = _ROUTED
@@ -167,7 +167,7 @@ class Supervised(BaseBoostBP):
         return self._beside(super()._raw(X), offset)
 
     def _beside(self, raw: Floats, offset: Any) -> Floats:
-        """A raw output with the user's offset added, (rows, outputs); 0 says that there is none on purpose."""
+        """Return the raw output plus the user's offset, (rows, outputs); ``offset=0`` states that there is none."""
         if offset is None and self._fitted_with_offset:
             cautions.warn(
                 "The model was fitted with an offset, but none was passed: the output is for an offset of 0, such as "

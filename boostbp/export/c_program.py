@@ -20,7 +20,7 @@ from boostbp.versions import __version__
 NUMBERS_PER_LINE = 8
 _PLAIN = 1e6  # whole numbers below are shorter in decimals
 _REALS = {"float32": "float", "float64": "double"}
-_NAMES = re.compile(r'"(?:[^"\\]|\\.)*"|\b(boostbp|BOOSTBP)(?=_)')  # or texts, which stay as they are
+_NAMES = re.compile(r'"(?:[^"\\]|\\.)*"|\b(boostbp|BOOSTBP)(?=_)')  # texts match too, and are kept
 _LONGEST = 4095  # bytes of a text that every compiler takes (C99, 5.2.4.1)
 _KINDS = {name: f"boostbp_{name[:-1]}" for name in ("nodes", "trees", "layers", "sets")} | {"table": "boostbp_number"}
 _GUARDS = """\
@@ -119,7 +119,7 @@ def _file(name: str) -> str:
 
 def _head(model: Description, prefix: str) -> str:
     facts = "\n".join(f"   {name}: {json.dumps(value)}" for name, value in model.facts.items())
-    facts = facts.replace("*", r"\u002a")  # begins and ends no comment, and is the same JSON
+    facts = facts.replace("*", r"\u002a")  # cannot begin or end a comment, and is the same JSON
     return f"""/* A model of boostbp {__version__}, written by boostbp.to_c.
 
    All names begin with {prefix}_ or {prefix.upper()}_; several models in one program need a prefix each:
@@ -158,7 +158,7 @@ def _labels(labels: NDArray[Any]) -> str:
 
 
 def _whole(value: int) -> str:
-    return "INT64_MIN" if value == -(2**63) else str(int(value))  # C has no literal of the least
+    return "INT64_MIN" if value == -(2**63) else str(int(value))  # C has no literal for the least int64
 
 
 def _text(value: str) -> str:

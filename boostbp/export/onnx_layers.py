@@ -42,7 +42,7 @@ def in_blocks(graph: Graph, model: Description, X: str, n_rows: str, work: Calla
     width = max([_width(output, by_row=True), *(_width(forest, by_row=False) for forest in hidden)])
     block = min(max(PLACES // width, FEWEST), MOST)
     blocks = graph.op("Div", graph.op("Add", n_rows, np.int64(block - 1)), np.int64(block))
-    count = graph.op("Max", blocks, np.int64(1))  # of no rows no block is worked on, and sizes are of one
+    count = graph.op("Max", blocks, np.int64(1))  # without rows the loop runs no block, and sizes are those of one
     size = graph.op("Div", graph.op("Sub", graph.op("Add", n_rows, count), np.int64(1)), count)
     last = graph.op("Sub", n_rows, np.int64(1))
     numbers = graph.op("Range", np.int64(0), size, np.int64(1))
@@ -124,7 +124,7 @@ def _linear(graph: Graph, forest: Forest, linear: Linear, inputs: Input, zeros: 
     else:
         products = graph.op("Mul", v, graph.op("Add", slope, graph.op("Mul", v, _weights(graph, terms.square))))
     apart = 2 if terms.square is not None and linear.several else 1
-    if not (forest.clip or linear.held.all()):  # no product of 0 and what is beyond float64
+    if not (forest.clip or linear.held.all()):  # avoid 0 times a number beyond float64
         products = graph.op("Where", _flags(graph, linear.held.repeat(apart, axis=0)), products, np.zeros(()))
     constant = np.zeros((n_terms * apart, n_functions, 1))
     constant[0, :, 0] = linear.constant

@@ -47,7 +47,7 @@ class Sums:
 
     def total(self, graph: Graph) -> str:
         """Add the sums; returns the name of (outputs, rows)."""
-        if not self.names:  # of no trees
+        if not self.names:  # without trees
             self.add(self.zeros(), np.array([-1]), np.array([0]))
         if self.n_outputs == 1 and not self.in_order:
             parts = graph.op("Concat", *self.names, axis=0) if len(self.names) > 1 else self.names[0]

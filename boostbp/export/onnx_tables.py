@@ -148,7 +148,7 @@ class LeafTerms:
         plain = (terms.factor == 1.0).all()
         center = placed(multiples(graph, terms.center, grid if plain else grid.over(graph, factors)))
         factor = "" if plain else placed(multiples(graph, terms.factor, factors))
-        if not clip:  # what is no term is 0 then, too, and no product of 0 and what is beyond float64
+        if not clip:  # set absent terms to 0: 0 times a number beyond float64 is NaN
             center, factor = once.op("Mul", center, real), once.op("Mul", factor or real, real)
         return cls(
             once.op("Concat", *begin, axis=0),
@@ -163,7 +163,7 @@ class LeafTerms:
 
 
 def _nearby(graph: Graph, values: Floats) -> Units:
-    """Return those of numbers that are powers of two: themselves; 1 of others."""
+    """Return numbers that are powers of two as they are, and 1 in place of others."""
     mantissa, exponent = np.frexp(values)
     return Units.of(graph, np.where(mantissa == 0.5, exponent - 1, 0))
 

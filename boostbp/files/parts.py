@@ -39,10 +39,10 @@ def decoded_type(kind: Any) -> Any:
 
 
 def row_index_of(names: Iterable[str], schema: Any) -> set[str]:
-    """Columns that are the row index of a written table: by pandas' metadata, or by a name that no user chooses."""
+    """Return the columns that are a written row index, by pandas' metadata or by the name that pandas gives one."""
     try:
         index = schema.pandas_metadata["index_columns"]
-    except (AttributeError, KeyError, TypeError, ValueError):  # there is none, or that of a stranger
+    except (AttributeError, KeyError, TypeError, ValueError):  # no metadata, or not written by pandas
         index = None
     return {name for name in names if (isinstance(index, list) and name in index) or _ROW_INDEX.fullmatch(name)}
 
@@ -85,7 +85,7 @@ class Part:
 
 
 def _is_constant(column: Any, value: str | None) -> bool:
-    """Whether all cells are a value that is given as text."""
+    """Whether all cells equal a value, which is spelled as text."""
     pa, compute = arrow(), arrow("pyarrow.compute")
     if value is None:
         return bool(column.null_count == len(column))
@@ -170,7 +170,7 @@ def _csv_rows(path: Path, missing: Collection[str], types: dict[str, Any]) -> It
         with _open_csv(path, missing, **options) as reader:
             yield from reader
     except arrow().ArrowInvalid:
-        with _open_csv(path, missing, use_threads=False, **options) as reader:  # only so it names the row
+        with _open_csv(path, missing, use_threads=False, **options) as reader:  # one thread names the row of an error
             for _ in reader:
                 pass
         raise

@@ -83,6 +83,6 @@ def partition_of(path: Path) -> dict[str, str | None]:
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
-    """Refuse what is no file on a disk: a pipe would wait, and a device has no end."""
+    """Refuse pipes, which would wait, and devices, which have no end."""
     if not os.path.isdir(path) and os.path.exists(path) and not os.path.isfile(path):
         raise OSError(f"{os.fspath(path)!r} is not a regular file: copy its content into one.")

@@ -70,14 +70,17 @@ def _refuse_merged(texts: Sequence[str], name: str) -> None:
 
 
 def numbers_of(table: Any, names: Sequence[str], source: str) -> NDArray[Any] | None:
-    """Numbers of verbatim columns, (rows,) or (rows, columns), None if none is named; ValueError if a cell is none."""
+    """Return the numbers of verbatim columns, (rows,) or (rows, columns); None if no column is named.
+
+    Raises ValueError if a cell is not a number.
+    """
     with named_in_errors(source):
         columns = [labels_of(table[name], table[name].type, name, text=False) for name in names]
     return None if not columns else columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
 def read(path: Path, target: str, columns: Columns, *, text: bool | None = None) -> tuple[Any, NDArray[Any]]:
-    """Read a whole file as features and target: `read_beside` without the columns that are carried along."""
+    """Read a whole file as features and target: `read_beside` without the verbatim columns."""
     X, y, _ = read_beside(path, target, columns, text=text)
     return X, y
 
@@ -85,7 +88,7 @@ def read(path: Path, target: str, columns: Columns, *, text: bool | None = None)
 def read_beside(
     path: Path, target: str, columns: Columns, *, text: bool | None = None
 ) -> tuple[Any, NDArray[Any], Any]:
-    """Read a whole file as features, target, and columns as they stand.
+    """Read a whole file as features, target and verbatim columns.
 
     `text` says whether the target is text or numbers, as in another file; by default it is as this file looks.
 

@@ -19,10 +19,10 @@ class Columns(NamedTuple):
     categorical: Collection[str] = ()  # features that are categories whatever they look like
     # features that are numbers whatever they look like, such as columns that are empty at first
     numeric: Collection[str] = ()
-    # columns that are carried along as they stand: text from CSV, the stored type from Parquet
+    # columns that are returned unchanged: text from CSV, the stored type from Parquet
     verbatim: Collection[str] = ()
     drop: Collection[str] = ()  # columns that are not read
-    missing: Collection[str] = ()  # text that means missing, beside empty cells and the likes of NA
+    missing: Collection[str] = ()  # text that means missing, as empty cells and NA do
 
     @property
     def named(self) -> list[str]:
@@ -139,7 +139,7 @@ class Table:
         )
 
     def batches(self, columns: Columns) -> Iterator[tuple[Any, Any]]:
-        """Tables of features in the wanted types, and of the verbatim columns of the same rows as they stand.
+        """Tables of features in their types, and of the verbatim columns of the same rows, unchanged.
 
         All features are named (see `roles`). A column may be both: an identifier that is a feature as well is more
         than a float64 can hold.
@@ -152,9 +152,9 @@ class Table:
                 for batch in part.rows(_types_to_read(part, features, verbatim)):
                     made = {name: _as_feature(part, batch, name, features[name], columns.missing) for name in features}
                     kept = {name: _cast(part, part.column(batch, name), name, verbatim[name]) for name in verbatim}
-                    # of no columns too it knows its rows
+                    # a table without columns keeps its number of rows
                     yield pa.table(made), pa.table(kept) if kept else pa.Table.from_batches([batch]).select([])
-        pa.default_memory_pool().release_unused()  # it would keep a hundred megabytes for files to come
+        pa.default_memory_pool().release_unused()  # the pool would keep a hundred megabytes
 
 
 def listed(names: Collection[str]) -> str:
@@ -163,35 +163,35 @@ def listed(names: Collection[str]) -> str:
 
 
 def _types_to_read(part: Part, features: dict[str, Any], verbatim: dict[str, Any]) -> dict[str, Any]:
-    """Types that a CSV file is read with: truth values stay so until they are cast, as `true` is no number."""
+    """Return the types to read a CSV file with; truth values are cast later, as `true` does not parse as a number."""
     pa = arrow()
     types = {
         name: pa.bool_() if pa.types.is_boolean(part.schema.field(name).type) and kind == pa.float64() else kind
         for name, kind in (features | verbatim).items()
         if part.holds(name)
     }
-    return types or {name: pa.string() for name in part.schema.names[:1]}  # which has the number of rows
+    return types or {name: pa.string() for name in part.schema.names[:1]}  # any column has the number of rows
 
 
-def _as_feature(part: Part, batch: Any, name: str, wanted: Any, missing: Collection[str]) -> Any:
-    """A column as a feature; one that was read as text, to be kept as it stands, by the type it would have had."""
+def _as_feature(part: Part, batch: Any, name: str, kind: Any, missing: Collection[str]) -> Any:
+    """Return a column as a feature; a verbatim one, which was read as text, gets the type of its file."""
     pa, column = arrow(), part.column(batch, name)
     if missing and is_text(column.type):
         compute = arrow("pyarrow.compute")
         column = column.cast(pa.string())
         column = compute.if_else(compute.is_in(column, pa.array(missing, pa.string())), None, column)
-    if part.holds(name) and pa.types.is_boolean(part.schema.field(name).type) and wanted == pa.float64():
+    if part.holds(name) and pa.types.is_boolean(part.schema.field(name).type) and kind == pa.float64():
         column = column.cast(pa.bool_())
-    return _cast(part, column, name, wanted, safe=False)  # integers beyond float64 are rounded, as those of arrays
+    return _cast(part, column, name, kind, safe=False)  # integers beyond float64 are rounded, as those of arrays
 
 
-def _cast(part: Part, column: Any, name: str, wanted: Any, *, safe: bool = True) -> Any:
+def _cast(part: Part, column: Any, name: str, kind: Any, *, safe: bool = True) -> Any:
     try:
-        return column.cast(wanted, safe=safe)
+        return column.cast(kind, safe=safe)
     except arrow().ArrowException as error:
         raise ValueError(
-            f"Column {name!r} of {part.name} holds {column.type}, and cannot be read as {wanted}: {error}."
-        ) from (error)
+            f"Column {name!r} of {part.name} holds {column.type}, and cannot be read as {kind}: {error}."
+        ) from error
 
 
 def _type_spelt(values: Sequence[str | None]) -> Any:

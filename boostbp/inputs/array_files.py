@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from boostbp.files.paths import check_regular
 from boostbp.trees import interrupts
 
-_AT_ONCE = 1 << 26  # bytes that are read between two looks at what may interrupt
+_AT_ONCE = 1 << 26  # bytes that are read between two checks for an interrupt
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
@@ -68,7 +68,7 @@ def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
 def array_blocks(path: str | os.PathLike[str], n_rows: int) -> Iterator[NDArray[Any]]:
     """Yield blocks of `n_rows` rows; the last one may have fewer. Raises what `read_array` does."""
     with _opened(path) as array:
-        if len(array.shape) != 2 or not array.shape[0]:  # which the reader of tables refuses
+        if len(array.shape) != 2 or not array.shape[0]:  # the reader of tables refuses it
             yield array.whole()
             return
         for first in range(0, array.shape[0], n_rows):
@@ -82,7 +82,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[_Array]:
     with open(path, "rb") as file:
         try:
             shape, is_fortran, dtype = _HEADERS[npy.read_magic(file)](file)
-        except Exception as error:  # a stranger's header may break its reader anywhere
+        except Exception as error:  # a damaged header may fail anywhere in its reader
             raise ValueError(f"{name!r} is not a file of one array as numpy.save writes it: {error}.") from error
         if dtype.hasobject:
             raise ValueError(f"{name!r} holds Python objects, which are code: save an array of numbers or text.")

@@ -170,7 +170,7 @@ Column = ArrayColumn | FrameColumn
 
 
 def _arrow_series(series: nw.Series[Any]) -> nw.Series[Any]:
-    """A column of pandas that Arrow holds, as one of Arrow: pandas has other accessors for it than for its own."""
+    """Return an Arrow-backed column of pandas as an Arrow column: its accessors differ from those of other columns."""
     native = series.to_native()
     if not series.implementation.is_pandas() or type(native.dtype).__name__ != "ArrowDtype":
         return series

@@ -19,8 +19,8 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 CELLS = 1 << 15  # hashed at a time: they stay in the cache
 SAMPLE, COLUMNS = 300, 2000  # distinct rows and columns by which chance is judged
 BEYOND_CHANCE = 100.0  # times as many pairs of equal rows as chance would make
-# Bits of a float64 that say nothing. Those that noise of 1e-12 changes are fewer: it moves one number of a thousand
-# across an end of the rounding.
+# Bits of a float64 that are rounded away. Noise of 1e-12 changes fewer bits, so it moves about one number in a thousand
+# to another rounded value.
 _NOISE_BITS = 22
 LEAST_SPAN = (
     1e-6  # of a column, as a share of its largest number, for it to be rounded: ids may differ in the last bits
@@ -55,12 +55,12 @@ def _noisy(X: Floats) -> NDArray[np.bool_]:
     """Which columns may be rounded, (columns,), by the ends of all rows of all workers."""
     largest = np.fmax.reduce(X, axis=0, initial=-np.inf)
     largest, minus_least = workers().max(largest, -np.fmin.reduce(X, axis=0, initial=np.inf))
-    with np.errstate(over="ignore", invalid="ignore"):  # of the ends of float64, and of a column without a number
+    with np.errstate(over="ignore", invalid="ignore"):  # at the ends of float64, and in columns without a number
         return np.asarray(largest + minus_least >= LEAST_SPAN * np.maximum(np.abs(largest), np.abs(minus_least)))
 
 
 def _rounded(X: Floats) -> Floats:
-    """Numbers without the bits that say nothing; NaN stays NaN."""
+    """Return numbers rounded to fewer bits; NaN stays NaN."""
     half, bits = np.int64(1 << (_NOISE_BITS - 1)), np.ascontiguousarray(X).view(np.int64)
     return ((bits + half) >> _NOISE_BITS << _NOISE_BITS).view(np.float64)
 
@@ -82,7 +82,7 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp],
 
 
 def row_hashes(X: Matrix, noisy: NDArray[np.bool_] | None = None) -> Hashes:
-    """A number for each row, the same for the same values, whether they are held sparse or not.
+    """Return a hash of each row, the same for the same values, sparse or dense.
 
     In the columns of a dense table that are `noisy`, (columns,), numbers are the same that differ by rounding.
     """

@@ -19,7 +19,7 @@ from boostbp.inputs.columns import DECLARED, ArrayColumn
 from boostbp.inputs.sources import Source, matrix_of
 from boostbp.trees.sparse import Matrix, Sparse
 
-_EXACT = 2**53  # up to which float64 holds every whole number
+_EXACT = 2**53  # float64 holds every whole number up to this one
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ class BoundInput:
         return other
 
     def changed(self, **settings: Any) -> BoundInput:
-        """The same bound input with other settings, of those that it does not depend on: rounds, or no base."""
+        """Return the same bound input with other settings on which it does not depend: rounds, or no base."""
         other = copy.copy(self)
         other.settings = replace(self.settings, **settings)
         return other

@@ -205,7 +205,7 @@ class Rounds:
         return TreeBatch(trees, leaves)
 
     def _grow(self, grower: Grower, number: int, grad: Floats, hess: Floats, count: int) -> Trees:
-        """So many trees of a round of this number."""
+        """Return the trees of a round."""
         derivatives = self._of_sampled_rows(number, grad, hess)
         return grown_trees(grower, *derivatives, count, self.bound, np.iinfo(self.leaf.dtype).max + 1)
 

@@ -14,7 +14,7 @@ from boostbp.losses import Loss, checked
 from boostbp.losses.checked_loss import CheckedLoss
 
 BLOCK = 1 << 15  # numbers of an array of a block: 64 kB
-LEAST_WEIGHT = 1e-290  # of a row, whose product with a hessian is a number above 0
+LEAST_WEIGHT = 1e-290  # of a row: its product with a hessian is still above 0
 
 
 class Objective(Protocol):
@@ -47,7 +47,7 @@ class Objective(Protocol):
         ...
 
     def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
-        """Refuse what it gave for a running fit of some outputs, if no round, of this number, can be grown on it.
+        """Refuse derivatives on which no round can be grown; `number` is that of the round.
 
         Raises ValueError with the loss's name, the row and the round.
         """
@@ -95,10 +95,10 @@ class SquaredObjective:
         return np.multiply(hess, grad, out=grad), hess
 
     def check(self, fit: Floats, outputs: slice, grad: Floats, hess: Floats, number: int) -> None:
-        """Nothing: targets are finite."""
+        """Do nothing: targets are finite."""
 
     def refuse_value(self, fit: Floats) -> None:
-        """Nothing: targets are finite."""
+        """Do nothing: targets are finite."""
 
     def gathered(self) -> Self:
         """Of the rows of one worker, that of the rows of all."""
@@ -123,7 +123,7 @@ class LossObjective:
 
     @classmethod
     def of(cls, loss: Loss, y: Floats, weight: Floats, baseline: Floats) -> Self:
-        """Return the objective of a loss that is tried first."""
+        """Try a loss, and return its objective."""
         return cls(CheckedLoss.of(loss, baseline, y), y, weight, baseline)
 
     @property
@@ -179,7 +179,7 @@ class LossObjective:
         )
 
     def refuse_value(self, fit: Floats) -> None:
-        """Refuse a value that is not a number, by the row where it is one no longer."""
+        """Refuse a sum of values that is NaN; the error names the first row with one."""
         self.loss.value(fit + self.baseline, self.y)
         raise ValueError(
             f"loss={self.loss.name!r}: the sum of its values is NaN in training: let value() return finite numbers."

@@ -91,7 +91,7 @@ def load(loss: str | Loss, *, n_outputs: int, alpha: Any = None, task: Task | No
 
 
 def task_of(name: str) -> Task | None:
-    """What a loss of this name is for; None if there is none."""
+    """Return the task of a loss by its name; None if the name is unknown."""
     return next((traits_of(loss).task for loss in _called(name)), None)
 
 

@@ -15,7 +15,7 @@ from boostbp.losses import checked, load
 from boostbp.losses.base import Loss, traits_of
 from boostbp.losses.checked_loss import CheckedLoss, differences
 
-MOST_ROWS = 1000  # rows of the target that are looked at
+MOST_ROWS = 1000  # rows of the target that are tried
 CLOSE = 1e-4  # relative error of finite differences
 KINK = 1e-3  # relative difference of two slopes at a raw output where the function is not smooth
 LEAST_SHARE = 0.5  # of the second derivative: with a smaller hessian, a step is more than twice too long

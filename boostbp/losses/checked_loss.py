@@ -71,7 +71,7 @@ class CheckedLoss:
             return cls(loss, curved, y.shape[1] == 1 or _is_separable(loss, h, y))
 
     def __getattr__(self, name: str) -> Any:
-        if name in self.__slots__:  # of a copy that is being made
+        if name in self.__slots__:  # while the object is being copied
             raise AttributeError(name)
         return getattr(self.loss, name)
 
@@ -222,7 +222,7 @@ def _is_separable(loss: Loss, h: Floats, y: Floats) -> bool:
             alone = slice(output, output + 1)
             try:
                 part = [call(loss, at[:, alone], y[:, alone]) for call in (checked.gradient, checked.hessian)]
-            except Exception:  # it needs all of its outputs
+            except Exception:  # the loss needs all outputs
                 return False
             if not all(_same(of_part, of_all[:, alone]) for of_part, of_all in zip(part, whole, strict=True)):
                 return False

@@ -120,7 +120,7 @@ _AT: dict[str, tuple[Callable[..., float], Callable[[float], bool], str]] = {
     "error": (scores.error_at, lambda threshold: 0 <= threshold <= 1, "t, a threshold from 0 to 1"),
     "multi_error": (scores.error_of_top, lambda k: k >= 1 and k.is_integer(), "k, a whole number from 1"),
 }
-_NUMBERS = ("tweedie-nloglik",)  # those that are not of classes
+_NUMBERS = ("tweedie-nloglik",)  # the one that is not of classes
 
 
 def load(

@@ -160,7 +160,7 @@ class Choice:
 
 
 def weight_in_words(weight: float) -> str:
-    """The weight of a part of the model, after "with"; empty for all of it, which goes without saying."""
+    """The weight of a part of the model, after "with"; empty for all of it."""
     if weight >= 1.0 - 1e-9:
         return ""
     if weight == 0.0:

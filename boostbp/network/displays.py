@@ -62,7 +62,7 @@ class ProgressBar:
             self._show(f"held-out loss {stage.score:.6g}, models: {stage.n_models}", int(100 * min(stage.share, 1.0)))
 
     def compiling(self, loop: str) -> None:
-        """Show that a loop is compiled; the first of them in a line that stays."""
+        """Show that a loop is compiled; a line for the first one stays."""
         if not self._has_compiled and sys.stderr is not None:
             self._has_compiled = True
             line = "boostbp: compiling, once on this machine; neither max_time nor estimates count it."

@@ -20,7 +20,7 @@ from boostbp.network.offsets import NO_OFFSET
 from boostbp.network.settings import Settings
 from boostbp.trees.sparse import Sparse
 
-# They say when training ends, how fast it is, what is refused or what stands beside the network, not where it goes.
+# They decide when training ends, its speed, what is refused and what is trained beside the network, not its course.
 _FREE = frozenset(("epochs", "n_iter_no_change", "max_time", "n_threads", "alone", "given"))
 _SEEDS = frozenset(("seed", "random_state"))
 _KNOWN = frozenset(("boostbp", "numpy", "scipy", "sklearn"))  # whose functions their names say enough of

@@ -145,7 +145,7 @@ class History:
 
     @property
     def network(self) -> str | None:
-        """Name of the network that `epochs` are of; None if no network is part of the model."""
+        """Name of the network whose `epochs` these are; None if no network is part of the model."""
         if not self.epochs or not self.epochs[0].stds:
             return None
         return NETWORK if self.choice is None else self.choice.network or NETWORK
@@ -174,7 +174,7 @@ class History:
         return {name: [look.metrics[name] for look in scored] for name in (scored[0].metrics if scored else {})}
 
     def weight(self, network: str | None = None) -> float:
-        """Weight in the model of what stands on hidden layers: on those of one network, or of all.
+        """Weight in the model of the parts with hidden layers: those of one network, or of all.
 
         Where nothing was weighed, it is 1 if the model has hidden layers, and 0 if not.
         """

@@ -19,8 +19,8 @@ from boostbp.network.offsets import NO_OFFSET, of_rows
 from boostbp.network.settings import Settings
 from boostbp.trees.compiling import working_time
 
-COMPILING = "compiling"  # the stage of a fit in which loops are compiled, which no limit of time counts
-_SHORT = 0.5  # seconds of it that are not worth a word
+COMPILING = "compiling"  # the stage of a fit in which loops are compiled; time limits exclude it
+_SHORT = 0.5  # seconds below which it is not reported
 LowestLoss = tuple[float, Network | None, int]
 
 

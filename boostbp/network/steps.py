@@ -18,7 +18,7 @@ from boostbp.floats import Floats
 from boostbp.group import ALONE, joined, workers
 from boostbp.read_only import read_only, refuse_writes
 
-MOST_ALPHA = 1e300  # a step size beyond is a mistake
+MOST_ALPHA = 1e300  # a larger step size is a mistake
 PATIENCE = 16  # epochs without a new lowest training loss; after fewer, steps die on a plateau that they would cross
 
 
@@ -147,7 +147,7 @@ _MEMBERS = ("alpha", "decay", "move")
 
 
 def load(step: str | Step, step_size: float, momentum: float) -> Step:
-    """Step rule by name, made of a size and a momentum, or the user's own object, which has its own and is tried.
+    """Step rule: a name with a size and a momentum, or the user's object, which has its own and is tried.
 
     Raises
     ------
@@ -183,7 +183,7 @@ def _check(size_name: str, size: float, momentum_name: str, momentum: float) -> 
 
 
 def _try(step: Step) -> None:
-    """Refuse a rule with numbers out of bounds, or a wrong move of a few rows: also where no network is trained."""
+    """Refuse a rule with numbers out of bounds, or one that moves a few rows wrongly, even if no network is trained."""
     for name, most in (("alpha", MOST_ALPHA), ("decay", 1.0)):
         number: Any = getattr(step, name)
         if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) <= most:

@@ -134,7 +134,7 @@ def _fits_layers(epoch: Epoch, hidden: int) -> bool:
 
 
 def _fields_of(fact: Any, kind: type[Epoch | Look | Choice], what: str) -> dict[str, Any]:
-    """The fields of an epoch, a look or a choice; ValueError if one is missing, or is not what it is annotated as."""
+    """Return the fields of an epoch, a look or a choice; ValueError if one is missing or of another type."""
     _require_keys(fact, {field.name for field in fields(kind)}, what)
     values = {name: plain.decode(value) for name, value in fact.items()}
     for field in fields(kind):
@@ -144,7 +144,7 @@ def _fields_of(fact: Any, kind: type[Epoch | Look | Choice], what: str) -> dict[
 
 
 def _fits(value: Any, annotation: str) -> bool:
-    """Whether a value is what such a field holds: a number, a truth value, numbers, texts, scores, or candidates."""
+    """Whether a value has the type of a field: a number, a truth value, numbers, texts, scores, or candidates."""
     if annotation in ("int", "bool"):
         return type(value).__name__ == annotation
     if annotation == "float":

@@ -45,7 +45,7 @@ def as_text(name: Any) -> str:
 
 
 def as_read(text: str) -> str:
-    """What is read where matplotlib drew a text of `as_text`."""
+    """Return the text that is read where matplotlib drew one of `as_text`."""
     return text.replace(r"\$", "$")
 
 

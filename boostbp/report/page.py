@@ -159,7 +159,7 @@ def picture(draw: Callable[[Any], object], alt: str) -> Picture:
 
 
 def _colour(drawn: Any) -> str:
-    """Colour of a line or of points in the theme of now, as CSS writes it."""
+    """Colour of a line or of points in the current theme, as CSS writes it."""
     hexadecimal = require("matplotlib.colors", extra="report", what="an HTML report").to_hex
     colour: str = hexadecimal(drawn.get_color() if hasattr(drawn, "get_color") else drawn.get_facecolor()[0])
     return colour

@@ -147,7 +147,7 @@ def load(path: Path | BinaryIO) -> Fitted:
 
 
 def _checked(path: Any) -> Path:
-    """A path, which `open` would take numbers and bytes for as well."""
+    """Return a path; numbers and bytes, which `open` accepts too, are refused."""
     if not isinstance(path, str | os.PathLike):
         cure = "io.BytesIO(data) for the bytes of a file" if isinstance(path, bytes | bytearray) else "an open file"
         raise TypeError(f"path is a {type(path).__name__}: give the name of a file, or {cure}.")

@@ -48,7 +48,7 @@ def complete(X: Floats) -> Columns:
 
 
 def refuse_learnt(x: Any, X: Floats) -> None:
-    """Refuse NaN that comes from modules that learn: trees would hide it, and gradients would make weights of it NaN.
+    """Refuse NaN from modules that learn: trees would hide it, and its gradients would make their weights NaN.
 
     Missing cells of data that stand beside what comes from such modules, in a tensor of both, may be: no gradient goes
     from them to anything that learns.

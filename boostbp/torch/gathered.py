@@ -180,7 +180,7 @@ class LastFit(NamedTuple):
 
 
 def _refuse_repeats(last: RowHashes, step: RowHashes) -> None:
-    """Refuse a step most of whose rows were there at the last fit, some of them more often, while others are gone.
+    """Refuse a step that repeats rows of the last fit while it lacks others of them.
 
     Rows that are changed at random, as by augmentation, are new ones; what a loader draws with replacement is not.
     """

@@ -129,7 +129,7 @@ def has_tangent(x: Tensor) -> bool:
 
 
 def learns_from(x: Tensor, cells: NDArray[np.bool_], *, nan: bool = True) -> bool:
-    """Whether anything that learns has a gradient by some cells of a tensor, or one that is NaN, which may be left out.
+    """Whether a learning module gets a gradient from some cells of a tensor; a gradient of NaN counts.
 
     Leaves with NaN are data, not weights.
     """
@@ -142,7 +142,7 @@ def learns_from(x: Tensor, cells: NDArray[np.bool_], *, nan: bool = True) -> boo
 
 
 def _leaves(x: Tensor) -> list[Tensor]:
-    """The leaves of the graph of a tensor that require a gradient."""
+    """Return the leaves of a tensor's graph that require a gradient."""
     leaves: list[Tensor] = []
     nodes: list[Any] = [x.grad_fn]
     known = {x.grad_fn}

@@ -155,7 +155,7 @@ def _require(good: Any, what: str) -> None:
 
 
 def check_nodes(nodes: kernels.Nodes, tree_split: NDArray[Any], n_features: int) -> None:
-    """Refuse splits by which a walk could leave their arrays, or not end; ValueError says what is wrong."""
+    """Refuse splits with which a walk could leave the arrays or not end; ValueError says what is wrong."""
     n_splits = len(nodes.feature)
     for name in ("threshold", "left", "right", "missing_left", "cat_start", "cat_words"):
         _require(len(getattr(nodes, name)) == n_splits, f"{name} has another length than the splits")

@@ -93,7 +93,9 @@ def sine(x):
 def test_functions_that_work_in_place_are_refused_and_change_nothing(careless):
     X = np.random.default_rng(0).standard_normal((40, 2))
     before = X.copy()
-    with pytest.raises(ValueError, match=rf"^basis function 1, {careless.__name__}, writes into its input.* x\.copy\(\)"):
+    with pytest.raises(
+        ValueError, match=rf"^basis function 1, {careless.__name__}, writes into its input.* x\.copy\(\)"
+    ):
         Elementwise([np.cos, careless], [np.sin, np.cos]).expand(X)
     with pytest.raises(ValueError, match=rf"^derivative 1 of the basis, {careless.__name__}, writes into"):
         Elementwise([np.cos, np.sin], [np.sin, careless]).vjp(X, np.ones((40, 4)))

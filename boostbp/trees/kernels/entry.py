@@ -47,7 +47,7 @@ class Loop:
     def __init__(self, function: Callable[..., Any], kinds: tuple[Kind, ...]) -> None:
         self.dispatcher, self.kinds = njit(**ENTERED)(function), kinds
         self.dispatcher._cache = KernelCache(function)  # in the place where numba's ``cache=True`` puts its own
-        self.dispatcher.compile = _timed(self.dispatcher.compile)  # which the first call of a kind calls, too
+        self.dispatcher.compile = _timed(self.dispatcher.compile)  # the first call of each signature uses it, too
         self.__doc__, self.__name__ = function.__doc__, function.__name__
         places = list(enumerate(kinds))
         self._arrays = [place for place, kind in places if kind.dtypes and not kind.is_record]
@@ -100,7 +100,7 @@ class Loop:
 
 
 def _timed(compile_for: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Let what a dispatcher does to have a version of itself not count as work."""
+    """Exclude the compiling and loading of a dispatcher from working time."""
 
     def timed(signature: Any) -> Any:
         with compiling():
