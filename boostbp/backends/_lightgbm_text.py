@@ -23,7 +23,7 @@ Fields = dict[str, str]
 
 
 def alike(values: Floats) -> NDArray[np.bool_]:
-    """Return whether LightGBM merges each ascending value, (..., n), with the next one, as it does float64 neighbours."""
+    """Return whether LightGBM merges each ascending value, (..., n), with the next one, as neighbours are."""
     read = np.where(np.abs(values) <= _ZERO, 0.0, np.clip(values, -_LARGEST, _LARGEST))
     return np.asarray(read[..., 1:] <= np.nextafter(read[..., :-1], np.inf))
 
