@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 
 # What is called so here, and what LightGBM, XGBoost, CatBoost and scikit-learn call it.
 _OTHER_NAMES: Mapping[str, str] = {
@@ -77,6 +78,8 @@ NOT_THERE: Mapping[str, str] = {
     "tol": "the best epoch is kept, whatever it is better by; n_iter_no_change says when to stop.",
 }
 
+_ALIKE = 0.8  # share of letters, in order, of a misspelled name; "device" and "deep" share .6
+
 
 def suggestion(name: str, places: Mapping[str, str] | Iterable[str]) -> str:
     """Return the cure for an unknown parameter, a clause such as ``did you mean 'max_depth'?``.
@@ -101,29 +104,10 @@ def suggestion(name: str, places: Mapping[str, str] | Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name within two slips for each eight letters; None if there is none.
-
-    A slip is a letter too much, too few or another one, or two neighbours exchanged.
-    """
-    most = min(len(name) // 4, 2)
-    slips = {other: _slips(name.lower(), other.lower(), most) for other in known}
-    near = min(slips, key=lambda other: slips[other], default=None)
-    return near if near is not None and slips[near] <= most else None
-
-
-def _slips(a: str, b: str, most: int) -> int:
-    """Return the slips between two words, by optimal string alignment; more than `most` count as one more."""
-    if abs(len(a) - len(b)) > most:
-        return most + 1
-    before, row = [0] * (len(b) + 1), list(range(len(b) + 1))
-    for i, letter in enumerate(a):
-        earlier, before, row = before, row, [i + 1]
-        for j, other in enumerate(b):
-            least = min(before[j] + (letter != other), before[j + 1] + 1, row[j] + 1)
-            if i and j and (letter, a[i - 1]) == (b[j - 1], other):
-                least = min(least, earlier[j - 1] + 1)
-            row.append(least)
-    return min(row[-1], most + 1)
+    """Return the known name that differs by a letter or two; None if there is none."""
+    spelled = {other.lower(): other for other in known}
+    close = get_close_matches(name.lower(), spelled, n=1, cutoff=_ALIKE)
+    return spelled[close[0]] if close else None
 
 
 # Objectives and metrics of other libraries, but for those that begin with rank: or survival:.

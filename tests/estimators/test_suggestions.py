@@ -121,7 +121,7 @@ def test_native_parameters_are_known_to_a_library(name):
         ("rsmle", ["rmse", "rmsle", "mse"], "rmsle"),
         ("device", ["deep", "verbose"], None),
         ("activation", ["calibration"], None),
-        ("eta", ["beta"], None),
+        ("max_delta_step", ["max_depth"], None),
         ("learningrate", ["learning_rate"], "learning_rate"),
         ("", ["deep"], None),
     ],
