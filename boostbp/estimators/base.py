@@ -34,7 +34,7 @@ from boostbp.group import joined, workers
 from boostbp.inputs.blocks import blocks_of, is_blocks
 from boostbp.inputs.reader import read_input
 from boostbp.inputs.targets import drop_zero_weight
-from boostbp.inspection import Names, summary_of
+from boostbp.inspection import Names, summary_of, warn_if_ill
 from boostbp.layers import rounds
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
@@ -305,9 +305,13 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
         table, _, weight = problem.args
         summarise = joined(group)(partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads))
         session.begin(self, session.Training(train, settings, summarise=summarise), run, n_rows=len(table.X))
-        if way is Way.AVERAGE:
-            warn_after(self, self.history_)
         return self
+
+    def _warn_of_fit(self) -> None:
+        """Warn of hidden layers that cannot have been trained, and of parameters without effect."""
+        warn_if_ill(self.history_)
+        if self.history_.choice is not None and way_of(self) is Way.AVERAGE:
+            warn_after(self, self.history_.choice)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         """What pickle keeps: not the state of training, which holds the training rows."""

@@ -12,15 +12,12 @@ from typing import Any
 import numpy as np
 
 from boostbp import cautions, checks
-from boostbp.ensemble.candidate import Kind
-from boostbp.ensemble.candidates import CANDIDATES
 from boostbp.ensemble.ladder import RUNGS
 from boostbp.estimators.nested_parameters import SPECS, constrained, nested
 from boostbp.group import workers
 from boostbp.losses import Quantile
 from boostbp.network.callbacks import StopOnInterrupt
-from boostbp.network.choice import NETWORK
-from boostbp.network.history import History
+from boostbp.network.choice import NETWORK, Choice
 
 
 class Way(Enum):
@@ -167,21 +164,15 @@ def _conditions(
         yield ["output__multi_strategy"], "the output layer grows separate trees for each output. Set it in hidden."
 
 
-def warn_after(estimator: Any, history: History) -> None:
+def warn_after(estimator: Any, choice: Choice) -> None:
     """Warn of network parameters on which the predictions of an average do not depend, as it has no network."""
-    choice = history.choice
-    if choice is None or (choice.members > 1 and choice.has_hidden):  # the history has the first member's choice
-        return
-    networks = {candidate.name for candidate in CANDIDATES if candidate.kind is Kind.NETWORK}
-    with_weight = {part.network for part in choice.parts}
-    if NETWORK in with_weight:
+    if (choice.members > 1 and choice.has_hidden) or choice.weight(NETWORK):  # the choice is that of the first member
         return
     changed = {name: value for name, value in given(estimator).items() if use_of(name, Way.AVERAGE) == IF_NETWORK}
     sizes = estimator.hidden_layer_sizes
     if changed.get("hidden__n_estimators") == 0 or np.size(sizes) != 1:  # variants, and directions, depend on them
         changed = {name: value for name, value in changed.items() if not name.startswith("hidden")}
-    of_variants = bool(with_weight & networks)
-    of_hidden = any(part.is_deep for part in choice.parts)
+    of_variants, of_hidden = choice.network is not None, choice.weight() > 0
 
     def is_unused(name: str) -> bool:
         if name.startswith("hidden__"):

@@ -21,7 +21,7 @@ from boostbp.atomic_write import check_writable
 from boostbp.estimators.nested_parameters import constrained
 from boostbp.floats import Floats, usual_floats
 from boostbp.group import workers
-from boostbp.inspection import Summary, warn_if_ill
+from boostbp.inspection import Summary
 from boostbp.losses import Loss
 from boostbp.network import checkpoints
 from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, checkpoint, log_evaluation
@@ -190,7 +190,8 @@ def more(estimator: Any, epochs: int, run: Run) -> None:
 def all_or_nothing(fit: F) -> F:
     """Make a fit that fails leave the estimator as it was: never a network of one fit with the columns of another.
 
-    One that is interrupted when there is a model raises that when the estimator has it. A fit also is the same for any
+    An interrupt that comes when there is a model is raised once the estimator has it, and so are warnings of the model
+    where they are errors. A fit also is the same for any
     number of BLAS's threads, and for any `np.seterr`.
     """
 
@@ -207,10 +208,13 @@ def all_or_nothing(fit: F) -> F:
             vars(estimator).clear()
             vars(estimator).update(before)
             raise
-        # what interrupted the training, now that the estimator has the model
+        # what interrupted the training, and warnings, which may be errors, now that the estimator has the model
         interrupt, estimator.history_.interrupt = estimator.history_.interrupt, None
-        if interrupt is not None:
-            raise interrupt
+        try:
+            estimator._warn_of_fit()
+        finally:
+            if interrupt is not None:
+                raise interrupt
         return fitted
 
     return cast(F, whole)
@@ -283,4 +287,3 @@ def _train(estimator: Any, training: Training, resume: State | None, run: Run) -
         vars(estimator).pop("_training", None)
     if any(isinstance(callback, StopOnInterrupt) for callback in callbacks):
         estimator.history_.interrupt = None
-    warn_if_ill(estimator.history_)

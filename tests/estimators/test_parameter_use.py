@@ -364,3 +364,12 @@ def test_fields_of_specs_need_no_row_of_their_own():
         spec, is_field, field = name.partition("__")
         assert not is_field or field in {one.name for one in fields(SPECS[spec])}
         assert is_field or name in {*signature(BoostBPRegressor).parameters, "class_weight", "callbacks"}
+
+
+def test_a_warning_after_a_fit_leaves_the_model_where_warnings_are_errors():
+    model = model_of(Way.AVERAGE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match=r"^No effect on the model: epochs=4, as no network has weight"):
+            model.fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), plain(Way.AVERAGE).predict(X))
