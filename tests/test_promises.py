@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers import needs_torch
 from test_extending import SECTIONS
-from user_losses import UserLoss
+from user_losses import LogCosh, UserLoss
 
 from boostbp import BoostBPAutoencoder, BoostBPRegressor, fit_layer
 from boostbp.backends import Capabilities
@@ -81,21 +81,6 @@ class Buffered(UserLoss):
         if getattr(self, "room", np.empty(0)).shape != h.shape:
             self.room = np.empty(h.shape)
         return np.subtract(h, y, out=self.room)
-
-
-class LogCosh(UserLoss):
-    """``log cosh(h - y)``, whose hessian varies, though nothing says so."""
-
-    name, scale_free = "log_cosh", True
-
-    def value(self, h, y):
-        return (np.logaddexp(h - y, y - h) - np.log(2.0)).sum(axis=1)
-
-    def gradient(self, h, y):
-        return np.tanh(h - y)
-
-    def hessian(self, h, y):
-        return np.maximum(1.0 - np.tanh(h - y) ** 2, 1e-6)
 
 
 def log_cosh(h, y):

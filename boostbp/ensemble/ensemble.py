@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -22,8 +22,8 @@ from boostbp.ensemble.many_rows import train_many
 from boostbp.ensemble.problem import EnsembleSettings, Problem, back_propagate
 from boostbp.ensemble.refits import refit_all, refit_single_layer
 from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined
-from boostbp.ensemble.schedule import FIRST_STAGE, train_all, train_network
-from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
+from boostbp.ensemble.schedule import FIRST_STAGE, EnsembleRun, train_all, train_network
+from boostbp.ensemble.trained_candidate import distinct
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.ensemble.weights import Score, member_weights
 from boostbp.group import joined, workers
@@ -175,31 +175,25 @@ def _train_average(problem: Problem, settings: EnsembleSettings, rung: Rung) -> 
     """Train candidates, and average what is there if an interrupt comes."""
     budget, clock = Budget(problem.settings.max_time), StageSeconds(FIRST_STAGE, problem.report)
     problem = replace(problem, report=clock)
-    trained: list[TrainedCandidate] = []
-    failed: dict[str, Exception] = {}
+    run = EnsembleRun(candidates_for(problem, settings, rung), problem, rung, budget, settings.network_wanted)
     made: tuple[Network, History, Score] | None = None
     interrupt: KeyboardInterrupt | None = None
     try:
         with interrupts.deferred():  # and raised when the model is there
-            candidates = candidates_for(problem, settings, rung)
             if settings.deep is True:
-                interrupt = train_network(candidates, problem, rung, budget, trained, failed=failed)
+                interrupt = train_network(run)
             else:
-                train_candidates = train_many if problem.has_many_rows else train_all
-                wanted = settings.network_wanted
-                interrupt = train_candidates(
-                    candidates, problem, rung, budget, trained, failed=failed, network_wanted=wanted
-                )
-            if trained:
-                made = _averaged(trained, problem, rung, budget, interrupt, failed, alone=settings.deep is True)
+                interrupt = train_many(run) if problem.has_many_rows else train_all(run)
+            if run.trained:
+                made = _averaged(run, interrupt, alone=settings.deep is True)
                 _note_seconds(made[1], clock)
     except KeyboardInterrupt as later_one:
         interrupt = interrupt or later_one
     if made is None:
-        raise interrupt or first_of(failed)
+        raise interrupt or first_of(run.failed)
     if interrupt is not None:
         made[1].interrupted(interrupt)
-    return _Member(*made, any(one.history is not None for one in trained))
+    return _Member(*made, any(one.history is not None for one in run.trained))
 
 
 def _note_seconds(history: History, clock: StageSeconds) -> None:
@@ -216,25 +210,17 @@ def _of_few_bits(model: Network, problem: Problem) -> Network:
     return model if problem.settings.layers[-1].growth.monotone else model.rounded()
 
 
-def _averaged(
-    trained: Sequence[TrainedCandidate],
-    problem: Problem,
-    rung: Rung,
-    budget: Budget,
-    interrupt: KeyboardInterrupt | None,
-    failed: dict[str, Exception],
-    *,
-    alone: bool,
-) -> tuple[Network, History, Score]:
+def _averaged(run: EnsembleRun, interrupt: KeyboardInterrupt | None, *, alone: bool) -> tuple[Network, History, Score]:
     """Return the average of what was trained, refitted, the history of its network, and the held-out loss before.
 
     `alone` says whether the network was asked for alone: it then is the model's, whatever its weight.
     """
-    average = average_of(distinct(trained), problem, shows_network=alone)
-    networks = {one.name: one.history for one in trained}
+    problem, budget = run.problem, run.budget
+    average = average_of(distinct(run.trained), problem, shows_network=alone)
+    networks = {one.name: one.history for one in run.trained}
     score = Score.of(np.broadcast_to(average.held_out, problem.target.shape), problem)
     model = average.network(average.models)
-    to_refit = rung.refit and problem.held_out.from_training and interrupt is None and not problem.has_many_rows
+    to_refit = run.rung.refit and problem.held_out.from_training and interrupt is None and not problem.has_many_rows
     to_refit = to_refit and bool(average.parts)
     if not to_refit:
         model = _of_few_bits(model, problem)
@@ -243,17 +229,17 @@ def _averaged(
     history = history or _history_without_network(model, problem, scores)
     history.choice = average.choice
     if history.by_rounds:
-        lead = next((one for one in trained if one.name == average.choice.lead), None)
+        lead = next((one for one in run.trained if one.name == average.choice.lead), None)
         history.looks = looks_of_candidate(lead, problem)
     if to_refit:
         problem.report(Stage("all rows", 1.0, score.mean, len(average.parts)))
         refitted, failed_refits, interrupt = refit_all(average.parts, problem, budget)
-        failed |= failed_refits
+        run.failed.update(failed_refits)
         if interrupt is not None:
             history.interrupted(interrupt)
         history.refitted = any(new is not old for new, old in zip(refitted, average.models, strict=True))
         model = _of_few_bits(average.network(refitted), problem)
-    history.choice = replace(average.choice, hurried=budget.spent, metrics=scores, failed=in_words(failed))
+    history.choice = replace(average.choice, hurried=budget.spent, metrics=scores, failed=in_words(run.failed))
     return model, history, score
 
 

@@ -8,66 +8,44 @@ from functools import partial
 
 from boostbp.ensemble import constants
 from boostbp.ensemble.average import average_of
-from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import Candidate, Kind, LayerTraining, begin_above
 from boostbp.ensemble.candidate_settings import most_rounds
-from boostbp.ensemble.ladder import Rung
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.race import Race
-from boostbp.ensemble.schedule import FIRST_STAGE, shared, train_all
+from boostbp.ensemble.schedule import FIRST_STAGE, EnsembleRun, train_all
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
 from boostbp.group import joined
 from boostbp.network.monitor import Stage
 
 
-def train_many(
-    candidates: Sequence[Candidate],
-    problem: Problem,
-    rung: Rung,
-    budget: Budget,
-    results: list[TrainedCandidate],
-    *,
-    failed: dict[str, Exception],
-    network_wanted: bool = False,
-) -> KeyboardInterrupt | None:
-    """Train candidates and add what comes of them to `results`; return the interrupt, if one came.
+def train_many(run: EnsembleRun) -> KeyboardInterrupt | None:
+    """Train the candidates of a run; return the interrupt, if one came.
 
     The first layer is boosted to its end on all rows. All of what a smaller table has comes on a sample of the rows:
     auditions, the race, networks. Then the output layers of what has weight there, most weight first, are boosted to
     their end on all rows, on hidden layers that stay.
     """
-    narrow, n_at_once = shared(problem)
-    race = Race(narrow, budget, n_at_once, refit=False, failed=failed)
+    race = run.race(refit=False)
     found: list[TrainedCandidate] = []
     try:
-        layers = [one for one in candidates if one.kind is Kind.SINGLE_LAYER]
-        interrupt = _boost(layers[0], race, FIRST_STAGE)
+        interrupt = _boost(run.of_kind(Kind.SINGLE_LAYER)[0], race, FIRST_STAGE)
         first = race.spent
-        race.most = constants.ALL_ROWS_WORK * rung.effort(networks=True).work * first
-        if interrupt is not None or rung.one_layer or len(candidates) == 1 or budget.over():
+        race.most = constants.ALL_ROWS_WORK * run.rung.effort(networks=True).work * first
+        if interrupt is not None or run.rung.one_layer or len(run.candidates) == 1 or run.budget.over():
             return interrupt
-        sampled = _train_sample(candidates, problem, rung, budget, race, found, network_wanted=network_wanted)
+        sampled = _train_sample(run, race, found)
         networks = any(one.history is not None for one in found)
-        race.most = constants.ALL_ROWS_WORK * rung.effort(networks=networks).work * first
+        race.most = constants.ALL_ROWS_WORK * run.rung.effort(networks=networks).work * first
         return sampled or _train_chosen(found, race)
     finally:
-        results.extend(race.trained())
-        results.extend(_named(one) for one in found if one.name not in _names(race))
+        run.trained.extend(race.trained())
+        run.trained.extend(_named(one) for one in found if one.name not in _names(race))
 
 
-def _train_sample(
-    candidates: Sequence[Candidate],
-    problem: Problem,
-    rung: Rung,
-    budget: Budget,
-    race: Race,
-    found: list[TrainedCandidate],
-    *,
-    network_wanted: bool,
-) -> KeyboardInterrupt | None:
-    """Train the candidates on a sample of the rows, in a share of the time that is left."""
-    done = race.share
-    part = budget.part(constants.SAMPLE_TIME)
+def _train_sample(run: EnsembleRun, race: Race, found: list[TrainedCandidate]) -> KeyboardInterrupt | None:
+    """Train the candidates on a sample of the rows, in a share of the time that is left, and add them to `found`."""
+    done, problem = race.share, run.problem
+    part = run.budget.part(constants.SAMPLE_TIME)
     middle = done + constants.SAMPLE_TIME * (1.0 - done)
 
     def report(stage: Stage) -> None:
@@ -81,10 +59,10 @@ def _train_sample(
     sample = replace(problem.on_some_rows(), report=report)
     try:
         with joined(sample.group):
-            rung = replace(rung, refit=False)
-            return train_all(candidates, sample, rung, part, found, failed=race.failed, network_wanted=network_wanted)
+            rung = replace(run.rung, refit=False)
+            return train_all(replace(run, problem=sample, rung=rung, budget=part, trained=found))
     finally:
-        budget.spent |= part.spent
+        run.budget.spent |= part.spent
 
 
 def _boost(candidate: Candidate, race: Race, stage: str) -> KeyboardInterrupt | None:

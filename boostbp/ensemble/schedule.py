@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -24,19 +25,39 @@ FIRST_STAGE = "first layers"  # what every fit begins with
 LONG = 60.0  # seconds of a fit from which on it is said what a lower quality takes
 
 
-def train_all(
-    candidates: Sequence[Candidate],
-    problem: Problem,
-    rung: Rung,
-    budget: Budget,
-    results: list[TrainedCandidate],
-    *,
-    failed: dict[str, Exception],
-    network_wanted: bool = False,
-) -> KeyboardInterrupt | None:
-    """Train candidates and add what comes of them to `results`; return the interrupt, if one came.
+@dataclass(frozen=True, slots=True)
+class EnsembleRun:
+    """The candidates of an average, what they are trained on, and the results so far.
 
-    Those that fail for numerical reasons are left out, and added to `failed`.
+    Attributes
+    ----------
+    network_wanted : bool
+        Whether the network that was asked for is trained whatever it promises.
+    trained : list of TrainedCandidate
+    failed : dict of str to Exception
+        Candidates that failed for numerical reasons, by name.
+    """
+
+    candidates: Sequence[Candidate]
+    problem: Problem
+    rung: Rung
+    budget: Budget
+    network_wanted: bool = False
+    trained: list[TrainedCandidate] = field(default_factory=list)
+    failed: dict[str, Exception] = field(default_factory=dict)
+
+    def of_kind(self, *kinds: Kind) -> list[Candidate]:
+        """Return the candidates of some kinds."""
+        return [one for one in self.candidates if one.kind in kinds]
+
+    def race(self, *, refit: bool) -> Race:
+        """Return a race that has not begun, with the threads shared by the candidates that it trains at a time."""
+        narrow, n_at_once = shared(self.problem)
+        return Race(narrow, self.budget, n_at_once, refit=refit, failed=self.failed)
+
+
+def train_all(run: EnsembleRun) -> KeyboardInterrupt | None:
+    """Train the candidates of a run; return the interrupt, if one came.
 
     At a rung of one layer that is the first one, or the one that is ahead of it after a piece of each. At others the
     first two, which do best for their seconds, are boosted to their end: their work is the measure of the rung's.
@@ -46,43 +67,28 @@ def train_all(
     The order depends on losses and on counted work alone. What it takes at a time does not depend on the threads, but
     they share it.
     """
-    narrow, n_at_once = shared(problem)
-    race = Race(narrow, budget, n_at_once, refit=rung.refit and problem.held_out.from_training, failed=failed)
-    layers = [one for one in candidates if one.kind in (Kind.SINGLE_LAYER, Kind.DIRECTIONS)]
-    networks = [one for one in candidates if one.kind is Kind.NETWORK]
-    outputs = [one for one in candidates if one.kind is Kind.OUTPUT_LAYER]
+    race = run.race(refit=run.rung.refit and run.problem.held_out.from_training)
     try:
-        return _train_in_turn(race, layers, networks, outputs, problem, rung, network_wanted)
+        return _train_in_turn(race, run)
     finally:
-        results.extend(race.trained())
+        run.trained.extend(race.trained())
 
 
-def train_network(
-    candidates: Sequence[Candidate],
-    problem: Problem,
-    rung: Rung,
-    budget: Budget,
-    results: list[TrainedCandidate],
-    *,
-    failed: dict[str, Exception],
-) -> KeyboardInterrupt | None:
-    """Train one network and layers beside it, and add what comes of them to `results`; return the interrupt, if any.
+def train_network(run: EnsembleRun) -> KeyboardInterrupt | None:
+    """Train one network and layers beside it; return the interrupt, if one came.
 
     The layers on features come first, as they are good at once; then the network, for as long as its epochs gain, and
     output layers on it. If it was not begun when an interrupt came, nothing is added: without it there is no model.
     """
-    narrow, n_at_once = shared(problem)
-    race = Race(narrow, budget, n_at_once, refit=rung.refit and problem.held_out.from_training, failed=failed)
-    layers, [network], outputs = (
-        [one for one in candidates if one.kind is kind] for kind in (Kind.SINGLE_LAYER, Kind.NETWORK, Kind.OUTPUT_LAYER)
-    )
+    race = run.race(refit=run.rung.refit and run.problem.held_out.from_training)
+    [network] = run.of_kind(Kind.NETWORK)
     interrupt = (
-        race.begin(layers, None, stage=FIRST_STAGE)
-        or _train_one(network, race, problem, to_end=rung.all_epochs)
-        or race.begin(outputs, None, stage="output layers")
+        race.begin(run.of_kind(Kind.SINGLE_LAYER), None, stage=FIRST_STAGE)
+        or _train_one(network, race, run.problem, to_end=run.rung.all_epochs)
+        or race.begin(run.of_kind(Kind.OUTPUT_LAYER), None, stage="output layers")
     )
     if race.others:
-        results.extend(race.trained())
+        run.trained.extend(race.trained())
     return interrupt
 
 
@@ -105,20 +111,14 @@ def _train_one(candidate: Candidate, race: Race, problem: Problem, *, to_end: bo
     return training.history.interrupt
 
 
-def _train_in_turn(
-    race: Race,
-    layers: Sequence[Candidate],
-    networks: Sequence[Candidate],
-    outputs: Sequence[Candidate],
-    problem: Problem,
-    rung: Rung,
-    network_wanted: bool,
-) -> KeyboardInterrupt | None:
+def _train_in_turn(race: Race, run: EnsembleRun) -> KeyboardInterrupt | None:
+    problem, rung = run.problem, run.rung
+    layers, networks = run.of_kind(Kind.SINGLE_LAYER, Kind.DIRECTIONS), run.of_kind(Kind.NETWORK)
     if rung.one_layer:
         return race.begin_best(layers, stage=FIRST_STAGE)
-    asked = network_wanted or problem.resume is not None
+    asked = run.network_wanted or problem.resume is not None
     if problem.has_several_classes and not (asked or rung.networks_of_classes):
-        networks = ()
+        networks = []
     begun = working_time()
     interrupt = race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
     rest = layers[constants.FIRST_LAYERS :]
@@ -134,19 +134,19 @@ def _train_in_turn(
     auditions = max(auditions, 1.01 * first)  # some of them in any case, but at quality 1
     interrupt = interrupt or race.begin(rest, constants.AUDITION_PIECES, limit=auditions)
     if not (asked or _bent(race)):
-        networks = ()
+        networks = []
     race.most = limit = rung.effort(networks=bool(networks)).work * first
     rest = [one for one in rest if one.name not in race.entrants and one.name not in race.failed]
     interrupt = interrupt or race.begin(rest, constants.AUDITION_PIECES, limit=constants.AUDITIONS_WORK * limit)
     interrupt = (
         interrupt
         or race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
-        or _train_networks(networks, race, problem, constants.NETWORKS_WORK * limit, wanted=network_wanted)
+        or _train_networks(networks, race, problem, constants.NETWORKS_WORK * limit, wanted=run.network_wanted)
     )
     if interrupt is not None or not race.others:
         return interrupt
     weights, _ = race.sum()
-    on_top = [one for one in outputs if one.needs is not None and weights.get(one.needs)]
+    on_top = [one for one in run.of_kind(Kind.OUTPUT_LAYER) if one.needs is not None and weights.get(one.needs)]
     on_top.sort(key=lambda one: -weights[str(one.needs)])
     for one in on_top:
         if race.spent * (1.0 + race.refit_share()) < constants.OUTPUTS_WORK * limit:

@@ -210,9 +210,9 @@ def _final(**how):
     kept = {}
     train_all = ensemble.train_all
 
-    def spied(candidates, problem, rung, budget, results, **options):
-        interrupt = train_all(candidates, problem, rung, budget, results, **options)
-        kept.update({one.name: one for one in results})
+    def spied(run):
+        interrupt = train_all(run)
+        kept.update({one.name: one for one in run.trained})
         return interrupt
 
     with pytest.MonkeyPatch.context() as patch:

@@ -12,19 +12,18 @@ import importlib.util
 import json
 import resource
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 import traceback
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tests.child_cases import report, run_all
 from tests.fuzz_files.corpus import Item, items, write_all
 from tests.fuzz_files.damage import damaged
 
@@ -50,32 +49,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         write_all(Path(folder), torch=HAS_TORCH)
-        outcomes, failures = run_all(Path(folder), numbers, options.seed)
+        child = ["-m", "tests.fuzz_files", "--folder", folder, "--seed", str(options.seed)]
+        outcomes, failures = run_all(child, numbers)
     print(report(outcomes, failures, time.perf_counter() - begun))
     return int(bool(failures))
-
-
-def run_all(folder: Path, numbers: range, seed: int) -> tuple[Counter[str], list[str]]:
-    """All cases in children: a new one goes on behind a case in which one died."""
-    outcomes: Counter[str] = Counter()
-    failures: list[str] = []
-    at = numbers.start
-    while at < numbers.stop:
-        command = [sys.executable, "-m", "tests.fuzz_files", "--folder", str(folder), "--seed", str(seed)]
-        command += ["--first", str(at), "--cases", str(numbers.stop)]
-        child = subprocess.run(command, capture_output=True, text=True)
-        lines = [json.loads(line) for line in child.stdout.splitlines()]
-        if not lines:
-            raise RuntimeError(f"the intact files do not pass:\n{child.stderr[-3000:]}")
-        for line in lines:
-            outcomes[line["outcome"]] += line["outcome"] != "begins"
-            failures += [f"case {line['case']}: {line['why']}"] if line["outcome"] == "failure" else []
-        at = lines[-1]["case"] + 1
-        if child.returncode:
-            outcomes["failure"] += 1
-            failures.append(f"case {at - 1}: exit code {child.returncode}\n{child.stderr[-2000:]}")
-    outcomes -= Counter()  # what only began
-    return outcomes, failures
 
 
 def run(folder: Path, numbers: range, seed: int) -> Iterator[str]:
@@ -148,13 +125,6 @@ def _peak() -> int:
 def _cap_memory() -> None:
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + CAP, size + CAP))
-
-
-def report(outcomes: Counter[str], failures: Sequence[str], seconds: float) -> str:
-    """Figures of all cases."""
-    lines = [f"{count:>7}  {what}" for what, count in outcomes.most_common()]
-    lines += [f"{sum(outcomes.values())} cases in {seconds:.0f} s; failures: {len(failures)}", *failures[:20]]
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.child_cases import run_all
 from tests.fuzz_files import __main__ as fuzz
 from tests.fuzz_files.corpus import Item
 
@@ -58,6 +59,6 @@ def test_a_child_that_dies_names_its_case_and_another_goes_on(tmp_path, monkeypa
     )
     os.chmod(child, 0o700)
     monkeypatch.setattr(sys, "executable", str(child))
-    outcomes, failures = fuzz.run_all(tmp_path, range(3), 0)
+    outcomes, failures = run_all(["-m", "tests.fuzz_files"], range(3))
     assert dict(outcomes) == {"read": 2, "failure": 1}
     assert failures[0].startswith("case 1: exit code -")

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from helpers import kind_of_target
-from user_losses import UserLoss
+from user_losses import LogCosh, UserLoss
 
 from boostbp import check_loss, losses
 from boostbp.backends import ConformanceError
@@ -17,19 +17,6 @@ rng = np.random.default_rng(0)
 Y = rng.standard_normal(80)
 
 MEMBERS = ("name", "scale_free", "value", "gradient", "hessian", "link", "baseline")  # all but check
-
-
-class LogCosh(UserLoss):
-    name, scale_free = "log_cosh", True
-
-    def value(self, h, y):
-        return (np.logaddexp(h - y, y - h) - np.log(2.0)).sum(axis=1)
-
-    def gradient(self, h, y):
-        return np.tanh(h - y)
-
-    def hessian(self, h, y):
-        return np.maximum(1.0 - np.tanh(h - y) ** 2, 1e-6)
 
 
 def target_of(loss):
