@@ -22,9 +22,8 @@ BEYOND_CHANCE = 100.0  # times as many pairs of equal rows as chance would make
 # Bits of a float64 that are rounded away. Noise of 1e-12 changes fewer bits, so it moves about one number in a thousand
 # to another rounded value.
 _NOISE_BITS = 22
-LEAST_SPAN = (
-    1e-6  # of a column, as a share of its largest number, for it to be rounded: ids may differ in the last bits
-)
+# Span of a column, as a share of its largest number, from which it is rounded: large ids may differ in the last bits.
+LEAST_SPAN = 1e-6
 
 
 def distinct_rows(table: Table) -> NDArray[np.intp]:
