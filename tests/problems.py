@@ -10,9 +10,10 @@ from sklearn.datasets import make_friedman1
 from boostbp import backends, metrics
 from boostbp.backends.base import Table
 from boostbp.ensemble.problem import Problem
+from boostbp.inputs.rows import Rows
 from boostbp.layers import LayerSettings
 from boostbp.losses import SquaredError
-from boostbp.network.monitor import EvalSet
+from boostbp.network.eval_sets import EvalSet, Evaluation
 from boostbp.network.settings import Settings
 
 GROWTH = replace(LayerSettings().growth, max_depth=3, min_samples_leaf=10)
@@ -25,6 +26,11 @@ def scaled(rows, seed):
     return np.ascontiguousarray(X), ((y - 14.4) / 5.0)[:, None]
 
 
+def watched(X, y, name="held_out", metric=None):
+    """Rows that are watched, by squared error if by a metric at all."""
+    return Evaluation((EvalSet(name, Rows(Table(X), y, np.ones(len(y)))),), metric)
+
+
 def problem_of(
     train=None, held_out=None, *, backend="lightgbm", loss=None, layer=LAYER, categorical=(), weight=None, **changes
 ):
@@ -33,13 +39,9 @@ def problem_of(
     rows, targets = scaled(120, 1) if held_out is None else held_out
     given = {"layers": (layer, layer), "units": (3,), "epochs": 4}
     return Problem.of(
-        Table(X, categorical),
-        y,
-        np.ones(len(y)) if weight is None else weight,
+        Rows(Table(X, categorical), y, np.ones(len(y)) if weight is None else weight),
         backend=backends.load(backend),
         loss=SquaredError() if loss is None else loss,
         settings=Settings(**given | changes),
-        eval_sets=[EvalSet("held_out", rows, targets, np.ones(len(rows)))],
-        to_target=lambda y: y,
-        metric=metrics.default_metric(SquaredError()),
+        evaluation=watched(rows, targets, metric=metrics.default_metric(SquaredError())),
     )

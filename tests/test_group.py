@@ -12,11 +12,12 @@ from boostbp import BoostBPClassifier, BoostBPRegressor
 from boostbp.backends.base import Table
 from boostbp.estimators import held_out
 from boostbp.estimators.classifier import classes_of, weights_of_classes
-from boostbp.estimators.held_out import Split, hold_out
+from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.outcomes import units_of
 from boostbp.group import ALONE, evenly_spaced, joined, workers
 from boostbp.inputs.reader import read_input
 from boostbp.inputs.repeats import hashes_of
+from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import weights_in_rows
 from boostbp.layers import bound
 from boostbp.losses.residuals import AbsoluteError, SquaredError
@@ -354,7 +355,8 @@ def test_held_out_rows_are_those_of_one_machine(size, number, classes):
 
     def split(X, y, weight, labels):
         strata = labels if classes else None
-        kept, _, _, [held], *_ = hold_out(MODEL, Split(Table(X), y, weight), strata, number=number)
+        kept, [part] = hold_out(MODEL, Rows(Table(X), y, weight, group=workers()), strata, number=number)
+        held = part.rows
         return kept.X, held.X, held.y, held.weight
 
     expected = split(X, y, weight, labels)
@@ -371,8 +373,9 @@ def test_held_out_rows_of_many_do_not_depend_on_the_number_of_workers(monkeypatc
     X[100:200] = X[400:500]  # repeated rows stay together
 
     def held(X, weight, number):
-        [held] = hold_out(MODEL, Split(Table(X), weight[:, None], weight), None, number=number).sets
-        return held.X
+        rows = Rows(Table(X), weight[:, None], weight, group=workers())
+        _, [held] = hold_out(MODEL, rows, None, number=number)
+        return held.rows.X
 
     def lines(X):
         return {row.tobytes() for row in X}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,12 +14,11 @@ from boostbp import backends, checks
 from boostbp.backends.base import Table
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, session
 from boostbp.estimators.base import BaseBoostBP
-from boostbp.estimators.held_out import Split
 from boostbp.estimators.parameters import settings_of
 from boostbp.extras import require
-from boostbp.inputs.targets import drop_zero_weight
+from boostbp.inputs.rows import Rows
 from boostbp.losses import Loss
-from boostbp.metrics import Metric
+from boostbp.network.eval_sets import Evaluation
 from boostbp.network.settings import BackpropSpec
 from boostbp.trees.sparse import dense
 
@@ -57,23 +55,20 @@ class _Mixture(BaseBoostBP):
 
     def _train(
         self,
-        first: Split,
+        rows: Rows,
+        evaluation: Evaluation,
         loss: Loss,
-        metric: Metric | None,
-        outcome: Callable[[Floats], Floats],
         run: session.Run,
-        others: Sequence[Callable[[], Split]] = (),
+        others: Sequence[Callable[[], tuple[Rows, Evaluation]]] = (),
     ) -> Self:
         require("torch", extra="torch", what=type(self).__name__)
-        from benchmarks.mixtures.training import NetworkPlan, train
+        from benchmarks.mixtures.training import MixtureTraining, NetworkPlan
 
         self._check_network(run)
-        table, y, weight, eval_sets, offset, _ = first
-        if offset.ndim:
+        if rows.offset.ndim:
             raise ValueError(f"offset is not supported by {type(self).__name__}: use BoostBPRegressor or -Classifier.")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        settings = settings_of(self, len(table.X), y.shape[1], seed)
-        table, y, weight = drop_zero_weight(table, y, weight)
+        settings = settings_of(self, len(rows), rows.y.shape[1], seed)
         plan = NetworkPlan(
             self._trees,
             self.activation,
@@ -82,20 +77,10 @@ class _Mixture(BaseBoostBP):
             self.network_steps,
             self.batch_size,
         )
-        training: Any = partial(
-            train,
-            table,
-            y,
-            plan=plan,
-            backend=backends.load(self.backend),
-            start=self._backprop().start,
-            loss=loss,
-            weight=weight,
-            eval_sets=eval_sets,
-            metric=metric,
-            outcome=outcome,
+        training: Any = MixtureTraining(
+            rows.counted(), evaluation, plan, backends.load(self.backend), self._backprop().start, loss, settings
         )
-        session.begin(self, session.Training(training, settings), run, n_rows=len(table.X))
+        session.begin(self, training, run, n_rows=len(rows))
         return self
 
     def _backprop(self) -> BackpropSpec:

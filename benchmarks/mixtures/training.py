@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.mixtures.network import Columns, Dense, MixtureNetwork, dense, torch_threads
-from boostbp.backends.base import Table
+from boostbp.backends.base import Backend
 from boostbp.extras import require
+from boostbp.inputs.rows import Rows
 from boostbp.layers import Layer, rounds
 from boostbp.losses import Loss, checked
 from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.metrics import Metric
+from boostbp.network.eval_sets import Evaluation
 from boostbp.network.history import Epoch, History, Stop
-from boostbp.network.monitor import Callback, EvalSet, Monitor
+from boostbp.network.monitor import Callback, Monitor
 from boostbp.network.settings import Settings
 from boostbp.network.steps import std
 from boostbp.torch.gathered import StepTarget
@@ -35,7 +36,7 @@ else:
     torch = require("torch", extra="torch", what="benchmarks.mixtures")
     once_differentiable = torch.autograd.function.once_differentiable
 
-__all__ = ["NetworkPlan", "train"]
+__all__ = ["MixtureTraining", "NetworkPlan"]
 
 Floats = NDArray[np.float64]
 OPTIMIZERS: dict[str, Any] = {
@@ -73,102 +74,95 @@ class NetworkPlan:
     batch_size: int | None
 
 
-def train(
-    table: Table,
-    y: Floats,
-    *,
-    plan: NetworkPlan,
-    backend: Any,
-    start: str,
-    loss: Loss,
-    settings: Settings,
-    weight: Floats,
-    eval_sets: Sequence[EvalSet],
-    metric: Metric | None,
-    outcome: Callable[[Floats], Floats],
-    callbacks: Sequence[Callback],
-    resume: Any = None,
-    report: object = None,
-) -> tuple[MixtureNetwork, History]:
-    """Train a mixture: as `boostbp.network.backprop.BackPropagation`, with a plan of the network.
+@dataclass(frozen=True, slots=True)
+class MixtureTraining:
+    """The training of a mixture: as `boostbp.network.backprop.BackPropagation`, with a plan of the network.
 
-    Parameters
+    Attributes
     ----------
-    plan : NetworkPlan
     start : str
         Name of the start of a first layer of trees.
-    report : object
-        Told of the stages of an ensemble; of one network there are none.
-    resume : None
-        There are no states to go on from.
     """
-    if resume is not None:
-        _no_state()
-    CheckedLoss.of(loss, checked.baseline(loss, y, weight), y)
-    history = History(metric=metric.name if metric and eval_sets else "")
-    # the monitor would cut the output layer of a network of trees: a mixture is cut here
-    watch = Monitor(history, eval_sets, metric, outcome, callbacks, replace(settings, output_target="moved"))
-    watch.state = _no_state
-    cuts = plan.trees == "last" and settings.output_target == "loss" and eval_sets
-    with torch_threads(settings.n_threads), torch.inference_mode(False), torch.enable_grad():
-        run = _Run(
-            table, y, weight, loss, settings, plan, _network(table, y, weight, loss, settings, plan, backend, start)
-        )
-        try:
-            with interrupts.deferred():
-                stop = None
-                while stop is None and run.epoch < settings.epochs:
-                    interrupts.check()
-                    begun = time.perf_counter()
-                    run.step()
-                    finite = np.isfinite(run.loss_now) and np.isfinite(run.h).all()
-                    # a snapshot takes the place of a Network: it has its methods
-                    network: Any = run.network.snapshot()
-                    if finite and cuts and metric is not None:
-                        _cut(network, settings, eval_sets[0], metric, outcome)
-                    stop = watch.see(network, run.record(), begun) if finite else Stop.NOT_FINITE
-                history.stop = stop or Stop.EPOCHS
-        except KeyboardInterrupt as interrupt:
-            if watch.best is None:
-                raise
-            history.interrupted(interrupt)
-    if history.stop is Stop.NOT_FINITE:
-        watch.restore_lowest_loss()
-    best: Any = watch.best
-    if best is None:
-        raise FloatingPointError(
-            "the loss or a hidden variable was not finite before the first epoch was over: try a smaller "
-            f"network_learning_rate than {plan.learning_rate!r}, or a smaller step_size."
-        )
-    return best, history
+
+    rows: Rows
+    evaluation: Evaluation
+    plan: NetworkPlan
+    backend: Backend
+    start: str
+    loss: Loss
+    settings: Settings
+
+    def summarise(self, network: object) -> None:
+        """Return nothing: attributions are of trees alone."""
+
+    def train(self, callbacks: Sequence[Callback], resume: object, report: object) -> tuple[MixtureNetwork, History]:
+        """Train from the start; there are no states to go on from, and no stages to report."""
+        if resume is not None:
+            _no_state()
+        rows, evaluation, settings, plan, loss = self.rows, self.evaluation, self.settings, self.plan, self.loss
+        CheckedLoss.of(loss, checked.baseline(loss, rows.y, rows.weight), rows.y)
+        metric = evaluation.metric
+        history = History(metric=metric.name if metric and evaluation.sets else "")
+        # the monitor would cut the output layer of a network of trees: a mixture is cut here
+        watch = Monitor(history, evaluation, callbacks, replace(settings, output_target="moved"))
+        watch.state = _no_state
+        cuts = plan.trees == "last" and settings.output_target == "loss" and evaluation.sets
+        with torch_threads(settings.n_threads), torch.inference_mode(False), torch.enable_grad():
+            run = _Run(rows, loss, settings, plan, _network(rows, loss, settings, plan, self.backend, self.start))
+            try:
+                with interrupts.deferred():
+                    stop = None
+                    while stop is None and run.epoch < settings.epochs:
+                        interrupts.check()
+                        begun = time.perf_counter()
+                        run.step()
+                        finite = np.isfinite(run.loss_now) and np.isfinite(run.h).all()
+                        # a snapshot takes the place of a Network: it has its methods
+                        network: Any = run.network.snapshot()
+                        if finite and cuts and metric is not None:
+                            _cut(network, settings, evaluation)
+                        stop = watch.see(network, run.record(), begun) if finite else Stop.NOT_FINITE
+                    history.stop = stop or Stop.EPOCHS
+            except KeyboardInterrupt as interrupt:
+                if watch.best is None:
+                    raise
+                history.interrupted(interrupt)
+        if history.stop is Stop.NOT_FINITE:
+            watch.restore_lowest_loss()
+        best: Any = watch.best
+        if best is None:
+            raise FloatingPointError(
+                "the loss or a hidden variable was not finite before the first epoch was over: try a smaller "
+                f"network_learning_rate than {plan.learning_rate!r}, or a smaller step_size."
+            )
+        return best, history
 
 
 def _no_state() -> NoReturn:
     raise ValueError("a mixture with a neural network keeps no checkpoints: train it without, and pickle the result.")
 
 
-def _cut(
-    network: MixtureNetwork, settings: Settings, part: EvalSet, metric: Metric, outcome: Callable[[Floats], Floats]
-) -> None:
+def _cut(network: MixtureNetwork, settings: Settings, evaluation: Evaluation) -> None:
     """Keep as many rounds of an output layer of trees as an evaluation set likes best."""
     trees = network.trees
     assert trees.layer is not None
-    h = torch.from_numpy(network.representation(part.X, -2, n_jobs=settings.n_threads))
-    seen = network.layer_input(len(network.hidden), h, torch.tensor(part.X, device="cpu")).numpy()
+    rows, metric = evaluation.sets[0].rows, evaluation.metric
+    assert metric is not None
+    X: Any = rows.X
+    h = torch.from_numpy(network.representation(X, -2, n_jobs=settings.n_threads))
+    seen = network.layer_input(len(network.hidden), h, torch.tensor(X, device="cpu")).numpy()
     sign = 1.0 if metric.greater_is_better else -1.0
     numbers, forest = rounds.stages(settings.layers[-1].n_estimators), trees.layer.forest
     scores = [
-        sign * metric(outcome(raw + trees.baseline), part.y, part.weight)
+        sign * evaluation.score(raw + trees.baseline, rows)
         for _, raw in rounds.staged(forest, seen, numbers, n_threads=settings.n_threads)
     ]
     trees.layer = Layer(rounds.first_rounds(forest, numbers[int(np.argmax(scores))]))
 
 
-def _network(
-    table: Table, y: Floats, weight: Floats, loss: Loss, settings: Settings, plan: NetworkPlan, backend: Any, start: str
-) -> MixtureNetwork:
+def _network(rows: Rows, loss: Loss, settings: Settings, plan: NetworkPlan, backend: Any, start: str) -> MixtureNetwork:
     """The layers before any training."""
-    first, units, n_outputs = plan.trees == "first", settings.units, y.shape[1]
+    first, units, n_outputs, table = plan.trees == "first", settings.units, rows.y.shape[1], rows.table
     trees = GBDTModule(
         None,
         units[0] if first else n_outputs,
@@ -181,7 +175,7 @@ def _network(
         random_state=settings.seed,
     )
     trees.settings = settings.layers[0 if first else -1]
-    columns = Columns(table, weight)
+    columns = Columns(table, rows.weight)
     besides = columns.width if settings.skip else 0
     # that of torch belongs to all threads, and to the user
     generator = torch.Generator("cpu").manual_seed(settings.seed)
@@ -191,7 +185,7 @@ def _network(
         return MixtureNetwork(columns, hidden, trees, n_outputs, settings.skip)
     output = Dense(units[-1] + besides, n_outputs, generator=generator)
     with torch.no_grad():
-        output.linear.bias.copy_(torch.from_numpy(checked.baseline(loss, y, weight)))
+        output.linear.bias.copy_(torch.from_numpy(checked.baseline(loss, rows.y, rows.weight)))
     hidden = [trees, *layers(units, besides=besides)]
     return MixtureNetwork(columns, hidden, output, n_outputs, settings.skip)
 
@@ -213,19 +207,11 @@ def _check_optimizer(optimizer: Any) -> None:
 class _Run:
     """The moving parts of the training of a mixture."""
 
-    def __init__(
-        self,
-        table: Table,
-        y: Floats,
-        weight: Floats,
-        loss: Loss,
-        settings: Settings,
-        plan: NetworkPlan,
-        network: MixtureNetwork,
-    ) -> None:
-        self.x, self.y, self.weight, self.loss = torch.tensor(table.X, device="cpu"), y, weight, loss
+    def __init__(self, rows: Rows, loss: Loss, settings: Settings, plan: NetworkPlan, network: MixtureNetwork) -> None:
+        X: Any = rows.X
+        self.x, self.y, self.weight, self.loss = torch.tensor(X, device="cpu"), rows.y, rows.weight, loss
         self.settings, self.plan, self.network = settings, plan, network
-        network.trees.expected_rows = len(y)
+        network.trees.expected_rows = len(rows)
         self.random = np.random.default_rng(settings.seed)
         self.epoch = -1  # 0 is the model with its first trees
         parameters = [p for p in network.parameters() if p.requires_grad]

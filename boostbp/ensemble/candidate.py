@@ -20,7 +20,7 @@ from boostbp.layers import LayerSettings
 from boostbp.layers.rounds import rounds_of
 from boostbp.network.choice import NETWORK
 from boostbp.network.history import Stop
-from boostbp.network.network import Network, above, table_above
+from boostbp.network.network import Network, above
 from boostbp.network.settings import Settings
 
 Condition = Callable[[Problem], bool]
@@ -144,9 +144,8 @@ def begin_above(
     below: Network,
 ) -> LayerTraining:
     """Begin to boost an output layer above hidden layers, `below`."""
-    n_threads = problem.settings.n_threads
-    problem = replace(problem, table=table_above(below.layers, problem.table, skip=below.skip, n_jobs=n_threads))
-    held_out = above(below.layers, problem.held_out.X, skip=below.skip, n_jobs=n_threads)
+    held_out = above(below.layers, problem.held_out.X, skip=below.skip, n_jobs=problem.settings.n_threads)
+    problem = problem.above(below)
     return LayerTraining(name, network, below, Boosting.begin(problem, settings(problem), held_out))
 
 
@@ -177,7 +176,7 @@ class LayerTraining:
     def _work(self, grown: float) -> float:
         """Work of a piece of which a share of the structures is grown."""
         problem, settings = self.boosting.boosted.problem, self.boosting.settings
-        n_features, n_outputs = problem.table.X.shape[1], problem.y.shape[1]
+        n_features, n_outputs = problem.rows.X.shape[1], problem.rows.y.shape[1]
         alike = problem.shares_structures
         n_rounds = max(settings.n_estimators, 1)  # a layer of no rounds still has a base
         return n_rounds * round_work(settings, problem.n_rows, n_features, n_outputs, grown, alike)
@@ -247,7 +246,7 @@ class NetworkTraining:
     @property
     def _epoch_work(self) -> float:
         problem = self._problem
-        return epoch_work(problem.settings, problem.n_rows, problem.table.X.shape[1], problem.y.shape[1])
+        return epoch_work(problem.settings, problem.n_rows, problem.rows.X.shape[1], problem.rows.y.shape[1])
 
     def advance(self, budget: Budget, later: float) -> None:
         """Train until the next look, or until only the time for what is to be done later is left; see `Budget.over`.
@@ -272,7 +271,7 @@ class NetworkTraining:
 
     def best_metrics(self) -> tuple[float, float]:
         """Best metric on the held-out rows until half of the epochs of the last look, and until all of them."""
-        held_out, metric = self._problem.held_out.name, self._problem.metric
+        held_out, metric = self._problem.evaluation.sets[0].name, self._problem.evaluation.metric
         assert metric is not None
         best = np.maximum.accumulate if metric.greater_is_better else np.minimum.accumulate
         values = best(self.history.metrics(held_out)[: self.epoch + 1])

@@ -84,7 +84,7 @@ def is_free(problem: Problem) -> bool:
 def has_numeric_columns(problem: Problem) -> bool:
     """Whether a layer on the table may start from smooth functions of single columns: of all numeric ones, if few."""
     functions = any(layer.basis.has_functions for layer in problem.settings.layers)
-    n_numeric = problem.table.X.shape[1] - len(problem.table.categorical)
+    n_numeric = problem.rows.X.shape[1] - len(problem.rows.table.categorical)
     return not functions and 0 < n_numeric <= constants.ADDITIVE_MAX_FEATURES
 
 
@@ -95,9 +95,9 @@ def too_many_columns(problem: Problem) -> bool:
 
 def has_directions(problem: Problem) -> bool:
     """Whether sums of features make sense, and hidden units may stand beside those of the networks in one layer."""
-    n_numeric = problem.table.X.shape[1] - len(problem.table.categorical)
+    n_numeric = problem.rows.X.shape[1] - len(problem.rows.table.categorical)
     functions = any(layer.basis.has_functions for layer in problem.settings.layers)
-    dense = not isinstance(problem.table.X, Sparse)
+    dense = not isinstance(problem.rows.X, Sparse)
     return dense and is_free(problem) and n_numeric > 1 and not functions and len(problem.settings.units) == 1
 
 
@@ -137,7 +137,7 @@ def first_layer(problem: Problem) -> LayerSettings:
     if not has_rows_for_best_thresholds(problem):
         return layer
     best = varied(problem, layer, extra_trees=False)
-    return best if problem.table.categorical else _on_some_rows(best, problem)
+    return best if problem.rows.table.categorical else _on_some_rows(best, problem)
 
 
 def deep_trees(problem: Problem) -> LayerSettings:
@@ -206,7 +206,7 @@ def _on_some_rows(layer: LayerSettings, problem: Problem) -> LayerSettings:
 def _on_some_features(layer: LayerSettings, problem: Problem) -> LayerSettings:
     """The layer with trees on some of the features, if the backend can show them some, and there are not few."""
     can = capabilities_of(problem.backend).colsample_bytree
-    if not can or problem.table.X.shape[1] < constants.FEWEST_FEATURES_SAMPLED:
+    if not can or problem.rows.X.shape[1] < constants.FEWEST_FEATURES_SAMPLED:
         return layer
     return varied(problem, layer, colsample_bytree=constants.SAMPLED_FEATURES)
 

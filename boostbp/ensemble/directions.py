@@ -27,7 +27,7 @@ from boostbp.trees.standardised import Standardised
 
 def directions_layer(problem: Problem, model: Network) -> Layer:
     """Return a hidden layer of linear units: standardised numeric features along directions of the model's."""
-    table, weight = problem.table, problem.weight
+    table, weight = problem.rows.table, problem.rows.weight
     numeric = np.setdiff1d(np.arange(table.X.shape[1]), table.categorical)
     columns = Standardised.of(np.ascontiguousarray(table.X[:, numeric]), weight)
     G = gradient_outer_product(problem, model, numeric)
@@ -45,8 +45,8 @@ def gradient_outer_product(problem: Problem, model: Network, numeric: NDArray[np
     Raises FloatingPointError if float64 does not hold it.
     """
     group = workers()
-    rows = group.spaced(len(problem.table.X), constants.DIRECTIONS_ROWS)
-    X, weight = group.of(rows).together(problem.table.X[rows], problem.weight[rows])
+    rows = group.spaced(len(problem.rows), constants.DIRECTIONS_ROWS)
+    X, weight = group.of(rows).together(problem.rows.X[rows], problem.rows.weight[rows])
     known = X[:, numeric]
     size = np.nan_to_num(np.fmax.reduce(np.abs(known), axis=0, initial=0.0))  # squares of the ends of float64 are none
     known = known / np.where(size > 0, size, 1.0)

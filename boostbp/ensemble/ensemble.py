@@ -32,7 +32,6 @@ from boostbp.network.choice import CONSTANT, NETWORK
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.monitor import Stage, StageSeconds
 from boostbp.network.network import Network
-from boostbp.network.offsets import of_rows
 from boostbp.trees import interrupts
 from boostbp.trees.compiling import working_time
 
@@ -75,9 +74,10 @@ def train(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem
     Exception
         What the first candidate failed of, if all did.
     """
-    if not problem.eval_sets and not (settings.trains_one_network or (settings.deep and not problem.settings.units)):
+    judged, hidden = bool(problem.evaluation.sets), bool(problem.settings.units)
+    if not judged and not (settings.trains_one_network or (settings.deep and not hidden)):
         problem = _fixed_layer_of(problem)
-    if not problem.eval_sets or (settings.deep is True and problem.settings.output_target != "loss"):
+    if not judged or (settings.deep is True and problem.settings.output_target != "loss"):
         network, history = _train_alone(problem)
     elif settings.deep and not problem.settings.units:
         network, history = _train_single_layer(problem, settings)
@@ -112,7 +112,7 @@ def _train_single_layer(problem: Problem, settings: EnsembleSettings) -> tuple[N
     budget = Budget(problem.settings.max_time)
     layer, history = _train_alone(problem)
     cut_short = history.choice is not None or history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE) or budget.over()
-    if settings.rung.refit and problem.held_out.from_training and not cut_short:
+    if settings.rung.refit and problem.learns_held_out and not cut_short:
         layer = refit_single_layer(layer, history, problem)
     return layer, history
 
@@ -137,7 +137,7 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
             break
         own = replace(other.settings, max_time=left, seed=(other.settings.seed + number * SEEDS_APART) % 2**31)
         try:
-            with joined(other.group):
+            with joined(other.rows.group):
                 member = attempted(partial(_train_average, replace(other, settings=own), settings, rung))
         except KeyboardInterrupt as interrupt:
             history.interrupted(interrupt)
@@ -220,7 +220,7 @@ def _averaged(run: EnsembleRun, interrupt: KeyboardInterrupt | None, *, alone: b
     networks = {one.name: one.history for one in run.trained}
     score = Score.of(np.broadcast_to(average.held_out, problem.target.shape), problem)
     model = average.network(average.models)
-    to_refit = run.rung.refit and problem.held_out.from_training and interrupt is None and not problem.has_many_rows
+    to_refit = run.rung.refit and problem.learns_held_out and interrupt is None and not problem.has_many_rows
     to_refit = to_refit and bool(average.parts)
     if not to_refit:
         model = _of_few_bits(model, problem)
@@ -248,10 +248,10 @@ def _history_without_network(model: Network, problem: Problem, scores: dict[str,
 
     The training loss is that of some rows: to predict all would take a tenth of some fits.
     """
-    rows = workers().spaced(len(problem.y), LOSS_ROWS)
-    raw = model.predict(problem.table.X[rows], n_jobs=problem.settings.n_threads) + of_rows(problem.offset, rows)
-    weight = problem.weight[rows]
-    loss, total = workers().sum(weight @ problem.loss.value(raw, problem.y[rows]), weight.sum())
+    rows = problem.rows.take(workers().spaced(len(problem.rows), LOSS_ROWS))
+    raw = model.predict(rows.X, n_jobs=problem.settings.n_threads) + rows.offset
+    loss, total = workers().sum(rows.weight @ problem.loss.value(raw, rows.y), rows.weight.sum())
     epoch = Epoch(0, float(loss / total), scores, 0.0, (), (), (), (), ())
-    name = "" if problem.metric is None else problem.metric.name
+    metric = problem.evaluation.metric
+    name = "" if metric is None else metric.name
     return History([epoch], stop=Stop.NO_NETWORK, metric=name)

@@ -17,10 +17,11 @@ from boostbp.ensemble.output_layers import Boosted, Boosting
 from boostbp.ensemble.problem import Problem
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.floats import Floats
+from boostbp.inputs.rows import NO_OFFSET
 from boostbp.layers import Layer, LayerSettings
 from boostbp.losses import SquaredError
 from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.network.offsets import NO_OFFSET, best_constant
+from boostbp.network.baseline import best_constant
 
 
 def located(candidate: Candidate) -> Candidate:
@@ -37,19 +38,20 @@ def located(candidate: Candidate) -> Candidate:
 
 def _of_mean(problem: Problem) -> Problem:
     """The problem of one output for the mean of the target, of which the quantiles have copies, without offsets."""
-    held_out, loss = problem.held_out, CheckedLoss(SquaredError(), curved=False, separable=True)
-    y, target = _mean(problem.y - problem.offset), _mean(problem.target - held_out.offset)
-    alone = replace(held_out, offset=NO_OFFSET)
-    baseline, eval_sets = best_constant(loss, y, problem.weight, NO_OFFSET), (alone, *problem.eval_sets[1:])
+    loss, held_out = CheckedLoss(SquaredError(), curved=False, separable=True), problem.held_out
+    rows = replace(problem.rows, y=_mean(problem.rows.y - problem.rows.offset), offset=NO_OFFSET)
+    target = _mean(problem.target - held_out.offset)
+    first, *others = problem.evaluation.sets
+    first = replace(first, rows=replace(held_out, offset=NO_OFFSET))
+    evaluation = replace(problem.evaluation, sets=(first, *others))
     return replace(
         problem,
         loss=loss,
-        y=y,
-        offset=NO_OFFSET,
-        baseline=baseline,
+        rows=rows,
+        baseline=best_constant(loss, rows),
         target=target,
         smoothed=target,
-        eval_sets=eval_sets,
+        evaluation=evaluation,
     )
 
 

@@ -45,10 +45,8 @@ def looks_of(model: Network, problem: Problem, pieces: Sequence[Layer] = ()) -> 
             for _, output in staged(model.layers[-1].forest, h, numbers, n_threads=n_threads):
                 yield output
 
-    metric, scores = problem.metric, dict[str, list[float]]()
-    for part in problem.eval_sets if metric is not None else ():
-        assert metric is not None
-        start = model.baseline + part.offset
-        outcomes = (problem.outcome(output + start) for output in growing(part.X))
-        scores[part.name] = [metric(outcome, part.y, part.weight) for outcome in outcomes]
+    evaluation, scores = problem.evaluation, dict[str, list[float]]()
+    for part in evaluation.sets if evaluation.metric is not None else ():
+        raws = (output + model.baseline for output in growing(part.rows.X))
+        scores[part.name] = [evaluation.score(raw, part.rows) for raw in raws]
     return [Look(n, {name: of[place] for name, of in scores.items()}) for place, n in enumerate(numbers)]

@@ -58,7 +58,7 @@ def _train_sample(run: EnsembleRun, race: Race, found: list[TrainedCandidate]) -
     race.problem = replace(race.problem, report=report_chosen)
     sample = replace(problem.on_some_rows(), report=report)
     try:
-        with joined(sample.group):
+        with joined(sample.rows.group):
             rung = replace(run.rung, refit=False)
             return train_all(replace(run, problem=sample, rung=rung, budget=part, trained=found))
     finally:

@@ -50,7 +50,7 @@ class Boosted:
 
         A piece has the rounds of `settings`, and the last one those that are left.
         """
-        bound = BoundInput(backend or problem.growing_backend, problem.table, settings, problem.weight)
+        bound = BoundInput(backend or problem.growing_backend, problem.rows.table, settings, problem.rows.weight)
         return cls(problem, bound, problem.start, n_rounds)
 
     def advance(self, *, structures_of: Layer | None = None) -> Boosted:
@@ -60,11 +60,9 @@ class Boosted:
         bound = self.bound.changed(n_estimators=n_rounds)
         if structures_of is not None:
             bound = bound.grown_by(_structures_of(structures_of, growth), growth)
-        y, fit = (
-            np.asfortranarray(problem.y),
-            np.asfortranarray(self.fit),
-        )  # as the running fit lies
-        goal = LossObjective(problem.loss, y, problem.weight, fit, first_round=number * bound.settings.n_estimators)
+        rows, first_round = problem.rows, number * bound.settings.n_estimators
+        y, fit = np.asfortranarray(rows.y), np.asfortranarray(self.fit)  # as the running fit lies in memory
+        goal = LossObjective(problem.loss, y, rows.weight, fit, first_round=first_round)
         n_threads, seed = problem.settings.n_threads, problem.settings.seed + number
         piece = layers.fit(bound, goal, n_threads=n_threads, seed=seed)
         bound = self.bound if number else self.bound.changed(base=None)

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from boostbp.backends.base import Backend, Table
+from boostbp.backends.base import Backend
 from boostbp.ensemble import constants
 from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS, Rung
 from boostbp.floats import Floats
-from boostbp.group import ALONE, Group, joined, workers
+from boostbp.group import joined, workers
+from boostbp.inputs.rows import Rows
 from boostbp.layers.cheaper_growth import RowSampling, SharedStructure, drawn_rows, on_sample
 from boostbp.losses import Loss, traits_of
 from boostbp.losses.checked_loss import CheckedLoss
-from boostbp.metrics import Metric
 from boostbp.network.backprop import BackPropagation
+from boostbp.network.baseline import baseline_of
+from boostbp.network.eval_sets import NO_EVALUATION, Evaluation, raw_output
 from boostbp.network.history import History
-from boostbp.network.monitor import Callback, EvalSet, Stage, State
-from boostbp.network.network import Network
-from boostbp.network.offsets import NO_OFFSET, of_rows
+from boostbp.network.monitor import Callback, Stage, State
+from boostbp.network.network import Network, table_above
 from boostbp.network.settings import Settings
-from boostbp.network.trainer import baseline_of
-from boostbp.trees.sparse import vstack
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,113 +62,73 @@ class Problem:
 
     Attributes
     ----------
-    table : Table
-        h_0 of the training rows; of an output layer, what it sees of them.
-    y : (rows, outputs), weight : (rows,) float64
+    rows : Rows
+        Training rows, and the workers that hold them. The table of an output layer is what that layer sees.
     settings : Settings
         Of the network that the user asked for; candidates change them.
     baseline : (outputs,) float64
         Raw output that boosting starts from.
-    eval_sets : tuple of EvalSet
-        The first one weighs the candidates: the held-out rows.
+    evaluation : Evaluation
+        The rows of its first evaluation set, the held-out rows, weigh the candidates.
     target, smoothed : (held-out rows, outputs) float64
         Targets of the held-out rows as the loss takes them, and the same with smoothed labels, by which candidates are
         scored. Without evaluation sets there are no such rows.
-    outcome : callable
-        Raw output to what `metric` compares with the targets of evaluation sets.
     resume : State or None
         Of an earlier training of the network that the user asked for.
     report : callable
         ``report(stage)``, told where the fit stands.
-    offset : (rows, outputs) float64, or `NO_OFFSET`
-        Added to the raw output of each row. What is called raw below is without it.
-    group : Group
-        The workers with these rows, in which it is trained.
+
+    Raw outputs below are without the offset of the rows.
     """
 
-    table: Table
-    y: Floats
-    weight: Floats
+    rows: Rows
     backend: Backend
     loss: CheckedLoss
     settings: Settings
     baseline: Floats
-    eval_sets: tuple[EvalSet, ...]
+    evaluation: Evaluation
     target: Floats
     smoothed: Floats
-    metric: Metric | None
-    outcome: Callable[[Floats], Floats]
     callbacks: Sequence[Callback] = ()
     resume: State | None = None
     report: Callable[[Stage], object] = bool
-    offset: Floats = field(default_factory=lambda: NO_OFFSET)
-    group: Group = ALONE
 
     @classmethod
     def of(
         cls,
-        table: Table,
-        y: Floats,
-        weight: Floats,
+        rows: Rows,
         *,
         backend: Backend,
         loss: Loss,
         settings: Settings,
-        eval_sets: Sequence[EvalSet] = (),
-        to_target: Callable[[Floats], Floats],
-        metric: Metric | None = None,
-        outcome: Callable[[Floats], Floats] | None = None,
-        callbacks: Sequence[Callback] = (),
-        resume: State | None = None,
-        report: Callable[[Stage], object] = bool,
-        offset: Floats = NO_OFFSET,
-        group: Group = ALONE,
+        evaluation: Evaluation = NO_EVALUATION,
+        to_target: Callable[[Floats], Floats] = raw_output,
     ) -> Problem:
-        """Make the problem of a fit.
-
-        Parameters
-        ----------
-        to_target : callable
-            Targets of an evaluation set as the loss takes them.
-        outcome : callable, optional
-            The loss's link if left out.
-        """
-        with joined(group):
-            baseline = baseline_of(loss, y, weight, settings, offset)
-            loss = CheckedLoss.of(loss, baseline + offset, y)
-        target = smoothed = np.empty((0, y.shape[1]))
-        if eval_sets:
-            target = to_target(eval_sets[0].y)
-            smoothed = smooth_labels(target, eval_sets[0].weight, loss)
-        return cls(
-            table,
-            y,
-            weight,
-            backend,
-            loss,
-            settings,
-            baseline,
-            tuple(eval_sets),
-            target,
-            smoothed,
-            metric,
-            outcome or loss.link,
-            callbacks,
-            resume,
-            report=report,
-            offset=offset,
-            group=group,
-        )
+        """Return the problem of a fit; `to_target` makes targets of an evaluation set what the loss takes."""
+        with joined(rows.group):
+            baseline = baseline_of(loss, rows, settings)
+            loss = CheckedLoss.of(loss, baseline + rows.offset, rows.y)
+        target = smoothed = np.empty((0, rows.y.shape[1]))
+        if evaluation.sets:
+            held_out = evaluation.sets[0].rows
+            target = to_target(held_out.y)
+            smoothed = smooth_labels(target, held_out.weight, loss)
+        return cls(rows, backend, loss, settings, baseline, evaluation, target, smoothed)
 
     @property
-    def held_out(self) -> EvalSet:
+    def held_out(self) -> Rows:
         """The rows that weigh the candidates."""
-        return self.eval_sets[0]
+        return self.evaluation.sets[0].rows
+
+    @property
+    def learns_held_out(self) -> bool:
+        """Whether the chosen model may be refitted on the held-out rows, as the fit took them from its own."""
+        return self.evaluation.sets[0].from_training
 
     @property
     def start(self) -> Floats:
         """Raw output with its offset that boosting starts from on the training rows, (rows, outputs)."""
-        return np.broadcast_to(self.baseline + self.offset, self.y.shape)
+        return np.broadcast_to(self.baseline + self.rows.offset, self.rows.y.shape)
 
     @property
     def growing_backend(self) -> Backend:
@@ -193,7 +152,7 @@ class Problem:
     @property
     def has_several_classes(self) -> bool:
         """Whether there are three classes or more."""
-        return traits_of(self.loss).task == "classification" and self.y.shape[1] >= constants.SEVERAL_CLASSES
+        return traits_of(self.loss).task == "classification" and self.rows.y.shape[1] >= constants.SEVERAL_CLASSES
 
     @property
     def _sampling_backend(self) -> Backend:
@@ -209,20 +168,20 @@ class Problem:
         """Rows of the class that has fewest; infinite if there are no classes."""
         if traits_of(self.loss).task != "classification":
             return np.inf
-        y = self.y[self.weight > 0]
+        y = self.rows.y[self.rows.weight > 0]
         rows, n_rows = workers().sum(np.count_nonzero(y, axis=0), len(y))
         return float(min(rows.min(), (n_rows - rows).min()))
 
     @property
     def n_rows(self) -> int:
         """Number of training rows, those of all workers."""
-        [n_rows] = workers().sum(len(self.y))
+        [n_rows] = workers().sum(len(self.rows.y))
         return int(n_rows)
 
     @property
     def has_many_rows(self) -> bool:
         """Whether there are so many rows that the model is chosen on a sample of them."""
-        [counted] = workers().sum(np.count_nonzero(self.weight))
+        [counted] = workers().sum(np.count_nonzero(self.rows.weight))
         return bool(counted >= constants.MANY_ROWS)
 
     def row_losses(self, raw: Floats) -> Floats:
@@ -253,18 +212,11 @@ class Problem:
 
     def metric_of(self, raw: Floats) -> float:
         """Metric on the held-out rows of a raw output there."""
-        assert self.metric is not None
-        return self.metric(self.outcome(raw + self.held_out.offset), self.held_out.y, self.held_out.weight)
+        return self.evaluation.score(raw, self.held_out)
 
     def metrics_of(self, network: Network) -> dict[str, float]:
         """Metric of a network on each evaluation set, by name."""
-        if self.metric is None:
-            return {}
-        raws = {one.name: network.predict(one.X, n_jobs=self.settings.n_threads) for one in self.eval_sets}
-        return {
-            one.name: self.metric(self.outcome(raws[one.name] + one.offset), one.y, one.weight)
-            for one in self.eval_sets
-        }
+        return self.evaluation.scores(network, self.settings.n_threads)
 
     def with_threads(self, n_threads: int) -> Problem:
         """The same on so many threads, the library's own among them."""
@@ -274,49 +226,33 @@ class Problem:
         )
         return replace(self, settings=replace(self.settings, n_threads=n_threads, layers=layers))
 
+    def above(self, below: Network) -> Problem:
+        """The problem of an output layer above hidden layers, whose units it sees."""
+        table = table_above(below.layers, self.rows.table, skip=below.skip, n_jobs=self.settings.n_threads)
+        return replace(self, rows=replace(self.rows, table=table))
+
     def on_some_rows(self) -> Problem:
         """The same on a sample of the training rows of weight above 0."""
-        counted = np.flatnonzero(self.weight > 0)
-        with joined(self.group.of(counted)):
+        counted = np.flatnonzero(self.rows.weight > 0)
+        with joined(self.rows.group.of(counted)):
             rows = counted[drawn_rows(len(counted), constants.SAMPLE_ROWS, self.settings.seed)]
-        return replace(
-            self,
-            table=self.table.take(rows),
-            y=self.y[rows],
-            weight=self.weight[rows],
-            offset=of_rows(self.offset, rows),
-            group=self.group.of(rows),
-        )
+        return replace(self, rows=self.rows.take(rows))
 
     def on_all_rows(self) -> Problem:
         """The same with the held-out rows of weight above 0 behind the training rows: those of the last worker."""
-        group, offset = self.group, self.offset
-        counts = (self.held_out.weight > 0) & (group.rank == group.size - 1)
-        if offset.ndim:
-            offset = np.concatenate([offset, self.held_out.offset[counts]])
-        return replace(
-            self,
-            table=Table(vstack(self.table.X, self.held_out.X[counts]), self.table.categorical),
-            y=np.concatenate([self.y, self.target[counts]]),
-            weight=np.concatenate([self.weight, self.held_out.weight[counts]]),
-            offset=offset,
-            group=group.with_last(int(np.count_nonzero(counts))),
-        )
+        held_out, group = replace(self.held_out, y=self.target), self.rows.group
+        counted = (held_out.weight > 0) & (group.rank == group.size - 1)
+        return replace(self, rows=self.rows.concat(held_out.take(counted)))
 
 
 def back_propagation(problem: Problem) -> BackPropagation:
     """Begin to train the network of a problem."""
     return BackPropagation(
-        problem.table,
-        problem.y,
+        problem.rows,
         backend=problem.backend,
         loss=problem.loss,
         settings=problem.settings,
-        weight=problem.weight,
-        offset=problem.offset,
-        eval_sets=problem.eval_sets,
-        metric=problem.metric,
-        outcome=problem.outcome,
+        evaluation=problem.evaluation,
         callbacks=problem.callbacks,
         resume=problem.resume,
     )

@@ -16,7 +16,7 @@ from boostbp.ensemble.trained_candidate import OutputLayerPlan, TrainedCandidate
 from boostbp.group import joined
 from boostbp.layers.rounds import rounds_of
 from boostbp.network.history import History
-from boostbp.network.network import Network, table_above
+from boostbp.network.network import Network
 from boostbp.trees import interrupts
 
 
@@ -29,7 +29,7 @@ def refit_all(
     try:
         all_rows = problem.on_all_rows()
         tasks = {one.name: partial(attempted, partial(_refitted, one, all_rows, budget)) for one in chosen}
-        with joined(all_rows.group):
+        with joined(all_rows.rows.group):
             interrupt = run_tasks(tasks, n_at_once, budget, models)
     except KeyboardInterrupt as while_joining:
         interrupt = while_joining
@@ -47,8 +47,7 @@ def _refitted(one: TrainedCandidate, all_rows: Problem, budget: Budget) -> Netwo
     if one.plan is None:
         return one.model
     below = replace(one.model, layers=one.model.layers[:-1])
-    table = table_above(below.layers, all_rows.table, skip=below.skip, n_jobs=all_rows.settings.n_threads)
-    layer = boost_again(replace(all_rows, table=table), one.plan, over=budget.over)
+    layer = boost_again(all_rows.above(below), one.plan, over=budget.over)
     return one.model if layer is None else replace(one.model, layers=(*below.layers, layer))
 
 
@@ -59,7 +58,7 @@ def refit_single_layer(model: Network, history: History, problem: Problem) -> Ne
     plan = OutputLayerPlan(settings, (layer,))
     try:
         all_rows = problem.on_all_rows()
-        with interrupts.deferred(), joined(all_rows.group):
+        with interrupts.deferred(), joined(all_rows.rows.group):
             model = replace(model, layers=(boost_again(all_rows, plan) or layer,))
             history.refitted = True
     except KeyboardInterrupt as interrupt:

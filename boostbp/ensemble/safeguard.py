@@ -10,17 +10,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.ensemble.problem import Problem, back_propagate
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.floats import Floats
 from boostbp.group import workers
+from boostbp.inputs.rows import Rows
 from boostbp.losses.checked import refuse_unusable
 from boostbp.network.choice import CONSTANT, NETWORK, CandidateResult, Choice
 from boostbp.network.history import History
 from boostbp.network.network import Network
-from boostbp.network.offsets import of_rows
 from boostbp.trees.basis import Elementwise
 
 SHARES = np.linspace(0.0, 1.0, 21)  # of a model; the constant has the rest
@@ -46,7 +45,7 @@ def best_share(raw: Floats, problem: Problem) -> float:
 
 def no_worse_than_constant(network: Network, history: History, problem: Problem) -> Network:
     """Return a network that was trained alone, shrunk if it is worse than the constant; the history says so."""
-    if not problem.eval_sets:
+    if not problem.evaluation.sets:
         refuse_unlearned([network], problem)
         return network
     raw = network.predict(problem.held_out.X, n_jobs=problem.settings.n_threads)
@@ -91,14 +90,13 @@ def refuse_unlearned(models: Sequence[Network], problem: Problem) -> None:
     own = _own_parts(problem)
     if not own:
         return
-    rows = workers().spaced(len(problem.y), JUDGED_ROWS)
-    constant = _loss(np.broadcast_to(problem.baseline, problem.y[rows].shape), rows, problem)
-    X, n_threads = problem.table.X[rows], problem.settings.n_threads
-    lowest = min(_loss(model.predict(X, n_jobs=n_threads), rows, problem) for model in models)
+    rows, n_threads = _some_training_rows(problem), problem.settings.n_threads
+    constant = _loss(np.broadcast_to(problem.baseline, rows.y.shape), rows, problem)
+    lowest = min(_loss(model.predict(rows.X, n_jobs=n_threads), rows, problem) for model in models)
     if lowest - constant <= ROUNDING * max(abs(constant), 1.0):
         return
     held_out = ""
-    if problem.eval_sets:
+    if problem.evaluation.sets:
         held_out = f"; on the held-out rows it is worse than the constant, too, which has {_held_out(problem):.6g}"
     raise ValueError(
         f"the trained model is worse than a constant: on training rows the mean loss is {lowest:.6g}, that of the "
@@ -111,28 +109,28 @@ def refuse_undefined(network: Network, problem: Problem) -> None:
 
     Raises ValueError with the row and the raw output.
     """
-    if problem.eval_sets:
-        X, y, offset = problem.held_out.X, problem.target, problem.held_out.offset
-    else:
-        rows = workers().spaced(len(problem.y), JUDGED_ROWS)
-        X, y, offset = problem.table.X[rows], problem.y[rows], of_rows(problem.offset, rows)
-    raw = network.predict(X, n_jobs=problem.settings.n_threads) + offset
+    judged = bool(problem.evaluation.sets)
+    rows = replace(problem.held_out, y=problem.target) if judged else _some_training_rows(problem)
+    raw = network.predict(rows.X, n_jobs=problem.settings.n_threads) + rows.offset
     link = problem.loss.link(raw)
     if np.isnan(link).any():
         nan = np.where(np.isnan(link) & np.isfinite(raw).all(axis=1, keepdims=True), np.nan, 0.0)
-        refuse_unusable(problem.loss, {"link": nan}, raw, y, "of the trained model")
+        refuse_unusable(problem.loss, {"link": nan}, raw, rows.y, "of the trained model")
 
 
 def _held_out(problem: Problem) -> float:
     return problem.score(problem.constant_raw)
 
 
-def _loss(raw: Floats, rows: NDArray[np.int64], problem: Problem) -> float:
+def _some_training_rows(problem: Problem) -> Rows:
+    return problem.rows.take(workers().spaced(len(problem.rows), JUDGED_ROWS))
+
+
+def _loss(raw: Floats, rows: Rows, problem: Problem) -> float:
     """Return the mean loss of a raw output on some training rows; infinite where it is not finite."""
-    weight = problem.weight[rows]
     with np.errstate(all="ignore"):
-        values = problem.loss.value(raw + of_rows(problem.offset, rows), problem.y[rows])
-    loss, total = workers().sum(weight @ np.where(np.isnan(values), np.inf, values), weight.sum())
+        values = problem.loss.value(raw + rows.offset, rows.y)
+    loss, total = workers().sum(rows.weight @ np.where(np.isnan(values), np.inf, values), rows.weight.sum())
     return float(loss / total)
 
 

@@ -67,7 +67,7 @@ def train_all(run: EnsembleRun) -> KeyboardInterrupt | None:
     The order depends on losses and on counted work alone. What it takes at a time does not depend on the threads, but
     they share it.
     """
-    race = run.race(refit=run.rung.refit and run.problem.held_out.from_training)
+    race = run.race(refit=run.rung.refit and run.problem.learns_held_out)
     try:
         return _train_in_turn(race, run)
     finally:
@@ -80,7 +80,7 @@ def train_network(run: EnsembleRun) -> KeyboardInterrupt | None:
     The layers on features come first, as they are good at once; then the network, for as long as its epochs gain, and
     output layers on it. If it was not begun when an interrupt came, nothing is added: without it there is no model.
     """
-    race = run.race(refit=run.rung.refit and run.problem.held_out.from_training)
+    race = run.race(refit=run.rung.refit and run.problem.learns_held_out)
     [network] = run.of_kind(Kind.NETWORK)
     interrupt = (
         race.begin(run.of_kind(Kind.SINGLE_LAYER), None, stage=FIRST_STAGE)
@@ -273,13 +273,13 @@ def _falls(training: NetworkTraining, problem: Problem) -> bool:
 
 def _error(problem: Problem, value: float) -> float:
     """A metric as an error; those that grow with accuracy are 1 at best, or have no bound and no scale."""
-    assert problem.metric is not None
-    return 1.0 - value if problem.metric.greater_is_better else value
+    assert problem.evaluation.metric is not None
+    return 1.0 - value if problem.evaluation.metric.greater_is_better else value
 
 
 def shared(problem: Problem, n_most: int | None = None) -> tuple[Problem, int]:
     """Return the problem on the threads of one candidate, and how many, `n_most` at most, are trained at a time."""
-    n_at_once = n_parallel(len(problem.y), problem.settings.n_threads) if workers().alone else 1
+    n_at_once = n_parallel(len(problem.rows), problem.settings.n_threads) if workers().alone else 1
     if n_most is not None:
         n_at_once = min(n_at_once, n_most)
     return problem.with_threads(problem.settings.n_threads // n_at_once), n_at_once

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,17 +16,19 @@ from boostbp.backends.base import Backend, Table
 from boostbp.cautions import named_in_errors
 from boostbp.estimators import session
 from boostbp.estimators.base import BaseBoostBP
-from boostbp.estimators.held_out import Split, hold_out
+from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.nested_parameters import documented_as, suggests
 from boostbp.estimators.outcomes import standard_units
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.session import all_or_nothing
 from boostbp.estimators.supervised import names_of, tables
 from boostbp.floats import Floats, usual_in_methods
+from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_weight, refuse_extreme
 from boostbp.layers import LayerSpec
 from boostbp.losses import SquaredError
-from boostbp.network.monitor import EvalSet, Progress
+from boostbp.network.eval_sets import EvalSet, Evaluation
+from boostbp.network.monitor import Progress
 from boostbp.network.settings import BackpropSpec
 
 
@@ -133,19 +136,19 @@ class BoostBPAutoencoder(BaseBoostBP):
         sets = [self._eval_set(name, *part) for name, part in zip(names_of(parts, eval_names), parts, strict=True)]
         target = table.X
         refuse_extreme(target, "X")
-        split = Split(table, target, weight, sets)
+        rows = Rows(table, target, weight)
         if not sets:
-            split = hold_out(self, split, None, groups=groups, X=X)
-        self._shift, self._scale = standard_units(split.y, split.weight)
+            rows, sets = hold_out(self, rows, None, groups=groups, X=X)
+        self._shift, self._scale = standard_units(rows.y, rows.weight)
         loss = SquaredError()
-        metric = self._metric(loss, split.sets)
-        target = np.ascontiguousarray((split.y - self._shift) / self._scale)
-        return self._train(split._replace(y=target), loss, metric, self._outcome, run)
+        target = np.ascontiguousarray((rows.y - self._shift) / self._scale)
+        evaluation = Evaluation(tuple(sets), self._metric(loss, sets), self._outcome)
+        return self._train(replace(rows, y=target), evaluation, loss, run)
 
     def _eval_set(self, name: str, source: str, X: Any) -> EvalSet:
         with named_in_errors(source):
-            X = self._read(X).X
-        return EvalSet(name, X, X, np.ones(len(X)))
+            table = self._read(X)
+        return EvalSet(name, Rows(table, table.X, np.ones(len(table.X))))
 
     def predict(self, X: Any) -> Floats:
         """Reconstruction, (rows, features)."""

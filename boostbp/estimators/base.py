@@ -16,13 +16,9 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp import backends, cautions, checks, metrics
-from boostbp.backends.base import Table
-from boostbp.ensemble import ensemble
+from boostbp.backends.base import Backend, Table
 from boostbp.ensemble.problem import Problem
-from boostbp.ensemble.safeguard import back_propagate_alone
-from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.estimators import parameters, session
-from boostbp.estimators.held_out import Split
 from boostbp.estimators.inspected import Inspected
 from boostbp.estimators.nested_parameters import NestedParameters
 from boostbp.estimators.parameter_use import Way, warn_after, warn_before, way_of
@@ -30,18 +26,16 @@ from boostbp.estimators.parameters import check_run, ensemble_settings_of
 from boostbp.estimators.session import all_or_nothing, check_sum
 from boostbp.estimators.unit_names import UnitNames
 from boostbp.floats import Floats, usual_in_methods
-from boostbp.group import joined, workers
+from boostbp.group import workers
 from boostbp.inputs.blocks import blocks_of, is_blocks
 from boostbp.inputs.reader import read_input
-from boostbp.inputs.targets import drop_zero_weight
-from boostbp.inspection import Names, summary_of, warn_if_ill
+from boostbp.inputs.rows import Rows
+from boostbp.inspection import Names, warn_if_ill
 from boostbp.layers import rounds
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
-from boostbp.network.history import History
-from boostbp.network.monitor import EvalSet, Progress
-from boostbp.network.network import Network
-from boostbp.network.offsets import of_rows
+from boostbp.network.eval_sets import EvalSet, Evaluation
+from boostbp.network.monitor import Progress
 from boostbp.network.settings import BackpropSpec, Settings
 from boostbp.trees import threads
 
@@ -249,62 +243,33 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
 
     def _train(
         self,
-        first: Split,
+        rows: Rows,
+        evaluation: Evaluation,
         loss: Loss,
-        metric: Metric | None,
-        outcome: Callable[[Floats], Floats],
         run: session.Run,
-        others: Sequence[Callable[[], Split]] = (),
+        others: Sequence[Callable[[], tuple[Rows, Evaluation]]] = (),
     ) -> Self:
-        """Train on rows and evaluation sets; other splits are those of further members of an average."""
+        """Train on some rows; `others` hold other rows out, for further members of an average."""
         check_run(self, run)
         random = checks.random_state("random_state", self.random_state)
-        [n_rows], seed = workers().sum(len(first.table.X)), workers().agree(int(random.randint(2**31 - 1)))
-        settings = parameters.settings_of(self, int(n_rows), first.y.shape[1], seed)
-        backend = backends.load(self.backend)
-
-        def problem_of(split: Split) -> partial[Problem]:
-            table, y, weight = drop_zero_weight(split.table, split.y, split.weight)
-            offset = of_rows(split.offset, split.weight > 0)
-            total, given = workers().sum(weight.sum(), split.weight.sum())
-            in_rows = total / given
-            sets = [replace(part, weight=part.weight * in_rows) if part.from_training else part for part in split.sets]
-            return partial(
-                Problem.of,
-                table,
-                y,
-                weight,
-                group=split.group.of(split.weight > 0),
-                backend=backend,
-                loss=loss,
-                offset=offset,
-                eval_sets=sets,
-                metric=metric,
-                outcome=outcome,
-                to_target=self._to_target,
-            )
-
-        problem, group = problem_of(first), first.group.of(first.weight > 0)
-        how = workers().agree(ensemble_settings_of(self, run))  # callbacks may be given on rank 0 alone
-        way = way_of(self, held_out=bool(first.sets), wanted=how.network_wanted)
-        warn_before(self, way, first.sets, run.callbacks)
+        [n_rows], seed = workers().sum(len(rows)), workers().agree(int(random.randint(2**31 - 1)))
+        settings = parameters.settings_of(self, int(n_rows), rows.y.shape[1], seed)
+        problem_of = partial(
+            _problem_of, backend=backends.load(self.backend), loss=loss, settings=settings, to_target=self._to_target
+        )
+        ensemble = workers().agree(ensemble_settings_of(self, run))  # callbacks may be given on rank 0 alone
+        way = way_of(self, held_out=bool(evaluation.sets), wanted=ensemble.network_wanted)
+        warn_before(self, way, evaluation.sets, run.callbacks)
         if run.earlier is not None:
-            check_sum(run.earlier.network, settings, networks=how.deep is not False)
-
-        @joined(group)
-        def train(*, settings: Settings, **training: Any) -> tuple[Network, History]:
-            """Train with settings, callbacks and an earlier state, which may be others each time."""
-            if self._fewest_hidden:  # its hidden units are the model, and nothing may stand beside them
-                return back_propagate_alone(problem(settings=settings, **training))
-            more = (problem_of(other())(settings=settings) for other in others)
-            network, history = ensemble.train(problem(settings=settings, **training), how, more)
-            if run.earlier is not None:
-                network = weighted_sum([run.earlier.network, network], [1.0, 1.0])
-            return network, history
-
-        table, _, weight = problem.args
-        summarise = joined(group)(partial(summary_of, table=table, weight=weight, n_threads=settings.n_threads))
-        session.begin(self, session.Training(train, settings, summarise=summarise), run, n_rows=len(table.X))
+            check_sum(run.earlier.network, settings, networks=ensemble.deep is not False)
+        training = session.Training(
+            problem_of(rows, evaluation),
+            # the hidden units of an auto-encoder are the model, and nothing may stand beside them
+            ensemble=None if self._fewest_hidden else ensemble,
+            others=[partial(_drawn, draw, problem_of) for draw in others],
+            earlier=None if run.earlier is None else run.earlier.network,
+        )
+        session.begin(self, training, run, n_rows=len(rows))
         return self
 
     def _warn_of_fit(self) -> None:
@@ -330,3 +295,30 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
     def _kept(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name not in OF_A_FIT or "network_" not in state}
+
+
+def _problem_of(
+    rows: Rows,
+    evaluation: Evaluation,
+    *,
+    backend: Backend,
+    loss: Loss,
+    settings: Settings,
+    to_target: Callable[[Floats], Floats],
+) -> Problem:
+    """Return the problem of the rows that have weight; held-out rows get weights in the same unit."""
+    counted = rows.counted()
+    total, before = workers().sum(counted.weight.sum(), rows.weight.sum())
+
+    def in_rows(part: EvalSet) -> EvalSet:
+        return replace(part, rows=replace(part.rows, weight=part.rows.weight * (total / before)))
+
+    sets = tuple(in_rows(part) if part.from_training else part for part in evaluation.sets)
+    evaluation = replace(evaluation, sets=sets)
+    return Problem.of(
+        counted, backend=backend, loss=loss, settings=settings, evaluation=evaluation, to_target=to_target
+    )
+
+
+def _drawn(draw: Callable[[], tuple[Rows, Evaluation]], problem_of: Callable[[Rows, Evaluation], Problem]) -> Problem:
+    return problem_of(*draw())

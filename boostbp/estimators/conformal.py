@@ -27,9 +27,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp import checks
 from boostbp.backends.base import Table
-from boostbp.estimators.held_out import Split, at_random
+from boostbp.estimators.held_out import at_random
 from boostbp.estimators.supervised import Supervised
 from boostbp.floats import Floats
+from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_groups, read_weight
 from boostbp.losses import Quantiles, traits_of
 
@@ -141,13 +142,13 @@ class Conformal(Supervised):
         rest[rows] = 0.0
         return rest, KeptOut(rows, weight[rows])
 
-    def _calibrate_by(self, kept_out: KeptOut | None, given: Split, offset: Any) -> None:
+    def _calibrate_by(self, kept_out: KeptOut | None, rows: Rows, offset: Any) -> None:
         """Compare the fitted model with the rows that were kept out of its fit; `offset` is the user's."""
         if kept_out is not None:
-            rows, weight = kept_out
+            numbers, weight = kept_out
             if offset is not None:
-                offset = self._read_offset(offset, len(given.y), self._n_targets)[rows]
-            self._calibration = self._calibrated(given.table.take(rows), given.y[rows], weight, offset)
+                offset = self._read_offset(offset, len(rows), self._n_targets)[numbers]
+            self._calibration = self._calibrated(rows.table.take(numbers), rows.y[numbers], weight, offset)
 
     def _calibrated(self, table: Table, target: Floats, weight: Floats, offset: Any) -> Calibration:
         counted = weight > 0

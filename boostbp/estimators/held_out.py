@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +15,13 @@ from boostbp.backends.base import Table
 from boostbp.ensemble.ladder import RUNGS
 from boostbp.estimators.parameter_use import Way, way_of
 from boostbp.floats import Floats
-from boostbp.group import ALONE, SAMPLE, Group, joined, workers
+from boostbp.group import SAMPLE, joined, workers
 from boostbp.inputs.repeats import distinct_rows, hashes_of, numbered
+from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_groups
-from boostbp.network.monitor import EvalSet
-from boostbp.network.offsets import NO_OFFSET, of_rows, of_scale
+from boostbp.network.eval_sets import EvalSet
 
-Rows = NDArray[np.intp]
+RowNumbers = NDArray[np.intp]
 # Of early_stopping="auto": below so many rows none are given away, and so many at least are given away, or a quarter.
 FEWEST, LEAST_HELD = 36, 50
 # Of early_stopping="auto" and the default share: of so many rows or more, so many at most are given away. What is
@@ -32,57 +31,34 @@ MOST_HELD_BY_WORKERS = 1_000_000  # of the rows of several workers: each of them
 SHARE = 0.1  # of the rows, where `validation` does not say how many
 
 
-class Split(NamedTuple):
-    """Rows to learn from, and evaluation sets."""
-
-    table: Table
-    y: Floats  # (rows, outputs) float64
-    weight: Floats  # (rows,) float64
-    sets: Sequence[EvalSet] = ()
-    offset: Floats = NO_OFFSET  # or (rows, outputs) float64
-    group: Group = ALONE  # the workers with these rows
-
-    def given_away(self, train: Any, held: Any) -> Split:
-        """Some rows to learn from, and others as the one evaluation set; by numbers or masks."""
-        held_out = EvalSet(
-            "held_out", self.table.X[held], self.y[held], self.weight[held],
-            from_training=True, offset=of_rows(self.offset, held),
-        )  # fmt: skip
-        offset = of_rows(self.offset, train)
-        group = self.group.of(train)
-        return Split(self.table.take(train), self.y[train], self.weight[train], [held_out], offset, group)
-
-    def in_units(self, shift: Floats, scale: Floats) -> Split:
-        """Targets to learn, and all offsets, in other units; evaluation sets keep their targets."""
-        sets = [replace(part, offset=of_scale(part.offset, scale)) for part in self.sets]
-        return self._replace(y=(self.y - shift) / scale, sets=sets, offset=of_scale(self.offset, scale))
+Drawing = tuple[Rows, list[EvalSet]]  # rows to learn from, and the evaluation sets
 
 
 def hold_out_others(
-    estimator: Any, given: Split, strata: Any, *, groups: Any = None, sets: Sequence[EvalSet]
-) -> list[Callable[[], Split]]:
-    """Functions that give other rows of `given` away, for further members of an average, if they are drawn at random.
+    estimator: Any, rows: Rows, strata: Any, *, groups: Any = None, sets: Sequence[EvalSet]
+) -> list[Callable[[], Drawing]]:
+    """Return functions that hold out other rows, for further members of an average, if rows are drawn at random.
 
-    `sets` is what `hold_out` gave away for the first.
+    `sets` are the evaluation sets of the first member.
     """
     drawn = isinstance(estimator.validation, Real) and len(sets) == 1 and sets[0].from_training
     if not drawn or checks.one_of("deep", estimator.deep, ("auto", True, False)) is True:
         return []
     members = RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))].most_members
-    draw = joined(given.group)(partial(hold_out, estimator, given, strata, groups=groups))
+    draw = joined(rows.group)(partial(hold_out, estimator, rows, strata, groups=groups))
     return [partial(draw, number=number) for number in range(1, members)]
 
 
-def hold_out(estimator: Any, given: Split, strata: Any, *, groups: Any = None, X: Any = None, number: int = 0) -> Split:
-    """Give some rows away, if the estimator's `early_stopping` wants it and there are enough; `given` if there are not.
+def hold_out(estimator: Any, rows: Rows, strata: Any, *, groups: Any = None, X: Any = None, number: int = 0) -> Drawing:
+    """Hold some rows out, if the estimator's `early_stopping` wants it and there are enough.
 
-    The rest has what was given away as its one evaluation set. Raises ValueError if `validation`, which says which rows
-    or how many, or `groups` cannot be used, or leave no row to learn from.
+    Return the others and the one evaluation set, or all rows and no set. Raises ValueError if `validation`, which says
+    which rows or how many, or `groups` cannot be used, or leave no row to learn from.
 
     Parameters
     ----------
-    given : Split
-        All rows. Those of weight 0 are none: they are neither counted nor given away at random.
+    rows : Rows
+        All rows. Those of weight 0 are neither counted nor drawn at random.
     strata : (rows,) array or None
         Classes: each keeps its share, and at least one row to learn from.
     groups : array-like, (rows,), optional
@@ -94,10 +70,10 @@ def hold_out(estimator: Any, given: Split, strata: Any, *, groups: Any = None, X
     """
     stopping = checks.one_of("early_stopping", estimator.early_stopping, (True, False, "auto"))
     validation = check_validation(estimator.validation)
-    table, y, weight = given.table, given.y, given.weight
+    table, y, weight = rows.table, rows.y, rows.weight
     names = None if groups is None else read_groups(groups, len(y))
     if not stopping or (checks.whole("epochs", estimator.epochs, 0) == 0 and way_of(estimator) is Way.NETWORK):
-        return given
+        return rows, []
     if names is not None and not isinstance(validation, float) and not _splits(validation):
         raise ValueError(
             f"groups with validation={_said(validation)} is not supported: use a share of the groups, such as "
@@ -112,20 +88,12 @@ def hold_out(estimator: Any, given: Split, strata: Any, *, groups: Any = None, X
         target = y[:, 0] if y.shape[1] == 1 else y
         train, held = _asked_for(validation, X, target if strata is None else strata, groups, len(y))
     if not workers().sum(len(held))[0]:
-        return given
+        return rows, []
     if isinstance(validation, str | float):
         train = np.setdiff1d(np.arange(len(y)), held)
     if not isinstance(validation, float):
         _check_sides(validation, train, held, weight, strata)
-    return _held_by_all(given.given_away(train, held), workers().of(held))
-
-
-def _held_by_all(split: Split, group: Group) -> Split:
-    """Let each worker hold the held-out rows of all."""
-    [held_out] = split.sets
-    X, y, weight = group.together(held_out.X, held_out.y, held_out.weight)
-    offset = group.together(held_out.offset)[0] if held_out.offset.ndim else held_out.offset
-    return split._replace(sets=[replace(held_out, X=X, y=y, weight=weight, offset=offset)])
+    return rows.take(train), [EvalSet("held_out", rows.take(held).gathered(), from_training=True)]
 
 
 def check_validation(validation: Any) -> Any:
@@ -168,7 +136,7 @@ def _number_held(estimator: Any, count: int, what: str = "rows") -> int:
     return min(n_held, MOST_HELD) if few else n_held
 
 
-def _last(estimator: Any, counted: Rows, fewest: int) -> Rows:
+def _last(estimator: Any, counted: RowNumbers, fewest: int) -> RowNumbers:
     """The last rows."""
     return counted[-_number_held(estimator, len(counted)) :] if len(counted) >= fewest else counted[:0]
 
@@ -182,8 +150,8 @@ def at_random(
     fewest: int,
     number: int,
     number_held: Callable[[Any, int, str], int] = _number_held,
-) -> Rows:
-    """Rows of groups drawn at random; a group is one of the user's, or a row and what repeats it.
+) -> RowNumbers:
+    """RowNumbers of groups drawn at random; a group is one of the user's, or a row and what repeats it.
 
     All counts are of groups and weights, so that a weight of 2 is a row twice. Of fewer than `fewest` rows none are
     drawn; ``number_held(estimator, count, what)`` says how many of so many groups are. Of several workers, each gives
@@ -221,7 +189,7 @@ def at_random(
     return counted[held[here]]
 
 
-def _irreplaceable(classes: Rows, group: Rows) -> NDArray[np.bool_]:
+def _irreplaceable(classes: RowNumbers, group: RowNumbers) -> NDArray[np.bool_]:
     """Which groups, (groups,), have all rows of a class: no other would teach it."""
     n_classes = int(classes.max()) + 1
     of_group, of_class = np.divmod(np.unique(group * n_classes + classes), n_classes)
@@ -229,7 +197,7 @@ def _irreplaceable(classes: Rows, group: Rows) -> NDArray[np.bool_]:
     return np.bincount(of_group, alone) > 0
 
 
-def _drawn(strata: NDArray[Any], stays: NDArray[np.bool_], size: Floats, n_held: int, seed: int) -> Rows:
+def _drawn(strata: NDArray[Any], stays: NDArray[np.bool_], size: Floats, n_held: int, seed: int) -> RowNumbers:
     """Some groups, by number, of strata in proportion if that can be.
 
     No more than half of all rows, if there is a choice; and a group that is the only one of its stratum stays, as do
@@ -252,7 +220,7 @@ def _drawn(strata: NDArray[Any], stays: NDArray[np.bool_], size: Floats, n_held:
     return held[few] if few.any() else groups[[np.argmin(size[groups])]]
 
 
-def _rarest(classes: Rows, group: Rows, weight: Floats) -> Rows:
+def _rarest(classes: RowNumbers, group: RowNumbers, weight: Floats) -> RowNumbers:
     """The rarest class in each group, so that rare classes are on both sides."""
     order = np.argsort(np.bincount(classes, weight), kind="stable")
     rank = np.full(group.max() + 1, len(order))
@@ -260,10 +228,10 @@ def _rarest(classes: Rows, group: Rows, weight: Floats) -> Rows:
     return order[rank]
 
 
-def _by_hash(estimator: Any, table: Table, counted: Rows, strata: Any, n_rows: int, seed: int) -> Rows:
+def _by_hash(estimator: Any, table: Table, counted: RowNumbers, strata: Any, n_rows: int, seed: int) -> RowNumbers:
     """Of very many rows of several workers, those whose hash is small, which only their worker need look at.
 
-    Rows that are repeated go together, and which go does not depend on how the workers share out the table.
+    RowNumbers that are repeated go together, and which go does not depend on how the workers share out the table.
     """
     n_held = min(_number_held(estimator, n_rows), MOST_HELD_BY_WORKERS)
     hashes = hashes_of(table.X if len(counted) == len(table.X) else table.X[counted], seed)
@@ -281,8 +249,8 @@ def _by_hash(estimator: Any, table: Table, counted: Rows, strata: Any, n_rows: i
     return counted[held]
 
 
-def _asked_for(validation: Any, X: Any, y: Any, groups: Any, n_rows: int) -> tuple[Rows, Rows]:
-    """Rows to learn from and to hold out, by the last split of a splitter, or as they are listed."""
+def _asked_for(validation: Any, X: Any, y: Any, groups: Any, n_rows: int) -> tuple[RowNumbers, RowNumbers]:
+    """RowNumbers to learn from and to hold out, by the last split of a splitter, or as they are listed."""
     splits = list(validation.split(X, y, groups)) if _splits(validation) else [validation]
     if not splits:
         raise ValueError(f"validation={validation!r} gives no split.")
@@ -293,8 +261,8 @@ def _asked_for(validation: Any, X: Any, y: Any, groups: Any, n_rows: int) -> tup
     return train, held
 
 
-def _rows_of(part: Any, n_rows: int) -> Rows:
-    """Rows by their numbers or by a mask, ascending."""
+def _rows_of(part: Any, n_rows: int) -> RowNumbers:
+    """RowNumbers by their numbers or by a mask, ascending."""
     rows = np.asarray(part)
     if rows.dtype == bool and rows.shape == (n_rows,):
         rows = np.flatnonzero(rows)
@@ -306,7 +274,7 @@ def _rows_of(part: Any, n_rows: int) -> Rows:
     return np.unique(rows).astype(np.intp)
 
 
-def _check_sides(validation: Any, train: Rows, held: Rows, weight: Floats, strata: Any) -> None:
+def _check_sides(validation: Any, train: RowNumbers, held: RowNumbers, weight: Floats, strata: Any) -> None:
     """Refuse sides that are of no use, which those at random never are."""
     for rows in (train, held):
         if not weight[rows].any():

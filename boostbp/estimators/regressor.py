@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,16 +13,17 @@ from sklearn.utils import Tags
 from boostbp import losses
 from boostbp.backends.base import Backend
 from boostbp.estimators.conformal import Intervals
-from boostbp.estimators.held_out import Split
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.outcomes import NumberPredictions, units_of
 from boostbp.estimators.session import Earlier
 from boostbp.estimators.supervised_fit import SupervisedFit
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import joined
+from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_target
 from boostbp.layers import LayerSpec
 from boostbp.losses import Loss
+from boostbp.network.eval_sets import EvalSet
 from boostbp.network.settings import BackpropSpec
 
 
@@ -205,17 +207,20 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals, SupervisedF
         self._one_dimensional &= losses.traits_of(loss).copies is None
         return loss
 
-    def _learn_units(self, split: Split) -> None:
+    def _learn_units(self, rows: Rows) -> None:
         copies = losses.traits_of(self._loss).copies or 1
-        with joined(split.group):
-            units = units_of(split.y - split.offset, split.weight, self._loss)
+        with joined(rows.group):
+            units = units_of(rows.y - rows.offset, rows.weight, self._loss)
         self._shift, self._scale = (np.repeat(unit, copies) for unit in units)
 
     def _training_unit(self) -> Floats:
         return self._scale
 
-    def _in_units(self, split: Split) -> Split:
-        return split.in_units(self._shift, self._scale)
+    def _in_units(self, rows: Rows) -> Rows:
+        return rows.in_units(self._shift, self._scale)
+
+    def _set_in_units(self, part: EvalSet) -> EvalSet:
+        return replace(part, rows=part.rows.with_offset_unit(self._scale))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
         """R2 of the prediction; of several quantiles, the mean of its like for pinball losses (`d2_pinball_score`).

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from numbers import Integral
@@ -18,10 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp import checks
 from boostbp.atomic_write import check_writable
+from boostbp.ensemble import ensemble
+from boostbp.ensemble.problem import EnsembleSettings, Problem
+from boostbp.ensemble.safeguard import back_propagate_alone
+from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.estimators.nested_parameters import constrained
 from boostbp.floats import Floats, usual_floats
-from boostbp.group import workers
-from boostbp.inspection import Summary
+from boostbp.group import joined, workers
+from boostbp.inspection import Summary, summary_of
 from boostbp.losses import Loss
 from boostbp.network import checkpoints
 from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, checkpoint, log_evaluation
@@ -120,13 +124,46 @@ def check_sum(earlier: Network, settings: Settings, *, networks: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A training that can go on."""
+    """A training that can go on.
 
-    # ``train(settings=, callbacks=, resume=, report=) -> (network, history)``, with all else given
-    train: Callable[..., tuple[Network, History]]
-    settings: Settings
-    state: State | None = None  # after its last epoch
-    summarise: Callable[[Network], Summary] | None = None  # ``summarise(network) -> Summary`` of the training rows
+    Attributes
+    ----------
+    problem : Problem
+    ensemble : EnsembleSettings or None
+        None trains the network of the problem alone.
+    others : sequence of callable
+        Each returns the problem of a further member of an average, with other rows held out.
+    earlier : Network or None
+        A network that the trained one is added to.
+    state : State or None
+        After the last epoch of the network.
+    """
+
+    problem: Problem
+    ensemble: EnsembleSettings | None
+    others: Sequence[Callable[[], Problem]] = ()
+    earlier: Network | None = None
+    state: State | None = None
+
+    def train(
+        self, callbacks: Sequence[Callback], resume: State | None, report: Callable[[Stage], object]
+    ) -> tuple[Network, History]:
+        """Train, from the start or from an earlier state."""
+        problem = replace(self.problem, callbacks=callbacks, resume=resume, report=report)
+        with joined(problem.rows.group):
+            if self.ensemble is None:
+                return back_propagate_alone(problem)
+            others = (replace(problem_of(), settings=problem.settings) for problem_of in self.others)
+            network, history = ensemble.train(problem, self.ensemble, others)
+            if self.earlier is not None:
+                network = weighted_sum([self.earlier, network], [1.0, 1.0])
+            return network, history
+
+    def summarise(self, network: Network) -> Summary:
+        """Summarise the training rows as the network sees them."""
+        rows, n_threads = self.problem.rows, self.problem.settings.n_threads
+        with joined(rows.group):
+            return summary_of(network, rows.table, rows.weight, n_threads=n_threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +220,9 @@ def more(estimator: Any, epochs: int, run: Run) -> None:
             "call fit with keep_state=True, or with checkpoint= and again with more epochs."
         )
     state = replace(training.state, elapsed=0.0, since=training.state.epoch)
-    settings = replace(training.settings, epochs=state.epoch + epochs)
-    _train(estimator, replace(training, settings=settings), state, run)
+    settings = replace(training.problem.settings, epochs=state.epoch + epochs)
+    problem = replace(training.problem, settings=settings)
+    _train(estimator, replace(training, problem=problem), state, run)
 
 
 def all_or_nothing(fit: F) -> F:
@@ -267,20 +305,16 @@ def _train(estimator: Any, training: Training, resume: State | None, run: Run) -
         callbacks.append(keep)
     try:
         with told_to(_nobody if shown is None else shown.compiling):
-            estimator.network_, estimator.history_ = training.train(
-                settings=training.settings, callbacks=callbacks, resume=resume, report=report
-            )
+            estimator.network_, estimator.history_ = training.train(callbacks, resume, report)
     finally:
         bar.close()
     vars(estimator).pop("_calibration", None)  # of another network
     estimator.n_iter_ = len(estimator.history_) - 1
-    if training.summarise is not None:
-        try:
-            summary = training.summarise(estimator.network_)
-        except KeyboardInterrupt as interrupt:  # a fit is not thrown away for its last second
-            estimator.history_.interrupted(interrupt)
-            summary = training.summarise(estimator.network_)
-        estimator.feature_summary_ = summary
+    try:
+        estimator.feature_summary_ = training.summarise(estimator.network_)
+    except KeyboardInterrupt as interrupt:  # a fit is not thrown away for its last second
+        estimator.history_.interrupted(interrupt)
+        estimator.feature_summary_ = training.summarise(estimator.network_)
     if run.keep_state:
         estimator._training = replace(training, state=states[-1] if states else resume)
     else:

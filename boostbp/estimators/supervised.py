@@ -15,11 +15,11 @@ from boostbp.cautions import named_in_errors
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.session import Earlier
 from boostbp.floats import Floats
+from boostbp.inputs.rows import NO_OFFSET, Rows
 from boostbp.inputs.sources import is_frame
 from boostbp.inputs.targets import read_offset, read_weight
 from boostbp.losses import Loss, traits_of
-from boostbp.network.monitor import EvalSet
-from boostbp.network.offsets import NO_OFFSET
+from boostbp.network.eval_sets import EvalSet
 
 
 class Part(NamedTuple):
@@ -228,7 +228,7 @@ class Supervised(BaseBoostBP):
                     given, other = ("eval_offset", "offset") if offset is None else ("offset", "eval_offset")
                     raise ValueError(f"{given} is given without {other}: give both; zeros where there is none.")
                 known = self._offset(table.X, part.offset, n_outputs, earlier, "eval_offset")
-            sets.append(EvalSet(name, table.X, y, weight, offset=known))
+            sets.append(EvalSet(name, Rows(table, y, weight, known)))
         return sets
 
     def _offset(self, X: Floats, offset: Any, n_outputs: int, earlier: Earlier | None, name: str = "offset") -> Floats:

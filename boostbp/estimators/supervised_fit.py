@@ -20,15 +20,17 @@ from boostbp import losses
 from boostbp.cautions import named_in_errors
 from boostbp.estimators import session
 from boostbp.estimators.conformal import Conformal
-from boostbp.estimators.held_out import Split, hold_out, hold_out_others
+from boostbp.estimators.held_out import hold_out, hold_out_others
 from boostbp.estimators.nested_parameters import suggests
 from boostbp.estimators.session import Earlier, all_or_nothing, begin_from
 from boostbp.estimators.supervised import listed
 from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.inputs.blocks import is_blocks, rows_of
+from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_weight
 from boostbp.losses import Loss, checked
+from boostbp.network.eval_sets import EvalSet, Evaluation, raw_output
 from boostbp.network.monitor import Progress
 from boostbp.trees.disk_arrays import on_disk
 
@@ -75,10 +77,6 @@ def on_blocks(fit: F) -> F:
         return fitted
 
     return cast(F, whole)
-
-
-def _raw_output(raw: Floats) -> Floats:
-    return raw
 
 
 class SupervisedFit(Conformal):
@@ -177,21 +175,23 @@ class SupervisedFit(Conformal):
         sets = self._eval_sets(parts, eval_names, offset, n_outputs, earlier)
         for part, watched in zip(parts, sets, strict=True):
             with named_in_errors(part.source):
-                checked.check_target(loss, watched.y)
+                checked.check_target(loss, watched.rows.y)
         known = self._offset(table.X, offset, n_outputs, earlier)
-        given = Split(table, target, weight, sets, known, workers())
-        split = given if sets else hold_out(self, given, strata, groups=groups, X=X)
+        all_rows = Rows(table, target, weight, known, workers())
+        rows, sets = (all_rows, sets) if sets else hold_out(self, all_rows, strata, groups=groups, X=X)
         if earlier is None:
-            self._learn_units(split)
-        metric = self._metric(loss, split.sets, self._training_unit())
-        others = [
-            lambda draw=draw: self._in_units(draw())
-            for draw in hold_out_others(self, given, strata, groups=groups, sets=split.sets)
-        ]
-        outcome = _raw_output if metric is not None and metric.takes_raw else self._outcome
-        self._train(self._in_units(split), loss, metric, outcome, run, others)
+            self._learn_units(rows)
+        metric = self._metric(loss, sets, self._training_unit())
+        outcome = raw_output if metric is not None and metric.takes_raw else self._outcome
+
+        def in_units(rows: Rows, sets: list[EvalSet]) -> tuple[Rows, Evaluation]:
+            return self._in_units(rows), Evaluation(tuple(map(self._set_in_units, sets)), metric, outcome)
+
+        draws = hold_out_others(self, all_rows, strata, groups=groups, sets=sets)
+        others = [lambda draw=draw: in_units(*draw()) for draw in draws]
+        self._train(*in_units(rows, sets), loss, run, others)
         self._fitted_with_offset = offset is not None
-        self._calibrate_by(kept_out, given, offset)
+        self._calibrate_by(kept_out, all_rows, offset)
         return self
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], Any]:
@@ -206,16 +206,20 @@ class SupervisedFit(Conformal):
         """Return the loss; ValueError if it is for another kind of target."""
         raise NotImplementedError
 
-    def _learn_units(self, split: Split) -> None:
+    def _learn_units(self, rows: Rows) -> None:
         """Learn the units that training sees targets in; without, they are as they were passed."""
 
     def _training_unit(self) -> Floats | float:
         """Return their size, (outputs,)."""
         return 1.0
 
-    def _in_units(self, split: Split) -> Split:
-        """Return rows and evaluation sets with targets and offsets in these units."""
-        return split
+    def _in_units(self, rows: Rows) -> Rows:
+        """Return training rows with targets and offsets in these units."""
+        return rows
+
+    def _set_in_units(self, part: EvalSet) -> EvalSet:
+        """Return an evaluation set with offsets in these units; metrics take targets as they were passed."""
+        return part
 
     def _outcome(self, raw: Floats) -> Floats:
         """Return what metrics compare with targets, of raw outputs."""

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
 
-from boostbp.backends.base import Backend, Table
-from boostbp.floats import Floats
+from boostbp.backends.base import Backend
 from boostbp.group import workers
+from boostbp.inputs.rows import Rows
 from boostbp.layers import Fit
 from boostbp.layers.rounds import structure_of_another
 from boostbp.losses import Loss
-from boostbp.metrics import Metric
+from boostbp.network.eval_sets import NO_EVALUATION, Evaluation
 from boostbp.network.fingerprint import fingerprint
 from boostbp.network.history import History, Stop
-from boostbp.network.monitor import Callback, EvalSet, Monitor, State
+from boostbp.network.monitor import Callback, Monitor, State
 from boostbp.network.network import Network, layer_input
-from boostbp.network.offsets import NO_OFFSET
 from boostbp.network.settings import Settings
 from boostbp.network.trainer import DivergenceError, Trainer
 from boostbp.trees import interrupts
@@ -32,14 +31,10 @@ class BackPropagation:
 
     Parameters
     ----------
-    table, y, weight : Table, (rows, outputs) and (rows,) float64
-        h_0, targets in the loss's shape, and weights of the rows.
-    offset : (rows, outputs) float64, or `NO_OFFSET`
-        Added to the raw output of each row.
-    eval_sets : sequence of EvalSet
-        The first one chooses the best epoch, by `metric`.
-    outcome : callable, optional
-        Raw output to what `metric` compares with the targets of the evaluation sets; the loss's link if left out.
+    rows : Rows
+        Training rows: h_0, targets as the loss takes them, weights and offsets.
+    evaluation : Evaluation
+        Its first evaluation set chooses the best epoch.
     callbacks : sequence of callable
         See `Callback`.
     resume : State, optional
@@ -55,44 +50,29 @@ class BackPropagation:
 
     def __init__(
         self,
-        table: Table,
-        y: Floats,
+        rows: Rows,
         *,
         backend: Backend,
         loss: Loss,
         settings: Settings,
-        weight: Floats,
-        offset: Floats = NO_OFFSET,
-        eval_sets: Sequence[EvalSet] = (),
-        metric: Metric | None = None,
-        outcome: Callable[[Floats], Floats] | None = None,
+        evaluation: Evaluation = NO_EVALUATION,
         callbacks: Sequence[Callback] = (),
         resume: State | None = None,
     ) -> None:
         self.settings = settings
+        metric, eval_sets = evaluation.metric, evaluation.sets
         self.history = History(metric=metric.name if metric and eval_sets else "")
         self.finished = False
-        self._trainer = Trainer(table, y, backend, loss, settings, weight, offset)
-        self._monitor = Monitor(self.history, eval_sets, metric, outcome or loss.link, callbacks, settings)
+        self._trainer = Trainer(rows, backend, loss, settings)
+        self._monitor = Monitor(self.history, evaluation, callbacks, settings)
         self._fingerprint = cache(
-            partial(
-                fingerprint,
-                table,
-                y,
-                weight,
-                eval_sets,
-                settings=settings,
-                backend=backend,
-                loss=self._trainer.loss.loss,
-                metric=metric,
-                offset=offset,
-            )
+            partial(fingerprint, rows, evaluation, settings=settings, backend=backend, loss=self._trainer.loss.loss)
         )
         self._monitor.state = lambda: capture(self._trainer, self._monitor, self._fingerprint())
         self._resume = resume
         # so many held-out rows can be looked at beside the training rows without its showing in the time
-        [n_rows] = workers().sum(len(y))
-        self._probed = eval_sets[0].some(max(100, min(1000, int(n_rows) // 10))) if eval_sets else None
+        [n_rows] = workers().sum(len(rows))
+        self._probed = eval_sets[0].rows.spaced(max(100, min(1000, int(n_rows) // 10))) if eval_sets else None
 
     @property
     def epoch(self) -> int:
@@ -185,7 +165,7 @@ def restore(state: State, trainer: Trainer, monitor: Monitor, fingerprint: Mappi
     _check_shapes(state, trainer)
     threads = trainer.settings.n_threads
     trainer.epoch, trainer.drift, trainer.r2, trainer.losses = state.epoch, state.drift, state.r2, state.history.loss
-    trainer.h = [trainer.table.X, *state.h]
+    trainer.h = [trainer.rows.X, *state.h]
     trainer.g = [np.empty((0, 0)), *state.g]
     trainer.m = [np.empty((0, 0)), *state.m]
     trainer.rng.bit_generator.state = dict(copy.deepcopy(state.random))
@@ -221,12 +201,12 @@ def _check(state: State, epochs: int, fingerprint: Mapping[str, str]) -> None:
 
 def _check_shapes(state: State, trainer: Trainer) -> None:
     """Refuse arrays and trees of other sizes than this training's: a file may state another's fingerprint."""
-    table, settings, wrong = trainer.table, trainer.settings, ""
-    sizes = (*settings.units, trainer.y.shape[1])
+    rows, settings, wrong = trainer.rows, trainer.settings, ""
+    sizes = (*settings.units, rows.y.shape[1])
     shapes = [h.shape for h in state.h]
-    if shapes != [(len(table.X), size) for size in sizes]:
+    if shapes != [(len(rows), size) for size in sizes]:
         wrong = f"hidden variables of the shapes {shapes}"
-    elif state.network.skip != settings.skip or state.network.layers[0].forest.n_features != table.X.shape[1]:
+    elif state.network.skip != settings.skip or state.network.layers[0].forest.n_features != rows.X.shape[1]:
         wrong = f"a network of {state.network.layers[0].forest.n_features} features"
     else:
         for layer, of_layer in zip(state.network.layers, settings.layers, strict=True):

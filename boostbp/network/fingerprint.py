@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from boostbp.backends.base import Table
+from boostbp.backends.base import Backend
 from boostbp.group import workers
 from boostbp.inputs.repeats import stirred
-from boostbp.metrics import Metric
-from boostbp.network.monitor import EvalSet
-from boostbp.network.offsets import NO_OFFSET
+from boostbp.inputs.rows import Rows
+from boostbp.losses import Loss
+from boostbp.network.eval_sets import Evaluation
 from boostbp.network.settings import Settings
 from boostbp.trees.sparse import Sparse
 
@@ -29,35 +28,28 @@ DEEPEST = 4  # objects inside objects that are looked into
 
 
 def fingerprint(
-    table: Table,
-    y: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    eval_sets: Sequence[EvalSet],
-    *,
-    settings: Settings,
-    backend: Any,
-    loss: Any,
-    metric: Metric | None,
-    offset: NDArray[np.float64] = NO_OFFSET,
+    rows: Rows, evaluation: Evaluation, *, settings: Settings, backend: Backend, loss: Loss
 ) -> Mapping[str, str]:
     """Name -> the value in words, or ``sha256:`` and a digest of the bytes.
 
     The same in every process; the parameters that only say when training ends are left out.
     """
-    watched = [part for eval_set in eval_sets for part in (eval_set.name, eval_set.X, eval_set.y, eval_set.weight)]
-    watched += [eval_set.offset for eval_set in eval_sets if eval_set.offset.ndim]
+    metric, watched = evaluation.metric, list[Any]()
+    for eval_set in evaluation.sets:
+        watched += [eval_set.name, eval_set.rows.X, eval_set.rows.y, eval_set.rows.weight]
+    watched += [eval_set.rows.offset for eval_set in evaluation.sets if eval_set.rows.offset.ndim]
     digests = {
-        "X": _digest(_rows(table.X), repr(table.categorical)),
-        "y": _digest(_rows(y, rounded=True)),
-        "sample_weight": _digest(_rows(weight, rounded=True)),
+        "X": _digest(_rows(rows.X), repr(rows.table.categorical)),
+        "y": _digest(_rows(rows.y, rounded=True)),
+        "sample_weight": _digest(_rows(rows.weight, rounded=True)),
         "eval_set": _digest(*watched),
         "backend": words_of(backend),
         "random_state": _digest(settings.seed),
         "loss": words_of(loss),
         "eval_metric": "None" if metric is None else f"{metric.name} {words_of(metric.function)}",
     }
-    if offset.ndim:
-        digests["offset"] = _digest(offset)
+    if rows.offset.ndim:
+        digests["offset"] = _digest(rows.offset)
     for field in fields(settings):
         if field.name not in {"layers", *_SEEDS, *_FREE}:
             digests[field.name] = words_of(getattr(settings, field.name))

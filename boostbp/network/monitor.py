@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from boostbp.floats import Floats
-from boostbp.group import evenly_spaced, workers
+from boostbp.group import workers
 from boostbp.layers import Layer, rounds
-from boostbp.metrics import Metric
+from boostbp.network.eval_sets import Evaluation
 from boostbp.network.history import Epoch, History, Stop
 from boostbp.network.network import Network
-from boostbp.network.offsets import NO_OFFSET, of_rows
 from boostbp.network.settings import Settings
 from boostbp.trees.compiling import working_time
 
@@ -48,28 +47,6 @@ class State:
     origin: str = ""  # where the state comes from, as the user wrote it, for errors
     # how many rows each of several workers wrote to a file of its own; empty if `h`, `g` and `m` are here
     rows: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class EvalSet:
-    """Rows that are watched but not learned from: `y` as `Metric` wants it, (rows, outputs).
-
-    `from_training` says that they are training rows held out by us, which the model may learn from once it is chosen.
-    `offset`, (rows, outputs) or `NO_OFFSET`, is added to raw outputs.
-    """
-
-    name: str
-    X: Floats
-    y: Floats
-    weight: Floats
-    from_training: bool = False
-    offset: Floats = field(default_factory=lambda: NO_OFFSET)
-
-    def some(self, most: int) -> EvalSet:
-        """At most so many of the rows, evenly spaced."""
-        rows = evenly_spaced(len(self.X), most)
-        offset = of_rows(self.offset, rows)
-        return replace(self, X=self.X[rows], y=self.y[rows], weight=self.weight[rows], offset=offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +121,11 @@ class Monitor:
     def __init__(
         self,
         history: History,
-        eval_sets: Sequence[EvalSet],
-        metric: Metric | None,
-        outcome: Callable[[Floats], Floats],
+        evaluation: Evaluation,
         callbacks: Sequence[Callback],
         settings: Settings,
     ) -> None:
-        self.history, self.eval_sets, self.metric, self.outcome = history, eval_sets, metric, outcome
+        self.history, self.evaluation, self.metric = history, evaluation, evaluation.metric
         self.callbacks, self.settings = callbacks, settings
         self.begun = working_time()
         self.best: Network | None = None
@@ -162,8 +137,7 @@ class Monitor:
     def see(self, network: Network, record: Epoch, begun: float) -> Stop | None:
         """Look at the network after an epoch that began at `begun`; a reason if training is to stop."""
         network = self._used(network)
-        metrics = {part.name: self._score(network, part) for part in self.eval_sets if self.metric is not None}
-        metrics = workers().agree(metrics)
+        metrics = workers().agree(self.evaluation.scores(network, self.settings.n_threads))
         epoch = replace(record, metrics=metrics, seconds=working_time() - begun)
         self.history.epochs.append(epoch)
         self._keep(network, epoch)
@@ -175,21 +149,21 @@ class Monitor:
 
     def _used(self, network: Network) -> Network:
         """The network as it would be kept."""
-        if self.metric is not None and self.eval_sets and self.settings.output_target == "loss":
+        if self.metric is not None and self.evaluation.sets and self.settings.output_target == "loss":
             return self._cut(network)
         return network
 
     def _cut(self, network: Network) -> Network:
         """The network with as many rounds of its output layer as the first evaluation set likes best."""
         assert self.metric is not None
-        part, n_threads = self.eval_sets[0], self.settings.n_threads
+        rows, n_threads = self.evaluation.sets[0].rows, self.settings.n_threads
         layer = self.settings.layers[-1]
         forest = network.layers[-1].forest
-        h = network.output_input(part.X, n_jobs=n_threads)
-        numbers, start = rounds.stages(layer.n_estimators), network.baseline + part.offset
+        h = network.output_input(rows.X, n_jobs=n_threads)
+        numbers, start = rounds.stages(layer.n_estimators), network.baseline + rows.offset
         sign = 1.0 if self.metric.greater_is_better else -1.0
         scores = {
-            number: sign * self.metric(self.outcome(raw + start), part.y, part.weight)
+            number: sign * self.metric(self.evaluation.outcome(raw + start), rows.y, rows.weight)
             for number, raw in rounds.staged(forest, h, numbers, n_threads=n_threads)
         }
         best = workers().agree(max(numbers, key=lambda number: scores[number]))
@@ -197,18 +171,13 @@ class Monitor:
             return network
         return replace(network, layers=(*network.layers[:-1], Layer(rounds.first_rounds(forest, best))))
 
-    def _score(self, network: Network, part: EvalSet) -> float:
-        assert self.metric is not None
-        raw = network.predict(part.X, n_jobs=self.settings.n_threads)
-        return self.metric(self.outcome(raw + part.offset), part.y, part.weight)
-
     def _keep(self, network: Network, epoch: Epoch) -> None:
         if self.metric is None or not epoch.metrics:
             self.best, self.history.best_epoch = network, epoch.epoch
             if epoch.loss < self.lowest_loss[0]:
                 self.lowest_loss = (epoch.loss, network, epoch.epoch)
             return
-        value = epoch.metrics[self.eval_sets[0].name]
+        value = epoch.metrics[self.evaluation.sets[0].name]
         score = value if self.metric.greater_is_better else -value
         if self.best is None or score > self.best_score:
             self.best, self.best_score, self.history.best_epoch = network, score, epoch.epoch

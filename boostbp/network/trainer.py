@@ -11,16 +11,16 @@ from boostbp import layers
 from boostbp.backends.base import Backend, Table
 from boostbp.floats import Floats
 from boostbp.group import workers
+from boostbp.inputs.rows import Rows
 from boostbp.layers import BoundInput, LossObjective, Objective, SquaredObjective
 from boostbp.layers.cheaper_growth import FixedStructure, on_sample
 from boostbp.losses import Loss
 from boostbp.losses.checked import refuse_unusable
 from boostbp.losses.checked_loss import CheckedLoss
+from boostbp.network.baseline import baseline_of
 from boostbp.network.history import Epoch
 from boostbp.network.linear_probe import MOST_ROWS, linear_probe_r2
-from boostbp.network.monitor import EvalSet
 from boostbp.network.network import Network, layer_input
-from boostbp.network.offsets import NO_OFFSET, best_constant
 from boostbp.network.settings import Settings
 from boostbp.network.starts import start_of
 from boostbp.network.steps import moved, pace_after, std
@@ -37,33 +37,23 @@ class DivergenceError(ArithmeticError):
 class Trainer:
     """The moving parts of Algorithm 1: T_i, h_i, traces, momenta."""
 
-    def __init__(
-        self,
-        table: Table,
-        y: Floats,
-        backend: Backend,
-        loss: Loss,
-        settings: Settings,
-        weight: Floats,
-        offset: Floats = NO_OFFSET,
-    ) -> None:
-        self.y, self.settings, self.weight, self.offset = y, settings, weight, offset
+    def __init__(self, rows: Rows, backend: Backend, loss: Loss, settings: Settings) -> None:
+        self.rows, self.settings = rows, settings
         self.backend = on_sample(backend, settings.structure_samples)
         self.rng = np.random.default_rng(settings.seed)
         self.L = len(settings.layers)
-        if settings.skip and self.L > 1 and isinstance(table.X, Sparse):
+        if settings.skip and self.L > 1 and isinstance(rows.X, Sparse):
             raise ValueError(
                 "X is sparse, which is not supported with skip=True: layers above the first would see it beside "
                 "hidden units, dense. Use skip=False, or pass X.toarray()."
             )
-        self.table = table
         self.input: BoundInput | None = None  # h_0 never changes: binned once
-        self.baseline = baseline_of(loss, y, weight, settings, offset)
-        self.loss = CheckedLoss.of(loss, self.baseline + offset, y)
-        self.total = workers().sum(weight.sum())[0]
-        self.constant = self._loss(np.broadcast_to(self.baseline, y.shape))
+        self.baseline = baseline_of(loss, rows, settings)
+        self.loss = CheckedLoss.of(loss, self.baseline + rows.offset, rows.y)
+        self.total = workers().sum(rows.weight.sum())[0]
+        self.constant = self._loss(np.broadcast_to(self.baseline, rows.y.shape))
         self.epoch = -1  # 0 is the stack before any back-propagation
-        self.h: list[Floats] = [table.X]
+        self.h: list[Floats] = [rows.X]
         self.g: list[Floats] = []
         self.m: list[Floats] = []
         self.losses: list[float] = []  # of training, by epoch
@@ -93,10 +83,10 @@ class Trainer:
     def _start(self) -> None:
         """Start the hidden variables and fit each layer to them, from the input up."""
         for i, units in enumerate(self.settings.units):
-            below = self.table if i == 0 else Table(self.h[i])
-            target = start_of(self.settings.start, below, self.weight, units, self.rng)
+            below = self.rows.table if i == 0 else Table(self.h[i])
+            target = start_of(self.settings.start, below, self.rows.weight, units, self.rng)
             self._append(i, target)
-        baseline = np.broadcast_to(self.baseline, self.y.shape)
+        baseline = np.broadcast_to(self.baseline, self.rows.y.shape)
         step = self.settings.step
         self._append(self.L - 1, baseline - step.alpha * self._loss_gradient(baseline))
         self.m = [np.empty((0, 0)), *map(np.zeros_like, self.h[1:])]  # h_0 does not move
@@ -122,17 +112,18 @@ class Trainer:
             for i in range(1, self.L + 1):
                 self._append(i - 1, targets[i])
         fitted = [fit.output for fit in self.T[:-1]] + [self.T[-1].output + self.baseline]
+        weight, boosted = self.rows.weight, self.settings.output_target == "loss"
         self.r2 = tuple(
-            float("nan") if i == self.L and self.settings.output_target == "loss" else _r2(targets[i], fit, self.weight)
+            float("nan") if i == self.L and boosted else _r2(targets[i], fit, weight)
             for i, fit in enumerate(fitted, start=1)
         )
-        self.drift = tuple(_drift(old[i], self.h[i], self.weight) for i in range(1, self.L))
+        self.drift = tuple(_drift(old[i], self.h[i], weight) for i in range(1, self.L))
         self._backward()
         self.losses.append(self._loss(self.h[-1]))
 
     def _loss(self, output: Floats) -> float:
         """Weighted mean training loss of a raw output, (rows, outputs)."""
-        [loss] = workers().sum(self.weight @ self.loss.value(output + self.offset, self.y))
+        [loss] = workers().sum(self.rows.weight @ self.loss.value(output + self.rows.offset, self.rows.y))
         return float(loss / self.total)
 
     def _loss_gradient(self, output: Floats) -> Floats:
@@ -140,13 +131,14 @@ class Trainer:
 
         Raises ValueError if it is not finite where the output is within bounds.
         """
-        h = output + self.offset
-        gradient = self.loss.gradient(h, self.y)
+        h = output + self.rows.offset
+        gradient = self.loss.gradient(h, self.rows.y)
         if not np.isfinite(gradient.sum()) and np.abs(h).max() < MAX_ABS:
-            refuse_unusable(self.loss, {"gradient": gradient}, h, self.y, f"in epoch {max(self.epoch, 0)} of training")
+            where = f"in epoch {max(self.epoch, 0)} of training"
+            refuse_unusable(self.loss, {"gradient": gradient}, h, self.rows.y, where)
         return gradient
 
-    def record(self, held_out: EvalSet | None = None) -> Epoch:
+    def record(self, held_out: Rows | None = None) -> Epoch:
         """Numbers of the epoch; metrics and seconds are the watcher's."""
         norms, dead = self._gradients()
         probes = self._probes(held_out)
@@ -158,7 +150,7 @@ class Trainer:
             norms,
             dead,
             self.drift,
-            tuple(float(std(h, self.weight).mean()) for h in self.h[1:-1]),
+            tuple(float(std(h, self.rows.weight).mean()) for h in self.h[1:-1]),
             self.r2,
             tuple(training for training, _ in probes),
             tuple(held_out for _, held_out in probes),
@@ -174,14 +166,14 @@ class Trainer:
         norms = [np.sqrt(square / (n_rows * g.shape[1])) for square, g in zip(sums, hidden, strict=False)]
         return tuple(map(float, norms)), tuple(number / max(n_learning, 1.0) for number in sums[len(hidden) :])
 
-    def _probes(self, held_out: EvalSet | None) -> list[tuple[float, float]]:
+    def _probes(self, held_out: Rows | None) -> list[tuple[float, float]]:
         """What a linear regression on each hidden layer explains, on some training rows and on held-out ones."""
-        rows, group = workers().spaced(len(self.y), MOST_ROWS), workers()
+        rows, group = workers().spaced(len(self.rows.y), MOST_ROWS), workers()
         parts: list[Any] = [None] * (self.L - 1)
         if held_out is not None and self.L > 1:
             hidden = self.network.hidden(held_out.X, n_jobs=self.settings.n_threads)
             parts = [(h, held_out.y, held_out.weight) for h in hidden]
-        samples = [group.of(rows).together(h[rows], self.y[rows], self.weight[rows]) for h in self.h[1:-1]]
+        samples = [group.of(rows).together(h[rows], self.rows.y[rows], self.rows.weight[rows]) for h in self.h[1:-1]]
         return [linear_probe_r2(h, y, weight, part) for (h, y, weight), part in zip(samples, parts, strict=True)]
 
     def _forward(self) -> None:
@@ -217,7 +209,7 @@ class Trainer:
             if i == self.L and self.settings.output_target == "loss":
                 targets.append(self.h[i])
                 continue
-            target, self.m[i] = moved(self.settings.step, self.h[i], self.m[i], self.g[i], self.weight)
+            target, self.m[i] = moved(self.settings.step, self.h[i], self.m[i], self.g[i], self.rows.weight)
             targets.append(self.h[i] + pace * (target - self.h[i]))
         sizes = workers().max(*(np.abs(target).max(initial=0.0) for target in targets[1:-1]))
         if not all(size < MAX_ABS for size in sizes):
@@ -236,10 +228,10 @@ class Trainer:
         last = i == self.L - 1
         objective: Objective
         if last and settings.output_target == "loss":
-            start, where = self.baseline + self.offset, f" of epoch {self.epoch}"
-            objective = LossObjective(self.loss, self.y, self.weight, start, where)
+            start, where = self.baseline + self.rows.offset, f" of epoch {self.epoch}"
+            objective = LossObjective(self.loss, self.rows.y, self.rows.weight, start, where)
         else:
-            objective = SquaredObjective(target - self.baseline if last else target, self.weight)
+            objective = SquaredObjective(target - self.baseline if last else target, self.rows.weight)
         seed = int(self.rng.integers(2**30))
         bound = self._bind_kept(i, h) if self._keeps(i) else self._bind(i, h)
         return layers.fit(bound, objective, n_threads=settings.n_threads, seed=seed)
@@ -258,26 +250,19 @@ class Trainer:
         replay = FixedStructure.of(self.before[i].layer.forest, shared=growth.shared)
         if i == 0:
             return self._bind(0, h).grown_by(replay, growth)
-        return BoundInput(replay, self._table(i, h), replace(layer, growth=growth), self.weight)
+        return BoundInput(replay, self._table(i, h), replace(layer, growth=growth), self.rows.weight)
 
     def _bind(self, i: int, h: Floats) -> BoundInput:
         if i > 0:
-            return BoundInput(self.backend, self._table(i, h), self.settings.layers[i], self.weight)
+            return BoundInput(self.backend, self._table(i, h), self.settings.layers[i], self.rows.weight)
         if self.input is None:
-            self.input = BoundInput(self.backend, self.table, self.settings.layers[0], self.weight)
+            self.input = BoundInput(self.backend, self.rows.table, self.settings.layers[0], self.rows.weight)
         return self.input
 
     def _table(self, i: int, h: Floats) -> Table:
         """What T_i sees, i > 0; the categories of h_0 stand behind the hidden units."""
         units = self.settings.units[i - 1]
-        return Table(h, tuple(units + j for j in self.table.categorical) if self.settings.skip else ())
-
-
-def baseline_of(loss: Loss, y: Floats, weight: Floats, settings: Settings, offset: Floats = NO_OFFSET) -> Floats:
-    """Raw output that training starts from: 0 in Algorithm 1, the best constant where the output is boosted."""
-    if settings.output_target != "loss":
-        return np.zeros(y.shape[1])
-    return best_constant(loss, y, weight, offset)
+        return Table(h, tuple(units + j for j in self.rows.table.categorical) if self.settings.skip else ())
 
 
 def _r2(target: Floats, fit: Floats, weight: Floats) -> float:

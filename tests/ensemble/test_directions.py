@@ -71,7 +71,7 @@ def trained(problem, n_candidates=3, pieces=4):
 
 
 def numeric_of(problem):
-    return np.setdiff1d(np.arange(problem.table.X.shape[1]), problem.table.categorical)
+    return np.setdiff1d(np.arange(problem.rows.X.shape[1]), problem.rows.table.categorical)
 
 
 def leading_of(problem, model):
@@ -95,7 +95,7 @@ def test_directions_are_of_features_in_standard_deviations():
     assert abs(found[0][:, 0] @ found[1][:, 0]) > 0.99
     layers = [directions_layer(race.problem, race.trained()[0].model) for race in models]
     for race, layer, directions in zip(models, layers, found, strict=True):
-        X = race.problem.table.X
+        X = race.problem.rows.X
         units = layer.predict(X)
         expected = (X - X.mean(0)) / X.std(0) @ directions
         np.testing.assert_allclose(units[:, :4], expected, atol=16 * 2.0 ** -(HIDDEN_BITS + 1))
@@ -110,7 +110,7 @@ def test_pairs_are_of_the_features_along_which_the_model_varies_most(monkeypatch
     np.testing.assert_array_equal(paired_directions(G).T, sums + differences)
     problem = problem_along()
     model = trained(problem, 1).trained()[0].model
-    units, X = directions_layer(problem, model).predict(problem.table.X), problem.table.X
+    units, X = directions_layer(problem, model).predict(problem.rows.X), problem.rows.X
     expected = (X - X.mean(0)) / X.std(0) @ paired_directions(gradient_outer_product(problem, model, np.arange(4)))
     np.testing.assert_allclose(units[:, 4:], expected, atol=16 * 2.0 ** -(HIDDEN_BITS + 1))
 
@@ -181,7 +181,7 @@ def test_categories_are_not_summed_and_missing_values_have_a_place(backend, miss
 def test_a_column_of_which_nothing_is_known_has_no_part():
     problem = problem_along()
     model = trained(problem, 1).trained()[0].model
-    problem.table.X[:, 3] = np.nan
+    problem.rows.X[:, 3] = np.nan
     directions = leading_of(problem, model)
     np.testing.assert_allclose(directions[3, 0], 0.0, atol=1e-12)
     assert abs(directions[:, 0] @ W) > 0.97

@@ -42,7 +42,12 @@ def states_of(problem):
 def judged(monkeypatch, values, looks, *, of_sum=1.0, greater_is_better=False):
     """What is said at the last of some looks of a network with such held-out metrics beside a sum with another one."""
     problem = problem_of(epochs=100)
-    problem = replace(problem, metric=replace(problem.metric, greater_is_better=greater_is_better))
+    problem = replace(
+        problem,
+        evaluation=replace(
+            problem.evaluation, metric=replace(problem.evaluation.metric, greater_is_better=greater_is_better)
+        ),
+    )
     training = NetworkTraining("network", problem)
     training.looks = looks
     monkeypatch.setattr(training, "history", History())

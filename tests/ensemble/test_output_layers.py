@@ -13,11 +13,12 @@ from boostbp.backends.base import Table, TreeParams
 from boostbp.ensemble import constants
 from boostbp.ensemble.output_layers import Boosting, boost_again
 from boostbp.ensemble.problem import Problem
+from boostbp.inputs.rows import Rows
 from boostbp.layers import LayerSettings
 from boostbp.losses import Poisson
-from boostbp.network.monitor import EvalSet
 from boostbp.network.settings import Settings
 from boostbp.trees.basis import Polynomial
+from tests.problems import watched
 
 pytestmark = pytest.mark.full_length
 LAYER = LayerSettings(4000, growth=TreeParams(max_depth=3, min_samples_leaf=10), learning_rate=0.1, basis=Polynomial(1))
@@ -50,14 +51,11 @@ def problem_of(missing=0.0):
     """Counts of 50 or so."""
     (X, y), (held_out, held_out_y) = counts(240, 0), counts(120, 1)
     return Problem.of(
-        Table(X),
-        y,
-        np.ones(len(y)),
+        Rows(Table(X), y, np.ones(len(y))),
         backend=backends.load("lightgbm"),
         loss=Missing(constant=missing),
         settings=Settings(layers=(LAYER,), units=()),
-        eval_sets=[EvalSet("held_out", held_out, held_out_y, np.ones(len(held_out)))],
-        to_target=lambda y: y,
+        evaluation=watched(held_out, held_out_y),
     )
 
 
@@ -120,6 +118,6 @@ def test_a_plan_is_the_same_layer_again_on_the_same_rows():
         boosting = boosting.advance()
     assert len(boosting.plan.pieces) > 1
     again = boost_again(problem, boosting.plan)
-    np.testing.assert_array_equal(again.predict(problem.table.X), boosting.layer.predict(problem.table.X))
+    np.testing.assert_array_equal(again.predict(problem.rows.X), boosting.layer.predict(problem.rows.X))
     asked = []
     assert boost_again(problem, boosting.plan, over=lambda: bool(asked) or asked.append(1)) is None

@@ -26,8 +26,9 @@ from thread_workers import in_group
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.backends.base import Table
-from boostbp.estimators.held_out import Split, hold_out
+from boostbp.estimators.held_out import hold_out
 from boostbp.inputs.repeats import distinct_rows
+from boostbp.inputs.rows import Rows
 from boostbp.trees.sparse import Sparse
 
 SMALL = {"hidden_layer_sizes": (2,), "n_estimators": 3, "epochs": 1, "deep": True, "random_state": 0}
@@ -41,8 +42,9 @@ def held_rows(X, *, weight=None, strata=None, groups=None, seed=0, **changes):
     table = X if isinstance(X, Table) else Table(np.ascontiguousarray(X, np.float64))
     rows = np.arange(len(table.X), dtype=np.float64)
     weight = np.ones(len(rows)) if weight is None else np.asarray(weight, np.float64)
-    _, y, left, sets, *_ = hold_out(asked, Split(table, rows[:, None], weight), strata, groups=groups, X=X)
-    held = sets[0].y[:, 0] if sets else rows[:0]
+    kept, sets = hold_out(asked, Rows(table, rows[:, None], weight), strata, groups=groups, X=X)
+    y, left = kept.y, kept.weight
+    held = sets[0].rows.y[:, 0] if sets else rows[:0]
     if isinstance(asked.validation, str | float):
         assert sorted([*y[:, 0], *held]) == rows.tolist()
     assert np.array_equal(left, weight[y[:, 0].astype(int)])

@@ -12,7 +12,8 @@ from sklearn.metrics import log_loss
 from boostbp import BoostBPClassifier
 from boostbp.backends.base import Table
 from boostbp.estimators import held_out
-from boostbp.estimators.held_out import Split, hold_out
+from boostbp.estimators.held_out import hold_out
+from boostbp.inputs.rows import Rows
 
 ASKED = {"early_stopping": "auto", "epochs": 1, "validation": 0.1, "random_state": 0}
 
@@ -21,13 +22,13 @@ def parts(labels, seed=0):
     """Labels that are learned from, and those held out."""
     asked = SimpleNamespace(**ASKED | {"random_state": seed})
     rows = np.arange(len(labels), dtype=np.float64)[:, None]
-    given = Split(Table(rows), labels[:, None].astype(float), np.ones(len(labels)))
-    table, y, weight, sets, *_ = hold_out(asked, given, labels)
-    held = [*(each.X for each in sets), np.empty((0, 1))]
-    every = np.concatenate([table.X, *held]).ravel()
+    all_rows = Rows(Table(rows), labels[:, None].astype(float), np.ones(len(labels)))
+    kept, sets = hold_out(asked, all_rows, labels)
+    held = [*(part.rows.X for part in sets), np.empty((0, 1))]
+    every = np.concatenate([kept.X, *held]).ravel()
     assert np.array_equal(np.sort(every), rows.ravel())
-    assert len(y) == len(weight) == len(table.X)
-    return labels[table.X.ravel().astype(int)], labels[held[0].ravel().astype(int)]
+    assert len(kept) == len(kept.weight) == len(kept.X)
+    return labels[kept.X.ravel().astype(int)], labels[held[0].ravel().astype(int)]
 
 
 @pytest.mark.parametrize("sizes", [[119, 1], [180, 19, 1], [5] * 60, [2] * 40, [98, 1, 1], [1] * 60, [1] * 59 + [2]])
@@ -65,9 +66,9 @@ def test_early_stopping_may_be_a_bool_of_numpy(given):
     """As a grid over `np.array([True, False])` gives it."""
     labels = np.arange(60) % 2
     asked = SimpleNamespace(**ASKED | {"early_stopping": np.bool_(given)})
-    given_rows = Split(Table(np.arange(60.0)[:, None]), labels[:, None].astype(float), np.ones(60))
-    split = hold_out(asked, given_rows, labels)
-    assert (len(split.table.X), len(split.sets)) == ((54, 1) if given else (60, 0))
+    all_rows = Rows(Table(np.arange(60.0)[:, None]), labels[:, None].astype(float), np.ones(60))
+    kept, sets = hold_out(asked, all_rows, labels)
+    assert (len(kept), len(sets)) == ((54, 1) if given else (60, 0))
 
 
 def test_n_iter_no_change_is_not_looked_at_without_early_stopping_of_numpy():
@@ -96,8 +97,8 @@ def test_of_many_rows_no_more_are_held_out_than_a_choice_needs(monkeypatch, vali
         asked = SimpleNamespace(**ASKED | {"validation": validation} | changes)
         strata = None if validation == "last" else np.arange(rows) % 3
         table = Table(np.arange(rows, dtype=np.float64)[:, None])
-        split = hold_out(asked, Split(table, np.zeros((rows, 1)), np.ones(rows)), strata)
-        return len(split.sets[0].X)
+        _, [held] = hold_out(asked, Rows(table, np.zeros((rows, 1)), np.ones(rows)), strata)
+        return len(held.rows)
 
     share = 0.1 if validation == "last" else validation
     asked_for = validation == 0.3  # other shares than the default one are taken at their word

@@ -18,9 +18,11 @@ from sklearn.preprocessing import StandardScaler
 
 import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
+from boostbp.backends.base import Table
 from boostbp.ensemble import constants
+from boostbp.inputs.rows import NO_OFFSET, Rows
 from boostbp.losses import Gamma, Huber, Logistic, Poisson, Quantile, Softmax, SquaredError, Tweedie, traits_of
-from boostbp.network.offsets import NO_OFFSET, best_constant
+from boostbp.network.baseline import best_constant
 
 MODELS = {
     "network": {"hidden_layer_sizes": (3,), "deep": True, "epochs": 3},
@@ -115,6 +117,10 @@ def _lightgbm(X, y, score, native):
     return booster.predict(X, raw_score=True)
 
 
+def rows_of(y, weight, offset=NO_OFFSET):
+    return Rows(Table(np.zeros((len(y), 1))), y, weight, offset)
+
+
 @pytest.mark.parametrize(
     "loss", [Poisson(), Gamma(), Tweedie(1.3), Logistic(), Softmax(), SquaredError(), Huber(), Quantile(0.8)], ids=str
 )
@@ -125,12 +131,12 @@ def test_the_best_constant_beside_an_offset_has_no_slope(loss):
     y = rng.gamma(2.0, size=(400, 1))
     if traits_of(loss).task == "classification":
         y = np.eye(3)[rng.integers(0, 3, 400)] if columns == 3 else rng.integers(0, 2, (400, 1)).astype(float)
-    constant = best_constant(loss, y, weight, offset)
+    constant = best_constant(loss, rows_of(y, weight, offset))
     moves = [0.0, *(size * output for size in (-0.01, 0.01) for output in np.eye(columns))]
     best, *others = (weight @ loss.value(constant + move + offset, y) for move in moves)
     assert best <= min(others)
-    np.testing.assert_array_equal(best_constant(loss, y, weight, NO_OFFSET), loss.baseline(y, weight))
-    same = best_constant(loss, y, weight, np.full_like(offset, 0.7))
+    np.testing.assert_array_equal(best_constant(loss, rows_of(y, weight)), loss.baseline(y, weight))
+    same = best_constant(loss, rows_of(y, weight, np.full_like(offset, 0.7)))
     shifted = loss.baseline(y - 0.7, weight) if loss.scale_free else loss.baseline(y, weight) - 0.7
     np.testing.assert_allclose(loss.link(same[None]), loss.link(shifted[None]), rtol=1e-6)
 
@@ -138,9 +144,9 @@ def test_the_best_constant_beside_an_offset_has_no_slope(loss):
 def test_the_best_constant_of_counts_is_their_sum_by_the_exposures():
     _, exposure, y = counted()
     offset = np.log(exposure)[:, None]
-    [constant] = best_constant(Poisson(), y[:, None], np.ones(len(y)), offset)
+    [constant] = best_constant(Poisson(), rows_of(y[:, None], np.ones(len(y)), offset))
     assert constant == pytest.approx(np.log(y.sum() / exposure.sum()), abs=1e-8)
-    [none] = best_constant(Poisson(), np.zeros((len(y), 1)), np.ones(len(y)), offset)
+    [none] = best_constant(Poisson(), rows_of(np.zeros((len(y), 1)), np.ones(len(y)), offset))
     assert np.isfinite(none)
     assert none < -10
 

@@ -11,16 +11,17 @@ from sklearn.datasets import load_diabetes, make_friedman1
 from boostbp import BoostBPRegressor, backends, losses, metrics, paper_settings
 from boostbp.backends.base import Table, TreeParams
 from boostbp.estimators.parameters import settings_of
+from boostbp.inputs.rows import Rows
 from boostbp.layers import LayerSettings
 from boostbp.network.backprop import BackPropagation
 from boostbp.network.history import Stop
-from boostbp.network.monitor import EvalSet
 from boostbp.network.network import Network
 from boostbp.network.settings import Settings
 from boostbp.network.starts import noise
 from boostbp.network.steps import Plain
 from boostbp.trees.ridge import Ridge
 from tests import reference
+from tests.problems import watched
 
 ROWS, ROUNDS, BETA, DEPTH, LEAF, LAMBDA = 400, 4, 0.3, 3, 25, 1.0
 
@@ -30,8 +31,9 @@ def data(seed=0):
     return np.ascontiguousarray(X), ((y - y.mean()) / y.std()).reshape(-1, 1)
 
 
-def train(*args, **options):
-    training = BackPropagation(*args, **options)
+def train(X, y, *, weight=None, **options):
+    rows = Rows(Table(X), y, np.ones(len(y)) if weight is None else weight)
+    training = BackPropagation(rows, **options)
     training.advance()
     return training.network, training.history
 
@@ -77,7 +79,7 @@ def test_three_epochs_equal_a_plain_second_implementation(units):
         seed=seed,
     )
     train(
-        Table(X),
+        X,
         Y,
         backend=backends.load("sklearn"),
         loss=loss,
@@ -277,9 +279,9 @@ def test_evaluation_sets_do_not_change_the_epochs():
         "settings": settings,
         "weight": np.ones(ROWS),
     }
-    _, alone = train(Table(X), Y, **common)
-    watched = EvalSet("some", X[:50], Y[:50], np.ones(50))
-    _, seen = train(Table(X), Y, eval_sets=[watched], metric=metrics.default_metric(losses.SquaredError()), **common)
+    _, alone = train(X, Y, **common)
+    metric = metrics.default_metric(losses.SquaredError())
+    _, seen = train(X, Y, evaluation=watched(X[:50], Y[:50], metric=metric), **common)
     assert alone.loss == seen.loss
 
 
@@ -292,14 +294,11 @@ def test_training_in_pieces_is_training_in_one(backend, stops):
     def begin(**more):
         model = small(backend=backend, epochs=6)
         return BackPropagation(
-            Table(X),
-            Y,
+            Rows(Table(X), Y, np.ones(ROWS)),
             backend=backends.load(backend),
             loss=losses.SquaredError(),
             settings=settings_of(model, ROWS, 1, 0),
-            weight=np.ones(ROWS),
-            eval_sets=[EvalSet("held_out", rows, targets, np.ones(ROWS))],
-            metric=metrics.default_metric(losses.SquaredError()),
+            evaluation=watched(rows, targets, metric=metrics.default_metric(losses.SquaredError())),
             **more,
         )
 
@@ -330,8 +329,8 @@ def test_training_in_pieces_is_training_in_one(backend, stops):
 def test_a_training_that_is_left_keeps_its_best_epoch():
     X, Y = data()
     settings = settings_of(small(), ROWS, 1, 0)
-    how = {"backend": backends.load("lightgbm"), "loss": losses.SquaredError(), "weight": np.ones(ROWS)}
-    training = BackPropagation(Table(X), Y, settings=settings, **how)
+    rows, loss = Rows(Table(X), Y, np.ones(ROWS)), losses.SquaredError()
+    training = BackPropagation(rows, settings=settings, backend=backends.load("lightgbm"), loss=loss)
     with pytest.raises(FloatingPointError):
         _ = training.network  # there is none yet
     training.advance(2)

@@ -13,6 +13,7 @@ from boostbp import BoostBPAutoencoder, BoostBPRegressor, load, losses, save
 from boostbp import backends as libraries
 from boostbp.backends.base import Table
 from boostbp.estimators.parameters import settings_of
+from boostbp.inputs.rows import Rows
 from boostbp.network.trainer import Trainer
 
 X, Y = make_friedman1(300, n_features=5, random_state=0)
@@ -64,7 +65,7 @@ def test_gradients_of_hidden_layers_are_those_of_the_whole_network(backend):
 
     y = ((Y - Y.mean()) / Y.std()).reshape(-1, 1)
     settings = settings_of(regressor(backend), len(X), 1, 0)
-    run = Trainer(Table(X), y, libraries.load(backend), losses.SquaredError(), settings, np.ones(len(X)))
+    run = Trainer(Rows(Table(X), y, np.ones(len(X))), libraries.load(backend), losses.SquaredError(), settings)
     run.step()
     top, middle = run.T[2].trace.jacobian(), run.T[1].trace.jacobian()
     residual = run.h[3] - y

@@ -1,36 +1,34 @@
-"""Offset: what is added to the raw output of each row, in training and in prediction, and is no part of the model."""
+"""Baseline: the raw output that training starts from, the best constant beside the offsets of the rows."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.floats import Floats
 from boostbp.group import workers
+from boostbp.inputs.rows import Rows
 from boostbp.losses import Loss, checked
+from boostbp.network.settings import Settings
 
-NO_OFFSET: Floats = np.zeros(())  # an offset is this, or (rows, outputs)
 MOST_STEPS, LEAST_STEP = 100, 1e-10
 SHORTER = 0.75  # a step as a share of the one before; those of a hessian that is twice too large are half as long
 
 
-def of_rows(offset: Floats, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Floats:
-    """The offset of some rows, by number or by a mask."""
-    return offset[rows] if offset.ndim else offset
+def baseline_of(loss: Loss, rows: Rows, settings: Settings) -> Floats:
+    """Raw output that training starts from: 0 in Algorithm 1, the best constant where the output is boosted."""
+    if settings.output_target != "loss":
+        return np.zeros(rows.y.shape[1])
+    return best_constant(loss, rows)
 
 
-def of_scale(offset: Floats, scale: Floats) -> Floats:
-    """The offset in units of `scale`, (outputs,)."""
-    return offset / scale if offset.ndim else offset
-
-
-def best_constant(loss: Loss, y: Floats, weight: Floats, offset: Floats) -> Floats:
+def best_constant(loss: Loss, rows: Rows) -> Floats:
     """Return the constant that is best beside an offset, (outputs,): ``argmin_c sum weight loss(c + offset, y)``.
 
     It lies between the best one without an offset minus the largest offset, and minus the least. There it is found by
     Newton's method, or by bisection where a step would leave the bracket, or steps hardly become shorter. Of the
     workers of a group it is that of a sample, the same for all.
     """
+    y, weight, offset = rows.y, rows.weight, rows.offset
     if not offset.ndim:
         return checked.baseline(loss, *workers().sample(y, weight))
     y, weight, offset = workers().sample(y, weight, offset)

@@ -1,0 +1,92 @@
+"""Rows: what a model is trained or judged on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.backends.base import Table
+from boostbp.floats import Floats
+from boostbp.group import ALONE, Group, evenly_spaced
+from boostbp.inputs.targets import weights_in_rows
+from boostbp.trees.sparse import Matrix, vstack
+
+NO_OFFSET: Floats = np.zeros(())  # an offset is this, or (rows, outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that a model is trained or judged on.
+
+    Attributes
+    ----------
+    table : Table
+        h_0, the input of the first layer; of an output layer that is trained alone, what it sees.
+    y : (rows, outputs) float64
+        Targets: of training rows as the loss takes them, of evaluation sets as the metric takes them.
+    weight : (rows,) float64
+    offset : (rows, outputs) float64, or `NO_OFFSET`
+        Added to the raw output of each row; no part of the model.
+    group : Group
+        The workers that hold the rows.
+    """
+
+    table: Table
+    y: Floats
+    weight: Floats
+    offset: Floats = field(default_factory=lambda: NO_OFFSET)
+    group: Group = ALONE
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def X(self) -> Matrix:  # noqa: N802 (the name of the matrix everywhere)
+        """The input, (rows, features)."""
+        return self.table.X
+
+    def take(self, rows: NDArray[Any]) -> Rows:
+        """Return some of the rows, by ascending number or by mask."""
+        offset = self.offset[rows] if self.offset.ndim else self.offset
+        return Rows(self.table.take(rows), self.y[rows], self.weight[rows], offset, self.group.of(rows))
+
+    def spaced(self, n_most: int) -> Rows:
+        """Return at most `n_most` of the rows of this process, evenly spaced."""
+        return self.take(evenly_spaced(len(self), n_most))
+
+    def concat(self, others: Rows) -> Rows:
+        """Return these rows with others behind those of all workers, on the last one."""
+        offset = np.concatenate([self.offset, others.offset]) if self.offset.ndim else self.offset
+        return Rows(
+            Table(vstack(self.X, others.X), self.table.categorical),
+            np.concatenate([self.y, others.y]),
+            np.concatenate([self.weight, others.weight]),
+            offset,
+            self.group.with_last(len(others)),
+        )
+
+    def in_units(self, shift: Floats, scale: Floats) -> Rows:
+        """Return the rows with targets ``(y - shift) / scale`` and offsets in units of `scale`, both (outputs,)."""
+        return replace(self.with_offset_unit(scale), y=(self.y - shift) / scale)
+
+    def with_offset_unit(self, scale: Floats) -> Rows:
+        """Return the rows with offsets in units of `scale`, (outputs,); targets stay."""
+        return replace(self, offset=self.offset / scale) if self.offset.ndim else self
+
+    def gathered(self) -> Rows:
+        """Return the rows of all workers, which each of them then holds."""
+        X, y, weight = self.group.together(self.X, self.y, self.weight)
+        offset = self.group.together(self.offset)[0] if self.offset.ndim else self.offset
+        return Rows(replace(self.table, X=X), y, weight, offset)
+
+    def counted(self) -> Rows:
+        """Return the rows of weight above 0, with weights that count rows (`weights_in_rows`).
+
+        Rows without weight are no rows, and must not count in `min_samples_leaf` either.
+        """
+        used = self.weight > 0
+        rows = self if used.all() else self.take(used)
+        return replace(rows, weight=weights_in_rows(rows.weight))
