@@ -14,7 +14,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, load, save
 from boostbp.ensemble import constants, ensemble
 from boostbp.ensemble.candidate import NetworkTraining
 from boostbp.ensemble.trained_candidate import TrainedCandidate, distinct
-from boostbp.estimators import base
+from boostbp.estimators import session
 from boostbp.network.choice import CandidateResult
 from boostbp.network.history import Stop
 from boostbp.network.network import Network
@@ -160,7 +160,7 @@ def test_interrupt_in_a_network_ends_the_fit_and_keeps_what_is_there(monkeypatch
 
 
 def test_interrupt_in_the_summary_of_features_loses_nothing(monkeypatch):
-    original, calls = base.summary_of, []
+    original, calls = session.summary_of, []
 
     def interrupted(*args, **options):
         calls.append(1)
@@ -168,7 +168,7 @@ def test_interrupt_in_the_summary_of_features_loses_nothing(monkeypatch):
             raise KeyboardInterrupt
         return original(*args, **options)
 
-    monkeypatch.setattr(base, "summary_of", interrupted)
+    monkeypatch.setattr(session, "summary_of", interrupted)
     model = interrupted_fit(BoostBPRegressor((3,), **parameters(**FAST)), X, Y, eval_set=[HELD])
     assert model.history_.stop is Stop.INTERRUPTED
     whole = BoostBPRegressor((3,), **parameters(**FAST)).fit(X, Y, eval_set=[HELD])

@@ -60,9 +60,9 @@ def test_rows_of_weight_0_are_none():
     assert problem_of((X, y)).has_many_rows
     assert not problem_of((X, y), weight=np.r_[np.zeros(20), np.ones(290)]).has_many_rows
     some = problem_of((X, y), weight=np.r_[np.zeros(5), np.full(305, 2.0)]).on_some_rows()
-    assert len(some.y) == len(np.unique(some.y)) == SAMPLE
-    assert some.y.min() >= 5
-    assert (some.weight == 2.0).all()
+    assert len(some.rows) == len(np.unique(some.rows.y)) == SAMPLE
+    assert some.rows.y.min() >= 5
+    assert (some.rows.weight == 2.0).all()
 
 
 @pytest.mark.parametrize(("rare", "sampled"), [(200, True), (30, True), (20, False)])

@@ -32,7 +32,11 @@ def held_out_of(target, weight=None, **changes):
     """A problem whose held-out rows have these targets and weights."""
     taught = np.array([[0.0], [1.0]]) if target.shape[1] == 1 else np.eye(2, target.shape[1])
     problem = problem_of((np.zeros((2, 1)), taught), (np.zeros((len(target), 1)), target), **changes)
-    return problem if weight is None else replace(problem, eval_sets=(replace(problem.held_out, weight=weight),))
+    if weight is None:
+        return problem
+    [part] = problem.evaluation.sets
+    part = replace(part, rows=replace(part.rows, weight=weight))
+    return replace(problem, evaluation=replace(problem.evaluation, sets=(part,)))
 
 
 def errors(seed, n_models, rows=200):
