@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,8 @@ def _rows_alone(ours: Any, theirs: Any, fresh: Any, repeats: int) -> dict[str, f
 def _named(model: Any, names: list[str]) -> Any:
     """The same model, as if it had been fitted to a frame."""
     model = copy.copy(model)
-    model.schema_ = type(model.schema_).from_dict({**model.schema_.to_dict(), "names": names})
+    schema = type(model.schema_).from_dict({**model.schema_.to_dict(), "names": names})
+    model.model_ = replace(model.model_, schema=schema)
     model.feature_names_in_ = np.array(names, object)
     return model
 

@@ -95,7 +95,7 @@ class _OnDask:
         given = {name: value for name, value in options.items() if value is not None}
         unfitted = self._local(**self.get_params(deep=False))  # type: ignore[attr-defined]
         fitted = fit_cluster(unfitted, columns, client=client, timeout=timeout, **given)
-        for name in ("_calibration", "feature_names_in_"):  # of an earlier fit; this one may have none
+        for name in ("feature_names_in_",):  # of an earlier fit; this one may have none
             vars(self).pop(name, None)
         learnt = {name: value for name, value in vars(fitted).items() if name not in unfitted.get_params(deep=False)}
         vars(self).update(learnt)

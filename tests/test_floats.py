@@ -90,7 +90,7 @@ def calls_of(model):
         calls["inverse_transform"] = lambda X: model.inverse_transform(X[:, : model.transform(rows[0]).shape[1]])
     found = {name: [lambda call=call, part=part: call(part) for part in rows] for name, call in calls.items()}
     if not coder:
-        found["calibrate"] = [lambda: model.calibrate(rows[0], y)._calibration.scores]
+        found["calibrate"] = [lambda: model.calibrate(rows[0], y).model_.calibration.scores]
         found["score"] = [lambda: model.score(rows[0], y)]
     for name in ("health", "summary", "output_names", "hidden_names", "get_feature_names_out"):
         found[name] = [lambda name=name: re.sub(r" in .* s\.|Training took .*", "", str(getattr(model, name)()))]

@@ -13,9 +13,9 @@ from boostbp.backends.base import Table
 from boostbp.estimators import held_out
 from boostbp.estimators.classifier import classes_of, weights_of_classes
 from boostbp.estimators.held_out import hold_out
-from boostbp.estimators.outcomes import units_of
+from boostbp.estimators.target_units import units_of
 from boostbp.group import ALONE, evenly_spaced, joined, workers
-from boostbp.inputs.reader import read_input
+from boostbp.inputs.reader import learn_schema
 from boostbp.inputs.repeats import hashes_of
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import weights_in_rows
@@ -205,7 +205,8 @@ def test_classes_and_categories_are_the_union_of_those_of_all_workers():
 
     def read(rows):
         model = BoostBPRegressor()
-        return read_input(model, frame.iloc[rows], reset=True).X, model.schema_
+        schema, table = learn_schema(model, frame.iloc[rows])
+        return table.X, schema
 
     expected, schema = read(np.arange(60))
     got = in_group(3, read, np.arange(60))
@@ -221,7 +222,7 @@ def test_tables_and_labels_of_different_kinds_are_refused():
 
     def read(rows):
         frame = pd.DataFrame({"a": rows, "b" if rows[0] == 0 else "c": rows})
-        return read_input(BoostBPRegressor(), frame, reset=True)
+        return learn_schema(BoostBPRegressor(), frame)[1]
 
     with pytest.raises(ValueError, match=r"X of worker 1 has names=\('a', 'c'\).*worker 0 has \('a', 'b'\)"):
         in_group(2, read, np.arange(40))

@@ -41,6 +41,7 @@ FLOORS = (
     {"layers", "metrics"},
     {"network"},
     {"ensemble", "inspection"},
+    {"model"},
     {"estimators", "single"},
     {"distributed", "export", "interop", "mlflow", "search", "storage", "torch"},
     {"dask", "plots"},

@@ -468,7 +468,7 @@ def test_an_earlier_model_and_a_loss_that_breaks_a_promise():
     loss = UserLoss()
     loss.gradient = lambda h, y: y - h
     second = BoostBPRegressor((3,), loss=loss, quality=1, random_state=0)
-    first._loss.gradient = loss.gradient  # the same words
+    first.model_.targets.loss.gradient = loss.gradient  # the same words
     with pytest.raises(ValueError, match=r"its gradient is .* where finite differences of its value are"):
         second.fit(X, Y, init_model=first)
 

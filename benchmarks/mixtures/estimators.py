@@ -17,7 +17,6 @@ from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.parameters import settings_of
 from boostbp.extras import require
 from boostbp.inputs.rows import Rows
-from boostbp.losses import Loss
 from boostbp.network.eval_sets import Evaluation
 from boostbp.network.settings import BackpropSpec
 from boostbp.trees.sparse import dense
@@ -49,15 +48,14 @@ class _Mixture(BaseBoostBP):
             setattr(self, name, parameters[name])
         super().__init__(**{name: value for name, value in parameters.items() if name not in ("self", *of_network)})
 
-    def _read(self, X: Any, *, reset: bool = False) -> Table:
-        table = super()._read(X, reset=reset)
+    def _checked_table(self, X: Any, table: Table) -> Table:
         return replace(table, X=dense(table.X))  # a neural network reads all numbers
 
     def _train(
         self,
+        fitted: session.FittedOn,
         rows: Rows,
         evaluation: Evaluation,
-        loss: Loss,
         run: session.Run,
         others: Sequence[Callable[[], tuple[Rows, Evaluation]]] = (),
     ) -> Self:
@@ -78,7 +76,7 @@ class _Mixture(BaseBoostBP):
             self.batch_size,
         )
         training: Any = MixtureTraining(
-            rows.counted(), evaluation, plan, backends.load(self.backend), self._backprop().start, loss, settings
+            fitted, rows.counted(), evaluation, plan, backends.load(self.backend), self._backprop().start, settings
         )
         session.begin(self, training, run, n_rows=len(rows))
         return self

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.mixtures.network import Columns, Dense, MixtureNetwork, dense, torch_threads
 from boostbp.backends.base import Backend
+from boostbp.estimators.session import FittedOn
 from boostbp.extras import require
 from boostbp.inputs.rows import Rows
 from boostbp.layers import Layer, rounds
@@ -84,12 +85,12 @@ class MixtureTraining:
         Name of the start of a first layer of trees.
     """
 
+    fitted: FittedOn
     rows: Rows
     evaluation: Evaluation
     plan: NetworkPlan
     backend: Backend
     start: str
-    loss: Loss
     settings: Settings
 
     def summarise(self, network: object) -> None:
@@ -99,7 +100,8 @@ class MixtureTraining:
         """Train from the start; there are no states to go on from, and no stages to report."""
         if resume is not None:
             _no_state()
-        rows, evaluation, settings, plan, loss = self.rows, self.evaluation, self.settings, self.plan, self.loss
+        rows, evaluation, settings, plan = self.rows, self.evaluation, self.settings, self.plan
+        loss = self.fitted.targets.loss
         CheckedLoss.of(loss, checked.baseline(loss, rows.y, rows.weight), rows.y)
         metric = evaluation.metric
         history = History(metric=metric.name if metric and evaluation.sets else "")

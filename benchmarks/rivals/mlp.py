@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from boostbp.extras import require
-from boostbp.inputs.reader import read_input
+from boostbp.inputs.reader import learn_schema, read_input
 
 __all__ = ["MLPClassifier", "MLPRegressor"]
 
@@ -89,7 +89,7 @@ class _MLP(BaseEstimator):
         torch = require("torch", extra="torch", what=type(self).__name__)
         from benchmarks.mixtures.network import Columns, torch_threads
 
-        table = read_input(self, X, reset=True, categorical_features="from_dtype")
+        self.schema_, table = learn_schema(self, X)
         n_outputs = self._prepare(np.asarray(y))
         with torch.random.fork_rng(devices=[]), torch_threads(self.n_jobs):
             torch.manual_seed(self.random_state)
@@ -141,7 +141,7 @@ class _MLP(BaseEstimator):
         return found
 
     def _read(self, X: Any) -> Floats:
-        return read_input(self, X, reset=False, categorical_features="from_dtype").X
+        return read_input(self, X, self.schema_).X
 
     def _prepare(self, y: NDArray[Any]) -> int:
         """Look at the target; number of outputs."""

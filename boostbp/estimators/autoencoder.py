@@ -18,15 +18,17 @@ from boostbp.estimators import session
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.nested_parameters import documented_as, suggests
-from boostbp.estimators.outcomes import standard_units
+from boostbp.estimators.passed_sets import names_of, tables
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.session import all_or_nothing
-from boostbp.estimators.supervised import names_of, tables
+from boostbp.estimators.target_units import standard_units
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.inputs.rows import Rows
+from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import read_weight, refuse_extreme
 from boostbp.layers import LayerSpec
 from boostbp.losses import SquaredError
+from boostbp.model import Targets
 from boostbp.network.eval_sets import EvalSet, Evaluation
 from boostbp.network.monitor import Progress
 from boostbp.network.settings import BackpropSpec
@@ -128,37 +130,39 @@ class BoostBPAutoencoder(BaseBoostBP):
         run = session.Run(callbacks, checkpoint, keep_state)
         if self._backprop().skip:
             raise ValueError("skip=True: an auto-encoder must see its input through the hidden layer. Use skip=False.")
-        table = self._read(X, reset=True)
+        schema, table = self._learn_schema(X)
         weight = read_weight(sample_weight, len(table.X))
         if eval_set is not None and eval_X is not None:
             raise ValueError("eval_set and eval_X are both given, and say the same: leave one of them out.")
         parts = tables("eval_set", eval_set) + tables("eval_X", eval_X)
-        sets = [self._eval_set(name, *part) for name, part in zip(names_of(parts, eval_names), parts, strict=True)]
+        names = names_of(parts, eval_names)
+        sets = [self._eval_set(name, schema, *part) for name, part in zip(names, parts, strict=True)]
         target = table.X
         refuse_extreme(target, "X")
         rows = Rows(table, target, weight)
         if not sets:
             rows, sets = hold_out(self, rows, None, groups=groups, X=X)
-        self._shift, self._scale = standard_units(rows.y, rows.weight)
-        loss = SquaredError()
-        target = np.ascontiguousarray((rows.y - self._shift) / self._scale)
-        evaluation = Evaluation(tuple(sets), self._metric(loss, sets), self._outcome)
-        return self._train(replace(rows, y=target), evaluation, loss, run)
+        targets = Targets(SquaredError(), *standard_units(rows.y, rows.weight), is_input=True)
+        rows = replace(rows, y=np.ascontiguousarray(targets.to_loss(rows.y)))
+        evaluation = Evaluation(tuple(sets), self._metric(targets.loss, sets), targets.outcome)
+        return self._train(session.FittedOn(schema, targets), rows, evaluation, run)
 
-    def _eval_set(self, name: str, source: str, X: Any) -> EvalSet:
+    def _eval_set(self, name: str, schema: Schema, source: str, X: Any) -> EvalSet:
         with named_in_errors(source):
-            table = self._read(X)
+            table = self._read(X, schema)
         return EvalSet(name, Rows(table, table.X, np.ones(len(table.X))))
 
     def predict(self, X: Any) -> Floats:
         """Reconstruction, (rows, features)."""
-        return self._outcome(self._raw(X))
+        return self._fitted_model().targets.outcome(self._raw(X))
 
     def inverse_transform(self, H: Any) -> Floats:
         """Reconstruction from the last hidden layer, (rows, units) -> (rows, features)."""
         check_is_fitted(self)
         h = check_array(H, dtype=np.float64, order="C")
-        return self._outcome(self.network_.layers[-1].predict(h, n_jobs=self._n_threads()) + self.network_.baseline)
+        return self.model_.targets.outcome(
+            self.network_.layers[-1].predict(h, n_jobs=self._n_threads()) + self.network_.baseline
+        )
 
     def score(self, X: Any, y: Any = None) -> float:
         """R^2 of the reconstruction, averaged over features by their variance."""
@@ -168,13 +172,12 @@ class BoostBPAutoencoder(BaseBoostBP):
         total = np.square(given - given.mean(axis=0)).sum()
         return float(1.0 - residual / total) if total > 0 else 0.0
 
-    def _read(self, X: Any, *, reset: bool = False) -> Table:
+    def _checked_table(self, X: Any, table: Table) -> Table:
         if issparse(X):
             raise TypeError(
                 "X is sparse: sparse input is not supported by an auto-encoder, which reconstructs all of it. "
                 "Use X.toarray()."
             )
-        table = super()._read(X, reset=reset)
         if table.categorical:
             raise ValueError(
                 f"X has categorical columns {list(table.categorical)}: an auto-encoder reconstructs numbers. "
@@ -183,18 +186,6 @@ class BoostBPAutoencoder(BaseBoostBP):
         with np.errstate(invalid="ignore"):  # it looks at the sum first
             check_array(table.X, estimator=self, input_name="X")
         return table
-
-    def _outcome(self, raw: Floats) -> Floats:
-        return raw * self._scale + self._shift
-
-    def _output_scale(self) -> Floats:
-        return self._scale
-
-    def _output_offset(self) -> Floats:
-        return self._shift
-
-    def _output_names(self) -> list[str]:
-        return self._feature_names()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -19,7 +19,6 @@ from boostbp import backends, cautions, checks, metrics
 from boostbp.backends.base import Backend, Table
 from boostbp.ensemble.problem import Problem
 from boostbp.estimators import parameters, session
-from boostbp.estimators.inspected import Inspected
 from boostbp.estimators.nested_parameters import NestedParameters
 from boostbp.estimators.parameter_use import Way, warn_after, warn_before, way_of
 from boostbp.estimators.parameters import check_run, ensemble_settings_of
@@ -28,12 +27,14 @@ from boostbp.estimators.unit_names import UnitNames
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import workers
 from boostbp.inputs.blocks import blocks_of, is_blocks
-from boostbp.inputs.reader import read_input
+from boostbp.inputs.reader import learn_schema, read_input
 from boostbp.inputs.rows import Rows
+from boostbp.inputs.schema import Schema
 from boostbp.inspection import Names, warn_if_ill
 from boostbp.layers import rounds
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
+from boostbp.model import Targets
 from boostbp.network.eval_sets import EvalSet, Evaluation
 from boostbp.network.monitor import Progress
 from boostbp.network.settings import BackpropSpec, Settings
@@ -48,7 +49,7 @@ OF_A_FIT = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")
 
 
 @usual_in_methods
-class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
+class BaseBoostBP(UnitNames, TransformerMixin, NestedParameters):
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
     _fewest_hidden = 1
@@ -113,7 +114,7 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
             In the units of the target and the features; 0 where a leaf clips its input, infinite where float64 ends.
         """
         check_is_fitted(self)
-        return self.network_.jacobian(self._read(X).X, scale=self._output_scale(), n_jobs=self._n_threads())
+        return self.network_.jacobian(self._read(X).X, scale=self.model_.targets.scale, n_jobs=self._n_threads())
 
     def apply(self, X: Any, layer: int = -1) -> NDArray[np.int32]:
         """Leaf of each row under each tree of a layer, as `pred_leaf` of LightGBM and XGBoost.
@@ -205,19 +206,25 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
         check_is_fitted(self)
         return {name: {self.history_.metric: curve} for name, curve in self.history_.curves.items()}
 
-    def _to_target(self, y: Floats) -> Floats:
-        """Targets of an evaluation set as the loss takes them."""
-        return y
-
     def _n_threads(self) -> int:
         return threads.count(self.n_jobs)
 
-    def _read(self, X: Any, *, reset: bool = False) -> Table:
-        return read_input(self, X, reset=reset, categorical_features=self.categorical_features)
+    def _learn_schema(self, X: Any) -> tuple[Schema, Table]:
+        """Read the training table and learn its columns."""
+        schema, table = learn_schema(self, X, categorical_features=self.categorical_features)
+        return schema, self._checked_table(X, table)
+
+    def _read(self, X: Any, schema: Schema | None = None) -> Table:
+        """Read a table like that of `fit`; `schema` is that of the model, if left out."""
+        return self._checked_table(X, read_input(self, X, self.schema_ if schema is None else schema))
+
+    def _checked_table(self, X: Any, table: Table) -> Table:
+        """Return the table of an input, if the estimator takes its like."""
+        return table
 
     def _raw(self, X: Any) -> Floats:
         """Raw output h_L, (rows, outputs)."""
-        if "network_" not in vars(self):  # scikit-learn would look through all attributes, for every row
+        if "model_" not in vars(self):  # scikit-learn would look through all attributes, for every row
             check_is_fitted(self)
         if is_blocks(X):
             return np.concatenate([self._raw(block) for block in blocks_of(X, self.schema_)])
@@ -243,9 +250,9 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
 
     def _train(
         self,
+        fitted: session.FittedOn,
         rows: Rows,
         evaluation: Evaluation,
-        loss: Loss,
         run: session.Run,
         others: Sequence[Callable[[], tuple[Rows, Evaluation]]] = (),
     ) -> Self:
@@ -254,15 +261,14 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
         random = checks.random_state("random_state", self.random_state)
         [n_rows], seed = workers().sum(len(rows)), workers().agree(int(random.randint(2**31 - 1)))
         settings = parameters.settings_of(self, int(n_rows), rows.y.shape[1], seed)
-        problem_of = partial(
-            _problem_of, backend=backends.load(self.backend), loss=loss, settings=settings, to_target=self._to_target
-        )
+        problem_of = partial(_problem_of, fitted.targets, backend=backends.load(self.backend), settings=settings)
         ensemble = workers().agree(ensemble_settings_of(self, run))  # callbacks may be given on rank 0 alone
         way = way_of(self, held_out=bool(evaluation.sets), wanted=ensemble.network_wanted)
         warn_before(self, way, evaluation.sets, run.callbacks)
         if run.earlier is not None:
             check_sum(run.earlier.network, settings, networks=ensemble.deep is not False)
         training = session.Training(
+            fitted,
             problem_of(rows, evaluation),
             # the hidden units of an auto-encoder are the model, and nothing may stand beside them
             ensemble=None if self._fewest_hidden else ensemble,
@@ -294,17 +300,11 @@ class BaseBoostBP(Inspected, UnitNames, TransformerMixin, NestedParameters):
 
     def _kept(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in OF_A_FIT or "network_" not in state}
+        return {name: value for name, value in state.items() if name not in OF_A_FIT or "model_" not in state}
 
 
 def _problem_of(
-    rows: Rows,
-    evaluation: Evaluation,
-    *,
-    backend: Backend,
-    loss: Loss,
-    settings: Settings,
-    to_target: Callable[[Floats], Floats],
+    targets: Targets, rows: Rows, evaluation: Evaluation, *, backend: Backend, settings: Settings
 ) -> Problem:
     """Return the problem of the rows that have weight; held-out rows get weights in the same unit."""
     counted = rows.counted()
@@ -316,7 +316,12 @@ def _problem_of(
     sets = tuple(in_rows(part) if part.from_training else part for part in evaluation.sets)
     evaluation = replace(evaluation, sets=sets)
     return Problem.of(
-        counted, backend=backend, loss=loss, settings=settings, evaluation=evaluation, to_target=to_target
+        counted,
+        backend=backend,
+        loss=targets.loss,
+        settings=settings,
+        evaluation=evaluation,
+        to_target=targets.to_loss,
     )
 
 

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 
 from boostbp import cautions, losses
 from boostbp.backends.base import Backend
-from boostbp.estimators.conformal import Sets
+from boostbp.estimators.conformal import predict_set
 from boostbp.estimators.nested_parameters import documented_as, suggests
-from boostbp.estimators.outcomes import ClassPredictions
 from boostbp.estimators.regressor import BoostBPRegressor
-from boostbp.estimators.session import Earlier
-from boostbp.estimators.supervised_fit import SupervisedFit
+from boostbp.estimators.supervised import Supervised
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.group import workers
 from boostbp.inputs.targets import read_target
 from boostbp.layers import LayerSpec
 from boostbp.losses import Loss
+from boostbp.model import Model, Targets
 from boostbp.network.settings import BackpropSpec
 
 MOST_CLASSES = 50  # that are numbers, and not 0, 1, 2, ...: more are probably an amount
@@ -31,7 +31,7 @@ MOST_CLASSES = 50  # that are numbers, and not 0, 1, 2, ...: more are probably a
 
 @documented_as(BoostBPRegressor)
 @usual_in_methods
-class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets, SupervisedFit):
+class BoostBPClassifier(ClassifierMixin, Supervised):
     """Multi-layered gradient boosted trees for classification, trained by back-propagation.
 
     Parameters
@@ -98,11 +98,74 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets, SupervisedFit):
     ) -> None:
         self._keep_parameters(locals())
 
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the classes, ascending."""
+        classes = self._fitted_model().targets.classes
+        assert classes is not None
+        return classes
+
+    def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
+        """Raw output: log-odds, (rows,), for two classes; (rows, classes) for more. `offset` as in `predict_proba`."""
+        raw = self._raw(X, offset)
+        return raw.ravel() if raw.shape[1] == 1 else raw
+
+    @suggests
+    def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
+        """Probability of each class, (rows, classes).
+
+        Parameters
+        ----------
+        X : array-like, (rows, features); path, or iterator of blocks of features
+        offset : array-like, (rows,) for two classes, (rows, classes) for more, or 0, optional
+            As in `fit`. Without one it is 0; a model that was fitted with one warns then, unless ``offset=0`` says
+            that this is meant.
+        """
+        return self._fitted_model().targets.probabilities(self._raw(X, offset))
+
+    def predict_log_proba(self, X: Any, *, offset: Any = None) -> Floats:
+        """Logarithm of the probability of each class, (rows, classes), where these round to 0 or 1, too.
+
+        `offset` as in `predict_proba`.
+        """
+        raw = self._raw(X, offset)
+        targets = self.model_.targets
+        if targets.link_name == "logit" and raw.shape[1] == 1:
+            return log_expit(np.hstack([-raw, raw]))
+        if targets.link_name == "softmax":
+            return log_softmax(raw, axis=1)
+        with np.errstate(divide="ignore"):
+            return np.log(targets.probabilities(raw))
+
+    def staged_predict_proba(self, X: Any, *, offset: Any = None) -> Iterator[Floats]:
+        """Probabilities by the growing model, (rows, classes) each; see `BoostBPRegressor.staged_predict`."""
+        return (self.model_.targets.probabilities(self._with_offset(raw, offset)) for raw in self._staged_raw(X))
+
+    def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[NDArray[Any]]:
+        """Most probable classes by the growing model, (rows,) each; see `BoostBPRegressor.staged_predict`."""
+        return (self.model_.targets.labels(self._with_offset(raw, offset)) for raw in self._staged_raw(X))
+
+    @suggests
+    def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
+        """Most probable class, (rows,). For `offset` see `predict_proba`."""
+        return self._fitted_model().targets.labels(self._raw(X, offset))
+
+    predict_set = predict_set
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
+        """Share of rows whose class is predicted; see `BoostBPRegressor.score`."""
+        from sklearn.metrics import accuracy_score  # imported here, as it slows the import of the package
+
+        self._check_offset(offset, "score")
+        return float(accuracy_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
+
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
         labels = read_target(y, n_rows, labels=True)
         return labels, labels
 
-    def _learn_target(self, values: NDArray[Any], weight: Floats, earlier: Earlier | None) -> tuple[Floats, Floats]:
+    def _learn_target(
+        self, values: NDArray[Any], weight: Floats, earlier: Model | None
+    ) -> tuple[Targets, Floats, Floats]:
         if self.class_weight is not None:
             weight = weight * weights_of_classes(self.class_weight, values)
             if not workers().max(weight.max(initial=0.0))[0] > 0:
@@ -111,18 +174,21 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets, SupervisedFit):
                     f"{np.unique(values).tolist()}, a weight above 0."
                 )
         if earlier is None:
-            self.classes_ = classes_of(values)  # those without weight, too: others count on a column for each
-        elif len(unknown := np.setdiff1d(values, self.classes_)):
-            raise ValueError(
-                f"y has classes that init_model does not know: {unknown.tolist()!r}. Leave those rows out, or train "
-                "anew."
-            )
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only, {self.classes_.tolist()[0]!r}: a classifier needs rows of at least two."
-            )
-        warn_of_numbers(self.classes_)
-        return self._one_hot(values), weight
+            classes = classes_of(values)  # those without weight, too: others count on a column for each
+        else:
+            assert earlier.targets.classes is not None
+            classes = earlier.targets.classes
+            if len(unknown := np.setdiff1d(values, classes)):
+                raise ValueError(
+                    f"y has classes that init_model does not know: {unknown.tolist()!r}. Leave those rows out, or "
+                    "train anew."
+                )
+        if len(classes) < 2:
+            raise ValueError(f"y has one class only, {classes.tolist()[0]!r}: a classifier needs rows of at least two.")
+        warn_of_numbers(classes)
+        n_outputs = 1 if len(classes) == 2 else len(classes)
+        targets = Targets(self._load_loss(n_outputs), np.zeros(n_outputs), np.ones(n_outputs), classes)
+        return targets, targets.one_hot(values), weight
 
     def _load_loss(self, n_outputs: int) -> Loss:
         """Return the loss; ValueError if its link gives no probabilities that sum to 1."""
@@ -136,31 +202,6 @@ class BoostBPClassifier(ClassifierMixin, ClassPredictions, Sets, SupervisedFit):
         if not traits.takes(n_outputs):
             raise ValueError(f"loss={self.loss!r} is not for {max(n_outputs, 2)} classes: use loss='log_loss'.")
         return loss
-
-    def _outcome(self, raw: Floats) -> Floats:
-        return self._loss.link(raw)
-
-    def _one_hot(self, labels: NDArray[Any]) -> Floats:
-        one_hot = (labels[:, None] == self.classes_).astype(np.float64)
-        return one_hot[:, 1:] if len(self.classes_) == 2 else one_hot
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
-        """Share of rows whose class is predicted; see `BoostBPRegressor.score`."""
-        from sklearn.metrics import accuracy_score  # imported here, as it slows the import of the package
-
-        self._check_offset(offset, "score")
-        return float(accuracy_score(y, self.predict(X, offset=offset), sample_weight=sample_weight))
-
-    def _encode(self, y: Any, n_rows: int) -> Floats:
-        labels = read_target(y, n_rows, labels=True)
-        unknown = np.setdiff1d(labels, self.classes_)
-        if len(unknown):
-            raise ValueError(f"y has classes that it did not have at fit: {unknown.tolist()!r}. Leave those rows out.")
-        return self._one_hot(labels)
-
-    def _output_names(self) -> list[str]:
-        labels = [str(label) for label in self.classes_]
-        return labels[1:] if len(labels) == 2 else labels
 
 
 def classes_of(labels: NDArray[Any]) -> NDArray[Any]:

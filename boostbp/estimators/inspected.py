@@ -15,6 +15,7 @@ from boostbp.floats import Floats, usual_in_methods
 from boostbp.inputs.blocks import blocks_of, is_blocks
 from boostbp.inputs.schema import Schema
 from boostbp.inspection import Attributions, Health, LeafRecords, Names, Summary
+from boostbp.model import Model
 from boostbp.network.history import History
 from boostbp.network.network import Network
 from boostbp.trees.sparse import dense
@@ -30,10 +31,45 @@ class Inspected:
     Features, hidden units and outputs are named as `layer_names`, `hidden_names` and `output_names` say.
     """
 
-    network_: Network
-    history_: History
-    schema_: Schema
-    feature_summary_: Summary
+    model_: Model
+
+    @property
+    def network_(self) -> Network:
+        """The layers of the fitted model."""
+        return self._fitted_model().network
+
+    @property
+    def history_(self) -> History:
+        """How the training went."""
+        return self._fitted_model().history
+
+    @property
+    def schema_(self) -> Schema:
+        """The columns of the training table."""
+        return self._fitted_model().schema
+
+    @property
+    def feature_summary_(self) -> Summary | None:
+        """Means of the training rows, and what importances need."""
+        return self._fitted_model().summary
+
+    @property
+    def n_iter_(self) -> int:
+        """Epochs that were run."""
+        return len(self._fitted_model().history) - 1
+
+    def _fitted_model(self) -> Model:
+        """Return the fitted model; NotFittedError, which is an AttributeError too, before a fit."""
+        model: Model | None = vars(self).get("model_")
+        if model is None:
+            check_is_fitted(self)
+            raise AttributeError("model_")  # set_output or a class with attributes of its own seems fitted
+        return model
+
+    def _summary(self) -> Summary:
+        summary = self._fitted_model().summary
+        assert summary is not None
+        return summary
 
     @property
     def feature_importances_(self) -> Floats:
@@ -81,10 +117,10 @@ class Inspected:
             number = None if layer is None else Names.layer_number(layer, len(self.network_.layers))
             return inspection.importances(self.network_, kind, number)
         if X is None:
-            return getattr(self.feature_summary_, kind).copy()
+            return getattr(self._summary(), kind).copy()
         table = self._read(X)
         return inspection.importances_over(
-            self.network_, kind, table, self.feature_summary_.center[None], n_threads=self._n_threads()
+            self.network_, kind, table, self._summary().center[None], n_threads=self._n_threads()
         )
 
     def attributions(
@@ -168,7 +204,7 @@ class Inspected:
             raise ValueError(f"method={method!r} is not known: use one of {', '.join(map(repr, METHODS))}.")
         steps = checks.whole("steps", steps, 1)
         table = self._read(X)
-        start = self.feature_summary_.center[None] if baseline is None else dense(self._read(baseline).X)
+        start = self._summary().center[None] if baseline is None else dense(self._read(baseline).X)
         if len(start) not in (1, len(table.X)):
             raise ValueError(
                 f"baseline has {len(start)} rows: give one row, or one for each of the {len(table.X)} of X."
@@ -179,7 +215,7 @@ class Inspected:
             n_threads=self._n_threads(),
         )  # fmt: skip
         names = self._names()
-        return found.in_units(self._output_scale(), self._output_offset(), names.features, names.outputs), rows
+        return found.in_units(self.model_.targets.scale, self.model_.targets.shift, names.features, names.outputs), rows
 
     def hidden_representation(self, X: Any, layer: int | None = None) -> Any:
         """Hidden variables.
@@ -238,7 +274,7 @@ class Inspected:
         self._check_trees()
         return inspection.leaf_records(
             self.network_, dense(self._read(X).X), self._names(),
-            scale=self._output_scale(), offset=self._output_offset(), n_threads=self._n_threads(),
+            scale=self.model_.targets.scale, offset=self.model_.targets.shift, n_threads=self._n_threads(),
         )  # fmt: skip
 
     def trees_to_dataframe(self) -> Any:
@@ -254,7 +290,7 @@ class Inspected:
         """
         self._check_trees()
         leaves = inspection.all_leaves(
-            self.network_, self._names(), scale=self._output_scale(), offset=self._output_offset()
+            self.network_, self._names(), scale=self.model_.targets.scale, offset=self.model_.targets.shift
         )
         return leaves.to_frame()
 
@@ -281,7 +317,7 @@ class Inspected:
     def output_names(self) -> list[str]:
         """Names of the raw outputs."""
         check_is_fitted(self)
-        return self._output_names()
+        return list(self._names().outputs)
 
     def _check_trees(self) -> None:
         check_is_fitted(self)
@@ -292,26 +328,7 @@ class Inspected:
             )
 
     def _names(self) -> Names:
-        network = self.network_
-        units = tuple(layer.forest.n_outputs for layer in network.layers[:-1])
-        return Names(
-            tuple(self._feature_names()), tuple(self._output_names()), units, network.skip, self.schema_.categories
-        )
-
-    def _feature_names(self) -> list[str]:
-        return list(self.schema_.names or (f"x{j}" for j in range(self.schema_.n_features)))
-
-    def _output_names(self) -> list[str]:
-        count = len(self.network_.baseline)
-        return ["y"] if count == 1 else [f"y{k}" for k in range(count)]
-
-    def _output_scale(self) -> Floats:
-        """Units of the target in one unit of the raw output, (outputs,)."""
-        return np.ones(len(self.network_.baseline))
-
-    def _output_offset(self) -> Floats:
-        """The target at a raw output of 0, where that is linear in it, (outputs,)."""
-        return np.zeros(len(self.network_.baseline))
+        return self._fitted_model().names()
 
     def _n_threads(self) -> int:
         raise NotImplementedError

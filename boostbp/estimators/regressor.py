@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,23 +11,18 @@ from sklearn.utils import Tags
 
 from boostbp import losses
 from boostbp.backends.base import Backend
-from boostbp.estimators.conformal import Intervals
+from boostbp.estimators.conformal import predict_interval
 from boostbp.estimators.nested_parameters import suggests
-from boostbp.estimators.outcomes import NumberPredictions, units_of
-from boostbp.estimators.session import Earlier
-from boostbp.estimators.supervised_fit import SupervisedFit
+from boostbp.estimators.supervised import Supervised
 from boostbp.floats import Floats, usual_in_methods
-from boostbp.group import joined
-from boostbp.inputs.rows import Rows
 from boostbp.inputs.targets import read_target
 from boostbp.layers import LayerSpec
-from boostbp.losses import Loss
-from boostbp.network.eval_sets import EvalSet
+from boostbp.model import Model, Targets
 from boostbp.network.settings import BackpropSpec
 
 
 @usual_in_methods
-class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals, SupervisedFit):
+class BoostBPRegressor(RegressorMixin, Supervised):
     """Multi-layered gradient boosted trees for regression, trained by back-propagation.
 
     Parameters
@@ -190,37 +184,38 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals, SupervisedF
     ) -> None:
         self._keep_parameters(locals())
 
-    def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, None]:
-        return read_target(y, n_rows), None
+    @suggests
+    def predict(self, X: Any, *, offset: Any = None) -> Floats:
+        """Predicted target, (rows,) or (rows, outputs); of several quantiles, (rows, levels) in ascending order.
 
-    def _learn_target(self, values: Floats, weight: Floats, earlier: Earlier | None) -> tuple[Floats, Floats]:
-        self._one_dimensional = values.ndim == 1
-        return values.reshape(len(values), -1), weight
+        Parameters
+        ----------
+        X : array-like, (rows, features); path, or iterator of blocks of features
+        offset : array-like, (rows,) or (rows, outputs), or 0, optional
+            As in `fit`. Without one it is 0, such as an exposure of 1; a model that was fitted with one warns then,
+            unless ``offset=0`` says that this is meant.
+        """
+        return self._fitted_model().targets.prediction(self._raw(X, offset))
 
-    def _load_loss(self, n_outputs: int) -> Loss:
-        loss = losses.load(self.loss, n_outputs=n_outputs, alpha=self.alpha, task="regression")
-        if losses.traits_of(loss).task == "classification":
-            raise ValueError(
-                f"loss={self.loss!r} is one of classes, and a regressor predicts numbers: use BoostBPClassifier, or a "
-                "loss of numbers, such as loss='squared_error'."
-            )
-        self._one_dimensional &= losses.traits_of(loss).copies is None
-        return loss
+    def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[Floats]:
+        """Predictions of the growing model: after each round of its output layer, on hidden layers that stay.
 
-    def _learn_units(self, rows: Rows) -> None:
-        copies = losses.traits_of(self._loss).copies or 1
-        with joined(rows.group):
-            units = units_of(rows.y - rows.offset, rows.weight, self._loss)
-        self._shift, self._scale = (np.repeat(unit, copies) for unit in units)
+        Of an average (``deep="auto"``, ``quality``) one tree for each output joins at a time, in the order of
+        `trees_to_dataframe`: those of one model after those of another.
 
-    def _training_unit(self) -> Floats:
-        return self._scale
+        Parameters
+        ----------
+        X, offset :
+            As in `predict`.
 
-    def _in_units(self, rows: Rows) -> Rows:
-        return rows.in_units(self._shift, self._scale)
+        Yields
+        ------
+        (rows,) or (rows, outputs) float64
+            The last one is that of `predict`, up to rounding.
+        """
+        return (self.model_.targets.prediction(self._with_offset(raw, offset)) for raw in self._staged_raw(X))
 
-    def _set_in_units(self, part: EvalSet) -> EvalSet:
-        return replace(part, rows=part.rows.with_offset_unit(self._scale))
+    predict_interval = predict_interval
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
         """R2 of the prediction; of several quantiles, the mean of its like for pinball losses (`d2_pinball_score`).
@@ -234,9 +229,35 @@ class BoostBPRegressor(RegressorMixin, NumberPredictions, Intervals, SupervisedF
         self._check_offset(offset, "score")
         return self._score(y, self.predict(X, offset=offset), sample_weight=sample_weight)
 
-    def _encode(self, y: Any, n_rows: int) -> Floats:
-        target = read_target(y, n_rows)
-        return target.reshape(len(target), -1)
+    def _score(self, y: Any, prediction: Floats, *, sample_weight: Any = None) -> float:
+        """R2, or of several quantiles the mean of its like for pinball losses."""
+        from sklearn.metrics import d2_pinball_score, r2_score  # imported here, as it slows the import of the package
+
+        loss = self.model_.targets.loss
+        if not isinstance(loss, losses.Quantiles):
+            return float(r2_score(y, prediction, sample_weight=sample_weight))
+        levels = zip(loss.alpha, prediction.T, strict=True)
+        scores = [d2_pinball_score(y, at, sample_weight=sample_weight, alpha=level) for level, at in levels]
+        return float(np.mean(scores))
+
+    def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, None]:
+        return read_target(y, n_rows), None
+
+    def _learn_target(self, values: Floats, weight: Floats, earlier: Model | None) -> tuple[Targets, Floats, Floats]:
+        """Return targets in their own units; `fit` learns the units on the rows that are not held out."""
+        target = values.reshape(len(values), -1)
+        loss = losses.load(self.loss, n_outputs=target.shape[1], alpha=self.alpha, task="regression")
+        traits = losses.traits_of(loss)
+        if traits.task == "classification":
+            raise ValueError(
+                f"loss={self.loss!r} is one of classes, and a regressor predicts numbers: use BoostBPClassifier, or a "
+                "loss of numbers, such as loss='squared_error'."
+            )
+        n_outputs = traits.copies or target.shape[1]
+        shift, scale = np.zeros(n_outputs), np.ones(n_outputs)
+        if earlier is not None and earlier.targets.n_outputs == n_outputs:
+            shift, scale = earlier.targets.shift, earlier.targets.scale
+        return Targets(loss, shift, scale, None, values.ndim == 1 and traits.copies is None), target, weight
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

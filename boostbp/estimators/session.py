@@ -23,10 +23,12 @@ from boostbp.ensemble.problem import EnsembleSettings, Problem
 from boostbp.ensemble.safeguard import back_propagate_alone
 from boostbp.ensemble.weighted_sum import weighted_sum
 from boostbp.estimators.nested_parameters import constrained
-from boostbp.floats import Floats, usual_floats
+from boostbp.floats import usual_floats
 from boostbp.group import joined, workers
+from boostbp.inputs.schema import Schema
 from boostbp.inspection import Summary, summary_of
 from boostbp.losses import Loss
+from boostbp.model import Model, Targets
 from boostbp.network import checkpoints
 from boostbp.network.callbacks import Checkpoint, StopOnInterrupt, checkpoint, log_evaluation
 from boostbp.network.displays import ProgressBar, StageLog, show_log
@@ -40,36 +42,24 @@ from boostbp.trees.compiling import told_to
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# What says how an input, and a target, are read. An input has no names if its table had none.
-_READING = ("schema_", "n_features_in_", "feature_names_in_", "classes_", "_shift", "_scale")
 _FOREIGN = ("before_iteration", "after_iteration", "on_epoch_end")  # of LightGBM, XGBoost and Keras; ours have none
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """What an earlier model predicts by."""
-
-    network: Network
-    loss: Loss
-    scale: Floats  # (outputs,) float64: units of the target in one unit of the raw output
-
-    def offset(self, X: Floats, n_threads: int) -> Floats:
-        """Its raw output in units of the target, (rows, outputs)."""
-        return self.network.predict(X, n_jobs=n_threads) * self.scale
-
-    def check(self, loss: Loss, n_outputs: int) -> None:
-        """Refuse to go on with a loss whose raw output means something else, or with other outputs."""
-        if words_of(loss) != words_of(self.loss):
-            raise ValueError(
-                f"init_model was trained by {words_of(self.loss)}, this estimator has loss={words_of(loss)}: use the "
-                "same loss, as raw outputs of both are added."
-            )
-        if n_outputs != len(self.scale):
-            raise ValueError(f"y has {n_outputs} outputs, init_model has {len(self.scale)}: give the same outputs.")
+def check_target(earlier: Model, loss: Loss, n_outputs: int) -> None:
+    """Refuse to go on from a model with a loss whose raw output means something else, or with other outputs."""
+    if words_of(loss) != words_of(earlier.targets.loss):
+        raise ValueError(
+            f"init_model was trained by {words_of(earlier.targets.loss)}, this estimator has loss={words_of(loss)}: "
+            "use the same loss, as raw outputs of both are added."
+        )
+    if n_outputs != earlier.targets.n_outputs:
+        raise ValueError(
+            f"y has {n_outputs} outputs, init_model has {earlier.targets.n_outputs}: give the same outputs."
+        )
 
 
-def begin_from(estimator: Any, init_model: Any, *, offset_given: bool) -> Earlier | None:
-    """Let an estimator read inputs and targets as a fitted one does; None if there is no such.
+def begin_from(estimator: Any, init_model: Any, *, offset_given: bool) -> Model | None:
+    """Return the model of a fitted estimator, whose inputs and targets an estimator then reads; None without one.
 
     Raises TypeError if `init_model` is no model of this kind, and NotFittedError if it is not fitted.
     """
@@ -79,11 +69,12 @@ def begin_from(estimator: Any, init_model: Any, *, offset_given: bool) -> Earlie
     if isinstance(init_model, str | os.PathLike):
         path = os.fspath(init_model)
         raise TypeError(f"init_model={path!r} is a path: give the model in it, init_model=boostbp.load({path!r}).")
-    known = hasattr(init_model, "_beside") and is_classifier(init_model) == is_classifier(estimator)
+    known = hasattr(init_model, "_with_offset") and is_classifier(init_model) == is_classifier(estimator)
     if not known:
         raise TypeError(f"init_model={checks.shown(init_model)} is not supported: give a fitted {kind}.")
     check_is_fitted(init_model)
-    if init_model._fitted_with_offset and not offset_given:
+    earlier: Model = init_model.model_
+    if earlier.with_offset and not offset_given:
         raise ValueError(
             "init_model was fitted with an offset, but this fit has none: pass offset=..., with 0 for rows without one."
         )
@@ -92,13 +83,12 @@ def begin_from(estimator: Any, init_model: Any, *, offset_given: bool) -> Earlie
             "init_model is not supported with monotone_constraints: what it predicts need not keep to them. Train on "
             "all rows at once, or give its predictions as offset, which are not of the model then."
         )
-    if not isinstance(init_model.network_, Network):
+    if not isinstance(earlier.network, Network):
         raise TypeError(f"init_model is a {type(init_model).__name__}, which is no sum of trees: give a fitted {kind}.")
-    earlier = Earlier(init_model.network_, init_model._loss, init_model._output_scale())
-    read = {name: getattr(init_model, name) for name in _READING if hasattr(init_model, name)}
-    for name in _READING:
+    for name in ("n_features_in_", "feature_names_in_"):  # an input has no names if its table had none
         vars(estimator).pop(name, None)
-    vars(estimator).update(read)
+        if hasattr(init_model, name):
+            setattr(estimator, name, getattr(init_model, name))
     return earlier
 
 
@@ -123,11 +113,21 @@ def check_sum(earlier: Network, settings: Settings, *, networks: bool) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class FittedOn:
+    """What a fit learns of its table and target before any training."""
+
+    schema: Schema
+    targets: Targets
+    with_offset: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Training:
     """A training that can go on.
 
     Attributes
     ----------
+    fitted : FittedOn
     problem : Problem
     ensemble : EnsembleSettings or None
         None trains the network of the problem alone.
@@ -139,6 +139,7 @@ class Training:
         After the last epoch of the network.
     """
 
+    fitted: FittedOn
     problem: Problem
     ensemble: EnsembleSettings | None
     others: Sequence[Callable[[], Problem]] = ()
@@ -173,7 +174,7 @@ class Run:
     callbacks: Any = None
     checkpoint: Any = None
     keep_state: Any = False  # whether the estimator keeps the state of training, for `fit_more`
-    earlier: Earlier | None = None  # the model whose network the trained one is added to
+    earlier: Model | None = None  # the model whose network the trained one is added to
 
     def checked_callbacks(self) -> list[Callback]:
         """Return the user's callbacks; the checkpoint comes last, after the epoch's other work."""
@@ -305,19 +306,19 @@ def _train(estimator: Any, training: Training, resume: State | None, run: Run) -
         callbacks.append(keep)
     try:
         with told_to(_nobody if shown is None else shown.compiling):
-            estimator.network_, estimator.history_ = training.train(callbacks, resume, report)
+            network, history = training.train(callbacks, resume, report)
     finally:
         bar.close()
-    vars(estimator).pop("_calibration", None)  # of another network
-    estimator.n_iter_ = len(estimator.history_) - 1
     try:
-        estimator.feature_summary_ = training.summarise(estimator.network_)
+        summary = training.summarise(network)
     except KeyboardInterrupt as interrupt:  # a fit is not thrown away for its last second
-        estimator.history_.interrupted(interrupt)
-        estimator.feature_summary_ = training.summarise(estimator.network_)
+        history.interrupted(interrupt)
+        summary = training.summarise(network)
+    fitted = training.fitted
+    estimator.model_ = Model(fitted.schema, fitted.targets, network, history, summary, fitted.with_offset)
     if run.keep_state:
         estimator._training = replace(training, state=states[-1] if states else resume)
     else:
         vars(estimator).pop("_training", None)
     if any(isinstance(callback, StopOnInterrupt) for callback in callbacks):
-        estimator.history_.interrupt = None
+        history.interrupt = None

@@ -1,146 +1,48 @@
-"""What the supervised estimators share: the user's evaluation sets and offsets."""
+"""What the supervised estimators share: the fit, offsets, and rows that are kept out for a calibration."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.sparse import issparse
+from numpy.typing import NDArray
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
-from boostbp import cautions
+from boostbp import cautions, checks
+from boostbp.backends.base import Table
 from boostbp.cautions import named_in_errors
+from boostbp.estimators import session
 from boostbp.estimators.base import BaseBoostBP
-from boostbp.estimators.session import Earlier
-from boostbp.floats import Floats
+from boostbp.estimators.block_rows import on_blocks
+from boostbp.estimators.conformal import conformity_scores
+from boostbp.estimators.held_out import at_random, hold_out, hold_out_others
+from boostbp.estimators.nested_parameters import suggests
+from boostbp.estimators.passed_sets import PassedSet, listed, names_of
+from boostbp.estimators.session import FittedOn, all_or_nothing, begin_from, check_target
+from boostbp.estimators.target_units import units_of
+from boostbp.floats import Floats, usual_in_methods
+from boostbp.group import joined, workers
 from boostbp.inputs.rows import NO_OFFSET, Rows
-from boostbp.inputs.sources import is_frame
-from boostbp.inputs.targets import read_offset, read_weight
-from boostbp.losses import Loss, traits_of
-from boostbp.network.eval_sets import EvalSet
+from boostbp.inputs.targets import read_groups, read_weight
+from boostbp.inspection.calibration import Calibration
+from boostbp.losses import checked, traits_of
+from boostbp.model import Model, Targets
+from boostbp.network.eval_sets import EvalSet, Evaluation, raw_output
+from boostbp.network.monitor import Progress
+from boostbp.trees.sparse import Matrix
 
-
-class Part(NamedTuple):
-    """One evaluation set as the user passed it, and what errors call it."""
-
-    source: str
-    X: Any
-    y: Any
-    weight: Any = None
-    offset: Any = None
-
-
-def listed(
-    eval_set: Any, eval_X: Any = None, eval_y: Any = None, eval_sample_weight: Any = None, eval_offset: Any = None
-) -> list[Part]:
-    """The evaluation sets of a fit, by its arguments; ValueError if these have another form, or say the same twice."""
-    by_column = eval_X is not None or eval_y is not None
-    if eval_set is not None and by_column:
-        raise ValueError("eval_set and eval_X, eval_y are both given: give eval_set, or eval_X and eval_y.")
-    parts = _of_columns(eval_X, eval_y) if by_column else _of_pairs(eval_set)
-    if eval_sample_weight is not None:
-        weights = _each("eval_sample_weight", eval_sample_weight, len(parts))
-        parts = [_weighted(part, weight) for part, weight in zip(parts, weights, strict=True)]
-    if eval_offset is not None:
-        offsets = _each("eval_offset", eval_offset, len(parts))
-        parts = [part._replace(offset=offset) for part, offset in zip(parts, offsets, strict=True)]
-    return parts
-
-
-def tables(argument: str, value: Any) -> list[tuple[str, Any]]:
-    """Tables in an argument that may hold one or several, each with what errors call it."""
-    if value is None:
-        return []
-    several = isinstance(value, (tuple, list)) and not _is_table(value)
-    return [(f"{argument}[{number}]", table) for number, table in enumerate(value if several else [value])]
-
-
-def names_of(eval_set: Sequence[Any], eval_names: Sequence[str] | None) -> list[str]:
-    """Names of the evaluation sets: the user's, or "valid_0", "valid_1", ..."""
-    if eval_names is None:
-        return [f"valid_{number}" for number in range(len(eval_set))]
-    names = [eval_names] if isinstance(eval_names, str) else list(eval_names)
-    if len(set(names)) < len(names) or len(names) != len(eval_set) or not all(isinstance(name, str) for name in names):
-        raise ValueError(
-            f"eval_names={eval_names!r} must hold {len(eval_set)} different strings, one for each eval_set."
-        )
-    return names
-
-
-def _of_pairs(eval_set: Any) -> list[Part]:
-    if eval_set is None:
-        return []
-    if isinstance(eval_set, tuple) and len(eval_set) in (2, 3) and _is_table(eval_set[0]):
-        eval_set = [eval_set]
-    elif _is_table(eval_set) or isinstance(eval_set, (str, Mapping)) or not isinstance(eval_set, Iterable):
-        raise ValueError(
-            f"eval_set is a {type(eval_set).__name__}: give pairs (X, y) or triples (X, y, sample_weight), such as "
-            "eval_set=[(X_valid, y_valid)]."
-        )
-    parts = []
-    for number, part in enumerate(eval_set):
-        if not isinstance(part, (tuple, list)) or len(part) not in (2, 3):
-            raise ValueError(
-                f"eval_set[{number}] is a {type(part).__name__}: give pairs (X, y), or triples (X, y, sample_weight)."
-            )
-        parts.append(Part(f"eval_set[{number}]", *part))
-    return parts
-
-
-def _of_columns(eval_X: Any, eval_y: Any) -> list[Part]:
-    if eval_X is None or eval_y is None:
-        given, other = ("eval_X", "eval_y") if eval_y is None else ("eval_y", "eval_X")
-        raise ValueError(f"{given} is given without {other}: give both, or neither.")
-    several = isinstance(eval_X, (tuple, list)) and not _is_table(eval_X)
-    targets = _each("eval_y", eval_y, len(eval_X)) if several else [eval_y]
-    named = zip(tables("eval_X", eval_X), targets, strict=True)
-    return [Part(f"{source}, {source.replace('X', 'y')}", X, y) for (source, X), y in named]
-
-
-def _weighted(part: Part, weight: Any) -> Part:
-    if weight is None:
-        return part
-    if part.weight is not None:
-        raise ValueError(f"{part.source} has weights, and eval_sample_weight has others: leave one of them out.")
-    return part._replace(weight=weight)
-
-
-def _each(argument: str, value: Any, count: int) -> list[Any]:
-    """One entry for each evaluation set."""
-    listed = isinstance(value, (tuple, list)) and not all(np.ndim(part) == 0 and part is not None for part in value)
-    if not listed and count == 1:
-        return [value]
-    if not listed or len(value) != count:
-        holds = f"{len(value)} entries" if listed else f"a {type(value).__name__}"
-        raise ValueError(f"{argument} holds {holds} for {count} evaluation sets: give a tuple with one for each.")
-    return list(value)
-
-
-def _is_table(value: Any) -> bool:
-    """Whether it is one table: an array of two axes, a frame, or a list of rows."""
-    if isinstance(value, (tuple, list)):
-        return len(value) > 0 and isinstance(value[0], (tuple, list, np.ndarray)) and _axes(value[0]) == 1
-    return issparse(value) or is_frame(value) or np.ndim(value) == 2
-
-
-def _is_zero(offset: Any) -> bool:
-    return isinstance(offset, Real) and not isinstance(offset, bool) and offset == 0
-
-
-def _axes(row: Any) -> int:
-    try:
-        return np.ndim(row)
-    except ValueError:  # lists of different lengths
-        return 2
-
-
+LAST_DRAW = 99  # of the draws of a seed: rows that are kept out; earlier draws are of rows that are held out
 _ROUTED: dict[str, bool] = {"offset": True}
 
 
+@usual_in_methods
 class Supervised(BaseBoostBP):
-    """Targets and evaluation sets as the loss takes them."""
+    """The fit of an estimator, and offsets; the classes below say how they learn targets."""
 
     # requested by default in every method: an offset in `fit` alone would make predictions and scores wrong
     __metadata_request__fit: ClassVar[dict[str, bool]] = _ROUTED
@@ -151,9 +53,246 @@ class Supervised(BaseBoostBP):
     __metadata_request__score: ClassVar[dict[str, bool]] = _ROUTED
 
     _fewest_hidden = 0  # a single layer is a model
-    _fitted_with_offset = False
     loss: Any
-    _loss: Loss
+    calibration: Any
+
+    @all_or_nothing
+    @on_blocks
+    @suggests
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        offset: Any = None,
+        init_model: Any = None,
+        eval_set: Any = None,
+        eval_names: Sequence[str] | None = None,
+        groups: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
+        eval_sample_weight: Any = None,
+        eval_offset: Any = None,
+        callbacks: Sequence[Callable[[Progress], object]] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        keep_state: bool = False,
+    ) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix, (rows, features); path, dataset, or iterator of blocks ``(X, y)``
+            What a sparse matrix does not hold is 0, as in scikit-learn; a NaN that it holds is missing. It is never
+            made dense, and gives the model that the same numbers give as an array. Rows beyond memory come from files,
+            whose columns `y`, `sample_weight`, `offset` and `groups` name, or in blocks: ``docs/beyond_memory.md``.
+        y : array-like, (rows,) or (rows, outputs)
+            Of a regressor numbers; text is refused even where it spells them. Of a classifier labels, (rows,): more
+            than 50 that are numbers other than 0, 1, 2, ... are warned of, as they are probably an amount.
+        sample_weight : array-like, (rows,), optional
+            A weight of 2 is as good as the row twice, but that `min_samples_leaf` counts it once. Weights of less
+            than 1 on average are scaled to 1. Penalties count weights as rows: divide exposures and inverse
+            probabilities, which are no numbers of rows, by their mean.
+        offset : array-like, (rows,) or (rows, outputs), optional
+            What is known of each row beforehand, and added to its raw output: the logarithm of its exposure for
+            ``loss="poisson"``, ``"gamma"`` and ``"tweedie"``; an amount in units of `y` for losses of residuals;
+            log-odds of classes, (rows,) if these are two. The model learns the rest, and does not hold it: pass it to
+            `predict`, `score` and their like, too. LightGBM calls it ``init_score``, XGBoost ``base_margin``.
+        init_model : estimator of the same kind, optional
+            A fitted or loaded model that training goes on from, on these rows, which may be others than its own. What
+            it predicts is added to the raw output, as an `offset` is; new layers learn the rest, and the model is the
+            sum of both. It stays as it is. Tables and targets are read as it reads them (columns, categories, classes,
+            units), and the loss is the same; other parameters are those of the new layers.
+        eval_set : (X, y), (X, y, sample_weight) or a list of these, optional
+            The first one chooses the epoch and stops training (in XGBoost the last does, in LightGBM any).
+        eval_names : list of str, optional
+            What the evaluation sets are called in history, log and progress bar; "valid_0", "valid_1", ... if left out.
+        groups : array-like, (rows,), optional
+            Group of each row, such as the patient, shop or place that it was measured on: rows of a group are held out
+            together, so that what is said of held-out rows is said of new groups. Not looked at with an `eval_set`.
+        eval_X, eval_y, eval_sample_weight : optional
+            The same as `eval_set`, each an argument of its own as in LightGBM: one table and its target, or tuples of
+            them. Scikit-learn can route them, and a pipeline with ``transform_input=["eval_X"]`` transform the tables.
+        eval_offset : array-like or tuple of array-like, optional
+            The `offset` of the evaluation set, or of each; needed where there is an `offset`.
+        callbacks : sequence of callable, optional
+            Each is called with a `Progress` after each epoch; returning True stops. See `boostbp.callbacks`.
+        checkpoint : str or path, optional
+            File that holds the whole state of the network's training after each epoch. A fit that finds it goes on from
+            there, and ends in the same model, bit for bit, as one that was never interrupted; it must see the same data
+            and parameters (`epochs` may grow). What the network is weighed against is trained anew. Needs a whole
+            number as `random_state`.
+        keep_state : bool
+            Keep the state of the network's training, which holds the training rows, in memory for `fit_more`.
+
+        Raises
+        ------
+        ValueError
+            If the input, the target or a parameter is not usable; the message says which, and what to do.
+        KeyboardInterrupt
+            On Ctrl-C, with the best state so far in the estimator and `Stop.INTERRUPTED` in its history, unless the
+            first epoch is not over. See `boostbp.callbacks.stop_on_interrupt`. What any other handler of a signal
+            raises, between rounds of trees, leaves the estimator as it was, as all exceptions do.
+        """
+        earlier = begin_from(self, init_model, offset_given=offset is not None)
+        run = session.Run(callbacks, checkpoint, keep_state, earlier)
+        schema, table = self._learn_schema(X) if earlier is None else (earlier.schema, self._read(X, earlier.schema))
+        values, strata = self._read_target(y, len(table.X))
+        passed_weight = read_weight(sample_weight, len(table.X))
+        kept_out = self._kept_out(table, passed_weight, strata, groups)
+        weight = passed_weight.copy()
+        weight[kept_out] = 0.0
+        targets, target, weight = self._learn_target(values, weight, earlier)
+        loss = targets.loss
+        if earlier is not None:
+            check_target(earlier, loss, targets.n_outputs)
+        checked.check_target(loss, target)
+        passed = listed(eval_set, eval_X, eval_y, eval_sample_weight, eval_offset)
+        sets = [
+            self._eval_set(name, part, FittedOn(schema, targets, offset is not None), earlier)
+            for name, part in zip(names_of(passed, eval_names), passed, strict=True)
+        ]
+        known = self._offset(table.X, offset, targets, earlier)
+        all_rows = Rows(table, target, weight, known, workers())
+        rows, sets = (all_rows, sets) if sets else hold_out(self, all_rows, strata, groups=groups, X=X)
+        numbers = targets.classes is None
+        if earlier is None and numbers:
+            with joined(rows.group):
+                units = units_of(rows.y - rows.offset, rows.weight, loss)
+            shift, scale = (np.repeat(unit, traits_of(loss).copies or 1) for unit in units)
+            targets = replace(targets, shift=shift, scale=scale)
+        metric = self._metric(loss, sets, targets.scale if numbers else 1.0)
+        outcome = raw_output if metric is not None and metric.takes_raw else targets.outcome
+
+        def in_units(rows: Rows, sets: Sequence[EvalSet]) -> tuple[Rows, Evaluation]:
+            if numbers:  # metrics take the targets of evaluation sets as they were passed
+                rows = rows.in_units(targets.shift, targets.scale)
+                sets = [replace(part, rows=part.rows.with_offset_unit(targets.scale)) for part in sets]
+            return rows, Evaluation(tuple(sets), metric, outcome)
+
+        draws = hold_out_others(self, all_rows, strata, groups=groups, sets=sets)
+        others = [lambda draw=draw: in_units(*draw()) for draw in draws]
+        fitted = FittedOn(schema, targets, offset is not None)
+        self._train(fitted, *in_units(rows, sets), run, others)
+        if len(kept_out):
+            if offset is not None:
+                offset = targets.read_offset(offset, len(all_rows))[kept_out]
+            self._calibrate(table.take(kept_out), target[kept_out], passed_weight[kept_out], offset)
+        return self
+
+    def calibrate(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> Self:
+        """Learn from rows that the model has not seen how far it is to be trusted.
+
+        Earlier rows of this kind, also those that ``calibration=...`` kept out, do not count any more.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix, (rows, features)
+            Rows that neither the fit nor an `eval_set` had: otherwise what is made of them holds too few targets.
+        y : array-like, (rows,) or (rows, outputs)
+        sample_weight : array-like, (rows,), optional
+            Shares of the rows to come that are like each, in any unit. Unequal ones count as fewer rows.
+        offset : array-like, optional
+            As in `fit`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        self._check_offset(offset, "calibrate")
+        table, targets = self._read(X), self.model_.targets
+        target = targets.read(y, len(table.X))
+        if target.shape[1] != targets.n_columns:
+            raise ValueError(
+                f"y has {target.shape[1]} outputs, the model was fitted to {targets.n_columns}: give the same."
+            )
+        self._calibrate(table, target, read_weight(sample_weight, len(table.X)), offset)
+        return self
+
+    def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Return the target as it was passed, checked, and classes that keep their shares where rows are drawn."""
+        raise NotImplementedError
+
+    def _learn_target(
+        self, values: NDArray[Any], weight: Floats, earlier: Model | None
+    ) -> tuple[Targets, Floats, Floats]:
+        """Return what is learned of the target, the target, (rows, columns), and the weights of its rows."""
+        raise NotImplementedError
+
+    def _eval_set(self, name: str, part: PassedSet, fitted: FittedOn, earlier: Model | None) -> EvalSet:
+        """Read an evaluation set of the user; it must have an offset if the training rows have one."""
+        with named_in_errors(part.source):
+            table, targets = self._read(part.X, fitted.schema), fitted.targets
+            y = targets.read(part.y, len(table.X))
+            if y.shape[1] != targets.n_columns:  # which numpy would broadcast
+                raise ValueError(
+                    f"its y has {y.shape[1]} outputs, the training target has {targets.n_columns}. Give the same "
+                    "outputs, in the same order."
+                )
+            weight = read_weight(part.weight, len(table.X))
+            if (part.offset is not None) != fitted.with_offset:
+                passed, other = ("offset", "eval_offset") if fitted.with_offset else ("eval_offset", "offset")
+                raise ValueError(f"{passed} is given without {other}: give both; zeros where there is none.")
+            offset = self._offset(table.X, part.offset, targets, earlier, "eval_offset")
+            checked.check_target(targets.loss, y)
+        return EvalSet(name, Rows(table, y, weight, offset))
+
+    def _offset(self, X: Matrix, offset: Any, targets: Targets, earlier: Model | None, name: str = "offset") -> Floats:
+        """Return the user's offset plus what an earlier model predicts, (rows, outputs); `NO_OFFSET` without both."""
+        known = NO_OFFSET if offset is None else targets.read_offset(offset, X.shape[0], name)
+        if earlier is None:
+            return known
+        return known + earlier.network.predict(X, n_jobs=self._n_threads()) * earlier.targets.scale
+
+    def _raw(self, X: Any, offset: Any = None) -> Floats:
+        """Raw output, its offset included, (rows, outputs)."""
+        return self._with_offset(super()._raw(X), offset)
+
+    def _with_offset(self, raw: Floats, offset: Any) -> Floats:
+        """Return the raw output plus the user's offset, (rows, outputs); ``offset=0`` states that there is none."""
+        model = self.model_
+        if offset is None and model.with_offset:
+            cautions.warn(
+                "The model was fitted with an offset, but none was passed: the output is for an offset of 0, such as "
+                "an exposure of 1. Pass offset=... (--offset on the command line), or offset=0 if you mean it."
+            )
+        if offset is None or _is_zero(offset):
+            return raw
+        return raw + model.targets.read_offset(offset, len(raw)) / model.targets.scale
+
+    def _check_offset(self, offset: Any, method: str) -> None:
+        """Refuse to compare targets that have an offset with predictions that have none."""
+        if offset is None and self._fitted_model().with_offset:
+            raise ValueError(
+                f"{method} needs the offset of its rows, as the model was fitted with one: pass offset=..., or "
+                "offset=0 for none. Searches and cross-validation in scikit-learn pass it after "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
+
+    def _kept_out(self, table: Table, weight: Floats, strata: Any, groups: Any) -> NDArray[np.intp]:
+        """Return the numbers of the rows that ``calibration=...`` keeps out of the fit; none without it.
+
+        `strata` and `groups` are those of `hold_out`.
+        """
+        if self.calibration is None:
+            return np.empty(0, np.intp)
+        checks.between("calibration", self.calibration, 0, 0.5)
+        names = None if groups is None else read_groups(groups, len(weight))
+        rows = at_random(self, table, weight, strata, names, 0, LAST_DRAW, _number_kept_out)
+        if not len(rows):
+            raise ValueError(
+                f"calibration={self.calibration!r} keeps none of {np.count_nonzero(weight)} rows out: give more that "
+                "differ, or leave it None and call calibrate(X, y)."
+            )
+        return rows
+
+    def _calibrate(self, table: Table, target: Floats, weight: Floats, offset: Any) -> None:
+        """Compare the fitted model with the targets of rows that it did not learn from."""
+        counted = weight > 0
+        raw = self._with_offset(self.network_.predict(table.X, n_jobs=self._n_threads()), offset)
+        scores = conformity_scores(self.model_.targets, raw, target)
+        self.model_ = replace(self.model_, calibration=Calibration(scores[counted], weight[counted]))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -162,79 +301,11 @@ class Supervised(BaseBoostBP):
         tags.input_tags.categorical = True
         return tags
 
-    def _raw(self, X: Any, offset: Any = None) -> Floats:
-        """Raw output, its offset included, (rows, outputs)."""
-        return self._beside(super()._raw(X), offset)
 
-    def _beside(self, raw: Floats, offset: Any) -> Floats:
-        """Return the raw output plus the user's offset, (rows, outputs); ``offset=0`` states that there is none."""
-        if offset is None and self._fitted_with_offset:
-            cautions.warn(
-                "The model was fitted with an offset, but none was passed: the output is for an offset of 0, such as "
-                "an exposure of 1. Pass offset=... (--offset on the command line), or offset=0 if you mean it."
-            )
-        if offset is None or _is_zero(offset):
-            return raw
-        return raw + self._read_offset(offset, len(raw), self._n_targets) / self._output_scale()
+def _is_zero(offset: Any) -> bool:
+    return isinstance(offset, Real) and not isinstance(offset, bool) and offset == 0
 
-    def _check_offset(self, offset: Any, method: str) -> None:
-        """Refuse to compare targets that have an offset with predictions that have none."""
-        if offset is None and self._fitted_with_offset:
-            raise ValueError(
-                f"{method} needs the offset of its rows, as the model was fitted with one: pass offset=..., or "
-                "offset=0 for none. Searches and cross-validation in scikit-learn pass it after "
-                "sklearn.set_config(enable_metadata_routing=True)."
-            )
 
-    @property
-    def _n_targets(self) -> int:
-        """Columns of the target: outputs, but for several quantiles of one."""
-        return len(self.network_.baseline) if traits_of(self._loss).copies is None else 1
-
-    def _read_offset(self, offset: Any, n_rows: int, n_outputs: int, name: str = "offset") -> Floats:
-        """The user's offset, (rows, outputs); of a logarithmic link, refused where no exponential is taken."""
-        known = read_offset(offset, n_rows, n_outputs, name)
-        if traits_of(self._loss).link_name == "log":
-            low, high = getattr(self._loss, "lowest", -np.inf), getattr(self._loss, "highest", np.inf)
-            wrong = known[(known < low) | (known > high)]
-            if len(wrong):
-                raise ValueError(
-                    f"{name} holds {wrong[0]:g}, and loss={self._loss.name!r} takes exponentials of raw outputs from "
-                    f"{low:g} to {high:g}: give the logarithm of the exposure."
-                )
-        return known
-
-    def _eval_sets(
-        self,
-        parts: Sequence[Part],
-        eval_names: Sequence[str] | None,
-        offset: Any,
-        n_outputs: int,
-        earlier: Earlier | None,
-    ) -> list[EvalSet]:
-        """The user's evaluation sets, read, with an offset where the training rows have one; `earlier` adds to it."""
-        sets = []
-        for name, part in zip(names_of(parts, eval_names), parts, strict=True):
-            with named_in_errors(part.source):
-                table = self._read(part.X)
-                y = self._encode(part.y, len(table.X))
-                if y.shape[1] != n_outputs:  # which numpy would broadcast
-                    raise ValueError(
-                        f"its y has {y.shape[1]} outputs, the training target has {n_outputs}. Give the same outputs, "
-                        "in the same order."
-                    )
-                weight = read_weight(part.weight, len(table.X))
-                if (part.offset is None) != (offset is None):
-                    given, other = ("eval_offset", "offset") if offset is None else ("offset", "eval_offset")
-                    raise ValueError(f"{given} is given without {other}: give both; zeros where there is none.")
-                known = self._offset(table.X, part.offset, n_outputs, earlier, "eval_offset")
-            sets.append(EvalSet(name, Rows(table, y, weight, known)))
-        return sets
-
-    def _offset(self, X: Floats, offset: Any, n_outputs: int, earlier: Earlier | None, name: str = "offset") -> Floats:
-        """The user's offset and what an earlier model predicts, (rows, outputs); `NO_OFFSET` if there is neither."""
-        known = NO_OFFSET if offset is None else self._read_offset(offset, len(X), n_outputs, name)
-        return known if earlier is None else known + earlier.offset(X, self._n_threads())
-
-    def _encode(self, y: Any, n_rows: int) -> Floats:
-        raise NotImplementedError
+def _number_kept_out(estimator: Any, count: int, what: str) -> int:
+    """Return how many of so many rows, or groups of them, are kept out."""
+    return int(np.ceil(estimator.calibration * count))

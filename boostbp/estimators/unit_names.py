@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp.network.network import Network
+from boostbp.estimators.inspected import Inspected
 
 
-class UnitNames(ClassNamePrefixFeaturesOutMixin):
+class UnitNames(Inspected, ClassNamePrefixFeaturesOutMixin):
     """Names of the units of the last hidden layer."""
 
-    network_: Network
     deep: Any
     hidden_layer_sizes: Any
 

@@ -14,6 +14,7 @@ from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPReg
 from boostbp.export.labels import labels_of
 from boostbp.floats import Floats
 from boostbp.losses import Loss, traits_of
+from boostbp.model import Model
 from boostbp.network.network import Network
 from boostbp.trees.forest import Forest
 
@@ -102,31 +103,29 @@ def described(model: Any) -> Description:
         known = ", ".join(kind.__name__ for kind in _ESTIMATORS)
         raise TypeError(f"{type(model).__name__} cannot be exported: give a fitted {known}, nothing derived.")
     check_is_fitted(model)
-    network = model.network_
+    fitted: Model = model.model_
+    network, targets, schema = fitted.network, fitted.targets, fitted.schema
     forests = _used_forests(network)
     for forest in forests:
         if forest.basis.has_functions and len(forest.leaves.column):
             raise ValueError(
                 f"basis={forest.basis!r} cannot be exported: its functions are code. Use basis='linear' or 'quadratic'."
             )
-    n_outputs = len(network.baseline)
-    scaled = not isinstance(model, BoostBPClassifier)
-    names = model.schema_.names or tuple(map(str, getattr(model, "feature_names_in_", ()))) or None
     return Description(
-        n_features=model.schema_.n_features,
+        n_features=schema.n_features,
         forests=forests,
         skip=network.skip,
         baseline=network.baseline,
-        link=Link() if isinstance(model, BoostBPAutoencoder) else _link_of(model._loss, n_outputs),
-        scale=model._scale if scaled else np.ones(n_outputs),
-        shift=model._shift if scaled else np.zeros(n_outputs),
-        one_dimensional=isinstance(model, BoostBPRegressor) and model._one_dimensional,
-        labels=None if scaled else labels_of(model.classes_),
-        categories={j: _values_of(j, known) for j, known in model.schema_.categories.items()},
+        link=_link_of(targets.loss, targets.n_outputs),
+        scale=targets.scale,
+        shift=targets.shift,
+        one_dimensional=targets.one_dimensional,
+        labels=None if targets.classes is None else labels_of(targets.classes),
+        categories={j: _values_of(j, known) for j, known in schema.categories.items()},
         facts={
             "model": type(model).__name__,
-            "features": None if names is None else list(names),
-            "categories": {str(j): list(known) for j, known in model.schema_.categories.items()},
+            "features": None if schema.names is None else list(schema.names),
+            "categories": {str(j): list(known) for j, known in schema.categories.items()},
         },
     )
 

@@ -66,7 +66,7 @@ def to_onnx(model: Any, *, dtype: Literal["float64", "float32"] = "float64", off
     >>> label, probabilities = session.run(None, {"X": X})  # doctest: +SKIP
     """
     description = described(model)
-    if checks.one_of("offset", offset, (True, False)) and not hasattr(model, "_loss"):
+    if checks.one_of("offset", offset, (True, False)) and model.model_.targets.is_input:
         raise ValueError("offset=True is not supported for an auto-encoder, whose predictions have none: leave it out.")
     return model_of(description, dtype=dtype, offset=offset)
 

@@ -19,22 +19,28 @@ from boostbp.trees import interrupts
 SMALL = 4096  # cells that are sooner read than looked at closely
 
 
-def read_input(estimator: Any, X: Any, *, reset: bool, categorical_features: Any = "from_dtype") -> Table:
-    """Read the input of an estimator, (rows, features): that of `fit`, with `reset`, or one that looks like it.
+@interrupts.deferred()  # libraries of tables take what a handler raises for errors of their own
+def learn_schema(estimator: Any, X: Any, *, categorical_features: Any = "from_dtype") -> tuple[Schema, Table]:
+    """Read the input of `fit`, (rows, features), and learn its columns.
 
-    With `reset` the estimator gets ``n_features_in_``, ``feature_names_in_`` and ``schema_``, for which
-    `categorical_features` is looked at. Raises ValueError if `X` cannot be read, or looks otherwise.
+    The estimator gets ``n_features_in_`` and ``feature_names_in_``. Raises ValueError if `X` cannot be read.
     """
     if isinstance(X, Rows):
-        if reset:
-            validate_data(estimator, _seen_by_sklearn(X.first), reset=True, skip_check_array=True)
-            estimator.schema_ = X.schema
+        validate_data(estimator, _seen_by_sklearn(X.first), reset=True, skip_check_array=True)
+        return X.schema, Table(X.X, tuple(sorted(X.schema.categories)))
+    source = open_source(X, estimator=estimator)
+    validate_data(estimator, _seen_by_sklearn(source), reset=True, skip_check_array=True)
+    warn_of_row_index(source)
+    schema = Schema.common(workers().gather(Schema.of(source, categorical_features=categorical_features)))
+    return schema, schema.read(source)
+
+
+def read_input(estimator: Any, X: Any, schema: Schema) -> Table:
+    """Read an input like that of `fit`, (rows, features); ValueError if it cannot be read, or has other columns."""
+    if isinstance(X, Rows):
         return Table(X.X, tuple(sorted(X.schema.categories)))
-    if not reset:
-        numbers = _plain_numbers(X, estimator.schema_)
-        if numbers is not None:
-            return Table(numbers, ())
-    return _read_any(estimator, X, reset=reset, categorical_features=categorical_features)
+    numbers = _plain_numbers(X, schema)
+    return _read_any(estimator, X, schema) if numbers is None else Table(numbers, ())
 
 
 def _plain_numbers(X: Any, schema: Schema) -> NDArray[np.float64] | None:
@@ -62,19 +68,11 @@ def _plain_numbers(X: Any, schema: Schema) -> NDArray[np.float64] | None:
     return None if True in np.isinf(numbers).tobytes() else numbers  # of few cells, in half the time of any()
 
 
-@interrupts.deferred()  # libraries of tables take what a handler raises for errors of their own
-def _read_any(estimator: Any, X: Any, *, reset: bool, categorical_features: Any) -> Table:
+@interrupts.deferred()
+def _read_any(estimator: Any, X: Any, schema: Schema) -> Table:
     source = open_source(X, estimator=estimator)
-    validate_data(estimator, _seen_by_sklearn(source), reset=reset, skip_check_array=True)
-    if reset:
-        warn_of_row_index(source)
-        schema = Schema.common(workers().gather(Schema.of(source, categorical_features=categorical_features)))
-    else:
-        schema = estimator.schema_
-    table = schema.read(source)
-    if reset:
-        estimator.schema_ = schema
-    return table
+    validate_data(estimator, _seen_by_sklearn(source), reset=False, skip_check_array=True)
+    return schema.read(source)
 
 
 class _Named:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -104,7 +105,7 @@ def representations(
     axes = panels.several(axes, len(networks))
     for ax, epoch in zip(axes, sorted(networks), strict=True):
         then = copy.copy(model)
-        then.network_ = networks[epoch]
+        then.model_ = replace(model.model_, network=networks[epoch])
         H = then.hidden_representation(X, layer)
         representation(H, y, ax, method=method, random_state=random_state)
         title = "Hidden units" if history.network is None else f"Epoch {epoch}"

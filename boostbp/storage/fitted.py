@@ -1,4 +1,4 @@
-"""Fitted state of an estimator as plain values and arrays, and back, checked."""
+"""A model as plain values and arrays, and back, checked."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from boostbp.archive import Arrays, take
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier
-from boostbp.estimators.conformal import Calibration
 from boostbp.inputs.schema import Schema
+from boostbp.inspection.calibration import Calibration
 from boostbp.inspection.summary import SUMMARY, Summary
 from boostbp.losses import traits_of
+from boostbp.model import Model, Targets
 from boostbp.network.stored import history_from, history_of, loss_from, loss_of, network_from, network_of
 
-_OUTPUT_CONFIG = "_sklearn_output_config"  # where scikit-learn keeps what set_output set
-_OUTPUTS = [{"transform": container} for container in ("default", "pandas", "polars")]
 _LABELS = (bool, int, float, str)
 _LABEL_DTYPES = (
     "U",
@@ -27,99 +26,85 @@ _LABEL_DTYPES = (
     *(f"{'|' if size == 1 else '<'}{sign}{size}" for sign in "iu" for size in (1, 2, 4, 8)),
     *("<f2", "<f4", "<f8"),
 )
-_SCALED = {"shift": "_shift", "scale": "_scale"}
+_FACTS = {"network", "schema", "history", "loss", "classes", "one_dimensional", "is_input", "with_offset"}
 _CALIBRATION = {field.name: f"calibration.{field.name}" for field in fields(Calibration)}
 
 
-def fitted_of(estimator: Any) -> tuple[dict[str, Any], Arrays]:
-    """What JSON holds of the fitted state, and the arrays.
+def facts_of(model: Model) -> tuple[dict[str, Any], Arrays]:
+    """Return what JSON holds of a model, and its arrays.
 
     Raises
     ------
     ValueError
         If the loss or the basis is the user's own, or a class is neither text nor number.
     """
-    facts, arrays = network_of(estimator.network_)
-    state: dict[str, Any] = {
-        "network": facts,
-        "schema": estimator.schema_.to_dict(),
-        "feature_names": None,
-        "history": history_of(estimator.history_),
-        "set_output": getattr(estimator, _OUTPUT_CONFIG, None),
+    network, arrays = network_of(model.network)
+    targets = model.targets
+    try:
+        loss = loss_of(targets.loss)
+    except TypeError as error:
+        raise ValueError(f"loss cannot be stored: {error}. Keep the model by pickle or joblib.") from error
+    facts: dict[str, Any] = {
+        "network": network,
+        "schema": model.schema.to_dict(),
+        "history": history_of(model.history),
+        "loss": loss,
+        "classes": None if targets.classes is None else _labels_of(targets.classes),
+        "one_dimensional": targets.one_dimensional,
+        "is_input": targets.is_input,
+        "with_offset": model.with_offset,
     }
-    arrays |= {f"summary.{name}": getattr(estimator.feature_summary_, name) for name in SUMMARY}
-    if hasattr(estimator, "feature_names_in_"):
-        state["feature_names"] = [str(name) for name in estimator.feature_names_in_]
-    if isinstance(estimator, BoostBPClassifier):
-        state["classes"] = _labels_of(estimator.classes_)
-    else:
-        arrays |= {name: getattr(estimator, attribute) for name, attribute in _SCALED.items()}
-    if not isinstance(estimator, BoostBPAutoencoder):
-        if estimator._calibration is not None:
-            arrays |= {name: getattr(estimator._calibration, field) for field, name in _CALIBRATION.items()}
-        try:
-            state["loss"] = loss_of(estimator._loss)
-        except TypeError as error:
-            raise ValueError(f"loss cannot be stored: {error}. Keep the model by pickle or joblib.") from error
-        state["offset"] = bool(estimator._fitted_with_offset)
-    if hasattr(estimator, "_one_dimensional"):
-        state["one_dimensional"] = bool(estimator._one_dimensional)
-    return state, arrays
+    arrays |= {f"summary.{name}": getattr(model.summary, name) for name in SUMMARY}
+    if targets.classes is None:
+        arrays |= {"shift": targets.shift, "scale": targets.scale}
+    if model.calibration is not None:
+        arrays |= {name: getattr(model.calibration, field) for field, name in _CALIBRATION.items()}
+    return facts, arrays
 
 
-def fitted_from(kind: type, state: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
-    """Attributes of an estimator of that kind, by name.
+def model_from(kind: type, facts: dict[str, Any], arrays: Arrays) -> Model:
+    """Return the model of an estimator of that kind.
 
     Raises
     ------
     ValueError
-        If they do not fit together.
+        If facts and arrays do not fit together.
     """
-    _require(set(state) == _of_kind(kind), f"it holds {sorted(state)}")
-    network = network_from(state["network"], arrays)
-    schema = Schema.from_dict(state["schema"])
-    history = history_from(state["history"])
-    n_outputs = len(network.baseline)
-    _require(
-        network.layers[0].forest.n_features == schema.n_features, "the network reads other features than the schema"
-    )
-    summary = {name: take(arrays, f"summary.{name}", float, (schema.n_features,)) for name in SUMMARY}
-    attributes: dict[str, Any] = {
-        "network_": network,
-        "schema_": schema,
-        "history_": history,
-        "n_iter_": len(history) - 1,
-        "n_features_in_": schema.n_features,
-        "feature_summary_": Summary(summary["center"], summary.__getitem__),
-    }
-    names = state["feature_names"]
-    if names is not None:
-        listed = isinstance(names, list) and list(map(type, names)) == [str] * schema.n_features
-        _require(listed, f"feature_names are {names!r:.99}")
-        attributes["feature_names_in_"] = np.array(names, object)
-    if state["set_output"] is not None:
-        _require(state["set_output"] in _OUTPUTS, f"set_output is {state['set_output']!r:.99}")
-        attributes[_OUTPUT_CONFIG] = state["set_output"]
-    if issubclass(kind, BoostBPClassifier):
-        attributes["classes_"] = _labels_from(state["classes"])
-        expected = 1 if len(attributes["classes_"]) == 2 else len(attributes["classes_"])
-        _require(n_outputs == expected, f"{len(attributes['classes_'])} classes and {n_outputs} outputs")
-    else:
-        attributes |= {attribute: take(arrays, name, float, (n_outputs,)) for name, attribute in _SCALED.items()}
-    if issubclass(kind, BoostBPAutoencoder):
-        _require(n_outputs == schema.n_features, f"{n_outputs} outputs for {schema.n_features} features")
-        return attributes
-    if _CALIBRATION["scores"] in arrays:
-        attributes["_calibration"] = _calibration_from(arrays, 1 if issubclass(kind, BoostBPClassifier) else n_outputs)
-    _require(type(state["offset"]) is bool, "offset is no truth value")
-    attributes["_fitted_with_offset"] = state["offset"]
-    attributes["_loss"] = loss = loss_from(state["loss"])
+    _require(set(facts) == _FACTS, f"it holds {sorted(facts)}")
+    network, schema = network_from(facts["network"], arrays), Schema.from_dict(facts["schema"])
+    n_features, n_outputs = schema.n_features, len(network.baseline)
+    _require(network.layers[0].forest.n_features == n_features, "the network reads other features than the schema")
+    summary = {name: take(arrays, f"summary.{name}", float, (n_features,)) for name in SUMMARY}
+    for name in ("one_dimensional", "is_input", "with_offset"):
+        _require(type(facts[name]) is bool, f"{name} is no truth value")
+    loss = loss_from(facts["loss"])
     _require(traits_of(loss).copies in (None, n_outputs), f"{loss!r} and {n_outputs} outputs")
-    if not issubclass(kind, BoostBPClassifier):
-        _require(type(state["one_dimensional"]) is bool, "one_dimensional is no truth value")
-        _require(n_outputs == 1 or not state["one_dimensional"], f"{n_outputs} outputs in one dimension")
-        attributes["_one_dimensional"] = state["one_dimensional"]
-    return attributes
+    classes, shift, scale = None, np.zeros(n_outputs), np.ones(n_outputs)
+    if issubclass(kind, BoostBPClassifier):
+        classes = _labels_from(facts["classes"])
+        expected = 1 if len(classes) == 2 else len(classes)
+        _require(n_outputs == expected, f"{len(classes)} classes and {n_outputs} outputs")
+    else:
+        _require(facts["classes"] is None, "it holds classes")
+        shift, scale = (take(arrays, name, float, (n_outputs,)) for name in ("shift", "scale"))
+    one_dimensional, is_input = facts["one_dimensional"], facts["is_input"]
+    _require(not (one_dimensional and n_outputs > 1), f"{n_outputs} outputs in one dimension")
+    _require(is_input == issubclass(kind, BoostBPAutoencoder), "another target than the input")
+    _require(not is_input or n_outputs == n_features, f"{n_outputs} outputs for {n_features} features")
+    targets = Targets(loss, shift, scale, classes, one_dimensional, is_input)
+    calibration = None
+    if _CALIBRATION["scores"] in arrays:
+        calibration = _calibration_from(arrays, 1 if classes is not None else n_outputs)
+    history = history_from(facts["history"])
+    return Model(
+        schema,
+        targets,
+        network,
+        history,
+        Summary(summary["center"], summary.__getitem__),
+        facts["with_offset"],
+        calibration,
+    )
 
 
 def _calibration_from(arrays: Arrays, n_columns: int) -> Calibration:
@@ -128,14 +113,6 @@ def _calibration_from(arrays: Arrays, n_columns: int) -> Calibration:
     _require(len(scores) > 0 and bool(np.isfinite(scores).all()), "its calibration has no scores")
     _require(bool(np.isfinite(weight).all() and (weight > 0).all()), "its calibration has no weights")
     return Calibration(scores, weight)
-
-
-def _of_kind(kind: type) -> set[str]:
-    """What is stored of the fitted state of such an estimator."""
-    common = {"network", "schema", "feature_names", "history", "set_output"}
-    if issubclass(kind, BoostBPAutoencoder):
-        return common
-    return common | {"loss", "offset", "classes" if issubclass(kind, BoostBPClassifier) else "one_dimensional"}
 
 
 def _labels_of(classes: NDArray[Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Storage: a fitted estimator in one file of data, without pickle.
 
-The file is an `boostbp.archive`, kind "model", version 6. Its content is
+The file is an `boostbp.archive`, kind "model", version 7. Its content is
 
 - ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
 - ``parameters``: those of the constructor (see `boostbp.plain`; ``{"loss": ...}``, ``{"step": ...}`` and
@@ -8,10 +8,10 @@ The file is an `boostbp.archive`, kind "model", version 6. Its content is
   fields), but for rows or a splitter as `validation`, which belong to a run;
 - ``network``: for each layer ``n_features``, ``n_outputs``, ``basis`` and ``clip``; its arrays are
   ``layer{i}.NAME`` (see `boostbp.trees.packed`), and ``baseline``;
-- ``schema`` (`Schema.to_dict`), ``feature_names``, ``history``, ``set_output``;
-- of what the estimator needs beside these: ``loss``, ``offset`` (whether it was fitted with one),
-  ``classes``, ``one_dimensional``, and the arrays ``shift``, ``scale`` and, of the training rows, ``summary.NAME``
-  with the names in `Summary`;
+- ``schema`` (`Schema.to_dict`), ``history``, ``with_offset``, and ``set_output`` of the estimator;
+- ``loss``, ``classes``, ``one_dimensional`` and ``is_input``, and the arrays ``shift`` and ``scale`` where targets are
+  numbers (`boostbp.model.Targets`);
+- the arrays ``summary.NAME`` of the training rows, with the names in `Summary`;
 - of a model that was calibrated, the arrays ``calibration.scores`` and ``calibration.weight``.
 
 Reading executes nothing from the file, needs no boosting library, and checks all sizes and indices before
@@ -28,6 +28,7 @@ from dataclasses import fields
 from functools import partial
 from typing import Any, BinaryIO
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp import archive, plain
@@ -37,18 +38,22 @@ from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.nested_parameters import SPECS
 from boostbp.estimators.parameters import settings_of
 from boostbp.floats import usual_floats
+from boostbp.model import Model
 from boostbp.network.stored import loss_from, loss_of, step_from, step_of
-from boostbp.storage.fitted import fitted_from, fitted_of
+from boostbp.storage.fitted import facts_of, model_from
 from boostbp.trees import interrupts
 from boostbp.trees.basis import BASES
 
-KIND, VERSION = "model", 6
-OLDEST = 6  # 1, 2 and 4 had other arrays of trees, 3 another parameter; 5 replaced cells of the input
+KIND, VERSION = "model", 7
+# 1, 2 and 4 had other arrays of trees, 3 another parameter; 5 replaced cells of the input; 6 named other facts
+OLDEST = 7
 _CLASSES: dict[str, Any] = {
     estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
 }
 Path = str | os.PathLike[str]
 Fitted = BoostBPRegressor | BoostBPClassifier | BoostBPAutoencoder
+_OUTPUT_CONFIG = "_sklearn_output_config"  # where scikit-learn keeps what set_output set
+_OUTPUTS = [{"transform": container} for container in ("default", "pandas", "polars")]
 _KIND = "state"
 _STATE = "_fitted_state"
 _OF_A_RUN = "validation"  # belongs to the process that trained, not to the model, unless it is a word or a number
@@ -99,8 +104,8 @@ def save(estimator: BaseBoostBP, path: Path | BinaryIO) -> None:
         )
     check_is_fitted(estimator)
     check_parameters(estimator)  # as `load` does, which would refuse a value that was set after the fit
-    facts, arrays = fitted_of(estimator)
-    content = {"estimator": name, "parameters": parameters_of(estimator), **facts}
+    facts, arrays = facts_of(estimator.model_)
+    content = {"estimator": name, "parameters": parameters_of(estimator), "set_output": _output_of(estimator), **facts}
     told: dict[str, Any] = {"kind": KIND, "version": VERSION, "content": content, "arrays": arrays, "compress": True}
     if hasattr(path, "write"):
         path.write(archive.to_bytes(**told))
@@ -156,13 +161,30 @@ def _checked(path: Any) -> Path:
 
 def _rebuilt(content: Any, arrays: Arrays) -> BaseBoostBP:
     kind = _CLASSES[content["estimator"]]
-    state = {name: value for name, value in content.items() if name not in ("parameters", "estimator")}
+    facts = {name: value for name, value in content.items() if name not in ("parameters", "estimator", "set_output")}
     parameters = {name: _decoded(name, value) for name, value in content["parameters"].items()}
     estimator: BaseBoostBP = kind(**parameters)
-    for name, value in fitted_from(kind, state, arrays).items():
+    for name, value in _attributes_of(model_from(kind, facts, arrays)).items():
         setattr(estimator, name, value)
+    if content["set_output"] is not None:
+        if content["set_output"] not in _OUTPUTS:
+            raise ValueError(f"set_output is {content['set_output']!r:.99}")
+        setattr(estimator, _OUTPUT_CONFIG, content["set_output"])
     check_parameters(estimator)
     return estimator
+
+
+def _output_of(estimator: BaseBoostBP) -> Any:
+    return getattr(estimator, _OUTPUT_CONFIG, None)
+
+
+def _attributes_of(model: Model) -> dict[str, Any]:
+    """Return the fitted attributes of an estimator with this model."""
+    schema = model.schema
+    attributes: dict[str, Any] = {"model_": model, "n_features_in_": schema.n_features}
+    if schema.names is not None:
+        attributes["feature_names_in_"] = np.array(schema.names, object)
+    return attributes
 
 
 def pack(estimator: Any, attributes: dict[str, Any]) -> dict[str, Any]:
@@ -170,14 +192,14 @@ def pack(estimator: Any, attributes: dict[str, Any]) -> dict[str, Any]:
 
     An estimator that is not fitted, derived, or holds code of the user's own has them as they are.
     """
-    if type(estimator) not in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor) or "network_" not in attributes:
+    if type(estimator) not in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor) or "model_" not in attributes:
         return attributes
     try:
-        content, arrays = fitted_of(estimator)
+        content, arrays = facts_of(attributes["model_"])
     except ValueError:
         return attributes
     data = archive.to_bytes(kind=_KIND, version=VERSION, content=content, arrays=arrays)
-    held = _read(type(estimator), data)
+    held = _attributes_of(attributes["model_"])
     return {name: value for name, value in attributes.items() if name not in held} | {_STATE: data}
 
 
@@ -202,7 +224,10 @@ def unpack(kind: type[BaseBoostBP], state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(kind: type, data: bytes) -> dict[str, Any]:
-    return archive.from_bytes(data, _STATE, partial(fitted_from, kind), kind=_KIND, version=VERSION, oldest=OLDEST)
+    model: Model = archive.from_bytes(
+        data, _STATE, partial(model_from, kind), kind=_KIND, version=VERSION, oldest=OLDEST
+    )
+    return _attributes_of(model)
 
 
 BaseBoostBP._packing = (pack, unpack)

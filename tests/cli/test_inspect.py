@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -167,7 +168,7 @@ def test_inspect_of_an_average_tells_its_scores_once(tmp_path):
 )
 def test_what_is_said_of_a_network_tells_its_weight_in_the_model(folder, tmp_path, weight, words):
     model = load(folder / "diabetes.boostbp")
-    model.history_ = weighed_at(model.history_, weight)
+    model.model_ = replace(model.model_, history=weighed_at(model.history_, weight))
     save(model, tmp_path / "average.boostbp")
     inspected = run("inspect", tmp_path / "average.boostbp")
     printed = " ".join(inspected.output.split())

@@ -91,8 +91,8 @@ def test_losses_of_the_candidates_are_those_on_the_held_out_rows(monkeypatch, ba
     assert [one.name for one in choice.candidates] == [*LAYERS, *on_top, *NETWORKS]
     assert sum(one.weight for one in choice.candidates) == pytest.approx(1.0)
     [rmse] = alone.history_[alone.history_.best_epoch].metrics.values()
-    assert losses["network"] == pytest.approx(np.square(rmse / model._scale[0]) / 2)
-    chosen = np.mean(np.square(model.predict(HELD[0]) - HELD[1])) / model._scale[0] ** 2 / 2
+    assert losses["network"] == pytest.approx(np.square(rmse / model.model_.targets.scale[0]) / 2)
+    chosen = np.mean(np.square(model.predict(HELD[0]) - HELD[1])) / model.model_.targets.scale[0] ** 2 / 2
     assert chosen <= np.mean(list(losses.values()))  # of many sums, that of equal weights is where the search begins
     assert chosen <= min(losses.values()) * 1.1
 

@@ -75,8 +75,11 @@ def test_sums_with_locations_are_models_like_others(choose, names, tmp_path):
     predicted = model.predict(X)
     assert predicted.shape == (300, 3)
     found = model.attributions(X[:5])
+    targets = model.model_.targets
     np.testing.assert_allclose(
-        found.base_values + found.values.sum(axis=-1), model._raw(X[:5]) * model._scale + model._shift, rtol=1e-6
+        found.base_values + found.values.sum(axis=-1),
+        model._raw(X[:5]) * targets.scale + targets.shift,
+        rtol=1e-6,
     )
     save(model, tmp_path / "model")
     np.testing.assert_array_equal(load(tmp_path / "model").predict(X), predicted)

@@ -109,7 +109,7 @@ def test_what_is_chosen_is_boosted_again_and_no_worse(backend):
     assert len(again) > 1
     assert sum(one.weight for one in choice.values()) == pytest.approx(1.0)
     first = model.history_.choice.candidates[0].loss
-    mse = (model.history_.scores["held_out"] / model._scale[0]) ** 2 / 2
+    mse = (model.history_.scores["held_out"] / model.model_.targets.scale[0]) ** 2 / 2
     assert mse <= first * (1 + 1e-12)
 
 

@@ -229,7 +229,7 @@ def test_an_interrupt_at_any_stage_leaves_a_model(monkeypatch):
         assert set(names_of(model)) <= set(names_of(whole))
         assert sum(one.weight for one in model.history_.choice.candidates) == pytest.approx(1.0)
         best = min(one.loss for one in model.history_.choice.candidates)
-        mse = (model.history_.scores["held_out"] / model._scale[0]) ** 2 / 2
+        mse = (model.history_.scores["held_out"] / model.model_.targets.scale[0]) ** 2 / 2
         assert mse <= best * 1.05
         assert np.isfinite(model.predict(X)).all()
 

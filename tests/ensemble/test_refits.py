@@ -36,11 +36,11 @@ def one_piece(monkeypatch):
 
 def target_of(model):
     """What the output layer of a model is fitted to, on all rows."""
-    return (Y - model._shift[0]) / model._scale[0] - model.network_.baseline[0]
+    return (Y - model.model_.targets.shift[0]) / model.model_.targets.scale[0] - model.network_.baseline[0]
 
 
 def output_of(model):
-    return (model.predict(X) - model._shift[0]) / model._scale[0] - model.network_.baseline[0]
+    return model.model_.targets.to_loss(model.predict(X)) - model.network_.baseline[0]
 
 
 def structures_of(model):

@@ -32,18 +32,19 @@ WAYS = {
 def loss_of(model, X, y, raw=None):
     """Mean held-out loss of a model, or of one raw output for all rows, computed from the formulas."""
     raw = model.network_.predict(model._read(X).X) if raw is None else np.tile(raw, (len(y), 1))
+    targets = model.model_.targets
     if isinstance(model, BoostBPClassifier):
-        y = (y[:, None] == (model.classes_[1:] if raw.shape[1] == 1 else model.classes_)).astype(float)
-        return model._loss.value(raw, y).mean()
-    return model._loss.value(raw, (y[:, None] - model._shift) / model._scale).mean()
+        y = y[:, None] == (model.classes_[1:] if raw.shape[1] == 1 else model.classes_)
+        return targets.loss.value(raw, y.astype(float)).mean()
+    return targets.loss.value(raw, targets.to_loss(y[:, None])).mean()
 
 
 def constant_of(model, y):
     if isinstance(model, BoostBPClassifier):
         target = (y[:, None] == (model.classes_[1:] if len(model.classes_) == 2 else model.classes_)).astype(float)
     else:
-        target = (y[:, None] - model._shift) / model._scale
-    return model._loss.baseline(target, np.ones(len(y)))
+        target = (y[:, None] - model.model_.targets.shift) / model.model_.targets.scale
+    return model.model_.targets.loss.baseline(target, np.ones(len(y)))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -118,7 +119,7 @@ def test_all_views_of_a_model_that_is_the_constant_are_of_the_constant(way, tmp_
     if way == "one layer":
         assert model.summary().startswith("No network was trained; the model is a constant.")
         assert history[0].metrics == model.history_.scores
-        assert history[0].loss == pytest.approx(np.var(y[TRAIN]) / 2 / model._scale[0] ** 2)
+        assert history[0].loss == pytest.approx(np.var(y[TRAIN]) / 2 / model.model_.targets.scale[0] ** 2)
     assert len(plots.training_curves(model)[-1].lines) == 2
     save(model, tmp_path / "model.boostbp")
     assert load(tmp_path / "model.boostbp").history_ == history

@@ -53,7 +53,7 @@ def test_it_is_a_sum_of_all_single_layers_and_no_network_is_trained(backend):
     assert sum(one.weight for one in choice.candidates) == pytest.approx(1.0)
     assert not choice.has_hidden
     assert len(model.network_.layers) == 1
-    mse = np.mean(np.square(model.predict(HELD_OUT[0]) - HELD_OUT[1])) / model._scale[0] ** 2 / 2
+    mse = np.mean(np.square(model.predict(HELD_OUT[0]) - HELD_OUT[1])) / model.model_.targets.scale[0] ** 2 / 2
     assert mse <= np.mean([one.loss for one in choice.candidates])
     assert model.history_.scores == pytest.approx(
         {"valid_0": root_mean_squared_error(HELD_OUT[1], model.predict(HELD_OUT[0]))}

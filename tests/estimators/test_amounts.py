@@ -92,7 +92,8 @@ def test_evaluation_sets_are_scored_by_the_loss_itself(loss):
     assert model.history_.metric == loss
     actual = y[200:, None]
     fitted, perfect = (
-        model._loss.value(np.log(p), actual).mean() for p in (model.predict(X[200:])[:, None], actual + 1e-9)
+        model.model_.targets.loss.value(np.log(p), actual).mean()
+        for p in (model.predict(X[200:])[:, None], actual + 1e-9)
     )
     assert model.history_.scores["valid_0"] == pytest.approx(fitted, rel=1e-9)
     assert 2 * (fitted - perfect) == pytest.approx(deviance(loss, y[200:] + 1e-9, model.predict(X[200:])), rel=1e-3)

@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 import boostbp
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.estimators.conformal import Calibration
+from boostbp.inspection.calibration import Calibration
 from boostbp.losses import Tweedie
 
 SMALL = {"deep": True, "epochs": 2, "n_estimators": 10, "random_state": 0}
@@ -170,7 +170,7 @@ def test_coverage_over_draws_of_the_calibration_is_what_was_asked_for(make, data
 def test_rows_that_a_fit_keeps_out_give_the_coverage(make, data, kind):
     with few_rounds():
         model = make(calibration=0.3, **KINDS[kind]).fit(*data(1500))
-    assert len(model._calibration.weight) == 450
+    assert len(model.model_.calibration.weight) == 450
     X, y = data(4000, seed=1)
     for coverage in (0.8, 0.95):
         share = covered(model, X, y, coverage).mean()
@@ -230,21 +230,21 @@ def test_nothing_of_the_fit_depends_on_rows_that_are_kept_out(kind, quality):
     X, y = noisy(400)
     with few_rounds():
         model = regressor(calibration=0.25, quality=quality, **KINDS[kind]).fit(X, y)
-        rows = model._keep_out(model._read(X), np.ones(400), None, None)[1].rows
+        rows = model._kept_out(model._read(X), np.ones(400), None, None)
         assert len(rows) == 100
         other_X, other_y = X.copy(), y.copy()
         other_X[rows], other_y[rows] = other_X[rows][:, ::-1] * 3, 1e4 + rows
         other = regressor(calibration=0.25, quality=quality, **KINDS[kind]).fit(other_X, other_y)
     np.testing.assert_array_equal(other.predict(X), model.predict(X))
-    np.testing.assert_array_equal(model._calibration.scores[:, 0], y[rows] - model.predict(X[rows]))
-    np.testing.assert_array_equal(other._calibration.scores[:, 0], other_y[rows] - model.predict(other_X[rows]))
+    np.testing.assert_array_equal(model.model_.calibration.scores[:, 0], y[rows] - model.predict(X[rows]))
+    np.testing.assert_array_equal(other.model_.calibration.scores[:, 0], other_y[rows] - model.predict(other_X[rows]))
 
 
 def test_classes_are_kept_out_in_proportion():
     X, y = mixed_classes(900, labels=("a", "b"))
     X, y = np.vstack([X, X[:3] + 9.0]), np.append(y, ["rare"] * 3)
     model = classifier(calibration=0.3)
-    rows = model._keep_out(boostbp.backends.base.Table(X), np.ones(903), y, None)[1].rows
+    rows = model._kept_out(boostbp.backends.base.Table(X), np.ones(903), y, None)
     assert set(y) == set(np.delete(y, rows))
     assert abs((y[rows] == "a").mean() - (y == "a").mean()) < 0.01
 
@@ -253,15 +253,15 @@ def test_rows_of_a_group_are_kept_out_together():
     X, y = noisy(300)
     groups = np.arange(300) // 5
     model = regressor(calibration=0.3).fit(X, y, groups=groups)
-    rows = model._keep_out(model._read(X), np.ones(300), None, groups)[1].rows
+    rows = model._kept_out(model._read(X), np.ones(300), None, groups)
     assert (np.bincount(groups[rows], minlength=60) % 5 == 0).all()
-    assert len(model._calibration.weight) == len(rows) == 90
+    assert len(model.model_.calibration.weight) == len(rows) == 90
 
 
 def test_sets_do_not_depend_on_class_weights_of_the_calibration():
     X, y = mixed_classes(600, labels=("a", "b"))
     model = classifier(calibration=0.3, class_weight={"a": 1.0, "b": 7.0}).fit(X, y)
-    np.testing.assert_array_equal(model._calibration.weight, np.ones(180))
+    np.testing.assert_array_equal(model.model_.calibration.weight, np.ones(180))
 
 
 @pytest.mark.parametrize("kind", ["frame", "sparse", "missing"])
@@ -275,7 +275,7 @@ def test_containers(kind):
     model = regressor(calibration=0.3).fit(X, y)
     assert 0.8 < covered(model, X, y, 0.9).mean() < 0.98
     by_hand = regressor().fit(X, y).calibrate(X, y, sample_weight=np.arange(500) % 2)
-    assert len(by_hand._calibration.weight) == 250
+    assert len(by_hand.model_.calibration.weight) == 250
 
 
 def test_several_targets_have_an_interval_each():
@@ -356,10 +356,10 @@ def test_offsets_of_rows_that_are_kept_out_count(make, data):
     X, y = data(300)
     offset = np.random.default_rng(1).normal(size=(300, 3) if make is classifier else 300)
     model = make(calibration=0.3).fit(X, y, offset=offset)
-    rows = model._keep_out(model._read(X), np.ones(300), y if make is classifier else None, None)[1].rows
-    scores = model._calibration.scores
+    rows = model._kept_out(model._read(X), np.ones(300), y if make is classifier else None, None)
+    scores = model.model_.calibration.scores
     model.calibrate(X[rows], y[rows], offset=offset[rows])
-    np.testing.assert_allclose(model._calibration.scores, scores, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(model.model_.calibration.scores, scores, rtol=0, atol=1e-12)
     method = "predict_set" if make is classifier else "predict_interval"
     assert (getattr(model, method)(X, 0.8, offset=offset) != getattr(model, method)(X, 0.8, offset=0)).any()
 

@@ -205,7 +205,9 @@ def test_shrinkage_is_the_share_of_its_target_that_one_round_learns(how):
     of_rate = {}
     for rate in (0.1, 0.2, 0.4):
         model = BoostBPRegressor(learning_rate=rate, output={**layer, "reg_lambda": 2.0}, **how).fit(X, Y)
-        of_rate[rate] = model.predict(X) - (model.network_.baseline[0] * model._scale[0] + model._shift[0])
+        of_rate[rate] = model.predict(X) - (
+            model.network_.baseline[0] * model.model_.targets.scale[0] + model.model_.targets.shift[0]
+        )
     assert np.ptp(of_rate[0.1]) > 0
     for rate in (0.2, 0.4):
         np.testing.assert_allclose(of_rate[rate], of_rate[0.1] * rate / 0.1, rtol=1e-3, atol=1e-5)

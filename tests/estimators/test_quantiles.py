@@ -65,7 +65,7 @@ def test_quantiles_do_not_cross_where_raw_outputs_do():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (300, 3))
     model = regressor(alpha=[0.45, 0.5, 0.55], **KINDS["network"]).fit(X, X[:, 0] + 0.1 * rng.normal(size=300))
-    raw = model._raw(X) * model._scale + model._shift
+    raw = model._raw(X) * model.model_.targets.scale + model.model_.targets.shift
     assert (np.diff(raw, axis=1) < 0).any()
     np.testing.assert_array_equal(model.predict(X), np.sort(raw, axis=1))
 
@@ -142,8 +142,11 @@ def test_outputs_are_named_by_their_levels():
     model = regressor(**KINDS["network"]).fit(X, y)
     assert model.output_names() == ["q0.1", "q0.5", "q0.9"]
     found = model.attributions(X[:5])
+    targets = model.model_.targets
     np.testing.assert_allclose(
-        found.base_values + found.values.sum(axis=-1), model._raw(X[:5]) * model._scale + model._shift, rtol=1e-6
+        found.base_values + found.values.sum(axis=-1),
+        model._raw(X[:5]) * targets.scale + targets.shift,
+        rtol=1e-6,
     )
 
 

@@ -83,7 +83,7 @@ def test_threads_of_sums_over_many_rows_change_no_byte(tmp_path):
             model = BoostBPRegressor((), **parameters(n_estimators=2, early_stopping=False, random_state=0)).fit(
                 long, target
             )
-        found.add((digest(model, tmp_path), model._shift.tobytes()))
+        found.add((digest(model, tmp_path), model.model_.targets.shift.tobytes()))
     assert len(found) == 1
 
 

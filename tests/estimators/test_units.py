@@ -7,7 +7,7 @@ import pytest
 from flat_parameters import parameters
 
 from boostbp import BoostBPRegressor
-from boostbp.estimators.outcomes import robust_units, standard_units, units_of
+from boostbp.estimators.target_units import robust_units, standard_units, units_of
 from boostbp.losses import AbsoluteError, Huber, Poisson, Quantile, SquaredError
 
 RNG = np.random.default_rng(0)

@@ -55,7 +55,7 @@ def assert_same(model, compiled, rows, expected_rows=None):
     expected = model.predict(expected_rows)
     prediction = np.empty(expected.shape)
     assert compiled.call("boostbp_predict", rows, prediction) == 0
-    if not isinstance(model, BoostBPAutoencoder) and model._loss.name in ("poisson", "gamma", "tweedie"):
+    if not isinstance(model, BoostBPAutoencoder) and model.model_.targets.loss.name in ("poisson", "gamma", "tweedie"):
         np.testing.assert_allclose(prediction, expected, rtol=1e-15)
     else:
         np.testing.assert_array_equal(prediction, expected)

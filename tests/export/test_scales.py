@@ -113,12 +113,12 @@ def test_targets_of_any_size(exponent, level):
 def test_numbers_that_float32_takes_for_0_or_1(scale, shift, level):
     """The optimizer of onnxruntime compares single constants with 0 and 1 in float32, and drops what seems neutral."""
     model = regressor()
-    model._scale, model._shift = np.array([scale]), np.array([shift])
+    model.model_.targets.scale, model.model_.targets.shift = np.array([scale]), np.array([shift])
     model.network_.baseline[:] = 1e-47
     output = session_of(boostbp.to_onnx(model), level).run(None, {"X": X})[0]
     np.testing.assert_allclose(output, model.predict(X), rtol=1e-13, atol=0)
     tiny = 1e-40 * model.predict(X)
-    model._scale, model._shift = np.array([1e-40]), np.array([1e-46])
+    model.model_.targets.scale, model.model_.targets.shift = np.array([1e-40]), np.array([1e-46])
     output = session_of(boostbp.to_onnx(model), level).run(None, {"X": X})[0]
     np.testing.assert_allclose(output, model.predict(X), rtol=1e-13, atol=1e-54)
     assert np.abs(output - tiny).max() < 1e-39

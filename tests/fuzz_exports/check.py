@@ -97,7 +97,7 @@ def expected_of(case: Case, model: Any, rows: Any) -> tuple[np.ndarray, Any]:
     """Numbers that predict gives, and the offset that it was given."""
     how: dict[str, Any] = {}
     if case.offset:
-        unit = getattr(model, "_scale", np.ones(1))[0]
+        unit = model.model_.targets.scale[0]
         offset = unit * np.random.default_rng(0).normal(size=(len(rows), model._n_targets))
         how["offset"] = offset if model._n_targets > 1 else offset[:, 0]
     if isinstance(model, BoostBPClassifier):
@@ -107,14 +107,14 @@ def expected_of(case: Case, model: Any, rows: Any) -> tuple[np.ndarray, Any]:
 
 def size_of(model: Any, expected: np.ndarray) -> np.ndarray:
     """The size of an output, in whose units it is compared: the target's where it is added up, its own otherwise."""
-    unit = np.ones(1) if isinstance(model, BoostBPClassifier) else model._scale
+    unit = np.ones(1) if isinstance(model, BoostBPClassifier) else model.model_.targets.scale
     raw = np.abs(expected) if exponential(model) else np.maximum(np.abs(expected), unit)
     return np.maximum(raw, 5e-324 / CLOSE)
 
 
 def exponential(model: Any) -> bool:
     """Whether predictions are exponentials of raw outputs."""
-    return getattr(getattr(model, "_loss", None), "link_name", "") == "log"
+    return model.model_.targets.link_name == "log"
 
 
 def assert_close(model: Any, made: np.ndarray, expected: np.ndarray, close: float, what: str) -> None:

@@ -52,11 +52,11 @@ def test_a_difference_is_a_failure(export, monkeypatch, tmp_path):
     right = getattr(boostbp, export)
 
     def wrong(model, **words):
-        model._shift = model._shift + 1e-9
+        model.model_.targets.shift = model.model_.targets.shift + 1e-9
         try:
             return right(model, **words)
         finally:
-            model._shift = model._shift - 1e-9
+            model.model_.targets.shift = model.model_.targets.shift - 1e-9
 
     rows, cells = check.rows_of(case, model)
     of_export = check.check_graph if export == "to_onnx" else check.check_program

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from boostbp.inputs.reader import read_input
+from boostbp.inputs.reader import learn_schema, read_input
 from boostbp.inputs.schema import Schema
 from boostbp.trees.sparse import dense
 
@@ -20,9 +20,9 @@ class Estimator(BaseEstimator):
 def _fit(X, categorical_features="from_dtype"):
     """Schema and table of a training input, after a way through JSON, which must change neither."""
     estimator = Estimator()
-    table = read_input(estimator, X, reset=True, categorical_features=categorical_features)
-    estimator.schema_ = Schema.from_dict(json.loads(json.dumps(estimator.schema_.to_dict(), allow_nan=False)))
-    again = read_input(estimator, X, reset=False)
+    schema, table = learn_schema(estimator, X, categorical_features=categorical_features)
+    estimator.schema_ = Schema.from_dict(json.loads(json.dumps(schema.to_dict(), allow_nan=False)))
+    again = read_input(estimator, X, estimator.schema_)
     np.testing.assert_array_equal(dense(again.X), dense(table.X))
     assert again.categorical == table.categorical
     assert dense(table.X).dtype == np.float64

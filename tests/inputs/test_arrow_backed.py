@@ -13,7 +13,7 @@ from pyarrow import parquet
 from sklearn.base import BaseEstimator
 
 from boostbp import BoostBPClassifier, BoostBPRegressor
-from boostbp.inputs.reader import read_input
+from boostbp.inputs.reader import learn_schema, read_input
 from boostbp.inputs.targets import read_groups, read_offset, read_target, read_weight
 
 N = 60
@@ -55,8 +55,9 @@ def told(read, *args, **options):
 
 def features_of(X, rows):
     estimator = BaseEstimator()
-    fitted = read_input(estimator, X, reset=True).X
-    later = read_input(estimator, rows, reset=False).X
+    estimator.schema_, table = learn_schema(estimator, X)
+    fitted = table.X
+    later = read_input(estimator, rows, estimator.schema_).X
     return np.concatenate([fitted, later])
 
 

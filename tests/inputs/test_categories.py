@@ -43,7 +43,7 @@ def test_codes_are_those_of_pandas_categoricals_in_every_container(fit, values):
     for X in tables:
         estimator, table = fit(X, ["c"])
         np.testing.assert_array_equal(table.X[:, 0], expected)
-        np.testing.assert_array_equal(read_input(estimator, tables[0], reset=False).X[:, 0], expected)
+        np.testing.assert_array_equal(read_input(estimator, tables[0], estimator.schema_).X[:, 0], expected)
     np.testing.assert_array_equal(fit(objects, [0])[1].X[:, 0], expected)
 
 
@@ -60,14 +60,14 @@ def test_fixed_categories_keep_the_order_of_their_dtype(fit, values, order):
 def test_codes_follow_values_not_the_dtype_met_later(fit):
     estimator, _ = fit(pd.DataFrame({"c": pd.Categorical(["b", "a"], categories=["b", "a"])}))
     later = pd.DataFrame({"c": pd.Categorical(["a", "new", None, "b"], categories=["new", "a", "b"])})
-    np.testing.assert_array_equal(read_input(estimator, later, reset=False).X[:, 0], [1, 2, NAN, 0])
+    np.testing.assert_array_equal(read_input(estimator, later, estimator.schema_).X[:, 0], [1, 2, NAN, 0])
 
 
 @pytest.mark.parametrize("unseen", ["c", "", "A", "aa"])
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_an_unseen_category_has_the_code_after_the_last(fit, make, unseen):
     estimator, _ = fit(make({"c": ["b", "a", None]}))
-    later = read_input(estimator, make({"c": [unseen, "a", None]}), reset=False)
+    later = read_input(estimator, make({"c": [unseen, "a", None]}), estimator.schema_)
     np.testing.assert_array_equal(later.X[:, 0], [2, 0, NAN])
 
 

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted
 
 from boostbp.inputs import reader
-from boostbp.inputs.reader import read_input
+from boostbp.inputs.reader import learn_schema, read_input
 from boostbp.inputs.targets import read_target, read_weight
 from boostbp.trees.sparse import dense
 
@@ -20,7 +20,8 @@ class _Reads(BaseEstimator):
     """One tree on what was read."""
 
     def fit(self, X, y, sample_weight=None):
-        X = dense(read_input(self, X, reset=True).X)
+        self.schema_, table = learn_schema(self, X)
+        X = dense(table.X)
         y = read_target(y, len(X), labels=isinstance(self, ClassifierMixin))
         self.tree_ = self._tree(random_state=0, max_depth=8).fit(X, y, read_weight(sample_weight, len(X)))
         self.classes_ = getattr(self.tree_, "classes_", None)
@@ -28,7 +29,7 @@ class _Reads(BaseEstimator):
 
     def predict(self, X):
         check_is_fitted(self)
-        return self.tree_.predict(dense(read_input(self, X, reset=False).X))
+        return self.tree_.predict(dense(read_input(self, X, self.schema_).X))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -82,9 +83,9 @@ SMALL = {
 def test_small_tables_of_numbers_are_read_as_large_ones(name, monkeypatch):
     X = SMALL[name]
     estimator = ReadingRegressor().fit(X, np.zeros(len(X)))
-    careful = reader._read_any(estimator, X, reset=False, categorical_features="from_dtype")
+    careful = reader._read_any(estimator, X, estimator.schema_)
     monkeypatch.setattr(reader, "_read_any", None)  # not asked
-    table = read_input(estimator, X, reset=False)
+    table = read_input(estimator, X, estimator.schema_)
     assert table.X.tobytes() == careful.X.tobytes()
     assert (table.X.dtype, table.X.shape, table.categorical) == (np.float64, X.shape, ())
     assert table.X.flags.c_contiguous
@@ -111,11 +112,11 @@ FRAME = pd.DataFrame(NUMBERS, columns=list("abc"))
 def test_small_tables_that_do_not_fit_are_refused_as_large_ones(fitted, X, says):
     estimator = ReadingRegressor().fit(fitted, np.zeros(len(fitted)))
     with pytest.raises(ValueError, match=says):
-        read_input(estimator, X, reset=False)
+        read_input(estimator, X, estimator.schema_)
 
 
 @pytest.mark.parametrize(("fitted", "X"), [(NUMBERS, FRAME), (FRAME, NUMBERS)])
 def test_a_table_with_names_and_one_without_are_told_apart(fitted, X):
     estimator = ReadingRegressor().fit(fitted, np.zeros(len(fitted)))
     with pytest.warns(UserWarning, match="feature names"):
-        read_input(estimator, X, reset=False)
+        read_input(estimator, X, estimator.schema_)

@@ -49,7 +49,7 @@ def test_numbers_and_text_that_spells_them_are_one_category(fit, then, now):
         if len({type(value) for value in series}) == 1 and series.dtype != object:
             frames += [pl.from_pandas(frames[0]), pa.Table.from_pandas(frames[0], preserve_index=False)]
         for frame in frames:
-            np.testing.assert_array_equal(read_input(estimator, frame, reset=False).X[:, 0], expected)
+            np.testing.assert_array_equal(read_input(estimator, frame, estimator.schema_).X[:, 0], expected)
 
 
 TRUTHS = {
@@ -69,12 +69,14 @@ def test_truth_values_are_one_category_in_bools_text_and_numbers(fit, then, now)
     later = TRUTHS[now].astype(object)
     later[1] = None
     for series, expected in ((TRUTHS[now], [1, 0, 1]), (later, [1, NAN, 1])):
-        np.testing.assert_array_equal(read_input(estimator, series.to_frame("open"), reset=False).X[:, 0], expected)
+        np.testing.assert_array_equal(
+            read_input(estimator, series.to_frame("open"), estimator.schema_).X[:, 0], expected
+        )
 
 
 def read(fit, then, now):
     estimator, _ = fit(pd.DataFrame({"c": pd.Series(then, dtype=object)}), ["c"])
-    return read_input(estimator, pd.DataFrame({"c": pd.Series(now, dtype=object)}), reset=False).X[:, 0].tolist()
+    return read_input(estimator, pd.DataFrame({"c": pd.Series(now, dtype=object)}), estimator.schema_).X[:, 0].tolist()
 
 
 def test_whole_numbers_beyond_float64_are_told_apart(fit):

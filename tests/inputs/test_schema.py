@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from boostbp import BoostBPRegressor
-from boostbp.inputs.reader import read_input
+from boostbp.inputs.reader import learn_schema, read_input
 from boostbp.inputs.schema import Schema
 
 NAN = np.nan
@@ -57,24 +57,24 @@ def test_missing_new_and_reordered_columns_are_listed(fit, make, names, message)
     estimator, _ = fit(make(COLUMNS))
     later = make({name: COLUMNS.get(name, [0, 0, 0]) for name in names})
     with pytest.raises(ValueError, match=message):
-        read_input(estimator, later, reset=False)
+        read_input(estimator, later, estimator.schema_)
 
 
 def test_another_number_of_features_is_refused(fit):
     estimator, _ = fit(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="X has 1 features, but Estimator is expecting 2 features as input"):
-        read_input(estimator, np.zeros((3, 1)), reset=False)
+        read_input(estimator, np.zeros((3, 1)), estimator.schema_)
     with pytest.raises(ValueError, match="Reshape your data"):
-        read_input(estimator, np.zeros(2), reset=False)
+        read_input(estimator, np.zeros(2), estimator.schema_)
 
 
 def test_a_column_that_changed_its_kind_is_refused(fit):
     estimator, _ = fit(pd.DataFrame({"s": ["b", "a"], "i": [1, 2]}))
     with pytest.raises(ValueError, match="Column 's' holds categories such as 1, but held values such as 'a' at fit"):
-        read_input(estimator, pd.DataFrame({"s": [1, 2], "i": [1, 2]}), reset=False)
+        read_input(estimator, pd.DataFrame({"s": [1, 2], "i": [1, 2]}), estimator.schema_)
     with pytest.raises(ValueError, match=r"Column 'i' holds 'x', but held numbers \(Int64\) at fit"):
-        read_input(estimator, pd.DataFrame({"s": ["a", "b"], "i": ["x", "y"]}), reset=False)
-    nothing = read_input(estimator, pd.DataFrame({"s": [NAN, NAN], "i": [None, None]}), reset=False)
+        read_input(estimator, pd.DataFrame({"s": ["a", "b"], "i": ["x", "y"]}), estimator.schema_)
+    nothing = read_input(estimator, pd.DataFrame({"s": [NAN, NAN], "i": [None, None]}), estimator.schema_)
     assert np.isnan(nothing.X).all()
 
 
@@ -82,14 +82,14 @@ def test_columns_without_string_names_have_no_names(fit):
     estimator, _ = fit(pd.DataFrame(np.eye(2)))
     assert estimator.schema_.names is None
     assert not hasattr(estimator, "feature_names_in_")
-    np.testing.assert_array_equal(read_input(estimator, np.eye(2), reset=False).X, np.eye(2))
+    np.testing.assert_array_equal(read_input(estimator, np.eye(2), estimator.schema_).X, np.eye(2))
 
 
 def test_a_refused_fit_keeps_the_schema_of_the_last_one(fit):
     estimator, _ = fit(np.zeros((3, 2)))
     before = estimator.schema_
     with pytest.raises(ValueError, match="infinity"):
-        read_input(estimator, np.full((3, 2), np.inf), reset=True)
+        learn_schema(estimator, np.full((3, 2), np.inf))[1]
     assert estimator.schema_ is before
 
 

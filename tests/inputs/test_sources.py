@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from sklearn.base import BaseEstimator
 
-from boostbp.inputs.reader import read_input
+from boostbp.inputs.reader import learn_schema
 
 NAN = np.nan
 
@@ -53,7 +53,7 @@ def test_arrays_of_any_dtype_and_order_read_as_float64(fit, data, dtype, order, 
 def test_a_float64_array_is_not_copied():
     X = np.random.default_rng(0).normal(size=(10_000, 20))
     tracemalloc.start()
-    table = read_input(BaseEstimator(), X, reset=True)
+    table = learn_schema(BaseEstimator(), X)[1]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert np.shares_memory(table.X, X)
@@ -83,7 +83,7 @@ def test_sparse_zeros_are_zeros(fit, make, dtype):
 
 def test_sparse_entries_that_come_twice_are_added_and_the_users_matrix_stays():
     X = sp.csc_matrix((np.array([1.0, 2.0, 5.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), (2, 2))
-    table = read_input(BaseEstimator(), X, reset=True)
+    table = learn_schema(BaseEstimator(), X)[1]
     np.testing.assert_array_equal(table.X.toarray(), [[0, 5], [3, 0]])
     assert X.nnz == 3
 
@@ -168,11 +168,11 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 from sklearn.base import BaseEstimator
-from boostbp.inputs.reader import read_input
+from boostbp.inputs.reader import learn_schema
 from boostbp.inputs.targets import read_target, read_weight
 
 X = [["b", 1], ["a", None]]
-table = read_input(BaseEstimator(), X, reset=True, categorical_features=[0])
+table = learn_schema(BaseEstimator(), X, categorical_features=[0])[1]
 print(table.X.tolist(), read_target([1, 2], 2), read_weight(None, 2))
 """
 

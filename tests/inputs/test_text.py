@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import BaseEstimator
 
-from boostbp.inputs.reader import read_input
+from boostbp.inputs.reader import learn_schema, read_input
 
 ROWS = 400
 rng = np.random.default_rng(0)
@@ -81,10 +81,10 @@ def test_categories_that_are_declared_may_spell_anything(fit, X, wanted):
 def test_a_category_for_each_row_is_warned_of(values, wanted):
     estimator = BaseEstimator()
     with pytest.warns(UserWarning, match=r"Column 'x' is read as categories, but has 400 distinct values in 400 rows"):
-        read_input(estimator, values.to_frame("x"), reset=True, categorical_features=wanted)
+        schema, _ = learn_schema(estimator, values.to_frame("x"), categorical_features=wanted)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read_input(estimator, values.to_frame("x"), reset=False)
+        read_input(estimator, values.to_frame("x"), schema)
 
 
 def test_few_rows_may_differ_and_categories_of_no_row_do_not_count(fit):

@@ -11,7 +11,7 @@ from user_losses import UserLoss
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, losses
 from boostbp.ensemble.problem import smooth_labels
-from boostbp.estimators.outcomes import units_of
+from boostbp.estimators.target_units import units_of
 from boostbp.layers import LossObjective
 from boostbp.losses import checked
 from boostbp.losses.checked_loss import CheckedLoss

@@ -12,7 +12,7 @@ from helpers import kind_of_target
 from user_losses import UserLoss
 
 from boostbp import losses, metrics
-from boostbp.estimators.outcomes import units_of
+from boostbp.estimators.target_units import units_of
 from boostbp.losses import LOSSES, Traits, traits_of
 from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.stored import loss_from, loss_of

@@ -161,7 +161,7 @@ def test_best_epoch_is_restored_and_is_the_best_of_the_history(monkeypatch):
     values = history.metrics("valid_0")
     assert history.best_epoch == int(np.argmin(values))
     [loss] = [one.loss for one in history.choice.candidates if one.name == "network"]  # of the network of that epoch
-    assert model._scale[0] * np.sqrt(2 * loss) == pytest.approx(min(values), rel=1e-9)
+    assert model.model_.targets.scale[0] * np.sqrt(2 * loss) == pytest.approx(min(values), rel=1e-9)
     assert len(history) - 1 - history.best_epoch <= 3
 
 

@@ -81,7 +81,7 @@ def test_early_stopping_restores_the_best_epoch(monkeypatch):
     assert model.history_.best_epoch == int(np.argmax(values))
     assert model.history_.stop is Stop.CALLBACK
     [loss] = [one.loss for one in model.history_.choice.candidates if one.name == "network"]
-    assert 1 - 2 * loss * model._scale[0] ** 2 / np.var(Y_VALID) == pytest.approx(max(values), rel=1e-12)
+    assert 1 - 2 * loss * model.model_.targets.scale[0] ** 2 / np.var(Y_VALID) == pytest.approx(max(values), rel=1e-12)
 
 
 def test_early_stopping_needs_its_evaluation_set():
@@ -144,7 +144,8 @@ def test_network_of_a_callback_predicts():
     seen = []
     model = fit(lambda progress: seen.append(progress.network.predict(X)), output_target="moved", deep=True)
     best = seen[model.history_.best_epoch]
-    np.testing.assert_array_equal(model.predict(X), (best * model._scale + model._shift).ravel())
+    targets = model.model_.targets
+    np.testing.assert_array_equal(model.predict(X), (best * targets.scale + targets.shift).ravel())
 
 
 def test_verbose_0_is_silent(capsys, caplog):

@@ -199,7 +199,7 @@ def check_titles(made):
 
 def test_representations_of_an_average_say_their_weight_in_the_model(model):
     average = copy.copy(model)
-    average.history_ = weighed_at(model.history_, 0.25)
+    average.model_ = replace(model.model_, history=weighed_at(model.history_, 0.25))
     (kept,) = plots.representations(average, X, Y, Figure().subplots())
     title = f"Epoch {model.history_.best_epoch} of layers with 25% of the weight in the model"
     assert " ".join(kept.get_title().split()) == title

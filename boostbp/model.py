@@ -1,0 +1,168 @@
+"""Model: what a fit leaves, and all that predictions, files and exports are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boostbp.floats import Floats
+from boostbp.inputs.schema import Schema
+from boostbp.inputs.targets import read_offset, read_target
+from boostbp.inspection import Names, Summary
+from boostbp.inspection.calibration import Calibration
+from boostbp.losses import Loss, Quantiles, traits_of
+from boostbp.network.history import History
+from boostbp.network.network import Network
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What lies between targets as users pass them and raw outputs.
+
+    Attributes
+    ----------
+    loss : Loss
+    shift, scale : (outputs,) float64
+        A raw output of a regressor is in units of `scale`, from `shift`; 0 and 1 for classes.
+    classes : (classes,) array or None
+        Labels in ascending order; None where targets are numbers.
+    one_dimensional : bool
+        Whether the target was (rows,) and not (rows, outputs).
+    is_input : bool
+        Whether the target is the input, as in an auto-encoder.
+    """
+
+    loss: Loss
+    shift: Floats
+    scale: Floats
+    classes: NDArray[Any] | None = None
+    one_dimensional: bool = False
+    is_input: bool = False
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of raw outputs."""
+        return len(self.scale)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the target: that of the outputs, or 1 for several quantiles."""
+        return self.n_outputs if traits_of(self.loss).copies is None else 1
+
+    def read(self, y: Any, n_rows: int) -> Floats:
+        """Read a target like that of `fit`, of `n_rows` rows, as metrics take it, (rows, columns).
+
+        Raises ValueError if it cannot be read, or holds a class that `fit` did not see.
+        """
+        if self.classes is None:
+            target: Floats = read_target(y, n_rows)
+            return target.reshape(n_rows, -1)
+        labels = read_target(y, n_rows, labels=True)
+        unknown = np.setdiff1d(labels, self.classes)
+        if len(unknown):
+            raise ValueError(f"y has classes that it did not have at fit: {unknown.tolist()!r}. Leave those rows out.")
+        return self.one_hot(labels)
+
+    def read_offset(self, offset: Any, n_rows: int, name: str = "offset") -> Floats:
+        """Read an offset, (rows, columns); ValueError if it cannot be read, or its exponential would be clipped."""
+        known = read_offset(offset, n_rows, self.n_columns, name)
+        if self.link_name == "log":
+            low, high = getattr(self.loss, "lowest", -np.inf), getattr(self.loss, "highest", np.inf)
+            wrong = known[(known < low) | (known > high)]
+            if len(wrong):
+                raise ValueError(
+                    f"{name} holds {wrong[0]:g}, and loss={self.loss.name!r} takes exponentials of raw outputs from "
+                    f"{low:g} to {high:g}: give the logarithm of the exposure."
+                )
+        return known
+
+    def one_hot(self, labels: NDArray[Any]) -> Floats:
+        """Return 1 for the class of each row and 0 for others: (rows, classes), or (rows, 1) for the second of two."""
+        assert self.classes is not None
+        columns = (labels[:, None] == self.classes).astype(np.float64)
+        return columns[:, 1:] if len(self.classes) == 2 else columns
+
+    def to_loss(self, y: Floats) -> Floats:
+        """Return targets as the loss takes them, (rows, outputs)."""
+        return y if self.classes is not None else (y - self.shift) / self.scale
+
+    def outcome(self, raw: Floats) -> Floats:
+        """Return what metrics compare with targets, (rows, outputs): numbers in their units, or linked raw outputs."""
+        linked = self.loss.link(raw)
+        return linked if self.classes is not None else linked * self.scale + self.shift
+
+    def prediction(self, raw: Floats) -> Floats:
+        """Return predicted numbers in the shape of the target, (rows,) or (rows, outputs)."""
+        outcome = self.outcome(raw)
+        return outcome.ravel() if self.one_dimensional else outcome
+
+    def probabilities(self, raw: Floats) -> Floats:
+        """Return the probability of each class, (rows, classes)."""
+        if raw.shape[1] == 1 and self.link_name == "logit":
+            # 1 - link(raw) would round small probabilities away
+            return np.column_stack([self.loss.link(-raw), self.loss.link(raw)])
+        p = self.loss.link(raw)
+        return p if p.shape[1] > 1 else np.column_stack([1.0 - p, p])
+
+    def labels(self, raw: Floats) -> NDArray[Any]:
+        """Return the most probable class of each row, (rows,)."""
+        assert self.classes is not None
+        if raw.shape[1] > 1:
+            of_classes = raw if self.link_name == "softmax" else self.loss.link(raw)
+            return self.classes[of_classes.argmax(axis=1)]
+        is_second = raw > 0 if self.link_name == "logit" else self.loss.link(raw) > 0.5
+        return self.classes[is_second[:, 0].astype(int)]
+
+    @property
+    def link_name(self) -> str | None:
+        """Name of what the loss's link undoes."""
+        return traits_of(self.loss).link_name
+
+    def names(self, features: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names of the raw outputs."""
+        if self.is_input:
+            return features
+        if self.classes is not None:
+            labels = tuple(map(str, self.classes))
+            return labels[1:] if len(labels) == 2 else labels
+        if isinstance(self.loss, Quantiles):
+            return tuple(f"q{level:g}" for level in self.loss.alpha)
+        return ("y",) if self.n_outputs == 1 else tuple(f"y{k}" for k in range(self.n_outputs))
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What a fit leaves.
+
+    Attributes
+    ----------
+    schema : Schema
+        The columns of the training table.
+    targets : Targets
+    network : Network
+    history : History
+    summary : Summary or None
+        Of the training rows; None for a mixture with a neural network.
+    with_offset : bool
+        Whether the fit had an offset, which predictions then need, too.
+    calibration : Calibration or None
+        How far the model was from targets that it had not seen.
+    """
+
+    schema: Schema
+    targets: Targets
+    network: Network
+    history: History
+    summary: Summary | None = None
+    with_offset: bool = False
+    calibration: Calibration | None = None
+
+    def names(self) -> Names:
+        """Return the names of features, hidden units and outputs."""
+        schema, network = self.schema, self.network
+        features = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
+        units = tuple(layer.forest.n_outputs for layer in network.layers[:-1])
+        return Names(features, self.targets.names(features), units, network.skip, schema.categories)
