@@ -98,8 +98,9 @@ def expected_of(case: Case, model: Any, rows: Any) -> tuple[np.ndarray, Any]:
     how: dict[str, Any] = {}
     if case.offset:
         unit = model.model_.targets.scale[0]
-        offset = unit * np.random.default_rng(0).normal(size=(len(rows), model._n_targets))
-        how["offset"] = offset if model._n_targets > 1 else offset[:, 0]
+        n_columns = model.model_.targets.n_columns
+        offset = unit * np.random.default_rng(0).normal(size=(len(rows), n_columns))
+        how["offset"] = offset if n_columns > 1 else offset[:, 0]
     if isinstance(model, BoostBPClassifier):
         return model.predict_proba(rows, **how), how
     return model.predict(rows, **how), how
