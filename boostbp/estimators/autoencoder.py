@@ -17,12 +17,12 @@ from boostbp.cautions import named_in_errors
 from boostbp.estimators import session
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.held_out import hold_out
-from boostbp.estimators.nested_parameters import documented_as, suggests
+from boostbp.estimators.nested_parameters import documented_as, public_methods
 from boostbp.estimators.passed_sets import names_of, tables
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.session import all_or_nothing
 from boostbp.estimators.target_units import standard_units
-from boostbp.floats import Floats, usual_in_methods
+from boostbp.floats import Floats
 from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import Schema
 from boostbp.inputs.targets import read_weight, refuse_extreme
@@ -35,7 +35,7 @@ from boostbp.network.settings import BackpropSpec
 
 
 @documented_as(BoostBPRegressor)
-@usual_in_methods
+@public_methods
 class BoostBPAutoencoder(BaseBoostBP):
     """Multi-layered gradient boosted trees that reconstruct their own input from a hidden layer.
 
@@ -67,7 +67,6 @@ class BoostBPAutoencoder(BaseBoostBP):
     deep = True  # nothing stands in for its hidden layer
     quality = 3  # of an ensemble, which this is not
 
-    @suggests
     def __init__(
         self,
         hidden_layer_sizes: Sequence[int] = (16,),
@@ -95,7 +94,6 @@ class BoostBPAutoencoder(BaseBoostBP):
         self._keep_parameters(locals())
 
     @all_or_nothing
-    @suggests
     def fit(
         self,
         X: Any,

@@ -19,12 +19,12 @@ from boostbp import backends, cautions, checks, metrics
 from boostbp.backends.base import Backend, Table
 from boostbp.ensemble.problem import Problem
 from boostbp.estimators import parameters, session
-from boostbp.estimators.nested_parameters import NestedParameters
+from boostbp.estimators.nested_parameters import NestedParameters, public_methods
 from boostbp.estimators.parameter_use import Way, warn_after, warn_before, way_of
 from boostbp.estimators.parameters import check_run, ensemble_settings_of
 from boostbp.estimators.session import all_or_nothing, check_sum
 from boostbp.estimators.unit_names import UnitNames
-from boostbp.floats import Floats, usual_in_methods
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.inputs.blocks import blocks_of, is_blocks
 from boostbp.inputs.reader import learn_schema, read_input
@@ -48,7 +48,7 @@ ONE_SINGLE_LAYER = (
 OF_A_FIT = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")
 
 
-@usual_in_methods
+@public_methods
 class BaseBoostBP(UnitNames, TransformerMixin, NestedParameters):
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 

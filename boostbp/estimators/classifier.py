@@ -15,10 +15,10 @@ from sklearn.utils.class_weight import compute_sample_weight
 from boostbp import cautions, losses
 from boostbp.backends.base import Backend
 from boostbp.estimators.conformal import predict_set
-from boostbp.estimators.nested_parameters import documented_as, suggests
+from boostbp.estimators.nested_parameters import documented_as, public_methods
 from boostbp.estimators.regressor import BoostBPRegressor
 from boostbp.estimators.supervised import Supervised
-from boostbp.floats import Floats, usual_in_methods
+from boostbp.floats import Floats
 from boostbp.group import workers
 from boostbp.inputs.targets import read_target
 from boostbp.layers import LayerSpec
@@ -30,7 +30,7 @@ MOST_CLASSES = 50  # that are numbers, and not 0, 1, 2, ...: more are probably a
 
 
 @documented_as(BoostBPRegressor)
-@usual_in_methods
+@public_methods
 class BoostBPClassifier(ClassifierMixin, Supervised):
     """Multi-layered gradient boosted trees for classification, trained by back-propagation.
 
@@ -66,7 +66,6 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
 
     class_weight: Any
 
-    @suggests
     def __init__(
         self,
         hidden_layer_sizes: Sequence[int] = (16,),
@@ -107,10 +106,9 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
 
     def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
         """Raw output: log-odds, (rows,), for two classes; (rows, classes) for more. `offset` as in `predict_proba`."""
-        raw = self._raw(X, offset)
+        raw = self._with_offset(self._raw(X), offset)
         return raw.ravel() if raw.shape[1] == 1 else raw
 
-    @suggests
     def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
         """Probability of each class, (rows, classes).
 
@@ -121,14 +119,15 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
             As in `fit`. Without one it is 0; a model that was fitted with one warns then, unless ``offset=0`` says
             that this is meant.
         """
-        return self._fitted_model().targets.probabilities(self._raw(X, offset))
+        raw = self._with_offset(self._raw(X), offset)
+        return self.model_.targets.probabilities(raw)
 
     def predict_log_proba(self, X: Any, *, offset: Any = None) -> Floats:
         """Logarithm of the probability of each class, (rows, classes), where these round to 0 or 1, too.
 
         `offset` as in `predict_proba`.
         """
-        raw = self._raw(X, offset)
+        raw = self._with_offset(self._raw(X), offset)
         targets = self.model_.targets
         if targets.link_name == "logit" and raw.shape[1] == 1:
             return log_expit(np.hstack([-raw, raw]))
@@ -145,10 +144,10 @@ class BoostBPClassifier(ClassifierMixin, Supervised):
         """Most probable classes by the growing model, (rows,) each; see `BoostBPRegressor.staged_predict`."""
         return (self.model_.targets.labels(self._with_offset(raw, offset)) for raw in self._staged_raw(X))
 
-    @suggests
     def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
         """Most probable class, (rows,). For `offset` see `predict_proba`."""
-        return self._fitted_model().targets.labels(self._raw(X, offset))
+        raw = self._with_offset(self._raw(X), offset)
+        return self.model_.targets.labels(raw)
 
     predict_set = predict_set
 

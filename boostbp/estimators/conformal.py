@@ -65,7 +65,7 @@ def predict_interval(self: Supervised, X: Any, coverage: float = 0.9, *, offset:
     """
     calibration, share = _calibration(self, coverage)
     targets = self.model_.targets
-    prediction = targets.outcome(self._raw(X, offset))
+    prediction = targets.outcome(self._with_offset(self._raw(X), offset))
     deviation = _deviation(targets, prediction)
     ends = _levels(targets.loss, share) or [(output, output) for output in range(prediction.shape[1])]
     intervals = []
@@ -108,7 +108,7 @@ def predict_set(self: Supervised, X: Any, coverage: float = 0.9, *, offset: Any 
         If no rows were kept out of the fit, by ``calibration=...`` or for `calibrate`, or too few for the coverage.
     """
     calibration, share = _calibration(self, coverage)
-    return 1.0 - self.model_.targets.probabilities(self._raw(X, offset)) <= calibration.bound(
+    return 1.0 - self.model_.targets.probabilities(self._with_offset(self._raw(X), offset)) <= calibration.bound(
         calibration.scores[:, 0], share
     )
 

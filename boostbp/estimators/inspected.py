@@ -10,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from boostbp import checks, inspection
 from boostbp.backends.base import Table
+from boostbp.estimators.nested_parameters import public_methods
 from boostbp.extras import require
-from boostbp.floats import Floats, usual_in_methods
+from boostbp.floats import Floats
 from boostbp.inputs.blocks import blocks_of, is_blocks
 from boostbp.inputs.schema import Schema
 from boostbp.inspection import Attributions, Health, LeafRecords, Names, Summary
@@ -24,7 +25,7 @@ KINDS = ("split", "gain", "jacobian", "attribution")
 METHODS = ("integrated_gradients", "gradient_x_input")
 
 
-@usual_in_methods
+@public_methods
 class Inspected:
     """Methods that need the fitted network and no library; an estimator loaded from a file has them too.
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import wraps
-from typing import Any, Self, TypeVar, cast
+from types import FunctionType
+from typing import Any, Self, TypeVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
+from boostbp.floats import NUMPYS, usual_floats
 from boostbp.layers import LayerSpec
 from boostbp.network.settings import BackpropSpec
 from boostbp.suggestions import suggestion
 
-F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 _ENTRY = re.compile(
     r"^(( *)(\w+(?:, \w+)*) : .*\n(?:\2 +.*\n)*)", re.MULTILINE
@@ -100,27 +102,50 @@ def documented_as(owner: Any) -> Callable[[C], C]:
     return write_out
 
 
-def suggests(method: F) -> F:
-    """Make a constructor, or another method, say what was meant by a parameter that it does not have.
+def public_methods(kind: C) -> C:
+    """Make the constructor and the public methods of a class name the argument that a user meant.
 
-    Raises TypeError as Python does, with the parameter that was meant.
+    They also run under `usual_floats`, whatever the user asked NumPy for. A method that `all_or_nothing` wraps does so
+    itself.
     """
-    code = method.__code__
-    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    for name, method in list(vars(kind).items()):
+        if isinstance(method, FunctionType) and (name == "__init__" or not name.startswith("_")):
+            setattr(kind, name, method if hasattr(method, "all_or_nothing") else _public(method))
+    return kind
+
+
+def _public(method: FunctionType) -> Any:
+    in_usual_floats = usual_floats()(method)
+    takes_any = bool(method.__code__.co_flags & inspect.CO_VARKEYWORDS)
+    known = argument_names(method)
 
     @wraps(method)
-    def checked(self: Any, *args: Any, **parameters: Any) -> Any:
-        for name in parameters:
-            if name not in known:
-                kind = type(self)
-                if method.__name__ == "__init__":
-                    raise TypeError(f"{kind.__name__} has no parameter {name!r}: {suggestion(name, places_of(kind))}")
-                places = {other: f"{how} of the constructor" for other, how in _constructor_places(kind).items()}
-                cure = suggestion(name, places | {other: repr(other) for other in known[1:]})
-                raise TypeError(f"{method.__name__} of {kind.__name__} has no argument {name!r}: {cure}")
-        return method(self, *args, **parameters)
+    def run(self: Any, *args: Any, **arguments: Any) -> Any:
+        if not (arguments.keys() <= known or takes_any):
+            refuse_unknown(method, type(self), arguments)
+        # a context costs a tenth of the prediction of a row
+        return (method if np.geterr() == NUMPYS else in_usual_floats)(self, *args, **arguments)
 
-    return cast(F, checked)
+    return run
+
+
+def argument_names(method: FunctionType) -> frozenset[str]:
+    """Return the names of the arguments of a method."""
+    code = method.__code__
+    return frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+
+
+def refuse_unknown(method: FunctionType, kind: type, arguments: Iterable[str]) -> None:
+    """Refuse an argument that a method does not have; the TypeError says which one was meant."""
+    known = argument_names(method)
+    for name in arguments:
+        if name in known:
+            continue
+        if method.__name__ == "__init__":
+            raise TypeError(f"{kind.__name__} has no parameter {name!r}: {suggestion(name, places_of(kind))}")
+        places = {other: f"{how} of the constructor" for other, how in _constructor_places(kind).items()}
+        cure = suggestion(name, places | {other: repr(other) for other in sorted(known - {"self"})})
+        raise TypeError(f"{method.__name__} of {kind.__name__} has no argument {name!r}: {cure}")
 
 
 class NestedParameters(BaseEstimator):

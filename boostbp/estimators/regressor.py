@@ -12,16 +12,16 @@ from sklearn.utils import Tags
 from boostbp import losses
 from boostbp.backends.base import Backend
 from boostbp.estimators.conformal import predict_interval
-from boostbp.estimators.nested_parameters import suggests
+from boostbp.estimators.nested_parameters import public_methods
 from boostbp.estimators.supervised import Supervised
-from boostbp.floats import Floats, usual_in_methods
+from boostbp.floats import Floats
 from boostbp.inputs.targets import read_target
 from boostbp.layers import LayerSpec
 from boostbp.model import Model, Targets
 from boostbp.network.settings import BackpropSpec
 
 
-@usual_in_methods
+@public_methods
 class BoostBPRegressor(RegressorMixin, Supervised):
     """Multi-layered gradient boosted trees for regression, trained by back-propagation.
 
@@ -152,7 +152,6 @@ class BoostBPRegressor(RegressorMixin, Supervised):
 
     alpha: Any
 
-    @suggests
     def __init__(
         self,
         hidden_layer_sizes: Sequence[int] = (16,),
@@ -184,7 +183,6 @@ class BoostBPRegressor(RegressorMixin, Supervised):
     ) -> None:
         self._keep_parameters(locals())
 
-    @suggests
     def predict(self, X: Any, *, offset: Any = None) -> Floats:
         """Predicted target, (rows,) or (rows, outputs); of several quantiles, (rows, levels) in ascending order.
 
@@ -195,7 +193,8 @@ class BoostBPRegressor(RegressorMixin, Supervised):
             As in `fit`. Without one it is 0, such as an exposure of 1; a model that was fitted with one warns then,
             unless ``offset=0`` says that this is meant.
         """
-        return self._fitted_model().targets.prediction(self._raw(X, offset))
+        raw = self._with_offset(self._raw(X), offset)
+        return self.model_.targets.prediction(raw)
 
     def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[Floats]:
         """Predictions of the growing model: after each round of its output layer, on hidden layers that stay.

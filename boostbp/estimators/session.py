@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from numbers import Integral
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 from sklearn.base import is_classifier
@@ -22,9 +23,11 @@ from boostbp.ensemble import ensemble
 from boostbp.ensemble.problem import EnsembleSettings, Problem
 from boostbp.ensemble.safeguard import back_propagate_alone
 from boostbp.ensemble.weighted_sum import weighted_sum
-from boostbp.estimators.nested_parameters import constrained
+from boostbp.estimators.block_rows import fit_blocks
+from boostbp.estimators.nested_parameters import constrained, refuse_unknown
 from boostbp.floats import usual_floats
 from boostbp.group import joined, workers
+from boostbp.inputs.blocks import is_blocks
 from boostbp.inputs.schema import Schema
 from boostbp.inspection import Summary, summary_of
 from boostbp.losses import Loss
@@ -229,10 +232,11 @@ def more(estimator: Any, epochs: int, run: Run) -> None:
 def all_or_nothing(fit: F) -> F:
     """Make a fit that fails leave the estimator as it was: never a network of one fit with the columns of another.
 
-    An interrupt that comes when there is a model is raised once the estimator has it, and so are warnings of the model
-    where they are errors. A fit also is the same for any
-    number of BLAS's threads, and for any `np.seterr`.
+    What interrupted the training, and warnings of the model where warnings are errors, is raised once the estimator has
+    the model. A fit is the same for any number of BLAS's threads and for any `np.seterr`. Its `X` may be a path or an
+    iterator of blocks.
     """
+    method = cast(FunctionType, fit)
 
     @wraps(fit)
     @usual_floats()
@@ -240,9 +244,11 @@ def all_or_nothing(fit: F) -> F:
     @threads.single_threaded_blas()
     def whole(*args: Any, **options: Any) -> Any:
         estimator = args[0]
+        refuse_unknown(method, type(estimator), options)
+        X = args[1] if len(args) > 1 else options.get("X")
         before = dict(vars(estimator))
         try:
-            fitted = fit(*args, **options)
+            fitted = fit_blocks(fit, *args, **options) if is_blocks(X) else fit(*args, **options)
         except BaseException:
             vars(estimator).clear()
             vars(estimator).update(before)
@@ -256,6 +262,7 @@ def all_or_nothing(fit: F) -> F:
                 raise interrupt
         return fitted
 
+    whole.all_or_nothing = True  # type: ignore[attr-defined]
     return cast(F, whole)
 
 

@@ -18,14 +18,13 @@ from boostbp.backends.base import Table
 from boostbp.cautions import named_in_errors
 from boostbp.estimators import session
 from boostbp.estimators.base import BaseBoostBP
-from boostbp.estimators.block_rows import on_blocks
 from boostbp.estimators.conformal import conformity_scores
 from boostbp.estimators.held_out import at_random, hold_out, hold_out_others
-from boostbp.estimators.nested_parameters import suggests
+from boostbp.estimators.nested_parameters import public_methods
 from boostbp.estimators.passed_sets import PassedSet, listed, names_of
 from boostbp.estimators.session import FittedOn, all_or_nothing, begin_from, check_target
 from boostbp.estimators.target_units import units_of
-from boostbp.floats import Floats, usual_in_methods
+from boostbp.floats import Floats
 from boostbp.group import joined, workers
 from boostbp.inputs.rows import NO_OFFSET, Rows
 from boostbp.inputs.targets import read_groups, read_weight
@@ -40,7 +39,7 @@ LAST_DRAW = 99  # of the draws of a seed: rows that are kept out; earlier draws 
 _ROUTED: dict[str, bool] = {"offset": True}
 
 
-@usual_in_methods
+@public_methods
 class Supervised(BaseBoostBP):
     """The fit of an estimator, and offsets; the classes below say how they learn targets."""
 
@@ -57,8 +56,6 @@ class Supervised(BaseBoostBP):
     calibration: Any
 
     @all_or_nothing
-    @on_blocks
-    @suggests
     def fit(
         self,
         X: Any,
@@ -244,10 +241,6 @@ class Supervised(BaseBoostBP):
         if earlier is None:
             return known
         return known + earlier.network.predict(X, n_jobs=self._n_threads()) * earlier.targets.scale
-
-    def _raw(self, X: Any, offset: Any = None) -> Floats:
-        """Raw output, its offset included, (rows, outputs)."""
-        return self._with_offset(super()._raw(X), offset)
 
     def _with_offset(self, raw: Floats, offset: Any) -> Floats:
         """Return the raw output plus the user's offset, (rows, outputs); ``offset=0`` states that there is none."""

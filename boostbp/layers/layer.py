@@ -66,7 +66,7 @@ class Layer:
 
     def trace(self, H: Matrix, *, n_jobs: int = 1) -> Trace:
         """The trace for the backward pass."""
-        H, forest = _input(self.forest, H), self.forest
+        H, forest = layer_matrix(self.forest, H), self.forest
         keeps = keeps_trace(forest.n_trees, len(H), forest.leaf_dtype)
         return Trace(forest, H, forest.route(H, n_jobs) if keeps else None, n_jobs)
 
@@ -79,7 +79,7 @@ class Layer:
 
     def predict(self, H: Matrix, *, n_jobs: int = 1) -> Floats:
         """Output, (rows, outputs), without a trace."""
-        return self.forest.predict(_input(self.forest, H), n_jobs)
+        return self.forest.predict(layer_matrix(self.forest, H), n_jobs)
 
     def jacobian(self, H: Matrix, *, n_jobs: int = 1) -> Floats:
         """Jacobian of each row, (rows, outputs, features)."""
@@ -154,7 +154,8 @@ def _check_native(bound: BoundInput, objective: Objective) -> None:
         raise ValueError(f"leaves='native' is not supported {why}. Use leaves='refit'.")
 
 
-def _input(forest: Forest, H: Matrix) -> Matrix:
+def layer_matrix(forest: Forest, H: Matrix) -> Matrix:
+    """Return the input of a layer as float64; ValueError if its shape is another than in training."""
     H = H if isinstance(H, Sparse) else np.ascontiguousarray(H, np.float64)
     if len(H.shape) != 2 or H.shape[1] != forest.n_features:
         raise ValueError(f"H has shape {H.shape}: this layer was fitted to (rows, {forest.n_features}).")

@@ -74,7 +74,7 @@ class Network:
         if self.skip and len(self.layers) > 1 and not self._hidden_used():
             unseen = np.zeros((len(X), self.layers[-2].forest.n_outputs))
             return self.layers[-1].predict(hstack(unseen, X), n_jobs=n_jobs) + self.baseline
-        return self.representation(X, -1, n_jobs=n_jobs)
+        return variables(self.layers, X, skip=self.skip, n_jobs=n_jobs)[-1] + self.baseline
 
     def of_few_rows(self, X: Floats) -> Floats | None:
         """Return the raw output of a few rows by the flat layout, which is made for the first of them; None of others.
@@ -171,7 +171,7 @@ def variables(layers: Sequence[Layer], X: Floats, *, skip: bool, n_jobs: int = 1
     """Variables ``[h_0, h_1, ..]`` of layers that stand on one another, each (rows, units)."""
     h = [X]
     for layer in layers:
-        h.append(layer.predict(layer_input(h, skip=skip), n_jobs=n_jobs))
+        h.append(layer.forest.predict(layer_matrix(layer.forest, layer_input(h, skip=skip)), n_jobs))
     return h
 
 
