@@ -127,6 +127,7 @@ class Walk:
         self._last, self._stack = last, list[str]()
 
     def __call__(self, frame: Any, event: str, argument: object) -> None:
+        """Count a call or a return; the signature is that of `sys.setprofile`."""
         file = frame.f_code.co_filename
         if event not in ("call", "return") or not file.startswith(str(PACKAGE)):
             return

@@ -11,6 +11,7 @@ import numpy as np
 from boostbp.backends.base import Table
 from boostbp.floats import Floats, usual_in_methods
 from boostbp.layers import Layer, Trace
+from boostbp.layers.layer import layer_matrix
 from boostbp.trees.flat import Flat
 from boostbp.trees.forest import FEW_ROWS
 from boostbp.trees.kernels.records import INV_SCALE
