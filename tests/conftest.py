@@ -12,7 +12,7 @@ import pytest
 from helpers import few_rounds
 from hypothesis import HealthCheck, settings
 
-from boostbp.ensemble.ladder import RUNGS
+from boostbp.ensemble.quality_levels import LEVELS
 
 # No deadlines: the first call of a compiled kernel takes seconds. Derandomised, so that a red test stays red.
 settings.register_profile(
@@ -38,8 +38,8 @@ def before_refit(monkeypatch):
 
     def fit(model, *args, **how):
         with monkeypatch.context() as patch:
-            for quality, rung in RUNGS.items():
-                patch.setitem(RUNGS, quality, replace(rung, refit=False))
+            for quality, rung in LEVELS.items():
+                patch.setitem(LEVELS, quality, replace(rung, refit=False))
             return model.fit(*args, **how)
 
     return fit

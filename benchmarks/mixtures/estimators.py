@@ -56,7 +56,7 @@ class _Mixture(BaseBoostBP):
         fitted: session.FittedOn,
         rows: Rows,
         evaluation: Evaluation,
-        run: session.Run,
+        run: session.FitOptions,
         others: Sequence[Callable[[], tuple[Rows, Evaluation]]] = (),
     ) -> Self:
         require("torch", extra="torch", what=type(self).__name__)
@@ -78,7 +78,7 @@ class _Mixture(BaseBoostBP):
         training: Any = MixtureTraining(
             fitted, rows.counted(), evaluation, plan, backends.load(self.backend), self._backprop().start, settings
         )
-        session.begin(self, training, run, n_rows=len(rows))
+        session.start_fit(self, training, run, n_rows=len(rows))
         return self
 
     def _backprop(self) -> BackpropSpec:
@@ -87,7 +87,7 @@ class _Mixture(BaseBoostBP):
             return replace(_BACKPROP, **given)
         return BackpropSpec.of(given or _BACKPROP, "backprop")
 
-    def _check_network(self, run: session.Run) -> None:
+    def _check_network(self, run: session.FitOptions) -> None:
         backprop = self._backprop()
         refused = {name: (getattr(backprop, name), getattr(_BACKPROP, name)) for name in _OF_TREES_ALONE}
         refused |= {"checkpoint": (run.checkpoint, None), "keep_state": (run.keep_state, False)}

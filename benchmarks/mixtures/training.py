@@ -123,7 +123,7 @@ class MixtureTraining:
                         network: Any = run.network.snapshot()
                         if finite and cuts and metric is not None:
                             _cut(network, settings, evaluation)
-                        stop = watch.see(network, run.record(), begun) if finite else Stop.NOT_FINITE
+                        stop = watch.on_epoch_end(network, run.record(), begun) if finite else Stop.NOT_FINITE
                     history.stop = stop or Stop.EPOCHS
             except KeyboardInterrupt as interrupt:
                 if watch.best is None:

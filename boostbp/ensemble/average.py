@@ -31,7 +31,7 @@ class Average:
         Those with weight.
     constant : (outputs,) float64
         Weight of the constant times the constant; 0 if it has none.
-    shown : Network or None
+    unweighted : Network or None
         The network that was asked for alone, if no network has weight: its hidden layers are in the sum without any.
         Where the constant has all weight, any single layer.
     choice : Choice
@@ -41,7 +41,7 @@ class Average:
     parts: tuple[TrainedCandidate, ...]
     weights: tuple[float, ...]
     constant: Floats
-    shown: Network | None
+    unweighted: Network | None
     choice: Choice
 
     @property
@@ -59,10 +59,10 @@ class Average:
 
     def network(self, models: Sequence[Network]) -> Network:
         """The sum as one network, of the parts as given: as they were trained, or refitted."""
-        shown = [] if self.shown is None else [self.shown]
-        if self.weights == (1.0,) and not shown:
+        unweighted = [] if self.unweighted is None else [self.unweighted]
+        if self.weights == (1.0,) and not unweighted:
             return models[0]
-        whole = weighted_sum([*models, *shown], [*self.weights, *(0.0 for _ in shown)])
+        whole = weighted_sum([*models, *unweighted], [*self.weights, *(0.0 for _ in unweighted)])
         return replace(whole, baseline=whole.baseline + self.constant) if self.constant.any() else whole
 
 
@@ -91,11 +91,11 @@ def average_of(candidates: Sequence[TrainedCandidate], problem: Problem, *, show
         constant = rest * problem.baseline
     parts = tuple(one for one, weight in zip(candidates, weights, strict=True) if weight > 0)
     asked = next((one.model for one in candidates if one.name == NETWORK), None)
-    shown = asked if shows_network and not any(one.network for one in parts) else None
-    if not parts and shown is None:
-        shown = next((one.model for one in candidates if not one.is_deep), candidates[0].model)
+    unweighted = asked if shows_network and not any(one.network for one in parts) else None
+    if not parts and unweighted is None:
+        unweighted = next((one.model for one in candidates if not one.is_deep), candidates[0].model)
     used = tuple(float(weight) for weight in weights if weight > 0)
-    return Average(parts, used, constant, shown, Choice(tuple(results), gain, error))
+    return Average(parts, used, constant, unweighted, Choice(tuple(results), gain, error))
 
 
 def _weights(raws: Floats, deep: Sequence[bool], problem: Problem) -> tuple[Floats, float, float]:

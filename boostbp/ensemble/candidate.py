@@ -177,9 +177,9 @@ class LayerTraining:
         """Work of a piece of which a share of the structures is grown."""
         problem, settings = self.boosting.boosted.problem, self.boosting.settings
         n_features, n_outputs = problem.rows.X.shape[1], problem.rows.y.shape[1]
-        alike = problem.shares_structures
+        one_structure = problem.shares_structures
         n_rounds = max(settings.n_estimators, 1)  # a layer of no rounds still has a base
-        return n_rounds * round_work(settings, problem.n_rows, n_features, n_outputs, grown, alike)
+        return n_rounds * round_work(settings, problem.n_rows, n_features, n_outputs, grown, one_structure)
 
     def advance(self) -> LayerTraining:
         """Boost one piece."""

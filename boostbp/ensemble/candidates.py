@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from boostbp.ensemble import candidate_settings as how
 from boostbp.ensemble.candidate import Candidate, Kind, directions_of, network, output_layer_on, single_layer
-from boostbp.ensemble.ladder import Rung
-from boostbp.ensemble.locations import located
 from boostbp.ensemble.problem import EnsembleSettings, Problem
+from boostbp.ensemble.quality_levels import QualityLevel
+from boostbp.ensemble.residual_quantiles import mean_and_quantiles
 from boostbp.network.choice import NETWORK
 
 CANDIDATES: list[Candidate] = [
     # Layers on the features, in the order in which they are tried. The first two are what do best for their seconds,
     # alone and together; their work is the measure of all.
     single_layer("single layer", how.first_layer, least_quality=1),
-    located(single_layer("mean", how.layer_as_asked, when=(how.has_copies,))),
-    located(single_layer("mean, constant leaves", how.constant_leaves, when=(how.has_copies, how.may_be_constant))),
-    located(
+    mean_and_quantiles(single_layer("mean", how.layer_as_asked, when=(how.has_copies,))),
+    mean_and_quantiles(
+        single_layer("mean, constant leaves", how.constant_leaves, when=(how.has_copies, how.may_be_constant))
+    ),
+    mean_and_quantiles(
         directions_of(
             "mean", how.layer_as_asked, name="directions of the mean", when=(how.has_copies, how.has_directions)
         )
@@ -76,11 +78,11 @@ CANDIDATES: list[Candidate] = [
 OF_ONE_NETWORK = ("single layer", NETWORK, f"{NETWORK}, final output layer")
 
 
-def candidates_for(problem: Problem, settings: EnsembleSettings, rung: Rung) -> list[Candidate]:
+def candidates_for(problem: Problem, settings: EnsembleSettings, level: QualityLevel) -> list[Candidate]:
     """Return the candidates that are tried on a problem, with hidden layers only if these are wanted."""
     kinds = {Kind.SINGLE_LAYER}
     if settings.deep == "auto":
-        trained = rung.networks is not None and (problem.settings.epochs > 0 or settings.network_wanted)
+        trained = level.networks is not None and (problem.settings.epochs > 0 or settings.network_wanted)
         kinds |= set(Kind) if trained else {Kind.DIRECTIONS}
     tried: dict[str, Candidate] = {}
     for one in CANDIDATES:

@@ -35,7 +35,7 @@ SHRINKAGE = 0.1
 # Rounds between two looks at the held-out loss. Not measured.
 PIECE_ROUNDS = 25
 # Pieces without a gain after which boosting ends: as many as there were until the last gain, within these bounds.
-# Journal, "Shrinkage and patience, once more" and "What a rung spends its seconds on": 2 and 3 for all, 2 for some.
+# Journal, "Shrinkage and patience, once more" and "What a level spends its seconds on": 2 and 3 for all, 2 for some.
 LEAST_PATIENCE, PATIENCE_PIECES = 2, 3
 # Most pieces, 4,000 rounds. Journal, "Random thresholds": beyond 1,000 rounds .986 of the error.
 MAX_PIECES = 160
@@ -54,7 +54,7 @@ MANY_ROWS, SAMPLE_ROWS = 50_000, 20_000
 STRUCTURE_SHARE, LEAST_STRUCTURE_ROWS = 0.2, 50_000
 # Rows of each class that such a sample must have: rows of rare events are few in all. Not measured.
 LEAST_STRUCTURE_CLASS = 1000
-# Work of layers on all rows, in units of the first one, as a multiple of that of the rung, and the share of `max_time`
+# Work of layers on all rows, in units of the first one, as a multiple of that of the level, and the share of `max_time`
 # after the first layer that the sample may take. The first: 4 and 6 units at quality 3; the second was not varied.
 ALL_ROWS_WORK, SAMPLE_TIME = 0.8, 0.3
 # Layers on all rows, one after the other, that lower the loss of the sum by less than `LEAST_PROMISE` before it ends.
@@ -99,8 +99,8 @@ FIRST_LAYERS = 2
 # Pieces after which the first layer of quality 1 may give way to another one, and the share of its loss by which that
 # must be ahead. Journal, "The better of two first layers": 1 and 2; 0 and .02.
 FIRST_LAYER_PIECES, FIRST_LAYER_LEAD = 1, 0.02
-# Pieces of an audition: 2 and 4. Pieces between two decisions: 1 and 2. Pieces ahead that a promise looks: not varied.
-AUDITION_PIECES, RACE_PIECES, PIECES_AHEAD = 4, 2, 4
+# Pieces of a trial: 2 and 4. Pieces between two decisions: 1 and 2. Pieces ahead that a promise looks: not varied.
+TRIAL_PIECES, RACE_PIECES, PIECES_AHEAD = 4, 2, 4
 # Share of the loss that must be promised for a layer to go on: 1e-3 and 1e-4.
 LEAST_PROMISE = 1e-3
 # Layers that go on between two decisions, whatever the threads: 1 and 3.
@@ -110,12 +110,12 @@ FIRST_LOOK = 8
 # How far above the error of the layers' sum that of a network may be, at the first look and later, and how much it must
 # fall between two looks: .15, .5 and 1 (there "Networks far off at first"); .15 and .3; .01, .03 and .06.
 FIRST_NEAR, NEAR, LEAST_FALL = 1.0, 0.15, 0.03
-# Share of the loss by which leaves with slopes must beat constant ones in the rounds of an audition for networks to be
+# Share of the loss by which leaves with slopes must beat constant ones in the rounds of a trial for networks to be
 # trained. Journal, "Where networks are tried": smooth targets have .12 and more, most tables less than .07.
 LEAST_BEND = 0.1
-# Shares of the work of a fit by which the last auditions begin, the race of layers ends where networks follow, networks
+# Shares of the work of a fit by which the last trials begin, the race of layers ends where networks follow, networks
 # end, and output layers on networks begin. The first two: .4 and .25, .5 and .4; the others were not varied.
-AUDITIONS_WORK, LAYERS_WORK, NETWORKS_WORK, OUTPUTS_WORK = 0.25, 0.4, 0.85, 0.9
+TRIALS_WORK, LAYERS_WORK, NETWORKS_WORK, OUTPUTS_WORK = 0.25, 0.4, 0.85, 0.9
 
 # Training in parallel
 # Most candidates at a time, and the rows from which on one at a time is trained with all threads: few rows keep few

@@ -16,10 +16,10 @@ from boostbp.ensemble.average import average_of
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate_settings import first_layer, varied
 from boostbp.ensemble.candidates import candidates_for
-from boostbp.ensemble.ladder import Rung
 from boostbp.ensemble.looks import looks_of, looks_of_candidate
 from boostbp.ensemble.many_rows import train_many
 from boostbp.ensemble.problem import EnsembleSettings, Problem, back_propagate
+from boostbp.ensemble.quality_levels import QualityLevel
 from boostbp.ensemble.refits import refit_all, refit_single_layer
 from boostbp.ensemble.safeguard import no_worse_than_constant, refuse_undefined
 from boostbp.ensemble.schedule import FIRST_STAGE, EnsembleRun, train_all, train_network
@@ -112,7 +112,7 @@ def _train_single_layer(problem: Problem, settings: EnsembleSettings) -> tuple[N
     budget = Budget(problem.settings.max_time)
     layer, history = _train_alone(problem)
     cut_short = history.choice is not None or history.stop in (Stop.INTERRUPTED, Stop.NOT_FINITE) or budget.over()
-    if settings.rung.refit and problem.learns_held_out and not cut_short:
+    if settings.level.refit and problem.learns_held_out and not cut_short:
         layer = refit_single_layer(layer, history, problem)
     return layer, history
 
@@ -120,12 +120,12 @@ def _train_single_layer(problem: Problem, settings: EnsembleSettings) -> tuple[N
 def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[Problem]) -> tuple[Network, History]:
     """Train averages of candidates on some problems; their mean, with the history of the first one."""
     begun = working_time()
-    rung = settings.rung
-    first = _train_average(problem, settings, rung)
+    level = settings.level
+    first = _train_average(problem, settings, level)
     model, history = first.model, first.history
-    members, wanted = [first], rung.effort(networks=first.networks).members
+    members, wanted = [first], level.effort(networks=first.networks).members
     if not first.networks:
-        rung = replace(rung, networks=None)
+        level = replace(level, networks=None)
     for number, other in enumerate(islice(others, wanted - 1), start=1):
         seconds = working_time() - begun
         left = None if problem.settings.max_time is None else workers().agree(problem.settings.max_time - seconds)
@@ -133,12 +133,12 @@ def _train_mean(problem: Problem, settings: EnsembleSettings, others: Iterable[P
             break
         if left is not None and workers().agree(left < seconds / number):  # what it takes
             assert history.choice is not None
-            history.choice = replace(history.choice, hurried=True)
+            history.choice = replace(history.choice, cut_by_time=True)
             break
         own = replace(other.settings, max_time=left, seed=(other.settings.seed + number * SEEDS_APART) % 2**31)
         try:
             with joined(other.rows.group):
-                member = attempted(partial(_train_average, replace(other, settings=own), settings, rung))
+                member = attempted(partial(_train_average, replace(other, settings=own), settings, level))
         except KeyboardInterrupt as interrupt:
             history.interrupted(interrupt)
             break
@@ -171,11 +171,11 @@ class _Member(NamedTuple):
     networks: bool
 
 
-def _train_average(problem: Problem, settings: EnsembleSettings, rung: Rung) -> _Member:
+def _train_average(problem: Problem, settings: EnsembleSettings, level: QualityLevel) -> _Member:
     """Train candidates, and average what is there if an interrupt comes."""
     budget, clock = Budget(problem.settings.max_time), StageSeconds(FIRST_STAGE, problem.report)
     problem = replace(problem, report=clock)
-    run = EnsembleRun(candidates_for(problem, settings, rung), problem, rung, budget, settings.network_wanted)
+    run = EnsembleRun(candidates_for(problem, settings, level), problem, level, budget, settings.network_wanted)
     made: tuple[Network, History, Score] | None = None
     interrupt: KeyboardInterrupt | None = None
     try:
@@ -220,7 +220,7 @@ def _averaged(run: EnsembleRun, interrupt: KeyboardInterrupt | None, *, alone: b
     networks = {one.name: one.history for one in run.trained}
     score = Score.of(np.broadcast_to(average.held_out, problem.target.shape), problem)
     model = average.network(average.models)
-    to_refit = run.rung.refit and problem.learns_held_out and interrupt is None and not problem.has_many_rows
+    to_refit = run.level.refit and problem.learns_held_out and interrupt is None and not problem.has_many_rows
     to_refit = to_refit and bool(average.parts)
     if not to_refit:
         model = _of_few_bits(model, problem)
@@ -239,7 +239,7 @@ def _averaged(run: EnsembleRun, interrupt: KeyboardInterrupt | None, *, alone: b
             history.interrupted(interrupt)
         history.refitted = any(new is not old for new, old in zip(refitted, average.models, strict=True))
         model = _of_few_bits(average.network(refitted), problem)
-    history.choice = replace(average.choice, hurried=budget.spent, metrics=scores, failed=in_words(run.failed))
+    history.choice = replace(average.choice, cut_by_time=budget.spent, metrics=scores, failed=in_words(run.failed))
     return model, history, score
 
 

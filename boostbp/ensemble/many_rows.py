@@ -22,7 +22,7 @@ def train_many(run: EnsembleRun) -> KeyboardInterrupt | None:
     """Train the candidates of a run; return the interrupt, if one came.
 
     The first layer is boosted to its end on all rows. All of what a smaller table has comes on a sample of the rows:
-    auditions, the race, networks. Then the output layers of what has weight there, most weight first, are boosted to
+    trials, the race, networks. Then the output layers of what has weight there, most weight first, are boosted to
     their end on all rows, on hidden layers that stay.
     """
     race = run.race(refit=False)
@@ -30,12 +30,12 @@ def train_many(run: EnsembleRun) -> KeyboardInterrupt | None:
     try:
         interrupt = _boost(run.of_kind(Kind.SINGLE_LAYER)[0], race, FIRST_STAGE)
         first = race.spent
-        race.most = constants.ALL_ROWS_WORK * run.rung.effort(networks=True).work * first
-        if interrupt is not None or run.rung.one_layer or len(run.candidates) == 1 or run.budget.over():
+        race.most = constants.ALL_ROWS_WORK * run.level.effort(networks=True).work * first
+        if interrupt is not None or run.level.one_layer or len(run.candidates) == 1 or run.budget.over():
             return interrupt
         sampled = _train_sample(run, race, found)
         networks = any(one.history is not None for one in found)
-        race.most = constants.ALL_ROWS_WORK * run.rung.effort(networks=networks).work * first
+        race.most = constants.ALL_ROWS_WORK * run.level.effort(networks=networks).work * first
         return sampled or _train_chosen(found, race)
     finally:
         run.trained.extend(race.trained())
@@ -59,8 +59,8 @@ def _train_sample(run: EnsembleRun, race: Race, found: list[TrainedCandidate]) -
     sample = replace(problem.on_some_rows(), report=report)
     try:
         with joined(sample.rows.group):
-            rung = replace(run.rung, refit=False)
-            return train_all(replace(run, problem=sample, rung=rung, budget=part, trained=found))
+            level = replace(run.level, refit=False)
+            return train_all(replace(run, problem=sample, level=level, budget=part, trained=found))
     finally:
         run.budget.spent |= part.spent
 

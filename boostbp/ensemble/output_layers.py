@@ -87,8 +87,8 @@ class Boosting:
     best : int
         Number of pieces with the least loss.
     best_raw : (held-out rows, outputs) float64
-    audition_score : float
-        Least loss of as many pieces as an audition has.
+    trial_score : float
+        Least loss of as many pieces as a trial has.
     """
 
     boosted: Boosted
@@ -99,7 +99,7 @@ class Boosting:
     best: int
     best_score: float
     best_raw: Floats
-    audition_score: float = np.inf
+    trial_score: float = np.inf
 
     @classmethod
     def begin(cls, problem: Problem, settings: LayerSettings, held_out_input: Floats) -> Boosting:
@@ -135,8 +135,8 @@ class Boosting:
         if first:  # a share of what it gains, as losses may be known but for a constant
             least_gain = constants.LEAST_GAIN_OF_FIRST * max(before - score, 0.0)
         after = replace(self, boosted=boosted, raw=raw, least_gain=least_gain)
-        if len(boosted.pieces) <= constants.AUDITION_PIECES:
-            after = replace(after, audition_score=min(score, self.audition_score))
+        if len(boosted.pieces) <= constants.TRIAL_PIECES:
+            after = replace(after, trial_score=min(score, self.trial_score))
         # one easy split may take all but a thousandth of the loss: a share of the rest is a gain, too
         if first or score < self.best_score - min(least_gain, constants.LEAST_GAIN_OF_REST * abs(self.best_score)):
             return replace(after, best=len(boosted.pieces), best_score=score, best_raw=raw)

@@ -10,7 +10,7 @@ import numpy as np
 
 from boostbp.backends.base import Backend
 from boostbp.ensemble import constants
-from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS, Rung
+from boostbp.ensemble.quality_levels import DEFAULT_QUALITY, LEVELS, QualityLevel
 from boostbp.floats import Floats
 from boostbp.group import joined, workers
 from boostbp.inputs.rows import Rows
@@ -35,7 +35,7 @@ class EnsembleSettings:
     deep : {"auto", True, False}
         Average networks and single layers, keep the network alone, or average single layers only.
     quality : int
-        Which of `RUNGS`: how much is tried, and how long.
+        Which of `LEVELS`: how much is tried, and how long.
     network_wanted : bool
         Whether the network that was asked for is trained, if only for some epochs, whatever it promises: callbacks see
         it, or its state is kept.
@@ -46,14 +46,14 @@ class EnsembleSettings:
     network_wanted: bool = False
 
     @property
-    def rung(self) -> Rung:
+    def level(self) -> QualityLevel:
         """What this quality may cost."""
-        return RUNGS[self.quality]
+        return LEVELS[self.quality]
 
     @property
     def trains_one_network(self) -> bool:
         """Whether the network that was asked for is trained where no rows can weigh it."""
-        return self.deep is True or (self.deep == "auto" and self.network_wanted and self.rung.networks is not None)
+        return self.deep is True or (self.deep == "auto" and self.network_wanted and self.level.networks is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ STEPS = (0.1, 0.25, 0.5, 0.75, 1.0)  # shares of the model that a candidate may 
 
 
 @dataclass(frozen=True, slots=True)
-class Entrant:
+class RacingLayer:
     """A layer in training.
 
     Attributes
@@ -43,7 +43,7 @@ class Entrant:
     interrupt: KeyboardInterrupt | None = None
     failure: Exception | None = None
 
-    def advance(self, n_pieces: int | None, over: Callable[[], bool]) -> Entrant:
+    def advance(self, n_pieces: int | None, over: Callable[[], bool]) -> RacingLayer:
         """Boost so many pieces, or to the end, while there is time; the first one of all in any case.
 
         Raises
@@ -58,13 +58,13 @@ class Entrant:
                 if isinstance(after, Exception):
                     if not training.boosting.boosted.pieces:
                         raise after
-                    return Entrant(training, before, failure=after)
+                    return RacingLayer(training, before, failure=after)
                 training, before, done = after, training.boosting.raw, done + 1
         except (KeyboardInterrupt, interrupts.Stopped) as reason:
             if not training.boosting.boosted.pieces:
                 raise
-            return Entrant(training, before, reason if isinstance(reason, KeyboardInterrupt) else None)
-        return Entrant(training, before)
+            return RacingLayer(training, before, reason if isinstance(reason, KeyboardInterrupt) else None)
+        return RacingLayer(training, before)
 
     @property
     def expected(self) -> Floats:
@@ -102,7 +102,7 @@ class Race:
     ) -> None:
         self.problem, self.budget, self.n_at_once, self.refit = problem, budget, n_at_once, refit
         self.failed = {} if failed is None else failed
-        self.entrants: dict[str, Entrant] = {}
+        self.entrants: dict[str, RacingLayer] = {}
         self.others: list[TrainedCandidate] = []
         self.spent, self.most = 0.0, np.inf
 
@@ -178,13 +178,13 @@ class Race:
         step = partial(self.entrants[chosen].advance, None, partial(self.budget.over, 0.0))
         return self._run({chosen: step})
 
-    def _begun(self, candidate: Candidate, n_pieces: int | None, later: float, *, required: bool) -> Entrant | None:
+    def _begun(self, candidate: Candidate, n_pieces: int | None, later: float, *, required: bool) -> RacingLayer | None:
         over = partial(self.budget.over, later)
         if not required and over():
             return None
         training = candidate.begin(self.problem, self._result(candidate.needs))
         assert isinstance(training, LayerTraining)
-        return Entrant(training, training.boosting.raw).advance(n_pieces, over)
+        return RacingLayer(training, training.boosting.raw).advance(n_pieces, over)
 
     def _result(self, name: str | None) -> TrainedCandidate | None:
         if name in self.entrants:
@@ -212,12 +212,12 @@ class Race:
                 return interrupt
         return None
 
-    def _run(self, steps: Mapping[str, Callable[[], Entrant | None]]) -> KeyboardInterrupt | None:
+    def _run(self, steps: Mapping[str, Callable[[], RacingLayer | None]]) -> KeyboardInterrupt | None:
         """Do steps of some entrants, as many at a time as threads allow, and count their work."""
-        after: dict[str, Entrant | Exception | None] = {}
+        after: dict[str, RacingLayer | Exception | None] = {}
 
-        def interrupt_of(entrant: Entrant | Exception | None) -> KeyboardInterrupt | None:
-            return entrant.interrupt if isinstance(entrant, Entrant) else None
+        def interrupt_of(entrant: RacingLayer | Exception | None) -> KeyboardInterrupt | None:
+            return entrant.interrupt if isinstance(entrant, RacingLayer) else None
 
         attempts = {name: partial(attempted, step) for name, step in steps.items()}
         interrupt = run_tasks(attempts, self.n_at_once, self.budget, after, interrupt_of=interrupt_of)
@@ -271,7 +271,7 @@ class Race:
         enough = [name for name, gain in promises.items() if gain >= least]
         return workers().agree(sorted(enough, key=lambda name: -promises[name] / work[name])[: constants.WAVE])
 
-    def _gain(self, entrant: Entrant, weight: float, raw: Floats, score: float) -> float:
+    def _gain(self, entrant: RacingLayer, weight: float, raw: Floats, score: float) -> float:
         """By how much the loss of the sum is expected to fall, if a layer goes on, with the best of some weights."""
         expected = entrant.expected
         sums = [(1.0 - step) * raw + step * expected for step in STEPS]

@@ -11,7 +11,7 @@ from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.output_layers import boost_again
 from boostbp.ensemble.parallel import run_tasks
 from boostbp.ensemble.problem import Problem
-from boostbp.ensemble.schedule import shared
+from boostbp.ensemble.schedule import split_threads
 from boostbp.ensemble.trained_candidate import OutputLayerPlan, TrainedCandidate
 from boostbp.group import joined
 from boostbp.layers.rounds import rounds_of
@@ -24,7 +24,7 @@ def refit_all(
     chosen: Sequence[TrainedCandidate], problem: Problem, budget: Budget
 ) -> tuple[list[Network], dict[str, Exception], KeyboardInterrupt | None]:
     """Refit the models of candidates; one that fails, or comes after an interrupt, stays as it was."""
-    problem, n_at_once = shared(problem, len(chosen))
+    problem, n_at_once = split_threads(problem, len(chosen))
     models: dict[str, Network | Exception] = {}
     try:
         all_rows = problem.on_all_rows()

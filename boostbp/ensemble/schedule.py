@@ -12,9 +12,9 @@ from boostbp.backends.failures import attempted
 from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import Candidate, Kind, NetworkTraining
-from boostbp.ensemble.ladder import RUNGS, Rung
 from boostbp.ensemble.parallel import n_parallel
 from boostbp.ensemble.problem import Problem
+from boostbp.ensemble.quality_levels import LEVELS, QualityLevel
 from boostbp.ensemble.race import Race
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.group import workers
@@ -40,7 +40,7 @@ class EnsembleRun:
 
     candidates: Sequence[Candidate]
     problem: Problem
-    rung: Rung
+    level: QualityLevel
     budget: Budget
     network_wanted: bool = False
     trained: list[TrainedCandidate] = field(default_factory=list)
@@ -52,22 +52,22 @@ class EnsembleRun:
 
     def race(self, *, refit: bool) -> Race:
         """Return a race that has not begun, with the threads shared by the candidates that it trains at a time."""
-        narrow, n_at_once = shared(self.problem)
+        narrow, n_at_once = split_threads(self.problem)
         return Race(narrow, self.budget, n_at_once, refit=refit, failed=self.failed)
 
 
 def train_all(run: EnsembleRun) -> KeyboardInterrupt | None:
     """Train the candidates of a run; return the interrupt, if one came.
 
-    At a rung of one layer that is the first one, or the one that is ahead of it after a piece of each. At others the
-    first two, which do best for their seconds, are boosted to their end: their work is the measure of the rung's.
-    Then come short auditions of the other layers on features, a race of those that promise most, networks for as long
+    At a level of one layer that is the first one, or the one that is ahead of it after a piece of each. At others the
+    first two, which do best for their seconds, are boosted to their end: their work is the measure of the level's.
+    Then come short trials of the other layers on features, a race of those that promise most, networks for as long
     as they are worth their work beside the layers, and output layers on the networks that have weight.
 
     The order depends on losses and on counted work alone. What it takes at a time does not depend on the threads, but
     they share it.
     """
-    race = run.race(refit=run.rung.refit and run.problem.learns_held_out)
+    race = run.race(refit=run.level.refit and run.problem.learns_held_out)
     try:
         return _train_in_turn(race, run)
     finally:
@@ -80,11 +80,11 @@ def train_network(run: EnsembleRun) -> KeyboardInterrupt | None:
     The layers on features come first, as they are good at once; then the network, for as long as its epochs gain, and
     output layers on it. If it was not begun when an interrupt came, nothing is added: without it there is no model.
     """
-    race = run.race(refit=run.rung.refit and run.problem.learns_held_out)
+    race = run.race(refit=run.level.refit and run.problem.learns_held_out)
     [network] = run.of_kind(Kind.NETWORK)
     interrupt = (
         race.begin(run.of_kind(Kind.SINGLE_LAYER), None, stage=FIRST_STAGE)
-        or _train_one(network, race, run.problem, to_end=run.rung.all_epochs)
+        or _train_one(network, race, run.problem, to_end=run.level.all_epochs)
         or race.begin(run.of_kind(Kind.OUTPUT_LAYER), None, stage="output layers")
     )
     if race.others:
@@ -112,12 +112,12 @@ def _train_one(candidate: Candidate, race: Race, problem: Problem, *, to_end: bo
 
 
 def _train_in_turn(race: Race, run: EnsembleRun) -> KeyboardInterrupt | None:
-    problem, rung = run.problem, run.rung
+    problem, level = run.problem, run.level
     layers, networks = run.of_kind(Kind.SINGLE_LAYER, Kind.DIRECTIONS), run.of_kind(Kind.NETWORK)
-    if rung.one_layer:
+    if level.one_layer:
         return race.begin_best(layers, stage=FIRST_STAGE)
     asked = run.network_wanted or problem.resume is not None
-    if problem.has_several_classes and not (asked or rung.networks_of_classes):
+    if problem.has_several_classes and not (asked or level.networks_of_classes):
         networks = []
     begun = working_time()
     interrupt = race.begin(layers[: constants.FIRST_LAYERS], None, stage=FIRST_STAGE)
@@ -128,16 +128,16 @@ def _train_in_turn(race: Race, run: EnsembleRun) -> KeyboardInterrupt | None:
     if not race.entrants:
         return interrupt
     first = race.spent
-    race.tell("layers", hint=_hint(rung, working_time() - begun, networks=bool(networks)))
-    race.most = rung.effort(networks=bool(networks)).work * first
-    auditions = constants.AUDITIONS_WORK * rung.layers.work * first
-    auditions = max(auditions, 1.01 * first)  # some of them in any case, but at quality 1
-    interrupt = interrupt or race.begin(rest, constants.AUDITION_PIECES, limit=auditions)
+    race.tell("layers", hint=_hint(level, working_time() - begun, networks=bool(networks)))
+    race.most = level.effort(networks=bool(networks)).work * first
+    trials = constants.TRIALS_WORK * level.layers.work * first
+    trials = max(trials, 1.01 * first)  # some of them in any case, but at quality 1
+    interrupt = interrupt or race.begin(rest, constants.TRIAL_PIECES, limit=trials)
     if not (asked or _bent(race)):
         networks = []
-    race.most = limit = rung.effort(networks=bool(networks)).work * first
+    race.most = limit = level.effort(networks=bool(networks)).work * first
     rest = [one for one in rest if one.name not in race.entrants and one.name not in race.failed]
-    interrupt = interrupt or race.begin(rest, constants.AUDITION_PIECES, limit=constants.AUDITIONS_WORK * limit)
+    interrupt = interrupt or race.begin(rest, constants.TRIAL_PIECES, limit=constants.TRIALS_WORK * limit)
     interrupt = (
         interrupt
         or race.run(limit * (constants.LAYERS_WORK if networks else 1.0))
@@ -150,7 +150,7 @@ def _train_in_turn(race: Race, run: EnsembleRun) -> KeyboardInterrupt | None:
     on_top.sort(key=lambda one: -weights[str(one.needs)])
     for one in on_top:
         if race.spent * (1.0 + race.refit_share()) < constants.OUTPUTS_WORK * limit:
-            interrupt = interrupt or race.begin([one], constants.AUDITION_PIECES, stage=one.name)
+            interrupt = interrupt or race.begin([one], constants.TRIAL_PIECES, stage=one.name)
     return interrupt or race.run(limit)
 
 
@@ -164,26 +164,26 @@ def _bent(race: Race) -> bool:
     for entrant in race.entrants.values():
         boosting = entrant.training.boosting
         slopes = boosting.settings.basis.columns_per_feature > 0
-        scores[slopes] = min(scores[slopes], boosting.audition_score)
+        scores[slopes] = min(scores[slopes], boosting.trial_score)
     if not np.isfinite([*scores.values()]).all():
         return True
     return workers().agree(scores[False] - scores[True] >= constants.LEAST_BEND * problem.scale_of(scores[False]))
 
 
-def _hint(rung: Rung, seconds: float, *, networks: bool) -> str:
+def _hint(level: QualityLevel, seconds: float, *, networks: bool) -> str:
     """What lower qualities would take, by the seconds of the first layers, if this fit may take long."""
 
-    def cost(one: Rung) -> str:
+    def cost(one: QualityLevel) -> str:
         return " to ".join(f"{work * seconds:.0f}" for work in one.costs(networks=networks)) + " s"
 
-    most = rung.costs(networks=networks)[-1]
+    most = level.costs(networks=networks)[-1]
     if most * seconds < LONG:
         return ""
-    lower = [(quality, one) for quality, one in RUNGS.items() if one.costs(networks=networks)[-1] < most]
+    lower = [(quality, one) for quality, one in LEVELS.items() if one.costs(networks=networks)[-1] < most]
     each = ", ".join(f"quality={quality} {cost(one)}" for quality, one in lower)
     or_else = f"; lower qualities take less: {each}" if lower else ""
-    more = ", the most where networks gain" if networks and rung.networks is not None else ""
-    return f"this fit may take {cost(rung)}{more}{or_else}. max_time= or Ctrl-C ends it early, in a good model."
+    more = ", the most where networks gain" if networks and level.networks is not None else ""
+    return f"this fit may take {cost(level)}{more}{or_else}. max_time= or Ctrl-C ends it early, in a good model."
 
 
 def _train_networks(
@@ -277,7 +277,7 @@ def _error(problem: Problem, value: float) -> float:
     return 1.0 - value if problem.evaluation.metric.greater_is_better else value
 
 
-def shared(problem: Problem, n_most: int | None = None) -> tuple[Problem, int]:
+def split_threads(problem: Problem, n_most: int | None = None) -> tuple[Problem, int]:
     """Return the problem on the threads of one candidate, and how many, `n_most` at most, are trained at a time."""
     n_at_once = n_parallel(len(problem.rows), problem.settings.n_threads) if workers().alone else 1
     if n_most is not None:

@@ -18,15 +18,28 @@ KEPT = 0.6  # of a round whose structures are kept for some epochs
 
 
 def round_work(
-    settings: LayerSettings, n_rows: int, n_features: int, n_outputs: int, grown: float = 1.0, alike: bool = False
+    settings: LayerSettings,
+    n_rows: int,
+    n_features: int,
+    n_outputs: int,
+    grown: float = 1.0,
+    one_structure: bool = False,
 ) -> float:
-    """Return the work of one round of a layer, of which a share grows its structures, one for all trees if alike."""
+    """Return the work of one round of a layer.
+
+    Parameters
+    ----------
+    grown : float
+        Share of the rounds that grow their structures.
+    one_structure : bool
+        Whether the trees of a round share one structure.
+    """
     growth = settings.growth
     trees = 1 if growth.shared else n_outputs
-    structures = 1 if alike else trees
+    structures = 1 if one_structure else trees
     levels = max(math.log2(min(growth.leaves, n_rows)), 1.0)
     split_row = 1e-6 * max(growth.colsample_bytree * n_features, 1.0) * levels
-    leaf_row = LEAF_ROW if settings.basis.columns_per_feature or alike else 0.0
+    leaf_row = LEAF_ROW if settings.basis.columns_per_feature or one_structure else 0.0
     calls = grown + (1.0 - grown) * KEPT
     rows = structures * grown * split_row + trees * leaf_row
     return calls * (ROUND + structures * TREE) + rows * n_rows

@@ -125,7 +125,7 @@ class BoostBPAutoencoder(BaseBoostBP):
             The same as `eval_set`, by the name of other estimators.
         callbacks, checkpoint, keep_state : as in `BoostBPRegressor`
         """
-        run = session.Run(callbacks, checkpoint, keep_state)
+        run = session.FitOptions(callbacks, checkpoint, keep_state)
         if self._backprop().skip:
             raise ValueError("skip=True: an auto-encoder must see its input through the hidden layer. Use skip=False.")
         schema, table = self._learn_schema(X)

@@ -167,7 +167,7 @@ class BaseBoostBP(UnitNames, TransformerMixin, NestedParameters):
             On Ctrl-C, as `fit` does.
         """
         check_is_fitted(self)
-        session.more(self, epochs, session.Run(callbacks, checkpoint, keep_state=True))
+        session.continue_fit(self, epochs, session.FitOptions(callbacks, checkpoint, keep_state=True))
         return self
 
     def summary(self) -> str:
@@ -253,7 +253,7 @@ class BaseBoostBP(UnitNames, TransformerMixin, NestedParameters):
         fitted: session.FittedOn,
         rows: Rows,
         evaluation: Evaluation,
-        run: session.Run,
+        run: session.FitOptions,
         others: Sequence[Callable[[], tuple[Rows, Evaluation]]] = (),
     ) -> Self:
         """Train on some rows; `others` hold other rows out, for further members of an average."""
@@ -275,7 +275,7 @@ class BaseBoostBP(UnitNames, TransformerMixin, NestedParameters):
             others=[partial(_drawn, draw, problem_of) for draw in others],
             earlier=None if run.earlier is None else run.earlier.network,
         )
-        session.begin(self, training, run, n_rows=len(rows))
+        session.start_fit(self, training, run, n_rows=len(rows))
         return self
 
     def _warn_of_fit(self) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from boostbp import checks
 from boostbp.backends.base import Table
-from boostbp.ensemble.ladder import RUNGS
+from boostbp.ensemble.quality_levels import LEVELS
 from boostbp.estimators.parameter_use import Way, way_of
 from boostbp.floats import Floats
 from boostbp.group import SAMPLE, joined, workers
@@ -23,11 +23,11 @@ from boostbp.network.eval_sets import EvalSet
 
 RowNumbers = NDArray[np.intp]
 # Of early_stopping="auto": below so many rows none are given away, and so many at least are given away, or a quarter.
-FEWEST, LEAST_HELD = 36, 50
+MIN_ROWS, MIN_HELD = 36, 50
 # Of early_stopping="auto" and the default share: of so many rows or more, so many at most are given away. What is
 # chosen by them differs by less than the choice is worth, and the others teach.
-MANY, MOST_HELD = 50_000, 20_000
-MOST_HELD_BY_WORKERS = 1_000_000  # of the rows of several workers: each of them holds all that are given away
+LARGE_N, MAX_HELD = 50_000, 20_000
+MAX_HELD_BY_WORKERS = 1_000_000  # of the rows of several workers: each of them holds all that are given away
 SHARE = 0.1  # of the rows, where `validation` does not say how many
 
 
@@ -44,7 +44,7 @@ def hold_out_others(
     drawn = isinstance(estimator.validation, Real) and len(sets) == 1 and sets[0].from_training
     if not drawn or checks.one_of("deep", estimator.deep, ("auto", True, False)) is True:
         return []
-    members = RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))].most_members
+    members = LEVELS[checks.one_of("quality", estimator.quality, tuple(LEVELS))].most_members
     draw = joined(rows.group)(partial(hold_out, estimator, rows, strata, groups=groups))
     return [partial(draw, number=number) for number in range(1, members)]
 
@@ -79,7 +79,7 @@ def hold_out(estimator: Any, rows: Rows, strata: Any, *, groups: Any = None, X: 
             f"groups with validation={_said(validation)} is not supported: use a share of the groups, such as "
             "validation=0.1, or a splitter that takes groups."
         )
-    fewest = FEWEST if stopping == "auto" else 0
+    fewest = MIN_ROWS if stopping == "auto" else 0
     if isinstance(validation, float):
         held = at_random(estimator, table, weight, strata, names, fewest, number)
     elif isinstance(validation, str):
@@ -125,15 +125,15 @@ def _number_held(estimator: Any, count: int, what: str = "rows") -> int:
     """How many of so many rows, or groups of them, are given away."""
     stated = share = SHARE if isinstance(estimator.validation, str) else float(estimator.validation)
     if estimator.early_stopping == "auto":
-        share = max(share, min(LEAST_HELD / count, 0.25))
+        share = max(share, min(MIN_HELD / count, 0.25))
     n_held = int(np.ceil(share * count))
     if n_held >= count:
         raise ValueError(
             f"validation={estimator.validation!r} of {count} {what} leaves none to learn from: give a smaller share, "
             f"more {what}, or early_stopping=False."
         )
-    few = stated == SHARE and estimator.early_stopping == "auto" and count >= MANY
-    return min(n_held, MOST_HELD) if few else n_held
+    few = stated == SHARE and estimator.early_stopping == "auto" and count >= LARGE_N
+    return min(n_held, MAX_HELD) if few else n_held
 
 
 def _last(estimator: Any, counted: RowNumbers, fewest: int) -> RowNumbers:
@@ -233,7 +233,7 @@ def _by_hash(estimator: Any, table: Table, counted: RowNumbers, strata: Any, n_r
 
     RowNumbers that are repeated go together, and which go does not depend on how the workers share out the table.
     """
-    n_held = min(_number_held(estimator, n_rows), MOST_HELD_BY_WORKERS)
+    n_held = min(_number_held(estimator, n_rows), MAX_HELD_BY_WORKERS)
     hashes = hashes_of(table.X if len(counted) == len(table.X) else table.X[counted], seed)
     held = hashes < np.uint64(n_held / n_rows * 2.0**64)
     group = workers()

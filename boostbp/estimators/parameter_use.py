@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from boostbp import cautions, checks
-from boostbp.ensemble.ladder import RUNGS
+from boostbp.ensemble.quality_levels import LEVELS
 from boostbp.estimators.nested_parameters import SPECS, constrained, nested
 from boostbp.group import workers
 from boostbp.losses import Quantile
@@ -78,8 +78,8 @@ def way_of(estimator: Any, *, held_out: bool = True, wanted: bool = False) -> Wa
         return Way.FIXED_LAYER
     if deep is True:
         return Way.NETWORK
-    rung = RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))]
-    networks = deep == "auto" and rung.networks is not None and not constrained(estimator)
+    level = LEVELS[checks.one_of("quality", estimator.quality, tuple(LEVELS))]
+    networks = deep == "auto" and level.networks is not None and not constrained(estimator)
     if not held_out:
         return Way.NETWORK if networks and wanted else Way.FIXED_LAYER
     if deep is False or constrained(estimator):
@@ -138,7 +138,7 @@ def _conditions(
     estimator: Any, changed: Mapping[str, Any], way: Way, sets: Sequence[Any]
 ) -> Iterator[tuple[list[str], str]]:
     """Yield parameters that have no effect because of another parameter or of the rows, and why."""
-    if way is Way.NETWORK and not RUNGS[int(estimator.quality)].all_epochs:
+    if way is Way.NETWORK and not LEVELS[int(estimator.quality)].all_epochs:
         yield ["quality"], "deep=True trains the network alone, and qualities 1 to 3 are the same."
     if not sets:
         off = "early_stopping=False holds no rows out" if estimator.early_stopping is False else "no rows are held out"

@@ -12,12 +12,12 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from boostbp import checks
-from boostbp.ensemble.ladder import RUNGS
 from boostbp.ensemble.problem import EnsembleSettings
+from boostbp.ensemble.quality_levels import LEVELS
 from boostbp.estimators.held_out import check_validation
 from boostbp.estimators.nested_parameters import OF_ANY_LAYER, OF_OUTPUT, constrained
 from boostbp.estimators.parameter_use import Way, way_of
-from boostbp.estimators.session import Run
+from boostbp.estimators.session import FitOptions
 from boostbp.inputs.schema import Schema
 from boostbp.layers import LayerSettings, LayerSpec
 from boostbp.layers.constraints import Signs, signs_of
@@ -31,7 +31,7 @@ from boostbp.trees import forks, threads
 
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "deep": partial(checks.one_of, allowed=("auto", True, False)),
-    "quality": partial(checks.one_of, allowed=tuple(RUNGS)),
+    "quality": partial(checks.one_of, allowed=tuple(LEVELS)),
     "epochs": partial(checks.whole, least=0),
     "max_time": checks.seconds,
 }
@@ -186,7 +186,7 @@ def _is_size(size: Any) -> bool:
     return whole and not isinstance(size, bool) and 1 <= size <= MOST_UNITS
 
 
-def ensemble_settings_of(estimator: Any, run: Run | None = None) -> EnsembleSettings:
+def ensemble_settings_of(estimator: Any, run: FitOptions | None = None) -> EnsembleSettings:
     """Settings of the ensemble, of parameters that are checked; what needs its hidden layers is the network alone."""
     deep = True if estimator._fewest_hidden else estimator.deep
     if constrained(estimator) and np.size(estimator.hidden_layer_sizes):  # hidden units mix features
@@ -195,7 +195,7 @@ def ensemble_settings_of(estimator: Any, run: Run | None = None) -> EnsembleSett
     return EnsembleSettings("auto" if deep == "auto" else bool(deep), int(estimator.quality), wanted)
 
 
-def _kept(run: Run) -> dict[str, Any]:
+def _kept(run: FitOptions) -> dict[str, Any]:
     """What is asked for that keeps the training of a network, by the name in `fit`."""
     callbacks = run.callbacks if isinstance(run.callbacks, list | tuple) else ()
     kept = {"checkpoint": run.checkpoint, "keep_state": run.keep_state}
@@ -215,11 +215,11 @@ def check_single_layers(estimator: Any) -> None:
         )
 
 
-def check_run(estimator: Any, run: Run) -> None:
+def check_run(estimator: Any, run: FitOptions) -> None:
     """Refuse to keep the training of a network where ``deep=False``, ``quality=1`` or constraints train none."""
     deep = checks.one_of("deep", estimator.deep, ("auto", True, False))
-    rung = RUNGS[checks.one_of("quality", estimator.quality, tuple(RUNGS))]
-    if deep is True or (deep == "auto" and rung.networks and not constrained(estimator)):
+    level = LEVELS[checks.one_of("quality", estimator.quality, tuple(LEVELS))]
+    if deep is True or (deep == "auto" and level.networks and not constrained(estimator)):
         return
     why = "monotone_constraints" if constrained(estimator) else f"quality={estimator.quality}"
     why = "deep=False" if deep is False else why

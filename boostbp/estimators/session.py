@@ -171,7 +171,7 @@ class Training:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FitOptions:
     """What `fit` is told of one training alone: it belongs to the process that trains, not to the model."""
 
     callbacks: Any = None
@@ -196,7 +196,7 @@ class Run:
         return callbacks
 
 
-def begin(estimator: Any, training: Training, run: Run, *, n_rows: int) -> None:
+def start_fit(estimator: Any, training: Training, run: FitOptions, *, n_rows: int) -> None:
     """Train an estimator, from the start or from the checkpoint, on so many rows of this process."""
     checks.one_of("keep_state", run.keep_state, (True, False))
     written = [callback for callback in run.checked_callbacks() if isinstance(callback, Checkpoint)]
@@ -209,7 +209,7 @@ def begin(estimator: Any, training: Training, run: Run, *, n_rows: int) -> None:
     _train(estimator, training, checkpoints.find(path, n_rows), run)
 
 
-def more(estimator: Any, epochs: int, run: Run) -> None:
+def continue_fit(estimator: Any, epochs: int, run: FitOptions) -> None:
     """Train an estimator on, for so many epochs; patience and time count anew."""
     epochs = checks.whole("epochs", epochs, 1)
     training: Training | None = vars(estimator).get("_training")
@@ -288,11 +288,11 @@ def _check_callback(number: int, callback: Any) -> None:
         pass
 
 
-def _nobody(stage: Stage | str) -> None:
-    """Tell nobody."""
+def _no_report(stage: Stage | str) -> None:
+    """Report nothing."""
 
 
-def _train(estimator: Any, training: Training, resume: State | None, run: Run) -> None:
+def _train(estimator: Any, training: Training, resume: State | None, run: FitOptions) -> None:
     callbacks = run.checked_callbacks()
     if not isinstance(estimator.verbose, Integral):
         raise ValueError(f"verbose={estimator.verbose!r} is not a number: 0 is silent, 1 a progress bar, 2 a log.")
@@ -303,7 +303,7 @@ def _train(estimator: Any, training: Training, resume: State | None, run: Run) -
     if estimator.verbose == 1:
         callbacks.append(bar)
     shown: ProgressBar | StageLog | None = bar if level == 1 else StageLog() if level == 2 else None
-    report = _nobody if shown is None else shown.stage
+    report = _no_report if shown is None else shown.stage
     states: list[State] = []
 
     def keep(progress: Progress) -> None:
@@ -312,7 +312,7 @@ def _train(estimator: Any, training: Training, resume: State | None, run: Run) -
     if run.keep_state:
         callbacks.append(keep)
     try:
-        with told_to(_nobody if shown is None else shown.compiling):
+        with told_to(_no_report if shown is None else shown.compiling):
             network, history = training.train(callbacks, resume, report)
     finally:
         bar.close()

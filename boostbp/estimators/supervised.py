@@ -132,7 +132,7 @@ class Supervised(BaseBoostBP):
             raises, between rounds of trees, leaves the estimator as it was, as all exceptions do.
         """
         earlier = begin_from(self, init_model, offset_given=offset is not None)
-        run = session.Run(callbacks, checkpoint, keep_state, earlier)
+        run = session.FitOptions(callbacks, checkpoint, keep_state, earlier)
         schema, table = self._learn_schema(X) if earlier is None else (earlier.schema, self._read(X, earlier.schema))
         values, strata = self._read_target(y, len(table.X))
         passed_weight = read_weight(sample_weight, len(table.X))

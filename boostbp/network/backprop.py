@@ -121,7 +121,7 @@ class BackPropagation:
         if resume is None:
             return None
         restore(resume, self._trainer, self._monitor, self._fingerprint())
-        return self._monitor.again(self._trainer.network) if resume.since < resume.epoch else None
+        return self._monitor.recheck(self._trainer.network) if resume.since < resume.epoch else None
 
     def _run_epoch(self) -> Stop | None:
         begun = working_time()
@@ -131,7 +131,7 @@ class BackPropagation:
             return Stop.NOT_FINITE
         if not self._trainer.bounded:
             return Stop.NOT_FINITE
-        return self._monitor.see(self._trainer.network, self._trainer.record(self._probed), begun)
+        return self._monitor.on_epoch_end(self._trainer.network, self._trainer.record(self._probed), begun)
 
 
 def capture(trainer: Trainer, monitor: Monitor, fingerprint: Mapping[str, str]) -> State:

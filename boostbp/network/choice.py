@@ -53,7 +53,7 @@ class Choice:
         Held-out loss of the best sum of single layers, minus that of the best sum with hidden layers in it.
     error : float
         Standard error of the gain, from its standard deviation over rows.
-    hurried : bool
+    cut_by_time : bool
         Whether `max_time` cut candidates short, or left them out.
     metrics : dict
         Metric of the model on each evaluation set, by name, before the leaves were fitted again on all rows. The
@@ -69,7 +69,7 @@ class Choice:
     candidates: tuple[CandidateResult, ...]
     gain: float
     error: float
-    hurried: bool = False
+    cut_by_time: bool = False
     metrics: dict[str, float] = field(default_factory=dict)
     members: int = 1
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
@@ -128,7 +128,7 @@ class Choice:
             "are clearly worse than the best count less."
         ]
         stages = ", ".join(f"{name} {seconds:.1f}" for name, seconds in self.seconds.items())
-        hurried = ["max_time cut candidates short, or left them out: more time may give a better model."]
+        cut_by_time = ["max_time cut candidates short, or left them out: more time may give a better model."]
         return "\n".join(
             [
                 "Loss on held-out rows:",
@@ -138,7 +138,7 @@ class Choice:
                 *(members if self.members > 1 else []),
                 *([f"Failed, and left out after that: {'; '.join(self.failed)}."] if self.failed else []),
                 *([f"Training took {math.fsum(self.seconds.values()):.1f} s: {stages}."] if stages else []),
-                *(hurried if self.hurried else []),
+                *(cut_by_time if self.cut_by_time else []),
             ]
         )
 

@@ -134,7 +134,7 @@ class Monitor:
         self.since = -1  # patience counts from here, or from the best epoch after it
         self.state: Callable[[], State]
 
-    def see(self, network: Network, record: Epoch, begun: float) -> Stop | None:
+    def on_epoch_end(self, network: Network, record: Epoch, begun: float) -> Stop | None:
         """Look at the network after an epoch that began at `begun`; a reason if training is to stop."""
         network = self._used(network)
         metrics = workers().agree(self.evaluation.scores(network, self.settings.n_threads))
@@ -143,7 +143,7 @@ class Monitor:
         self._keep(network, epoch)
         return self._verdict(network)
 
-    def again(self, network: Network) -> Stop | None:
+    def recheck(self, network: Network) -> Stop | None:
         """Look once more at the last epoch, of a training that goes on from there."""
         return self._verdict(self._used(network))
 

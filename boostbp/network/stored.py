@@ -71,7 +71,7 @@ def _choice_of(choice: Choice) -> Any:
         for result in results
     ]
     encoded = {name: plain.encode(getattr(choice, name)) for name in ("gain", "error", "metrics", "seconds", "failed")}
-    return {"candidates": candidates, **encoded, "hurried": choice.hurried, "members": choice.members}
+    return {"candidates": candidates, **encoded, "cut_by_time": choice.cut_by_time, "members": choice.members}
 
 
 def _choice_from(fact: Any, names: Sequence[str]) -> Choice:

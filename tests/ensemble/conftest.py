@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from boostbp.ensemble import average, constants, ensemble, race
-from boostbp.ensemble.ladder import RUNGS, Effort
+from boostbp.ensemble.quality_levels import LEVELS, Effort
 
 
 @pytest.fixture
 def everything(monkeypatch):
     """All candidates are tried, whatever they promise and cost; layers of one piece each."""
-    monkeypatch.setitem(RUNGS, 3, replace(RUNGS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
+    monkeypatch.setitem(LEVELS, 3, replace(LEVELS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
     monkeypatch.setattr(race, "stacked_weights", lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))
     monkeypatch.setattr(constants, "MAX_PIECES", 1)
     monkeypatch.setattr(constants, "LEAST_BEND", -np.inf)

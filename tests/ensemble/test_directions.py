@@ -237,7 +237,7 @@ NAMES = ["directions of the single layer", "directions of directions"]
 def fitted():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(constants, "MAX_PIECES", 2)
-        patch.setattr(constants, "AUDITIONS_WORK", 1.0)
+        patch.setattr(constants, "TRIALS_WORK", 1.0)
         yield fit_with_directions(pd.DataFrame(X, columns=list("abcde")))
 
 

@@ -200,9 +200,9 @@ def test_a_member_that_fails_is_left_out_of_the_mean(monkeypatch):
 
 
 def ensemble_qualities():
-    from boostbp.ensemble.ladder import RUNGS
+    from boostbp.ensemble.quality_levels import LEVELS
 
-    return [quality for quality, rung in RUNGS.items() if rung.effort(networks=False).members > 1]
+    return [quality for quality, level in LEVELS.items() if level.effort(networks=False).members > 1]
 
 
 def test_files_keep_what_failed(fail, tmp_path):

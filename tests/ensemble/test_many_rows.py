@@ -76,7 +76,7 @@ def test_structures_of_rare_classes_are_grown_on_all_rows(monkeypatch, rare, sam
 
 
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
-def test_networks_and_auditions_see_the_sample_alone(backend):
+def test_networks_and_trials_see_the_sample_alone(backend):
     watched = Watched(backend)
     model = regressor(backend=watched, quality=4).fit(X, Y, eval_set=[HELD])
     whole = len(X) if watched.capabilities.row_subsets else STRUCTURES
@@ -128,12 +128,12 @@ def test_the_same_model_on_any_threads(quality):
 def test_next_to_no_time_leaves_one_piece_of_the_first_layer(quality):
     model = regressor(quality=quality, max_time=1e-9).fit(X, Y, eval_set=[HELD])
     assert names_of(model) == ["single layer"]
-    assert model.history_.choice.hurried
+    assert model.history_.choice.cut_by_time
 
 
 def test_enough_time_changes_nothing():
     model = regressor(max_time=1e6).fit(X, Y, eval_set=[HELD])
-    assert not model.history_.choice.hurried
+    assert not model.history_.choice.cut_by_time
     np.testing.assert_array_equal(model.predict(X), regressor().fit(X, Y, eval_set=[HELD]).predict(X))
 
 

@@ -274,7 +274,7 @@ def test_the_key_while_weights_are_found_waits_for_the_model(monkeypatch):
 def test_limited_time_side_by_side():
     model = BoostBPRegressor(**parameters(n_jobs=2, max_time=1e-9, **FAST)).fit(X, Y)
     assert [each.name for each in model.history_.choice.candidates] == ["single layer"]
-    assert model.history_.choice.hurried
+    assert model.history_.choice.cut_by_time
     unlimited = BoostBPRegressor(**parameters(n_jobs=2, max_time=1e6, **FAST)).fit(X, Y)
-    assert not unlimited.history_.choice.hurried
+    assert not unlimited.history_.choice.cut_by_time
     np.testing.assert_array_equal(unlimited.predict(X), BoostBPRegressor(**parameters(**FAST)).fit(X, Y).predict(X))

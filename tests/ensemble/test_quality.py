@@ -14,8 +14,8 @@ from sklearn.datasets import load_iris, make_friedman1
 
 from boostbp import BoostBPClassifier, BoostBPRegressor, callbacks, load, save
 from boostbp.ensemble import constants, ensemble, schedule
-from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS
 from boostbp.ensemble.output_layers import Boosted
+from boostbp.ensemble.quality_levels import DEFAULT_QUALITY, LEVELS
 from boostbp.ensemble.weights import Score
 from boostbp.network.history import Stop
 from boostbp.network.trainer import Trainer
@@ -34,13 +34,13 @@ def regressor(sizes=(3,), **changes):
 
 
 def test_each_rung_may_cost_more_than_the_one_below():
-    assert list(RUNGS) == [1, 2, 3, 4, 5]
+    assert list(LEVELS) == [1, 2, 3, 4, 5]
     assert BoostBPRegressor().quality == BoostBPClassifier().quality == DEFAULT_QUALITY
     for networks in (False, True):
-        efforts = [rung.effort(networks=networks) for rung in RUNGS.values()]
+        efforts = [level.effort(networks=networks) for level in LEVELS.values()]
         costs = [effort.work * effort.members for effort in efforts]
         assert costs == sorted(costs)
-    assert [quality for quality, rung in RUNGS.items() if rung.networks is None] == [1]
+    assert [quality for quality, level in LEVELS.items() if level.networks is None] == [1]
 
 
 @pytest.mark.parametrize("backend", ONE_AT_ONCE)
@@ -174,14 +174,14 @@ def test_rows_that_the_user_holds_out_are_not_learned_from(quality):
 # Time.
 
 
-@pytest.mark.parametrize("quality", RUNGS)
+@pytest.mark.parametrize("quality", LEVELS)
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_next_to_no_time_leaves_a_piece_of_the_first_layer(quality, n_jobs, tmp_path):
     model = regressor(quality=quality, max_time=1e-9, n_jobs=n_jobs).fit(X, Y, eval_set=[HELD])
     choice = model.history_.choice
     assert names_of(model) == ["single layer"]
     assert sum(one.weight for one in choice.candidates) == pytest.approx(1.0)
-    assert choice.hurried
+    assert choice.cut_by_time
     assert model.history_.stop is Stop.NO_NETWORK
     assert "max_time cut candidates short" in model.summary()
     assert np.corrcoef(model.predict(HELD[0]), HELD[1])[0, 1] > 0.5
@@ -191,7 +191,7 @@ def test_next_to_no_time_leaves_a_piece_of_the_first_layer(quality, n_jobs, tmp_
 
 def test_enough_time_changes_nothing():
     model = regressor(max_time=1e6).fit(X, Y, eval_set=[HELD])
-    assert not model.history_.choice.hurried
+    assert not model.history_.choice.cut_by_time
     np.testing.assert_array_equal(model.predict(X), regressor().fit(X, Y, eval_set=[HELD]).predict(X))
 
 
@@ -274,8 +274,8 @@ def test_a_member_that_missed_it_hardly_counts(monkeypatch):
     trained, first = ensemble._train_average, regressor(quality=4, deep=False).fit(X, Y)
     members = []
 
-    def missing(problem, settings, rung):
-        member = trained(problem, settings, rung)
+    def missing(problem, settings, level):
+        member = trained(problem, settings, level)
         if members:
             model = replace(member.model, baseline=member.model.baseline + 1e3)
             member = member._replace(model=model, score=Score(5e5, 1e3))

@@ -15,7 +15,7 @@ from boostbp.ensemble import constants
 from boostbp.ensemble.budget import Budget
 from boostbp.ensemble.candidate import output_layer_on, single_layer
 from boostbp.ensemble.output_layers import Boosted
-from boostbp.ensemble.race import Entrant, Race
+from boostbp.ensemble.race import Race, RacingLayer
 from boostbp.ensemble.trained_candidate import TrainedCandidate
 from boostbp.trees import interrupts
 
@@ -44,7 +44,7 @@ def entrant_of(raw, before, *, best=None, work=1.0, finished=False, refit_work=0
     """An entrant with these raw outputs, of one held-out row for each, and nothing behind it."""
     raw, before, best = (np.array(one, dtype=float)[:, None] for one in (raw, before, raw if best is None else best))
     boosting = SimpleNamespace(raw=raw, best_raw=best)
-    return Entrant(SimpleNamespace(boosting=boosting, work=work, finished=finished, refit_work=refit_work), before)
+    return RacingLayer(SimpleNamespace(boosting=boosting, work=work, finished=finished, refit_work=refit_work), before)
 
 
 def race_with(target, **entrants):
@@ -201,7 +201,7 @@ def test_without_time_there_is_one_piece_and_no_other_layer(n_at_once):
 
 
 def test_no_round_begins_after_the_end_of_the_time(monkeypatch):
-    """The clock tells the pieces that were boosted, so that time is up within waves, of auditions and in the race."""
+    """The clock tells the pieces that were boosted, so that time is up within waves, of trials and in the race."""
     clock, advance = [0], Boosted.advance
 
     def counted(self, **options):

@@ -226,7 +226,7 @@ def test_time_is_left_for_it(monkeypatch):
         now[0] = 0.0
         model = BoostBPRegressor((3,), **parameters(deep=False, quality=4, max_time=max_time, **FAST)).fit(X, Y)
         assert model.history_.refitted
-        assert model.history_.choice.hurried
+        assert model.history_.choice.cut_by_time
         assert now[0] < max_time + 1.0  # the last piece was begun in time
 
 

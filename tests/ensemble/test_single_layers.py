@@ -175,10 +175,10 @@ def test_without_held_out_rows_it_is_one_single_layer(backend):
 def test_next_to_no_time_leaves_one_single_layer(n_jobs):
     model = BoostBPRegressor(**parameters(deep=False, max_time=1e-9, n_jobs=n_jobs, **FAST)).fit(X, Y)
     assert [one.name for one in model.history_.choice.candidates] == ["single layer"]
-    assert model.history_.choice.hurried
+    assert model.history_.choice.cut_by_time
     assert not model.history_.refitted
     whole = BoostBPRegressor(**parameters(deep=False, max_time=1e6, n_jobs=n_jobs, **FAST)).fit(X, Y)
-    assert not whole.history_.choice.hurried
+    assert not whole.history_.choice.cut_by_time
     np.testing.assert_array_equal(
         whole.predict(X), BoostBPRegressor(**parameters(deep=False, **FAST)).fit(X, Y).predict(X)
     )

@@ -90,8 +90,8 @@ def test_n_iter_no_change_is_not_looked_at_without_early_stopping_of_numpy():
 
 @pytest.mark.parametrize("validation", [0.1, 0.3, "last"])
 def test_of_many_rows_no_more_are_held_out_than_a_choice_needs(monkeypatch, validation):
-    monkeypatch.setattr(held_out, "MANY", 300)
-    monkeypatch.setattr(held_out, "MOST_HELD", 20)
+    monkeypatch.setattr(held_out, "LARGE_N", 300)
+    monkeypatch.setattr(held_out, "MAX_HELD", 20)
 
     def count(rows, **changes):
         asked = SimpleNamespace(**ASKED | {"validation": validation} | changes)

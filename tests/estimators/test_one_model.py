@@ -16,7 +16,7 @@ from sklearn.metrics import root_mean_squared_error
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, load, plots, save
 from boostbp.cli.inspect import facts_of
 from boostbp.ensemble import average, constants, ensemble, race
-from boostbp.ensemble.ladder import RUNGS, Effort
+from boostbp.ensemble.quality_levels import LEVELS, Effort
 from boostbp.layers.rounds import rounds_of
 from boostbp.network.choice import CandidateResult, Choice, weight_in_words
 from boostbp.network.stored import history_of
@@ -65,7 +65,7 @@ def fitted(monkeypatch):
     def fit(kind):
         make, weights, how = KINDS[kind]
         if weights is not None:
-            monkeypatch.setitem(RUNGS, 3, replace(RUNGS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
+            monkeypatch.setitem(LEVELS, 3, replace(LEVELS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
             for name, value in {"MAX_PIECES": 2, "FIRST_NEAR": np.inf, "LEAST_FALL": -np.inf}.items():
                 monkeypatch.setattr(constants, name, value)
             monkeypatch.setattr(race, "stacked_weights", lambda raws, problem: np.full(len(raws), 1.0 / len(raws)))

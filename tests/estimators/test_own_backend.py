@@ -13,7 +13,7 @@ from boostbp import BoostBPClassifier, BoostBPRegressor, backends, fit_layer
 from boostbp.backends import Capabilities, Table, TreeParams
 from boostbp.backends.capabilities import check_supported
 from boostbp.ensemble import constants
-from boostbp.ensemble.ladder import DEFAULT_QUALITY, RUNGS, Effort
+from boostbp.ensemble.quality_levels import DEFAULT_QUALITY, LEVELS, Effort
 from boostbp.trees.tree import Tree
 
 rng = np.random.default_rng(0)
@@ -160,8 +160,8 @@ class AllFeatures:
 @pytest.fixture
 def everything(monkeypatch):
     """All candidates are tried, whatever they promise and cost."""
-    unlimited = replace(RUNGS[DEFAULT_QUALITY], layers=Effort(np.inf), networks=Effort(np.inf))
-    monkeypatch.setitem(RUNGS, DEFAULT_QUALITY, unlimited)
+    unlimited = replace(LEVELS[DEFAULT_QUALITY], layers=Effort(np.inf), networks=Effort(np.inf))
+    monkeypatch.setitem(LEVELS, DEFAULT_QUALITY, unlimited)
     monkeypatch.setattr(constants, "MAX_PIECES", 1)
     monkeypatch.setattr(constants, "FEWEST_FEATURES_SAMPLED", 2)
 

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, LayerSpec, callbacks, search
 from boostbp.ensemble import constants
-from boostbp.ensemble.ladder import RUNGS
+from boostbp.ensemble.quality_levels import LEVELS
 from boostbp.estimators.nested_parameters import SPECS
 from boostbp.estimators.parameter_use import (
     IF_NETWORK,
@@ -140,8 +140,8 @@ def test_every_parameter_stands_in_the_table_and_has_a_value_here():
 def test_the_ways_are_told_apart():
     assert {way: way_of(model_of(way)) for way in WAYS} == {way: way for way in WAYS}
     assert way_of(BoostBPAutoencoder()) is Way.NETWORK
-    for quality, rung in RUNGS.items():
-        assert way_of(BoostBPRegressor(quality=quality)) is (Way.AVERAGE if rung.networks else Way.ONE_LAYER)
+    for quality, level in LEVELS.items():
+        assert way_of(BoostBPRegressor(quality=quality)) is (Way.AVERAGE if level.networks else Way.ONE_LAYER)
         assert way_of(BoostBPRegressor(quality=quality), held_out=False) is Way.FIXED_LAYER
 
 
@@ -238,7 +238,7 @@ def test_leaves_alone_bound_a_tree_whose_depth_is_not_given():
 
 
 @pytest.mark.parametrize("kind", [BoostBPRegressor, BoostBPClassifier])
-@pytest.mark.parametrize("quality", list(RUNGS))
+@pytest.mark.parametrize("quality", list(LEVELS))
 @pytest.mark.parametrize(("rows", "stopping"), [(35, "auto"), (240, False)])
 def test_without_held_out_rows_each_quality_is_one_layer_of_a_fixed_number_of_rounds(kind, quality, rows, stopping):
     y = Y[:rows] if kind is BoostBPRegressor else (Y[:rows] > 14).astype(int)

@@ -204,7 +204,7 @@ def test_no_rounds_begin_after_seven_tenths_of_the_time_limit(tmp_path, monkeypa
         now[0] = 0.0
         model = model_of(tmp_path / str(limit), "regression", deep=False)
         model.fit(X=X, y=y, X_val=X_valid, y_val=y_valid, num_cpus=1, num_gpus=0, time_limit=limit)
-        assert model.model.history_.choice.hurried
+        assert model.model.history_.choice.cut_by_time
         assert 0.7 * limit <= now[0] < 0.7 * limit + 4.0
 
 

@@ -14,7 +14,7 @@ from sklearn.datasets import load_diabetes, load_iris
 
 from benchmarks.rivals.contenders import trees_of
 from boostbp.ensemble import average, constants, race
-from boostbp.ensemble.ladder import RUNGS, Effort
+from boostbp.ensemble.quality_levels import LEVELS, Effort
 from boostbp.report import comparison
 from boostbp.report.comparison import Result, compare, splits
 from boostbp.report.contenders import SINGLE_LAYER, deep
@@ -224,7 +224,7 @@ def test_hidden_representations_are_of_the_network_that_is_compared(params, monk
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (200, 1))  # of one feature there are no directions
     data = split(X, np.sin(6 * X[:, 0]), "regression")
-    monkeypatch.setitem(RUNGS, 3, replace(RUNGS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
+    monkeypatch.setitem(LEVELS, 3, replace(LEVELS[3], layers=Effort(np.inf), networks=Effort(np.inf)))
     for name, value in {"MAX_PIECES": 2, "FIRST_NEAR": np.inf, "LEAST_FALL": -np.inf}.items():
         monkeypatch.setattr(constants, name, value)
     for room in (average, race):

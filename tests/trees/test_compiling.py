@@ -95,7 +95,7 @@ def test_neither_a_limit_of_time_nor_an_estimate_counts_it(capsys):
     shown = capsys.readouterr().err
     assert "this fit may take" not in shown
     assert shown.index("boostbp: compiling, once on this machine") < shown.index("boostbp, compiling fit_trees")
-    assert not model.history_.choice.hurried
+    assert not model.history_.choice.cut_by_time
     assert model.history_.choice.seconds["compiling"] == pytest.approx(1000.0)
     assert "compiling 1000.0" in model.summary()
     assert sum(model.history_.choice.seconds.values()) - 1000.0 < schedule.LONG

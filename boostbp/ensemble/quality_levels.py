@@ -30,7 +30,7 @@ class Effort(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
+class QualityLevel:
     """One quality.
 
     Attributes
@@ -73,10 +73,12 @@ class Rung:
 
 # Where no networks are trained more work finds nothing, and members find little: journal, "Work or members". Several
 # classes: journal, "Where networks are tried".
-RUNGS: dict[int, Rung] = {
-    1: Rung(Effort(1.0), networks=None, one_layer=True),
-    2: Rung(Effort(2.2), networks=Effort(2.2)),
-    3: Rung(Effort(3.0), networks=Effort(5.0)),
-    4: Rung(Effort(3.0, members=2), networks=Effort(15.0), networks_of_classes=True, all_epochs=True),
-    5: Rung(Effort(3.0, members=6), networks=Effort(15.0, members=4), networks_of_classes=True, all_epochs=True),
+LEVELS: dict[int, QualityLevel] = {
+    1: QualityLevel(Effort(1.0), networks=None, one_layer=True),
+    2: QualityLevel(Effort(2.2), networks=Effort(2.2)),
+    3: QualityLevel(Effort(3.0), networks=Effort(5.0)),
+    4: QualityLevel(Effort(3.0, members=2), networks=Effort(15.0), networks_of_classes=True, all_epochs=True),
+    5: QualityLevel(
+        Effort(3.0, members=6), networks=Effort(15.0, members=4), networks_of_classes=True, all_epochs=True
+    ),
 }

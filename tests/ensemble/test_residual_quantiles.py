@@ -12,7 +12,7 @@ from sklearn.metrics import mean_pinball_loss
 from boostbp import BoostBPRegressor, load, save, to_onnx
 from boostbp.ensemble import constants
 from boostbp.ensemble.candidate import directions_of, single_layer
-from boostbp.ensemble.locations import located
+from boostbp.ensemble.residual_quantiles import located
 from boostbp.losses import Quantiles, location
 
 LEVELS = (0.05, 0.5, 0.9)

@@ -24,14 +24,14 @@ from boostbp.losses.checked_loss import CheckedLoss
 from boostbp.network.baseline import best_constant
 
 
-def located(candidate: Candidate) -> Candidate:
+def mean_and_quantiles(candidate: Candidate) -> Candidate:
     """Return a layer that learns the mean of a target, moved to each level; it is not fitted again on all rows."""
 
     def begin(problem: Problem, needed: TrainedCandidate | None) -> LayerTraining:
         inner = candidate.begin(_of_mean(problem), needed)
         assert isinstance(inner, LayerTraining)
-        boosting = cast(Any, _Located(inner.boosting, problem))
-        return _LocatedTraining(inner.name, inner.network, inner.below, boosting)
+        boosting = cast(Any, _MeanAndQuantiles(inner.boosting, problem))
+        return _MeanAndQuantilesTraining(inner.name, inner.network, inner.below, boosting)
 
     return replace(candidate, begin=begin)
 
@@ -60,7 +60,7 @@ def _mean(columns: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class _Located:
+class _MeanAndQuantiles:
     """The boosting of a mean, with an output for each level: the mean and the quantile of its held-out residuals.
 
     Attributes
@@ -99,7 +99,7 @@ class _Located:
         return self.mean.best_raw + self.distances
 
     @property
-    def audition_score(self) -> float:
+    def trial_score(self) -> float:
         return self.problem.score(self.best_raw)
 
     @property
@@ -120,7 +120,7 @@ class _Located:
         )
         return Layer(replace(forest, n_outputs=n_outputs, leaves=alike))
 
-    def advance(self) -> _Located:
+    def advance(self) -> _MeanAndQuantiles:
         return replace(self, mean=self.mean.advance())
 
     def _distances(self, mean: Floats) -> Floats:
@@ -128,8 +128,8 @@ class _Located:
         return self.problem.loss.baseline(left, self.problem.held_out.weight)
 
 
-class _LocatedTraining(LayerTraining):
-    """The training of a `_Located`."""
+class _MeanAndQuantilesTraining(LayerTraining):
+    """The training of a `_MeanAndQuantiles`."""
 
     __slots__ = ()
 
@@ -139,7 +139,7 @@ class _LocatedTraining(LayerTraining):
 
     @property
     def result(self) -> TrainedCandidate:
-        boosting = cast(_Located, self.boosting)
+        boosting = cast(_MeanAndQuantiles, self.boosting)
         baseline = boosting.mean.boosted.problem.baseline + boosting.distances
         model = replace(self.below, layers=(*self.below.layers, boosting.layer), baseline=baseline)
         return TrainedCandidate(self.name, self.network, model, boosting.best_raw)
