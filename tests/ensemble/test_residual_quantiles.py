@@ -12,7 +12,7 @@ from sklearn.metrics import mean_pinball_loss
 from boostbp import BoostBPRegressor, load, save, to_onnx
 from boostbp.ensemble import constants
 from boostbp.ensemble.candidate import directions_of, single_layer
-from boostbp.ensemble.residual_quantiles import located
+from boostbp.ensemble.residual_quantiles import mean_and_quantiles
 from boostbp.losses import Quantiles, location
 
 LEVELS = (0.05, 0.5, 0.9)
@@ -38,7 +38,7 @@ def trained(candidate, of, needed=None, pieces=3):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_each_level_is_the_mean_and_a_quantile_of_held_out_residuals(backend):
     of = problem(backend=backend)
-    result = trained(located(MEAN), of).result
+    result = trained(mean_and_quantiles(MEAN), of).result
     mean = trained(MEAN, problem_of(backend=backend)).result
     residuals = of.target[:, :1] - mean.held_out
     for k, level in enumerate(LEVELS):
@@ -50,8 +50,8 @@ def test_each_level_is_the_mean_and_a_quantile_of_held_out_residuals(backend):
 
 def test_directions_of_the_mean_are_a_location_too():
     of = problem()
-    mean = trained(located(MEAN), of).result
-    along = located(directions_of("mean", lambda problem: LAYER, name="directions of the mean"))
+    mean = trained(mean_and_quantiles(MEAN), of).result
+    along = mean_and_quantiles(directions_of("mean", lambda problem: LAYER, name="directions of the mean"))
     result = trained(along, of, mean).result
     np.testing.assert_allclose(result.model.predict(of.held_out.X), result.held_out, rtol=0, atol=1e-12)
     assert np.ptp(np.diff(result.held_out, axis=1), axis=0).max() < 1e-12
