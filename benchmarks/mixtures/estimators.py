@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from boostbp import backends, checks
 from boostbp.backends.base import Table
 from boostbp.estimators import BoostBPClassifier, BoostBPRegressor, session
 from boostbp.estimators.base import BaseBoostBP
+from boostbp.estimators.fit_options import FitOptions
 from boostbp.estimators.parameters import settings_of
 from boostbp.extras import require
 from boostbp.inputs.rows import Rows
@@ -51,18 +52,18 @@ class _Mixture(BaseBoostBP):
     def _checked_table(self, X: Any, table: Table) -> Table:
         return replace(table, X=dense(table.X))  # a neural network reads all numbers
 
-    def _train(
+    def _training_of(
         self,
         fitted: session.FittedOn,
         rows: Rows,
         evaluation: Evaluation,
-        run: session.FitOptions,
+        options: FitOptions,
         others: Sequence[Callable[[], tuple[Rows, Evaluation]]] = (),
-    ) -> Self:
+    ) -> Any:
         require("torch", extra="torch", what=type(self).__name__)
         from benchmarks.mixtures.training import MixtureTraining, NetworkPlan
 
-        self._check_network(run)
+        self._check_network(options)
         if rows.offset.ndim:
             raise ValueError(f"offset is not supported by {type(self).__name__}: use BoostBPRegressor or -Classifier.")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -75,11 +76,9 @@ class _Mixture(BaseBoostBP):
             self.network_steps,
             self.batch_size,
         )
-        training: Any = MixtureTraining(
+        return MixtureTraining(
             fitted, rows.counted(), evaluation, plan, backends.load(self.backend), self._backprop().start, settings
         )
-        session.start_fit(self, training, run, n_rows=len(rows))
-        return self
 
     def _backprop(self) -> BackpropSpec:
         given = self.backprop
@@ -87,7 +86,7 @@ class _Mixture(BaseBoostBP):
             return replace(_BACKPROP, **given)
         return BackpropSpec.of(given or _BACKPROP, "backprop")
 
-    def _check_network(self, run: session.FitOptions) -> None:
+    def _check_network(self, run: FitOptions) -> None:
         backprop = self._backprop()
         refused = {name: (getattr(backprop, name), getattr(_BACKPROP, name)) for name in _OF_TREES_ALONE}
         refused |= {"checkpoint": (run.checkpoint, None), "keep_state": (run.keep_state, False)}

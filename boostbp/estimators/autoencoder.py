@@ -16,6 +16,7 @@ from boostbp.backends.base import Backend, Table
 from boostbp.cautions import named_in_errors
 from boostbp.estimators import session
 from boostbp.estimators.base import BaseBoostBP
+from boostbp.estimators.fit_options import FitOptions
 from boostbp.estimators.held_out import hold_out
 from boostbp.estimators.nested_parameters import documented_as, public_methods
 from boostbp.estimators.passed_sets import names_of, tables
@@ -125,7 +126,7 @@ class BoostBPAutoencoder(BaseBoostBP):
             The same as `eval_set`, by the name of other estimators.
         callbacks, checkpoint, keep_state : as in `BoostBPRegressor`
         """
-        run = session.FitOptions(callbacks, checkpoint, keep_state)
+        options = FitOptions(callbacks, checkpoint, keep_state)
         if self._backprop().skip:
             raise ValueError("skip=True: an auto-encoder must see its input through the hidden layer. Use skip=False.")
         schema, table = self._learn_schema(X)
@@ -143,7 +144,9 @@ class BoostBPAutoencoder(BaseBoostBP):
         targets = Targets(SquaredError(), *standard_units(rows.y, rows.weight), is_input=True)
         rows = replace(rows, y=np.ascontiguousarray(targets.to_loss(rows.y)))
         evaluation = Evaluation(tuple(sets), self._metric(targets.loss, sets), targets.outcome)
-        return self._train(session.FittedOn(schema, targets), rows, evaluation, run)
+        training = self._training_of(session.FittedOn(schema, targets), rows, evaluation, options)
+        session.start_fit(self, training, options, n_rows=len(rows))
+        return self
 
     def _eval_set(self, name: str, schema: Schema, source: str, X: Any) -> EvalSet:
         with named_in_errors(source):

@@ -5,39 +5,35 @@ from __future__ import annotations
 import copyreg
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import TransformerMixin, is_classifier
-from sklearn.utils._set_output import _get_output_config
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from boostbp import backends, cautions, checks, metrics
-from boostbp.backends.base import Backend, Table
-from boostbp.ensemble.problem import Problem
-from boostbp.estimators import parameters, session
-from boostbp.estimators.nested_parameters import NestedParameters, public_methods
-from boostbp.estimators.parameter_use import Way, warn_after, warn_before, way_of
-from boostbp.estimators.parameters import check_run, ensemble_settings_of
-from boostbp.estimators.session import all_or_nothing, check_sum
-from boostbp.estimators.unit_names import UnitNames
+from boostbp import metrics
+from boostbp.backends.base import Table
+from boostbp.estimators import hidden_units, inspected, session
+from boostbp.estimators.fit_options import FitOptions
+from boostbp.estimators.inspected import check_trees
+from boostbp.estimators.nested_parameters import SPECS, changed, nested, places_of, public_methods
+from boostbp.estimators.parameter_use import Way, warn_after, way_of
+from boostbp.estimators.session import all_or_nothing
 from boostbp.floats import Floats
-from boostbp.group import workers
 from boostbp.inputs.blocks import blocks_of, is_blocks
 from boostbp.inputs.reader import learn_schema, read_input
-from boostbp.inputs.rows import Rows
 from boostbp.inputs.schema import Schema
-from boostbp.inspection import Names, warn_if_ill
+from boostbp.inspection import Names, Summary, warn_if_ill
 from boostbp.layers import rounds
 from boostbp.losses import Loss
 from boostbp.metrics import Metric
-from boostbp.model import Targets
-from boostbp.network.eval_sets import EvalSet, Evaluation
+from boostbp.model import Model
+from boostbp.network.eval_sets import EvalSet
+from boostbp.network.history import History
 from boostbp.network.monitor import Progress
-from boostbp.network.settings import BackpropSpec, Settings
+from boostbp.network.network import Network
+from boostbp.network.settings import BackpropSpec
+from boostbp.suggestions import suggestion
 from boostbp.trees import threads
 
 ONE_SINGLE_LAYER = (
@@ -49,7 +45,7 @@ OF_A_FIT = ("_training", "_callback_fit_ctx", "_parent_callback_ctx")
 
 
 @public_methods
-class BaseBoostBP(UnitNames, TransformerMixin, NestedParameters):
+class BaseBoostBP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Parameters, training and hidden representations; see `BoostBPRegressor` for the parameters."""
 
     _fewest_hidden = 1
@@ -57,50 +53,143 @@ class BaseBoostBP(UnitNames, TransformerMixin, NestedParameters):
     # who splits by groups means them for our held-out rows, too
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
 
-    def _backprop(self) -> BackpropSpec:
-        return BackpropSpec.of(self.backprop, "backprop")
+    hidden_layer_sizes: Any
+    quality: Any
+    backend: Any
+    n_estimators: Any
+    learning_rate: Any
+    max_depth: Any
+    min_samples_leaf: Any
+    colsample_bytree: Any
+    hidden: Any
+    output: Any
+    backprop: Any
+    epochs: Any
+    deep: Any
+    early_stopping: Any
+    validation: Any
+    eval_metric: Any
+    max_time: Any
+    categorical_features: Any
+    n_jobs: Any
+    random_state: Any
+    verbose: Any
+    backend_params: Any
+    model_: Model
 
-    def transform(self, X: Any, layer: int = -1) -> Floats:
-        """Hidden representation: the units of all hidden layers in the model, side by side.
+    importance = inspected.importance
+    attributions = inspected.attributions
+    explain = inspected.explain
+    apply = inspected.apply
+    leaf_report = inspected.leaf_report
+    trees_to_dataframe = inspected.trees_to_dataframe
+    health = inspected.health
+    layer_names = inspected.layer_names
+    hidden_names = inspected.hidden_names
+    output_names = inspected.output_names
+    transform = hidden_units.transform
+    hidden_representation = hidden_units.hidden_representation
+    get_feature_names_out = hidden_units.get_feature_names_out
 
-        With ``deep=True`` these are those of `hidden_layer_sizes`. If ``deep="auto"`` made a model without hidden
-        layers, as none was worth its weight, there are no columns, and a warning says so.
+    def _keep_parameters(self, parameters: dict[str, Any]) -> None:
+        """Keep what a constructor was passed, its `locals()`, unchanged and by the same names."""
+        self.__dict__.update({name: value for name, value in parameters.items() if name != "self"})
 
-        Parameters
-        ----------
-        X : array-like, (rows, features)
-        layer : int
-            Which hidden layer: 0 is the one next to the input, -1 the one next to the output.
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; if `deep`, the fields of specs as well, such as ``hidden__max_depth``."""
+        params: dict[str, Any] = super().get_params(deep=deep)
+        return {**params, **nested(self)} if deep else params
 
-        Returns
-        -------
-        (rows, units) float64
-
-        Warns
-        -----
-        UserWarning
-            If ``deep="auto"`` made a model without hidden layers (``history_.weight()`` is 0).
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; fields of specs by names such as ``hidden__max_depth``.
 
         Raises
         ------
         ValueError
-            If the model has no such layer, as none has with ``deep=False`` or ``hidden_layer_sizes=()``.
+            If there is no such parameter; the message says which one was meant.
         """
+        known, plain = self.get_params(deep=False), {}
+        of_specs: dict[str, dict[str, Any]] = {}
+        for name, value in params.items():
+            head, is_field, field = name.partition("__")
+            if is_field and head in SPECS:
+                of_specs.setdefault(head, {})[field] = value
+            elif name in known:
+                plain[name] = value
+            else:
+                cure = suggestion(name, places_of(type(self)))
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}: {cure}")
+        specs = {head: changed(head, plain.get(head, known[head]), changes) for head, changes in of_specs.items()}
+        super().set_params(**{**plain, **specs})
+        return self
+
+    @property
+    def network_(self) -> Network:
+        """The layers of the fitted model."""
+        return self._fitted_model().network
+
+    @property
+    def history_(self) -> History:
+        """How the training went."""
+        return self._fitted_model().history
+
+    @property
+    def schema_(self) -> Schema:
+        """The columns of the training table."""
+        return self._fitted_model().schema
+
+    @property
+    def feature_summary_(self) -> Summary | None:
+        """Means of the training rows, and what importances need."""
+        return self._fitted_model().summary
+
+    @property
+    def n_iter_(self) -> int:
+        """Epochs that were run."""
+        return len(self._fitted_model().history) - 1
+
+    def _fitted_model(self) -> Model:
+        """Return the fitted model; NotFittedError, which is an AttributeError too, before a fit."""
+        model: Model | None = vars(self).get("model_")
+        if model is None:
+            check_is_fitted(self)
+            raise AttributeError("model_")  # set_output or a class with attributes of its own seems fitted
+        return model
+
+    def _summary(self) -> Summary:
+        summary = self._fitted_model().summary
+        assert summary is not None
+        return summary
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Importance of each feature for the whole model, (features,), with sum 1 (or 0 for a constant model).
+
+        The mean absolute attribution over some hundred training rows, summed over outputs: `importance` with
+        ``kind="attribution"``. It counts slopes, splits, categories and missing values in all layers.
+        """
+        return self.importance("attribution")
+
+    @property
+    def _n_features_out(self) -> int:
+        """Units of the last hidden layer; an AttributeError where there is none, as `hasattr` of scikit-learn asks."""
         check_is_fitted(self)
-        named = _get_output_config("transform", self)["dense"] != "default"
-        if named and layer not in (-1, len(self.network_.layers) - 2):
-            raise ValueError(
-                f"layer={layer!r} with set_output is not supported: its columns are named for the last hidden layer. "
-                "Use hidden_representation(X, layer) and hidden_names(layer)."
-            )
-        if self._left_networks_out() and layer == -1:  # an error would make what a pipeline does a matter of the rows
-            cautions.warn(
-                "transform returns no columns: this model has no hidden layer, as deep='auto' kept none. Use deep=True "
-                "for a model that is the network."
-            )
-            rows = map(self._read, blocks_of(X, self.schema_) if is_blocks(X) else [X])
-            return np.empty((sum(table.X.shape[0] for table in rows), 0))
-        return self.hidden_representation(X, layer)
+        if self._left_networks_out():
+            return 0
+        if len(self.network_.layers) == 1:
+            need = "use deep=True, and hidden_layer_sizes other than ()"
+            raise AttributeError(f"This model has no hidden layer, whose units could have names: {need}.")
+        return self.network_.layers[-2].forest.n_outputs
+
+    def _left_networks_out(self) -> bool:
+        """Whether hidden layers were asked for, and none is in the model."""
+        return self.deep == "auto" and np.size(self.hidden_layer_sizes) > 0 and len(self.network_.layers) == 1
+
+    def _names(self) -> Names:
+        return self._fitted_model().names()
+
+    def _backprop(self) -> BackpropSpec:
+        return BackpropSpec.of(self.backprop, "backprop")
 
     def jacobian(self, X: Any) -> Floats:
         """Derivative of the raw output in the features: of `decision_function`, or the prediction of a regressor.
@@ -115,32 +204,6 @@ class BaseBoostBP(UnitNames, TransformerMixin, NestedParameters):
         """
         check_is_fitted(self)
         return self.network_.jacobian(self._read(X).X, scale=self.model_.targets.scale, n_jobs=self._n_threads())
-
-    def apply(self, X: Any, layer: int = -1) -> NDArray[np.int32]:
-        """Leaf of each row under each tree of a layer, as `pred_leaf` of LightGBM and XGBoost.
-
-        Parameters
-        ----------
-        X : array-like, (rows, features)
-        layer : int
-            0 is the one next to the input, -1 the output layer.
-
-        Returns
-        -------
-        (rows, trees) int32
-            Trees and leaves have the numbers of `leaf_report` and `trees_to_dataframe`. A tree without splits, such as
-            the ridge regression that a layer starts from, has one leaf, 0.
-
-        Raises
-        ------
-        ValueError
-            If there is no such layer.
-        """
-        self._check_trees()
-        number = Names.layer_number(layer, len(self.network_.layers))
-        until = replace(self.network_, layers=self.network_.layers[: number + 1])
-        h = until.output_input(self._read(X).X, n_jobs=self._n_threads())
-        return np.ascontiguousarray(until.layers[-1].forest.route(h, self._n_threads()).T, np.int32)
 
     @all_or_nothing
     def fit_more(
@@ -167,7 +230,7 @@ class BaseBoostBP(UnitNames, TransformerMixin, NestedParameters):
             On Ctrl-C, as `fit` does.
         """
         check_is_fitted(self)
-        session.continue_fit(self, epochs, session.FitOptions(callbacks, checkpoint, keep_state=True))
+        session.continue_fit(self, epochs, FitOptions(callbacks, checkpoint, keep_state=True))
         return self
 
     def summary(self) -> str:
@@ -234,7 +297,7 @@ class BaseBoostBP(UnitNames, TransformerMixin, NestedParameters):
 
     def _staged_raw(self, X: Any) -> Iterator[Floats]:
         """Raw outputs after each round of the output layer, (rows, outputs)."""
-        self._check_trees()
+        check_trees(self)
         network, n_threads = self.network_, self._n_threads()
         forest, h = network.layers[-1].forest, network.output_input(self._read(X).X, n_jobs=n_threads)
         numbers = range(1, max(rounds.rounds_of(forest), 1) + 1)
@@ -248,35 +311,7 @@ class BaseBoostBP(UnitNames, TransformerMixin, NestedParameters):
         metric = metrics.load(self.eval_metric, loss, classes=is_classifier(self), scale=scale)
         return metric if eval_sets else None  # a wrong name is refused even where nothing is scored
 
-    def _train(
-        self,
-        fitted: session.FittedOn,
-        rows: Rows,
-        evaluation: Evaluation,
-        run: session.FitOptions,
-        others: Sequence[Callable[[], tuple[Rows, Evaluation]]] = (),
-    ) -> Self:
-        """Train on some rows; `others` hold other rows out, for further members of an average."""
-        check_run(self, run)
-        random = checks.random_state("random_state", self.random_state)
-        [n_rows], seed = workers().sum(len(rows)), workers().agree(int(random.randint(2**31 - 1)))
-        settings = parameters.settings_of(self, int(n_rows), rows.y.shape[1], seed)
-        problem_of = partial(_problem_of, fitted.targets, backend=backends.load(self.backend), settings=settings)
-        ensemble = workers().agree(ensemble_settings_of(self, run))  # callbacks may be given on rank 0 alone
-        way = way_of(self, held_out=bool(evaluation.sets), wanted=ensemble.network_wanted)
-        warn_before(self, way, evaluation.sets, run.callbacks)
-        if run.earlier is not None:
-            check_sum(run.earlier.network, settings, networks=ensemble.deep is not False)
-        training = session.Training(
-            fitted,
-            problem_of(rows, evaluation),
-            # the hidden units of an auto-encoder are the model, and nothing may stand beside them
-            ensemble=None if self._fewest_hidden else ensemble,
-            others=[partial(_drawn, draw, problem_of) for draw in others],
-            earlier=None if run.earlier is None else run.earlier.network,
-        )
-        session.start_fit(self, training, run, n_rows=len(rows))
-        return self
+    _training_of = session.training_of
 
     def _warn_of_fit(self) -> None:
         """Warn of hidden layers that cannot have been trained, and of parameters without effect."""
@@ -301,29 +336,3 @@ class BaseBoostBP(UnitNames, TransformerMixin, NestedParameters):
     def _kept(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name not in OF_A_FIT or "model_" not in state}
-
-
-def _problem_of(
-    targets: Targets, rows: Rows, evaluation: Evaluation, *, backend: Backend, settings: Settings
-) -> Problem:
-    """Return the problem of the rows that have weight; held-out rows get weights in the same unit."""
-    counted = rows.counted()
-    total, before = workers().sum(counted.weight.sum(), rows.weight.sum())
-
-    def in_rows(part: EvalSet) -> EvalSet:
-        return replace(part, rows=replace(part.rows, weight=part.rows.weight * (total / before)))
-
-    sets = tuple(in_rows(part) if part.from_training else part for part in evaluation.sets)
-    evaluation = replace(evaluation, sets=sets)
-    return Problem.of(
-        counted,
-        backend=backend,
-        loss=targets.loss,
-        settings=settings,
-        evaluation=evaluation,
-        to_target=targets.to_loss,
-    )
-
-
-def _drawn(draw: Callable[[], tuple[Rows, Evaluation]], problem_of: Callable[[Rows, Evaluation], Problem]) -> Problem:
-    return problem_of(*draw())

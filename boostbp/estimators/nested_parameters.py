@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import wraps
 from types import FunctionType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from boostbp.floats import NUMPYS, usual_floats
 from boostbp.layers import LayerSpec
@@ -146,65 +145,6 @@ def refuse_unknown(method: FunctionType, kind: type, arguments: Iterable[str]) -
         places = {other: f"{how} of the constructor" for other, how in _constructor_places(kind).items()}
         cure = suggestion(name, places | {other: repr(other) for other in sorted(known - {"self"})})
         raise TypeError(f"{method.__name__} of {kind.__name__} has no argument {name!r}: {cure}")
-
-
-class NestedParameters(BaseEstimator):
-    """Parameters of an estimator, and the fields of those that are specs."""
-
-    hidden_layer_sizes: Any
-    quality: Any
-    backend: Any
-    n_estimators: Any
-    learning_rate: Any
-    max_depth: Any
-    min_samples_leaf: Any
-    colsample_bytree: Any
-    hidden: Any
-    output: Any
-    backprop: Any
-    epochs: Any
-    deep: Any
-    early_stopping: Any
-    validation: Any
-    eval_metric: Any
-    max_time: Any
-    categorical_features: Any
-    n_jobs: Any
-    random_state: Any
-    verbose: Any
-    backend_params: Any
-
-    def _keep_parameters(self, parameters: dict[str, Any]) -> None:
-        """Keep what a constructor was passed, its `locals()`, unchanged and by the same names."""
-        self.__dict__.update({name: value for name, value in parameters.items() if name != "self"})
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; if `deep`, the fields of specs as well, such as ``hidden__max_depth``."""
-        params: dict[str, Any] = super().get_params(deep=deep)
-        return {**params, **nested(self)} if deep else params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name; fields of specs by names such as ``hidden__max_depth``.
-
-        Raises
-        ------
-        ValueError
-            If there is no such parameter; the message says which one was meant.
-        """
-        known, plain = self.get_params(deep=False), {}
-        of_specs: dict[str, dict[str, Any]] = {}
-        for name, value in params.items():
-            head, is_field, field = name.partition("__")
-            if is_field and head in SPECS:
-                of_specs.setdefault(head, {})[field] = value
-            elif name in known:
-                plain[name] = value
-            else:
-                cure = suggestion(name, places_of(type(self)))
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}: {cure}")
-        specs = {head: changed(head, plain.get(head, known[head]), changes) for head, changes in of_specs.items()}
-        super().set_params(**{**plain, **specs})
-        return self
 
 
 def paper_settings(**changes: Any) -> dict[str, Any]:

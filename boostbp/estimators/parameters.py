@@ -14,10 +14,10 @@ from sklearn.base import is_classifier
 from boostbp import checks
 from boostbp.ensemble.problem import EnsembleSettings
 from boostbp.ensemble.quality_levels import LEVELS
+from boostbp.estimators.fit_options import FitOptions
 from boostbp.estimators.held_out import check_validation
 from boostbp.estimators.nested_parameters import OF_ANY_LAYER, OF_OUTPUT, constrained
 from boostbp.estimators.parameter_use import Way, way_of
-from boostbp.estimators.session import FitOptions
 from boostbp.inputs.schema import Schema
 from boostbp.layers import LayerSettings, LayerSpec
 from boostbp.layers.constraints import Signs, signs_of

@@ -16,13 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 from boostbp import cautions, checks
 from boostbp.backends.base import Table
 from boostbp.cautions import named_in_errors
-from boostbp.estimators import session
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.estimators.conformal import conformity_scores
+from boostbp.estimators.fit_options import FitOptions
 from boostbp.estimators.held_out import at_random, hold_out, hold_out_others
+from boostbp.estimators.init_model import begin_from, check_target
 from boostbp.estimators.nested_parameters import public_methods
 from boostbp.estimators.passed_sets import PassedSet, listed, names_of
-from boostbp.estimators.session import FittedOn, all_or_nothing, begin_from, check_target
+from boostbp.estimators.session import FittedOn, all_or_nothing, start_fit
 from boostbp.estimators.target_units import units_of
 from boostbp.floats import Floats
 from boostbp.group import joined, workers
@@ -132,7 +133,7 @@ class Supervised(BaseBoostBP):
             raises, between rounds of trees, leaves the estimator as it was, as all exceptions do.
         """
         earlier = begin_from(self, init_model, offset_given=offset is not None)
-        run = session.FitOptions(callbacks, checkpoint, keep_state, earlier)
+        options = FitOptions(callbacks, checkpoint, keep_state, earlier)
         schema, table = self._learn_schema(X) if earlier is None else (earlier.schema, self._read(X, earlier.schema))
         values, strata = self._read_target(y, len(table.X))
         passed_weight = read_weight(sample_weight, len(table.X))
@@ -170,7 +171,8 @@ class Supervised(BaseBoostBP):
         draws = hold_out_others(self, all_rows, strata, groups=groups, sets=sets)
         others = [lambda draw=draw: in_units(*draw()) for draw in draws]
         fitted = FittedOn(schema, targets, offset is not None)
-        self._train(fitted, *in_units(rows, sets), run, others)
+        training = self._training_of(fitted, *in_units(rows, sets), options, others)
+        start_fit(self, training, options, n_rows=len(rows))
         if len(kept_out):
             if offset is not None:
                 offset = targets.read_offset(offset, len(all_rows))[kept_out]
