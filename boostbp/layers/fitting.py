@@ -9,12 +9,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from boostbp.backends.base import FEW_ROWS, TOGETHER, Grower, LinearLeaves, NativeGrower
+from boostbp.backends.base import FEW_ROWS, OUTPUTS_PER_CALL, Grower, LinearLeaves, NativeGrower
+from boostbp.backends.grown_trees import check_leaves, check_streams, grown_trees
 from boostbp.floats import Floats
 from boostbp.group import SAMPLE, workers
 from boostbp.layers.bound import BoundInput
 from boostbp.layers.cheaper_growth import projected
-from boostbp.layers.grown_trees import check_leaves, check_streams, grown_trees
 from boostbp.layers.objective import Objective
 from boostbp.trees import interrupts, kernels, threads
 from boostbp.trees.forest import Forest, TreeBatch, TreeWithLeaves
@@ -58,7 +58,7 @@ class Rounds:
     def of(cls, bound: BoundInput, objective: Objective, n_threads: int, seed: int) -> Rounds:
         """Room for all trees of a fit, and a running fit of 0."""
         settings, n_rows, n_outputs = bound.settings, len(bound.Z), objective.n_outputs
-        n_trees = bound.n_base + settings.n_estimators * (1 if settings.growth.shared else n_outputs)
+        n_trees = bound.n_base + settings.n_estimators * (1 if settings.growth.multi_output else n_outputs)
         most = settings.growth.leaves - 1
         if settings.leaves == "native":  # a leaf brings along one for each column that a row may miss
             most += settings.growth.leaves * min(most, bound.table.X.shape[1])
@@ -138,7 +138,7 @@ class Rounds:
         elif n_rows > SAMPLE and workers().alone:
             n_groups = n_outputs  # what a library keeps for each row of all outputs is more than the calls cost
         else:
-            n_groups = min(self._threads_of_outputs, -(-n_outputs // (1 if n_rows > FEW_ROWS else TOGETHER)))
+            n_groups = min(self._threads_of_outputs, -(-n_outputs // (1 if n_rows > FEW_ROWS else OUTPUTS_PER_CALL)))
         ends = [n_outputs * k // n_groups for k in range(n_groups + 1)]
         return [slice(*ends[k : k + 2]) for k in range(n_groups) if ends[k] < ends[k + 1]]
 
@@ -206,8 +206,10 @@ class Rounds:
 
     def _grow(self, grower: Grower, number: int, grad: Floats, hess: Floats, count: int) -> Trees:
         """Return the trees of a round."""
-        derivatives = self._of_sampled_rows(number, grad, hess)
-        return grown_trees(grower, *derivatives, count, self.bound, np.iinfo(self.leaf.dtype).max + 1)
+        derivatives, growth = self._of_sampled_rows(number, grad, hess), self.bound.settings.growth
+        trees = grown_trees(grower, *derivatives, count, self.bound.table, growth)
+        check_leaves(trees, np.iinfo(self.leaf.dtype).max + 1, growth)
+        return trees
 
     def _leaf_of(self, trees: slice) -> NDArray[Any]:
         """Room for the leaf of each row under some trees, (trees, rows)."""

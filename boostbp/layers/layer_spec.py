@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal, Self
 
 from boostbp import backends, checks
-from boostbp.backends.base import CHECKS, MOST_THREADS, TreeParams
+from boostbp.backends.base import CHECKS, MAX_THREADS, TreeParams
 from boostbp.layers.bound import LayerSettings
 from boostbp.layers.constraints import Signs, checked_constraints
 from boostbp.layers.rounds import rate_of
@@ -324,10 +324,10 @@ def settings_of(
         max_bins=complete.max_bins,
         extra_trees=not automatic_native and backends.draws(backend, complete.extra_trees),
         colsample_bytree=complete.colsample_bytree,
-        n_threads=min(n_threads, MOST_THREADS),
+        n_threads=min(n_threads, MAX_THREADS),
         random_state=seed % (2**31 - 1),
-        shared=shared,
-        alone=alone,
+        multi_output=shared,
+        is_whole_model=alone,
         monotone=_check_monotone(spec, signs, shared),
         params=complete.backend_params,
     )

@@ -7,45 +7,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
 
-from boostbp.backends.base import Grower, TreeParams
+import numpy as np
+
+from boostbp import checks
+from boostbp.backends.base import Grower, Table, TreeParams
 from boostbp.floats import Floats
-from boostbp.layers.bound import BoundInput
 from boostbp.read_only import read_only, refuse_writes
 from boostbp.trees.packed import check_nodes
 from boostbp.trees.tree import Tree, Trees
 
 
-def grown_trees(grower: Grower, grad: Floats, hess: Floats, count: int, bound: BoundInput, most: int) -> Trees:
-    """Grow a round of `count` trees.
+def grown_trees(grower: Grower, grad: Floats, hess: Floats, count: int, table: Table, growth: TreeParams) -> Trees:
+    """Grow a round of `count` trees on a table.
 
     Parameters
     ----------
     grad, hess : (rows, columns) float64
         The grower cannot write to them.
-    most : int
-        Leaves that a tree may have at most, for their numbers to be kept.
 
     Raises
     ------
     ValueError
-        If the backend writes into its arguments, or does not return `count` well-formed trees, on features of the table
-        and with no more leaves than allowed.
+        If the backend writes into its arguments, or does not return `count` well-formed trees.
     """
     with refuse_writes("the backend writes into grad or hess: work on a copy."):
         grown = grower.grow(read_only(grad), read_only(hess))
-    if not isinstance(grown, Sequence) or len(grown) != count:
-        what = f"{len(grown)} trees" if isinstance(grown, Sequence) else repr(grown)
-        raise ValueError(f"the backend grew {what} instead of {count}: `grow` must return a sequence of {count} trees.")
-    growth = bound.settings.growth
-    if isinstance(grown, Trees):  # a library's own arrays
-        check_leaves(grown, most, growth)
+    if isinstance(grown, Trees) and len(grown) == count:  # a library's arrays, read by boostbp
         return grown
+    return checked_trees(grown, count, table, growth)
+
+
+def checked_trees(grown: object, count: int, table: Table, growth: TreeParams) -> Trees:
+    """Return what a backend grew, in flat arrays; ValueError if it is not `count` trees that can be walked down."""
+    if not isinstance(grown, Sequence) or len(grown) != count:
+        what = f"{len(grown)} trees" if isinstance(grown, Sequence) else checks.shown(grown)
+        raise ValueError(f"the backend grew {what} instead of {count}: `grow` must return a sequence of {count} trees.")
     for tree in grown:
         if not isinstance(tree, Tree):
-            raise ValueError(f"the backend grew {tree!r}: `grow` must return objects of boostbp.trees.tree.Tree.")
-    trees, n_features = Trees.of(grown), bound.table.X.shape[1]
+            raise ValueError(
+                f"the backend grew {checks.shown(tree)}: `grow` must return objects of boostbp.trees.tree.Tree, made "
+                "by Tree.of(...)."
+            )
+    trees, n_features = Trees.of(list(grown)), table.X.shape[1]
     feature = trees.nodes.feature
     if len(feature) and not 0 <= feature.min() <= feature.max() < n_features:
         wrong = feature[(feature < 0) | (feature >= n_features)][0]
@@ -57,15 +61,17 @@ def grown_trees(grower: Grower, grad: Floats, hess: Floats, count: int, bound: B
         check_nodes(trees.nodes, trees.split, n_features)
     except ValueError as error:
         raise ValueError(
-            f"the backend grew a tree that cannot be walked down. {error} See boostbp.trees.tree.Tree.of."
+            f"the backend grew a tree that cannot be walked down. {error} Split 0 is the root; each other split 1, 2, "
+            "... and each leaf ~0, ~1, ... is a child once, see boostbp.trees.tree.Tree.of. "
+            "boostbp.backends.dialects.Numbering makes these numbers where splits and leaves are mixed."
         ) from error
-    check_leaves(trees, min(most, growth.leaves), growth)
+    check_leaves(trees, growth.leaves, growth)
     return trees
 
 
 def check_leaves(trees: Trees, most: int, growth: TreeParams) -> None:
     """Refuse trees of more leaves than `most`: leaves without a number would be routed wrongly, and silently."""
-    leaves = int((trees.split[1:] - trees.split[:-1]).max(initial=0)) + 1
+    leaves = int(np.diff(trees.split).max(initial=0)) + 1
     if leaves > most:
         raise ValueError(
             f"the backend grew a tree of {leaves} leaves, but max_depth and max_leaves allow {growth.leaves}: a "
@@ -73,10 +79,10 @@ def check_leaves(trees: Trees, most: int, growth: TreeParams) -> None:
         )
 
 
-def check_streams(n_groups: Any, n_outputs: int) -> None:
+def check_streams(count: object, n_outputs: int) -> None:
     """Refuse a number of random streams from `Capabilities.streams` that does not suit the outputs."""
-    if not isinstance(n_groups, Integral) or not 1 <= int(n_groups) <= n_outputs:
+    if not isinstance(count, Integral) or not 1 <= int(count) <= n_outputs:
         raise ValueError(
-            f"the streams of the backend's capabilities returned {n_groups!r} for {n_outputs} outputs: return a whole "
-            f"number from 1 to {n_outputs}."
+            f"the streams of the backend's capabilities returned {checks.shown(count)} for {n_outputs} outputs: return "
+            f"a whole number from 1 to {n_outputs}."
         )
