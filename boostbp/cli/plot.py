@@ -10,7 +10,7 @@ import typer
 
 from boostbp.cli.console import Missing, Offset, Quiet, check_written, fail, one_line_errors, say
 from boostbp.cli.predict import columns_of
-from boostbp.files import Columns
+from boostbp.files import ColumnRoles
 
 _FORMATS = {".png", ".svg", ".pdf"}
 
@@ -104,18 +104,18 @@ def _needs(fits: bool, kind: Kind, what: str, estimator: Any) -> None:
         raise ValueError(f"--kind {kind} needs a {what}, but the model is a {type(estimator).__name__}.")
 
 
-def _sample(estimator: Any, data: Path, target: str | None, most: int, columns: Columns) -> tuple[Any, Any, Any]:
+def _sample(estimator: Any, data: Path, target: str | None, most: int, columns: ColumnRoles) -> tuple[Any, Any, Any]:
     """Some rows of a file, their targets if these are named, and their offset, the verbatim columns."""
     import numpy as np
 
-    from boostbp.files import chunks, numbers_of, read_beside
+    from boostbp.files import chunks, numbers_of, read
 
     if target is None:
         (X, beside), y = next(chunks(data, columns)), None
     else:
         classes = getattr(estimator, "classes_", None)
         text = None if classes is None else classes.dtype.kind in "OU"
-        X, y, beside = read_beside(data, target, columns, text=text)
+        X, y, beside = read(data, target, columns, text=text)
     known = numbers_of(beside, list(columns.verbatim), data.name)
     chosen = np.sort(np.random.default_rng(0).permutation(len(X))[:most])
     return X.iloc[chosen], *(None if values is None else values[chosen] for values in (y, known))

@@ -12,7 +12,7 @@ import typer
 from boostbp.atomic_write import atomic_write
 from boostbp.cli.console import Missing, Model, Offset, Out, Quiet, check_written, fail, one_line_errors, say
 from boostbp.extras import require
-from boostbp.files import Columns
+from boostbp.files import ColumnRoles
 from boostbp.files.paths import format_of, is_compressed
 
 Data = Annotated[Path, typer.Argument(help="CSV file with a header, Parquet file, or folder of either.")]
@@ -117,9 +117,9 @@ def _numbered(stem: str, values: Any) -> dict[str, Any]:
     return {f"{stem}{column}": values[:, column] for column in range(values.shape[1])}
 
 
-def columns_of(estimator: Any, keep: Sequence[str] = (), missing: Sequence[str] = ()) -> Columns:
+def columns_of(estimator: Any, keep: Sequence[str] = (), missing: Sequence[str] = ()) -> ColumnRoles:
     """Columns of the file that the model reads, as what they were in training."""
-    columns: Columns = estimator.schema_.columns()
+    columns: ColumnRoles = estimator.schema_.roles()
     return columns._replace(verbatim=keep, missing=missing)
 
 
@@ -128,7 +128,7 @@ def _stream(
     data: Path,
     out: Path,
     made: Made,
-    columns: Columns,
+    columns: ColumnRoles,
     kept: list[str],
     escape: bool,
     n_jobs: int | None,

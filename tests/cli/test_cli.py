@@ -543,5 +543,5 @@ def test_quantiles_are_named_by_their_levels(folder, tmp_path):
     assert run("predict", folder / "diabetes.csv", "-m", file, "-o", out, "-q").exit_code == 0
     found = pd.read_csv(out)
     assert list(found) == ["quantile_0.1", "quantile_0.5"]
-    expected = storage.load(file).predict(files.read(folder / "diabetes.csv", "target", files.Columns())[0])
+    expected = storage.load(file).predict(files.read(folder / "diabetes.csv", "target")[0])
     np.testing.assert_array_equal(found, expected)
