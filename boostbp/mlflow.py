@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from boostbp.estimators import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor
 from boostbp.estimators.base import BaseBoostBP
 from boostbp.extras import require
-from boostbp.files import open_table
+from boostbp.files.tables import open_table
 from boostbp.inputs.blocks import is_blocks
 from boostbp.versions import __version__
 

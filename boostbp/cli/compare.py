@@ -73,7 +73,7 @@ def compare(
     """
     from boostbp.cli.assignments import settings, task_told
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.files import ColumnRoles
+    from boostbp.files.tables import ColumnRoles
     from boostbp.report import comparison, page
     from boostbp.report.datasets import NAMES, load
     from boostbp.versions import versions

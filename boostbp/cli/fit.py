@@ -85,7 +85,8 @@ def fit(
     from boostbp import storage
     from boostbp.cli.assignments import settings, task_told
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.files import ColumnRoles, columns_like, first_rows, numbers_of, open_table, read, size_in_float64
+    from boostbp.files.reading import columns_like, first_rows, numbers_of, read, size_in_float64
+    from boostbp.files.tables import ColumnRoles, open_table
     from boostbp.report.datasets import task_of
 
     files = ("DATA", data), ("--valid", valid), ("--config", config), ("--init-model", init_model)

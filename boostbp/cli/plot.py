@@ -10,7 +10,7 @@ import typer
 
 from boostbp.cli.console import Missing, Offset, Quiet, check_written, fail, one_line_errors, say
 from boostbp.cli.predict import columns_of
-from boostbp.files import ColumnRoles
+from boostbp.files.tables import ColumnRoles
 
 _FORMATS = {".png", ".svg", ".pdf"}
 
@@ -108,7 +108,7 @@ def _sample(estimator: Any, data: Path, target: str | None, most: int, columns: 
     """Some rows of a file, their targets if these are named, and their offset, the verbatim columns."""
     import numpy as np
 
-    from boostbp.files import chunks, numbers_of, read
+    from boostbp.files.reading import chunks, numbers_of, read
 
     if target is None:
         (X, beside), y = next(chunks(data, columns)), None

@@ -12,8 +12,8 @@ import typer
 from boostbp.atomic_write import atomic_write
 from boostbp.cli.console import Missing, Model, Offset, Out, Quiet, check_written, fail, one_line_errors, say
 from boostbp.extras import require
-from boostbp.files import ColumnRoles
 from boostbp.files.paths import format_of, is_compressed
+from boostbp.files.tables import ColumnRoles
 
 Data = Annotated[Path, typer.Argument(help="CSV file with a header, Parquet file, or folder of either.")]
 Keep = Annotated[
@@ -50,7 +50,7 @@ def predict(
     Of a model that was fitted with --offset it is added again; without it, it is 0.
     """
     from boostbp import storage
-    from boostbp.files import numbers_of
+    from boostbp.files.reading import numbers_of
 
     _check_out(out, data, model, escape)
     estimator = storage.load(model)
@@ -135,7 +135,7 @@ def _stream(
     quiet: bool,
 ) -> None:
     """Read, compute and write chunk by chunk."""
-    from boostbp.files import chunks
+    from boostbp.files.reading import chunks
 
     pyarrow = require("pyarrow", extra="frames", what=f"reading {data.name}")
     if n_jobs is not None:

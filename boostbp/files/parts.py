@@ -107,21 +107,20 @@ def explained(part: str, names: Sequence[str] = (), *, is_csv: bool = False) -> 
         yield
     except UnicodeDecodeError as error:
         raise ValueError(f"The header of {part} holds bytes that are not UTF-8: save the file in UTF-8.") from error
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # of the system, which names the file
+            raise
         name_of = dict(enumerate(names))
         reason = re.sub(r"CSV column #(\d+)", lambda at: f"column {name_of.get(int(at[1]), at[1])!r}", str(error))
-        cure = (
-            "Columns are separated by commas, in UTF-8. Types are inferred from the first "
-            f"{_CSV_BLOCK >> 20} MB of a CSV file: name a column of text categorical, say which text means missing "
-            "(--missing '?'), or drop the column."
-            if is_csv
-            else "Write the file again if it is damaged."
-        )
-        raise ValueError(f"{part}: {reason}. ({cure})") from error
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise OSError(f"{part}: {error}. Write the file again if it is damaged.") from error
+        cure = "Write the file again if it is damaged."
+        if is_csv and not isinstance(error, OSError):
+            cure = (
+                "Columns are separated by commas, in UTF-8. Types are inferred from the first "
+                f"{_CSV_BLOCK >> 20} MB of a CSV file: name a column of text categorical, say which text means missing "
+                "(--missing '?'), or drop the column."
+            )
+        kind = OSError if isinstance(error, OSError) else ValueError
+        raise kind(f"{part}: {reason}. ({cure})") from error
 
 
 def is_dataset(source: object) -> bool:
@@ -144,7 +143,7 @@ def parts_of(source: Any, missing: Collection[str]) -> list[Part]:
         name = f"{path.name}/{below.as_posix()}" if path.is_dir() else path.name
         is_csv = format_of(file) == "csv"
         with explained(name, is_csv=is_csv):
-            schema = _csv_schema(file, missing) if is_csv else arrow("pyarrow.parquet").read_schema(file)
+            schema = _open_csv(file, missing).schema if is_csv else arrow("pyarrow.parquet").read_schema(file)
             _ = schema.names  # decoded here, where an error is explained
         read = partial(_csv_batches, file, missing) if is_csv else partial(_parquet_batches, file)
         parts.append(Part(name, schema, read, partition_of(below), is_csv))
@@ -161,11 +160,6 @@ def _open_csv(path: Path, missing: Collection[str], **options: Any) -> Any:
             strings_can_be_null=True, null_values=[*csv.ConvertOptions().null_values, *missing], **options
         ),
     )
-
-
-def _csv_schema(path: Path, missing: Collection[str]) -> pa.Schema:
-    with _open_csv(path, missing) as reader:
-        return reader.schema
 
 
 def _csv_batches(path: Path, missing: Collection[str], types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:

@@ -65,7 +65,7 @@ def partition_of(path: Path) -> dict[str, str | None]:
         if not equals:
             continue
         if not column or not value or column in columns:
-            wrong = f"names {column!r} twice" if column in columns else f"has no {'value' if column else 'column'}"
+            wrong = f"names {column!r} twice" if column in columns else "names no column, or no value"
             raise ValueError(f"The folder {name!r} of {str(path)!r} {wrong}: rename it, as in 'year=2020'.")
         columns[column] = None if value == _MISSING else value
     return columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,6 +63,14 @@ def labels_of(column: pa.ChunkedArray, kind: pa.DataType, name: str, text: bool 
     return values
 
 
+def values_of(
+    table: pa.Table, kinds: Mapping[str, pa.DataType], names: Sequence[str], text: bool | None = None
+) -> NDArray[Any]:
+    """Return the values of some columns, (rows,) or (rows, columns), as `labels_of` gives them."""
+    columns = [labels_of(table[name], kinds[name], name, text) for name in names]
+    return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+
 def _refuse_merged(texts: Sequence[str], name: str) -> None:
     """Refuse whole numbers that float64 merges: two classes would become one."""
     numbers = sorted({int(text) for text in texts if re.fullmatch(r"[+-]?\d+", text)})
@@ -79,9 +87,9 @@ def numbers_of(table: pa.Table, names: Sequence[str], source: str) -> NDArray[An
 
     Raises ValueError if a cell is not a number.
     """
+    kinds = {name: table[name].type for name in names}
     with named_in_errors(source):
-        columns = [labels_of(table[name], table[name].type, name, text=False) for name in names]
-    return None if not columns else columns[0] if len(columns) == 1 else np.column_stack(columns)
+        return values_of(table, kinds, names, text=False) if names else None
 
 
 def read(

@@ -27,12 +27,6 @@ class ColumnRoles(NamedTuple):
     drop: Collection[str] = ()  # columns that are not read
     missing: Collection[str] = ()  # text that means missing, as empty cells and NA do
 
-    @property
-    def named(self) -> list[str]:
-        """All columns that are named, each once."""
-        names = (*(self.features or ()), *self.categorical, *self.numeric, *self.verbatim, *self.drop)
-        return list(dict.fromkeys(names))
-
 
 def is_number(kind: pa.DataType) -> bool:
     """Return whether an Arrow type holds numbers."""
@@ -83,27 +77,23 @@ class TableFiles:
         Warns of a row index that is left out, as it would identify training rows. Raises ValueError if a named column
         is missing, a name comes twice, files have different columns, or there is no feature.
         """
-        roles = self.roles._replace(verbatim=list(dict.fromkeys((*self.roles.verbatim, *beside))))
+        roles = self.roles._replace(verbatim=[*self.roles.verbatim, *beside])
         features = [name for name in self._features_of(roles) if name not in beside]
         if not features:
             raise ValueError(f"{self.name} has no feature besides {listed(beside)}.")
         is_dictionary = arrow().types.is_dictionary
         dictionaries = {field.name for part in self.parts for field in part.schema if is_dictionary(field.type)}
-        declared = [
-            name
-            for name in features
-            if name in dictionaries or (name in categorical and not _becomes_float(self.type_of(name)))
-        ]
-        categories = list(dict.fromkeys((*roles.categorical, *declared)))
-        return replace(self, roles=roles._replace(features=features, categorical=categories))
+        dictionaries |= {name for name in categorical if name in features and not _becomes_float(self.type_of(name))}
+        declared = [*roles.categorical, *(name for name in features if name in dictionaries)]
+        return replace(self, roles=roles._replace(features=features, categorical=declared))
 
     def _features_of(self, roles: ColumnRoles) -> Sequence[str]:
-        index = set[str]().union(*(row_index_of(part.columns, part.schema) for part in self.parts))
-        index -= {*roles.named}
+        named = (*(roles.features or ()), *roles.categorical, *roles.numeric, *roles.verbatim, *roles.drop)
+        index = {name for part in self.parts for name in row_index_of(part.columns, part.schema)}.difference(named)
         left_out = {*index, *roles.drop, *roles.verbatim}
         for part in self.parts:
             counts = Counter(part.columns)
-            if absent := [name for name in roles.named if name not in counts]:
+            if absent := [name for name in dict.fromkeys(named) if name not in counts]:
                 raise ValueError(f"{part.name} has no column {listed(absent)}: its columns are {', '.join(counts)}.")
             if repeated := [name for name, count in counts.items() if count > 1 and name not in index]:
                 raise ValueError(f"{part.name} has more than one column {listed(repeated)}: rename them.")

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boostbp import files
 from boostbp.cautions import named_in_errors
+from boostbp.files.parts import is_dataset
+from boostbp.files.reading import values_of
+from boostbp.files.tables import TableFiles, open_table
 from boostbp.floats import Floats
 from boostbp.inputs.array_files import array_blocks, read_array
 from boostbp.inputs.categories import Factors, check_categories
@@ -51,7 +53,7 @@ def is_blocks(X: object) -> bool:
     """Return whether an input is a path, a dataset, or an iterator of blocks, and no array, frame or list."""
     if isinstance(X, np.ndarray):  # abstract classes would take half a microsecond to tell
         return False
-    if isinstance(X, str | os.PathLike | files.TableFiles) or files.is_dataset(X):
+    if isinstance(X, str | os.PathLike | TableFiles) or is_dataset(X):
         return True
     return isinstance(X, Iterator) and not hasattr(X, "__arrow_c_stream__")
 
@@ -89,7 +91,7 @@ def rows_of(
             )
         blocks, names, declared = _blocks_of_tuples(X), {"y": [], "sample_weight": []}, set[Any]()
     else:
-        table = files.open_table(X)
+        table = open_table(X)
         if beside["y"] is None:
             listed = ", ".join(map(repr, table.names))
             raise ValueError(f"y=None with a table in files: name the column of the target, one of {listed}.")
@@ -115,14 +117,13 @@ def blocks_of(X: Any, schema: Schema) -> Iterator[Any]:
     elif isinstance(X, Iterator):
         blocks = X
     else:
-        batches = files.open_table(X, schema.roles()).resolve().batches()
+        batches = open_table(X, schema.roles()).resolve().batches()
         blocks = (features for features, _ in batches if len(features))
-    empty = True
-    for block in blocks:
-        empty = False
-        yield block
-    if empty:
+    first = next(blocks, None)
+    if first is None:
         raise ValueError("X has no rows: give at least one block of them.")
+    yield first
+    yield from blocks
 
 
 def _is_array_file(X: object) -> bool:
@@ -146,23 +147,16 @@ def _blocks_of_tuples(blocks: Iterator[Any]) -> Iterator[tuple[Any, dict[str, An
 
 
 def _blocks_of_table(
-    table: files.TableFiles, names: Mapping[str, list[str]]
+    table: TableFiles, names: Mapping[str, list[str]]
 ) -> Iterator[tuple[Any, dict[str, NDArray[Any]]]]:
     """Yield blocks of a table's features, and what `fit` takes beside them: `names` has its columns."""
     kinds = {column: table.type_of(column) for column in table.roles.verbatim}
     for features, verbatim in table.batches():
         if len(features):
-            values = {
-                name: [files.labels_of(verbatim[column], kinds[column], column) for column in columns]
-                for name, columns in names.items()
-            }
-            yield (
-                features,
-                {name: np.column_stack(arrays) if len(arrays) > 1 else arrays[0] for name, arrays in values.items()},
-            )
+            yield features, {name: values_of(verbatim, kinds, columns) for name, columns in names.items()}
 
 
-class _Column:
+class _StoredValues:
     """Values that come block by block, in a file without a name, which is mapped into memory at the end.
 
     Of labels, the file holds numbers by which `labels` has the distinct ones.
@@ -178,7 +172,7 @@ class _Column:
         if self.n_rows and values.shape[1:] != self._shape:
             raise ValueError(f"it has the shape {values.shape}, those before have {(self.n_rows, *self._shape)}.")
         self._shape = values.shape[1:]
-        values = values if self.labels is None else _numbered(values, self.labels)
+        values = values if self.labels is None else _number_labels(values, self.labels)
         self.file.write(np.ascontiguousarray(values, self._dtype).data)
         self.n_rows += len(values)
 
@@ -189,7 +183,7 @@ class _Column:
         return values if self.labels is None else np.array(list(self.labels))[values]
 
 
-def _numbered(labels: NDArray[Any], number_of: dict[Any, int]) -> NDArray[np.intp]:
+def _number_labels(labels: NDArray[Any], number_of: dict[Any, int]) -> NDArray[np.intp]:
     """Return the number of each label, (rows,), and add those of labels that are new."""
     distinct, place = np.unique(labels, return_inverse=True)
     numbers = [number_of.setdefault(label, len(number_of)) for label in distinct.tolist()]
@@ -204,10 +198,10 @@ class _Reader:
 
     def __init__(self, labels: bool, categorical_features: Any, schema: Schema | None) -> None:
         self.labels, self.categorical_features, self.schema = labels, categorical_features, schema
-        self.X = _Column()
+        self.X = _StoredValues()
         self.parts: list[tuple[int, Schema]] = []  # rows and schema of each block
         self.first: Source | None = None
-        self.columns: dict[str, _Column] = {}
+        self.columns: dict[str, _StoredValues] = {}
 
     def add(self, features: Any, values: Mapping[str, ArrayLike]) -> None:
         """Read a block, unless it has no rows."""
@@ -218,7 +212,7 @@ class _Reader:
         if self.first is None:
             self.first = source
             self.columns = {
-                name: _Column(of_labels=name == "groups" or (name == "y" and self.labels)) for name in values
+                name: _StoredValues(of_labels=name == "groups" or (name == "y" and self.labels)) for name in values
             }
         X = schema.read(source).X
         if isinstance(X, Sparse):

@@ -43,7 +43,8 @@ class ArrayColumn:
         try:
             self.numbers()
         except ValueError:
-            return next((value for value in self.factors.values if _spells_no_number(value)), None)
+            texts = (value for value in self.factors.values if isinstance(value, str))
+            return next((text for text in texts if not _spells_float(text)), None)
         return None
 
     def numbers(self) -> NDArray[Any]:
@@ -56,31 +57,24 @@ class ArrayColumn:
 
     @cached_property
     def _floats(self) -> Floats:
+        values = self.values
+        if values.dtype.kind == "O":  # pandas' NA and NaT are no floats
+            is_na = [type(value).__name__ in ("NAType", "NaTType") for value in values]
+            values = np.where(is_na, np.nan, values)
         try:
-            return _floats_of(self.values)
-        except TypeError:  # pandas' NA is no float, nor is NaT
-            is_na = np.array([type(value).__name__ in ("NAType", "NaTType") for value in self.values])
-        try:
-            return _floats_of(np.where(is_na, np.nan, self.values))
+            return values.astype(np.float64)
+        except OverflowError as error:
+            raise ValueError(f"Input X contains infinity: {error}.") from error
         except TypeError as error:
             raise TypeError(f"{self.label}: {error}. Turn it into numbers.") from error
 
 
-def _floats_of(values: NDArray[Any]) -> Floats:
+def _spells_float(text: str) -> bool:
     try:
-        return values.astype(np.float64)
-    except OverflowError as error:
-        raise ValueError(f"Input X contains infinity: {error}.") from error
-
-
-def _spells_no_number(value: Any) -> bool:
-    if not isinstance(value, str):
-        return False
-    try:
-        float(value)
+        float(text)
     except ValueError:
-        return True
-    return False
+        return False
+    return True
 
 
 class FrameColumn:

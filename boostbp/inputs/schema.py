@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.utils import assert_all_finite, check_array
 
 from boostbp import cautions
 from boostbp.backends.base import Table
-from boostbp.files import ColumnRoles
+from boostbp.files.tables import ColumnRoles
 from boostbp.inputs.categories import Category, categories_of, check_categories, codes_of, sort_categories
 from boostbp.inputs.columns import DECLARED, Column
 from boostbp.inputs.sources import Source, matrix_of
@@ -156,13 +156,8 @@ class Schema:
         return ColumnRoles(self.names, categorical, numeric)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the schema in types that JSON holds."""
-        return {
-            "n_features": self.n_features,
-            "names": None if self.names is None else list(self.names),
-            "categories": {str(j): list(values) for j, values in self.categories.items()},
-            "dtypes": list(self.dtypes),
-        }
+        """Return the schema in types that JSON holds; it writes tuples as lists and numbers of columns as text."""
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Schema:

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from boostbp import cautions, files
-from boostbp.files.parts import row_index_of
+from boostbp import cautions
+from boostbp.files.parts import is_dataset, row_index_of
 from boostbp.floats import Floats
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
 
@@ -102,10 +102,10 @@ def _open_frame(X: Any, lenient: dict[str, Any]) -> Source:
 def _refuse_lazy(X: object) -> None:
     import narwhals as nw
 
-    is_path, is_dataset = isinstance(X, str | os.PathLike), files.is_dataset(X)
-    if is_path or is_dataset or isinstance(X, Iterator):
-        kind = f"the path {str(X)!r}" if is_path else "an iterator"
-        kind = f"a {type(X).__name__} of pyarrow" if is_dataset else kind
+    kind = "an iterator" if isinstance(X, Iterator) else ""
+    kind = f"the path {str(X)!r}" if isinstance(X, str | os.PathLike) else kind
+    kind = f"a {type(X).__name__} of pyarrow" if is_dataset(X) else kind
+    if kind:
         raise TypeError(
             f"X is {kind}, which only fit, predict, predict_proba and transform of BoostBPRegressor and "
             "BoostBPClassifier read block by block: pass an array or a data frame."

@@ -99,10 +99,7 @@ def read_weight(sample_weight: Any, n_rows: int) -> Floats:
         )
     if sample_weight is None or isinstance(sample_weight, Real):
         sample_weight = np.full(n_rows, 1.0 if sample_weight is None else sample_weight)
-    values = _array_of(sample_weight, "sample_weight")
-    if values.ndim != 1:
-        raise ValueError(f"sample_weight must be a number or a 1D array, (rows,); got shape {values.shape}.")
-    check_consistent_length(range(n_rows), values)
+    values = _one_axis(sample_weight, "sample_weight", n_rows)
     weight = _finite(values, "sample_weight", "Drop these rows, or give them weight 0.")
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))
@@ -156,10 +153,7 @@ def read_groups(groups: Any, n_rows: int) -> NDArray[np.integer]:
     """
     if isinstance(groups, str) or np.ndim(groups) == 0:
         raise ValueError(f"groups={groups!r} is not known: give the group of each row, (rows,), as a column of yours.")
-    values = _array_of(groups, "groups")
-    if values.ndim != 1:
-        raise ValueError(f"groups must be a 1D array, (rows,); got shape {values.shape}.")
-    check_consistent_length(range(n_rows), values)
+    values = _one_axis(groups, "groups", n_rows)
     place = ArrayColumn(values.astype(object) if values.dtype.kind in "mMSU" else values, "groups").factors.place
     _refuse_where(place < 0, values, "groups", "Drop these rows, or give each a group of its own.")
     return place
@@ -228,6 +222,14 @@ def _array_of(values: Any, name: str) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray):
         values = np.where(np.ma.getmaskarray(values), np.array(None), values.data)
     return check_array(values, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name=name)
+
+
+def _one_axis(values: Any, name: str, n_rows: int) -> NDArray[Any]:
+    values = _array_of(values, name)
+    if values.ndim != 1:
+        raise ValueError(f"{name} must be a 1D array, (rows,); got shape {values.shape}.")
+    check_consistent_length(range(n_rows), values)
+    return values
 
 
 def _of_column(column: Column) -> NDArray[Any]:

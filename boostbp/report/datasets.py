@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sklearn import datasets
 
 from boostbp.extras import require
-from boostbp.files import ColumnRoles, read
 from boostbp.files.paths import is_table
+from boostbp.files.reading import read
+from boostbp.files.tables import ColumnRoles
 
 Task = Literal["classification", "regression"]
 

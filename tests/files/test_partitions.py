@@ -11,8 +11,9 @@ import pytest
 from command_line import run
 from pyarrow import csv, dataset, parquet
 
-from boostbp import BoostBPClassifier, BoostBPRegressor, files, load
-from boostbp.files import ColumnRoles, read
+from boostbp import BoostBPClassifier, BoostBPRegressor, load
+from boostbp.files.reading import chunks, read
+from boostbp.files.tables import ColumnRoles
 
 MISSING = "__HIVE_DEFAULT_PARTITION__"
 
@@ -124,8 +125,8 @@ def test_a_column_that_is_in_the_files_too_is_read_from_there_if_they_agree(tmp_
             ["year=2020", "month=1"],
             r"t/year=2020/1.parquet and t/month=1/0.parquet differ in the columns 'month', 'year'",
         ),
-        (["year=", "year=2020"], r"The folder 'year=' of 'year=/0.parquet' has no value: rename it"),
-        (["=2020", "year=2020"], r"The folder '=2020' of '=2020/0.parquet' has no column: rename it"),
+        (["year=", "year=2020"], r"The folder 'year=' of 'year=/0.parquet' names no column, or no value: rename it"),
+        (["=2020", "year=2020"], r"The folder '=2020' of '=2020/0.parquet' names no column, or no value: rename it"),
         (
             ["year=1/year=2", "year=1"],
             r"The folder 'year=2' of 'year=1/year=2/1.parquet' names 'year' twice: rename it",
@@ -221,7 +222,7 @@ def test_a_file_that_lacks_a_column_is_named(tmp_path):
 def test_whole_numbers_of_one_file_are_not_cut_from_fractions_of_another(tmp_path):
     write(pa.table({"id": [1, 2], "x": [0.5, 1.5]}), tmp_path / "t" / "0.parquet")
     write(pa.table({"id": [1.5, 2.5], "x": [0.5, 1.5]}), tmp_path / "t" / "1.parquet")
-    parts = [kept["id"].to_pylist() for _, kept in files.chunks(tmp_path / "t", ColumnRoles(("x",), verbatim=["id"]))]
+    parts = [kept["id"].to_pylist() for _, kept in chunks(tmp_path / "t", ColumnRoles(("x",), verbatim=["id"]))]
     assert parts == [[1.0, 2.0], [1.5, 2.5]]
 
 
@@ -238,7 +239,7 @@ def test_csv_files_whose_first_blocks_disagree_are_named(tmp_path):
 
 
 def test_a_cell_that_does_not_fit_is_named_by_file_column_and_row(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.parts, "_CSV_BLOCK", 4096)
+    monkeypatch.setattr("boostbp.files.parts._CSV_BLOCK", 4096)
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "0.csv").write_text("b,a,y\n" + "1,1.5,1\n" * 3000 + "1,late text,1\n")
     with pytest.raises(ValueError, match=r"t/0.csv: In column 'a': Row #3002: CSV conversion error.*'late text'"):

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from boostbp import BoostBPRegressor, files
-from boostbp.files import ColumnRoles, chunks, columns_like, read
+from boostbp import BoostBPRegressor
+from boostbp.files.reading import chunks, columns_like, read
+from boostbp.files.tables import ColumnRoles
 
 TABLE = pa.table(
     {
@@ -79,7 +80,7 @@ def test_target_keeps_its_values(tmp_path, column, expected, kind, form):
 
 
 def test_chunks_put_together_are_the_whole(path, monkeypatch):
-    monkeypatch.setattr(files.parts, "_PARQUET_ROWS", 3)
+    monkeypatch.setattr("boostbp.files.parts._PARQUET_ROWS", 3)
     columns = ColumnRoles(verbatim=["id"], drop=["y", "text"])
     pieces, kept = zip(*chunks(path, columns), strict=True)
     whole, _, _ = read(path, "y", ColumnRoles(drop=["id", "text"]))
@@ -89,7 +90,7 @@ def test_chunks_put_together_are_the_whole(path, monkeypatch):
 
 
 def test_large_csv_comes_in_more_than_one_chunk(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.parts, "_CSV_BLOCK", 4096)
+    monkeypatch.setattr("boostbp.files.parts._CSV_BLOCK", 4096)
     values = np.random.default_rng(0).normal(size=2000)
     where = tmp_path / "rows.csv"
     csv.write_csv(pa.table({"x": values}), where)
@@ -99,7 +100,7 @@ def test_large_csv_comes_in_more_than_one_chunk(tmp_path, monkeypatch):
 
 
 def test_type_that_changes_after_the_first_block_is_explained(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.parts, "_CSV_BLOCK", 4096)
+    monkeypatch.setattr("boostbp.files.parts._CSV_BLOCK", 4096)
     where = tmp_path / "rows.csv"
     where.write_text("x\n" + "1.5\n" * 3000 + "late text\n")
     with pytest.raises(ValueError, match=r"rows.csv: .*late text.*name a column of text categorical"):
@@ -218,7 +219,7 @@ def test_text_that_spells_numbers_is_refused_unless_it_is_called_missing_or_cate
 
 
 def test_a_number_misspelt_after_the_first_block_is_refused_with_the_cure(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.parts, "_CSV_BLOCK", 4096)
+    monkeypatch.setattr("boostbp.files.parts._CSV_BLOCK", 4096)
     where = tmp_path / "rows.csv"
     where.write_text("x,y\n" + "1.5,1\n" * 3000 + "?,1\n")
     with pytest.raises(ValueError, match=r"rows.csv: .*'\?'.*--missing"):
