@@ -62,7 +62,7 @@ def open_source(X: Any, *, estimator: Any = None) -> Source:
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(np.float64), np.nan)
     elif isinstance(X, (list, tuple)):
-        X = _array_of(X)
+        X = _array_of_rows(X)
     elif not isinstance(X, np.ndarray):
         _refuse_lazy(X)
     values = check_array(X, dtype=None, **lenient)
@@ -74,7 +74,7 @@ def open_source(X: Any, *, estimator: Any = None) -> Source:
     return Source(values, columns, block=values if values.dtype.kind in "fiub" else None)
 
 
-def _array_of(X: list[Any] | tuple[Any, ...]) -> Any:
+def _array_of_rows(X: list[Any] | tuple[Any, ...]) -> Any:
     try:
         values = np.asarray(X)
     except ValueError:  # ragged: scikit-learn says so

@@ -101,12 +101,7 @@ def read_weight(sample_weight: Any, n_rows: int) -> Floats:
         sample_weight = np.full(n_rows, 1.0 if sample_weight is None else sample_weight)
     values = _one_axis(sample_weight, "sample_weight", n_rows)
     weight = _finite(values, "sample_weight", "Drop these rows, or give them weight 0.")
-    if (weight < 0).any():
-        row = int(np.argmax(weight < 0))
-        raise ValueError(
-            f"Negative values in sample_weight: {int((weight < 0).sum())} of {n_rows}, the first in row {row} "
-            f"({weight[row]}). Weights must be 0 or more."
-        )
+    _refuse_where(weight < 0, weight, "sample_weight", "Weights must be 0 or more.", "negative values")
     [largest] = workers().max(weight.max(initial=0.0))
     if not largest > 0:
         raise ValueError("sample_weight is zero for every row: at least one weight must be non-zero.")
@@ -133,9 +128,7 @@ def read_offset(offset: Any, n_rows: int, n_outputs: int, name: str = "offset") 
     if values.shape not in ((n_rows,), (n_rows, 1), (n_rows, n_outputs)) or values.size != n_rows * n_outputs:
         raise ValueError(f"{name} has shape {values.shape}: give {shape}.")
     values = _finite(values, name, "Drop these rows, or give them an offset, such as 0.")
-    largest = np.abs(values).max(initial=0.0)
-    if largest > LARGEST:
-        raise ValueError(f"{name} holds numbers of size {largest:.3g}, whose squares float64 does not hold.")
+    _refuse_where(np.abs(values) > LARGEST, values, name, "Float64 does not hold its square.", "large numbers")
     return values.reshape(n_rows, n_outputs)
 
 
@@ -266,12 +259,13 @@ def _refuse_several(received: str) -> NoReturn:
     )
 
 
-def _refuse_where(bad: NDArray[np.bool_], values: NDArray[Any], name: str, cure: str) -> None:
-    if not bad.any():
-        return
-    rows = np.asarray(bad.reshape(len(bad), -1).any(axis=1))
-    infinite = values.dtype.kind == "f" and not np.isnan(values[bad]).any()
-    raise ValueError(
-        f"Input {name} contains {'infinity' if infinite else 'NaN'}: {int(rows.sum())} of {len(rows)} rows, "
-        f"the first in row {int(np.argmax(rows))} (counted from 0). {cure}"
-    )
+def _refuse_where(bad: NDArray[np.bool_], values: NDArray[Any], name: str, cure: str, kind: str = "") -> None:
+    """Raise ValueError if a value, of an array of any shape, is bad: of a kind, or else infinite or missing."""
+    if bad.any():
+        rows = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1))
+        infinite = values.dtype.kind == "f" and not np.isnan(values[bad]).any()
+        kind = kind or ("infinity" if infinite else "NaN")
+        raise ValueError(
+            f"Input {name} contains {kind}: {len(rows)} of {len(bad)} rows, the first in row {rows[0]} (counted from "
+            f"0), which holds {values[rows[0]]}. {cure}"
+        )
