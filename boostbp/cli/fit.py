@@ -85,7 +85,7 @@ def fit(
     from boostbp import storage
     from boostbp.cli.assignments import settings, task_told
     from boostbp.estimators import BoostBPClassifier, BoostBPRegressor
-    from boostbp.files.reading import columns_like, first_rows, numbers_of, read, size_in_float64
+    from boostbp.files.reading import columns_like, first_rows, numbers_of, read_table, size_in_float64
     from boostbp.files.tables import ColumnRoles, open_table
     from boostbp.report.datasets import task_of
 
@@ -118,7 +118,7 @@ def fit(
         rows |= {"X": table, "y": target, "groups": groups, "offset": offset}
     else:
         text = None if earlier is None else np.asarray(getattr(earlier, "classes_", 0)).dtype.kind == "U"
-        X, y, beside = read(data, target, columns, text=text)
+        X, y, beside = read_table(data, target, columns, text=text)
         of_groups = None if groups is None else beside[groups].to_pylist()
         rows |= {"X": X, "y": y, "groups": of_groups, "offset": numbers_of(beside, offset or (), data.name)}
     kind: str = task_of(y, told, n_offsets=len(offset or ())) if earlier is None else _task_of(earlier, task)
@@ -131,7 +131,7 @@ def fit(
     if valid is not None:
         # typed as the training file: few rows of text may look like numbers
         as_trained = columns_like(X, missing or ())._replace(verbatim=offset or ())
-        *pair, beside = read(valid, target, as_trained, text=y.dtype.kind == "U")
+        *pair, beside = read_table(valid, target, as_trained, text=y.dtype.kind == "U")
         rows |= {"eval_set": [tuple(pair)], "eval_offset": numbers_of(beside, offset or (), valid.name)}
     if not quiet:
         count = "read block by block" if by_blocks else f"{len(y)} rows"

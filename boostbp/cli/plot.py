@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from boostbp.cli.console import Missing, Offset, Quiet, check_written, fail, one_line_errors, say
-from boostbp.cli.predict import columns_of
+from boostbp.cli.predict import roles_of
 from boostbp.files.tables import ColumnRoles
 
 _FORMATS = {".png", ".svg", ".pdf"}
@@ -72,7 +72,7 @@ def plot(
         plots.importances(estimator, axes[0])
     else:
         assert data is not None
-        columns = columns_of(estimator, offset or (), missing or ())
+        columns = roles_of(estimator, offset or (), missing or ())
         X, y, known = _sample(estimator, data, target, rows, columns)
         if kind is PlotKind.representation:
             plots.representations(estimator, X, y, axes[0], layer=layer, method=method.value)
@@ -108,14 +108,14 @@ def _sample(estimator: Any, data: Path, target: str | None, most: int, columns: 
     """Some rows of a file, their targets if these are named, and their offset, the verbatim columns."""
     import numpy as np
 
-    from boostbp.files.reading import chunks, numbers_of, read
+    from boostbp.files.reading import chunks, numbers_of, read_table
 
     if target is None:
         (X, beside), y = next(chunks(data, columns)), None
     else:
         classes = getattr(estimator, "classes_", None)
         text = None if classes is None else classes.dtype.kind in "OU"
-        X, y, beside = read(data, target, columns, text=text)
+        X, y, beside = read_table(data, target, columns, text=text)
     known = numbers_of(beside, list(columns.verbatim), data.name)
     chosen = np.sort(np.random.default_rng(0).permutation(len(X))[:most])
     return X.iloc[chosen], *(None if values is None else values[chosen] for values in (y, known))

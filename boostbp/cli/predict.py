@@ -75,7 +75,7 @@ def predict(
             columns |= {f"probability_{name}": probability[:, k] for k, name in enumerate(estimator.classes_)}
         return columns
 
-    _stream(estimator, data, out, made, columns_of(estimator, beside, missing or ()), kept, escape, n_jobs, quiet)
+    _stream(estimator, data, out, made, roles_of(estimator, beside, missing or ()), kept, escape, n_jobs, quiet)
 
 
 @one_line_errors
@@ -101,7 +101,7 @@ def transform(
         return _numbered("h", estimator.hidden_representation(X, layer))
 
     kept = list(keep or ())
-    _stream(estimator, data, out, made, columns_of(estimator, kept, missing or ()), kept, escape, n_jobs, quiet)
+    _stream(estimator, data, out, made, roles_of(estimator, kept, missing or ()), kept, escape, n_jobs, quiet)
     words = weight_in_words(estimator.history_.weight())
     if words and not quiet:
         say(f"They are the units of hidden layers with {words}.")
@@ -117,7 +117,7 @@ def _numbered(stem: str, values: Any) -> dict[str, Any]:
     return {f"{stem}{column}": values[:, column] for column in range(values.shape[1])}
 
 
-def columns_of(estimator: Any, keep: Sequence[str] = (), missing: Sequence[str] = ()) -> ColumnRoles:
+def roles_of(estimator: Any, keep: Sequence[str] = (), missing: Sequence[str] = ()) -> ColumnRoles:
     """Columns of the file that the model reads, as what they were in training."""
     columns: ColumnRoles = estimator.schema_.roles()
     return columns._replace(verbatim=keep, missing=missing)

@@ -52,7 +52,7 @@ def row_index_of(names: Iterable[str], schema: pa.Schema | None) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Part:
+class TablePart:
     """One file of a table, or a dataset in its place."""
 
     name: str  # what errors call it
@@ -128,7 +128,7 @@ def is_dataset(source: object) -> bool:
     return type(source).__module__ == "pyarrow._dataset" and hasattr(source, "to_batches")
 
 
-def parts_of(source: Any, missing: Collection[str]) -> list[Part]:
+def open_parts(source: Any, missing: Collection[str]) -> list[TablePart]:
     """Return the files of a path; a dataset or scanner of pyarrow is one part.
 
     Names and types are those in the footers of Parquet files, or in the first blocks of CSV files. Raises ValueError
@@ -136,7 +136,7 @@ def parts_of(source: Any, missing: Collection[str]) -> list[Part]:
     """
     if is_dataset(source):
         schema = source.schema if hasattr(source, "schema") else source.projected_schema
-        return [Part(type(source).__name__, schema, partial(_dataset_batches, source), {})]
+        return [TablePart(type(source).__name__, schema, partial(_dataset_batches, source), {})]
     path, parts = Path(source), []
     for file in files_of(path):
         below = file.relative_to(path if path.is_dir() else path.parent)
@@ -146,7 +146,7 @@ def parts_of(source: Any, missing: Collection[str]) -> list[Part]:
             schema = _open_csv(file, missing).schema if is_csv else arrow("pyarrow.parquet").read_schema(file)
             _ = schema.names  # decoded here, where an error is explained
         read = partial(_csv_batches, file, missing) if is_csv else partial(_parquet_batches, file)
-        parts.append(Part(name, schema, read, partition_of(below), is_csv))
+        parts.append(TablePart(name, schema, read, partition_of(below), is_csv))
     return parts
 
 

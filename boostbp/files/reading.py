@@ -31,7 +31,7 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     return table.to_pandas(strings_to_categorical=True)
 
 
-def labels_of(column: pa.ChunkedArray, kind: pa.DataType, name: str, text: bool | None = None) -> NDArray[Any]:
+def typed_values(column: pa.ChunkedArray, kind: pa.DataType, name: str, text: bool | None = None) -> NDArray[Any]:
     """Return target values, (rows,): whole numbers as integers, other numbers as float64, and all else as text.
 
     `kind` is the type of the column in its file; `text` says whether the target is text, whatever the file holds.
@@ -63,11 +63,11 @@ def labels_of(column: pa.ChunkedArray, kind: pa.DataType, name: str, text: bool 
     return values
 
 
-def values_of(
+def typed_columns(
     table: pa.Table, kinds: Mapping[str, pa.DataType], names: Sequence[str], text: bool | None = None
 ) -> NDArray[Any]:
-    """Return the values of some columns, (rows,) or (rows, columns), as `labels_of` gives them."""
-    columns = [labels_of(table[name], kinds[name], name, text) for name in names]
+    """Return the values of some columns, (rows,) or (rows, columns), as `typed_values` gives them."""
+    columns = [typed_values(table[name], kinds[name], name, text) for name in names]
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
@@ -89,10 +89,10 @@ def numbers_of(table: pa.Table, names: Sequence[str], source: str) -> NDArray[An
     """
     kinds = {name: table[name].type for name in names}
     with named_in_errors(source):
-        return values_of(table, kinds, names, text=False) if names else None
+        return typed_columns(table, kinds, names, text=False) if names else None
 
 
-def read(
+def read_table(
     path: Path, target: str, roles: ColumnRoles | None = None, *, text: bool | None = None
 ) -> tuple[pd.DataFrame, NDArray[Any], pa.Table]:
     """Read a whole file as features, target and verbatim columns.
@@ -126,17 +126,17 @@ def read(
         if X[name].dtype.kind != "f" and name not in table.roles.categorical:
             counts = X[name].value_counts(sort=False)
             spelling.refuse_numbers_as_text(list(counts.index), counts.tolist(), f"Column {name!r} of {table.name}")
-    return X, labels_of(verbatim[target], table.type_of(target), target, text), verbatim
+    return X, typed_values(verbatim[target], table.type_of(target), target, text), verbatim
 
 
 def columns_like(X: pd.DataFrame, missing: Collection[str] = ()) -> ColumnRoles:
-    """Return the columns of a frame that `read` gave, with their types, for another file."""
+    """Return the columns of a frame that `read_table` gave, with their types, for another file."""
     numeric = [name for name in X.columns if X[name].dtype.kind == "f"]
     return ColumnRoles(tuple(X.columns), [name for name in X.columns if name not in numeric], numeric, missing=missing)
 
 
 def chunks(path: Path, roles: ColumnRoles | None = None) -> Iterator[tuple[pd.DataFrame, pa.Table]]:
-    """Read a file in pieces that fit into memory: features as `read` gives them, and the verbatim columns as a table.
+    """Yield pieces of a file that fit into memory: features as `read_table` gives them, and the verbatim columns.
 
     A piece knows its own categories only.
     """
@@ -145,7 +145,7 @@ def chunks(path: Path, roles: ColumnRoles | None = None) -> Iterator[tuple[pd.Da
 
 
 def first_rows(table: TableFiles, target: str, n_rows: int) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Return some features of a resolved table, as `read` gives them, and the target of its first rows.
+    """Return some features of a resolved table, as `read_table` gives them, and the target of its first rows.
 
     These are at least `n_rows`, unless the table has fewer. Raises ValueError if it has none.
     """
@@ -153,7 +153,7 @@ def first_rows(table: TableFiles, target: str, n_rows: int) -> tuple[pd.DataFram
     X, parts = None, []
     for features, verbatim in table.batches():
         X = _frame(features) if X is None else X
-        parts.append(labels_of(verbatim[target], kind, target))
+        parts.append(typed_values(verbatim[target], kind, target))
         if sum(map(len, parts)) >= n_rows:
             break
     if X is None:

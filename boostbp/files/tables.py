@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boostbp import cautions
-from boostbp.files.parts import Part, arrow, decoded_type, explained, is_text, parts_of, row_index_of
+from boostbp.files.parts import TablePart, arrow, decoded_type, explained, is_text, open_parts, row_index_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +45,7 @@ class TableFiles:
     """A table in a file, or in the files of a folder, and what its columns are read as."""
 
     name: str  # what errors call it
-    parts: Sequence[Part]
+    parts: Sequence[TablePart]
     roles: ColumnRoles
 
     @property
@@ -80,7 +80,7 @@ class TableFiles:
         roles = self.roles._replace(verbatim=[*self.roles.verbatim, *beside])
         features = [name for name in self._features_of(roles) if name not in beside]
         if not features:
-            raise ValueError(f"{self.name} has no feature besides {listed(beside)}.")
+            raise ValueError(f"{self.name} has no feature besides {quoted(beside)}.")
         is_dictionary = arrow().types.is_dictionary
         dictionaries = {field.name for part in self.parts for field in part.schema if is_dictionary(field.type)}
         dictionaries |= {name for name in categorical if name in features and not _becomes_float(self.type_of(name))}
@@ -94,13 +94,13 @@ class TableFiles:
         for part in self.parts:
             counts = Counter(part.columns)
             if absent := [name for name in dict.fromkeys(named) if name not in counts]:
-                raise ValueError(f"{part.name} has no column {listed(absent)}: its columns are {', '.join(counts)}.")
+                raise ValueError(f"{part.name} has no column {quoted(absent)}: its columns are {', '.join(counts)}.")
             if repeated := [name for name, count in counts.items() if count > 1 and name not in index]:
-                raise ValueError(f"{part.name} has more than one column {listed(repeated)}: rename them.")
+                raise ValueError(f"{part.name} has more than one column {quoted(repeated)}: rename them.")
             differing = sorted((counts.keys() ^ {*self.names}) - left_out)
             if differing and roles.features is None:
                 raise ValueError(
-                    f"{part.name} and {self.parts[0].name} differ in the columns {listed(differing)}: give a folder "
+                    f"{part.name} and {self.parts[0].name} differ in the columns {quoted(differing)}: give a folder "
                     "whose files have the same columns."
                 )
         if roles.features is not None:
@@ -148,18 +148,20 @@ class TableFiles:
         pa.default_memory_pool().release_unused()  # the pool would keep a hundred megabytes
 
 
-def listed(names: Collection[str]) -> str:
+def quoted(names: Collection[str]) -> str:
     """Return names as errors list them."""
     return ", ".join(map(repr, names)) or "none"
 
 
-def _reads_truth(part: Part, name: str, kind: pa.DataType) -> bool:
+def _reads_truth(part: TablePart, name: str, kind: pa.DataType) -> bool:
     """Return whether a file holds truth values that become numbers; ``true`` does not parse as a number."""
     types = arrow().types
     return part.holds(name) and types.is_floating(kind) and types.is_boolean(part.schema.field(name).type)
 
 
-def _as_feature(part: Part, batch: pa.RecordBatch, name: str, kind: pa.DataType, missing: Collection[str]) -> pa.Array:
+def _as_feature(
+    part: TablePart, batch: pa.RecordBatch, name: str, kind: pa.DataType, missing: Collection[str]
+) -> pa.Array:
     """Return a column as a feature; one that is verbatim as well was read as text."""
     pa, column = arrow(), part.column(batch, name)
     if missing and is_text(column.type):
@@ -171,7 +173,7 @@ def _as_feature(part: Part, batch: pa.RecordBatch, name: str, kind: pa.DataType,
     return _cast(part, column, name, kind, safe=False)  # rounds integers beyond float64, as those of arrays
 
 
-def _cast(part: Part, column: pa.Array, name: str, kind: pa.DataType, *, safe: bool = True) -> pa.Array:
+def _cast(part: TablePart, column: pa.Array, name: str, kind: pa.DataType, *, safe: bool = True) -> pa.Array:
     try:
         return column.cast(kind, safe=safe)
     except arrow().ArrowException as error:
@@ -180,7 +182,7 @@ def _cast(part: Part, column: pa.Array, name: str, kind: pa.DataType, *, safe: b
         ) from error
 
 
-def _types_to_read(part: Part, types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+def _types_to_read(part: TablePart, types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
     """Return the columns to read of a file, and the types to read those of a CSV file as."""
     bool_, string = arrow().bool_(), arrow().string()
     read = {name: bool_ if _reads_truth(part, name, kind) else kind for name, kind in types.items() if part.holds(name)}
@@ -208,5 +210,5 @@ def open_table(source: Any, roles: ColumnRoles | None = None) -> TableFiles:
     if isinstance(source, TableFiles):
         return source
     roles = roles or ColumnRoles()
-    parts = parts_of(source, roles.missing)
+    parts = open_parts(source, roles.missing)
     return TableFiles(parts[0].name if len(parts) == 1 else parts[0].name.partition("/")[0], parts, roles)

@@ -23,7 +23,6 @@ class _ArrayFile(NamedTuple):
     """An array in an open file."""
 
     file: BinaryIO
-    name: str
     start: int  # byte at which its items begin
     shape: tuple[int, ...]
     is_fortran: bool  # columns lie one after the other, not rows
@@ -35,7 +34,7 @@ class _ArrayFile(NamedTuple):
         self.file.seek(self.start + first * self.dtype.itemsize)
         items = np.fromfile(self.file, self.dtype, count)
         if len(items) < count:
-            raise ValueError(f"{self.name!r} was truncated while it was read: write it again.")
+            raise ValueError(f"{self.file.name!r} was truncated while it was read: write it again.")
         return items
 
     def whole(self) -> NDArray[Any]:
@@ -91,4 +90,4 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[_ArrayFile]:
                 f"{name!r} holds {there} bytes of an array {shape} of {dtype}, which takes {needed}: it was truncated, "
                 "or is still being written."
             )
-        yield _ArrayFile(file, name, start, shape, is_fortran, dtype)
+        yield _ArrayFile(file, start, shape, is_fortran, dtype)

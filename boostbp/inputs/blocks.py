@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boostbp.cautions import named_in_errors
 from boostbp.files.parts import is_dataset
-from boostbp.files.reading import values_of
+from boostbp.files.reading import typed_columns
 from boostbp.files.tables import TableFiles, open_table
 from boostbp.floats import Floats
 from boostbp.inputs.array_files import array_blocks, read_array
@@ -98,7 +98,7 @@ def rows_of(
         names = {name: columns for name, value in beside.items() if (columns := _names(value))}
         table = table.resolve(beside=list(chain(*names.values())), categorical=_names(categorical_features))
         blocks, declared = _blocks_of_table(table, names), {*table.roles.categorical}
-    with closing(_Reader(labels, categorical_features, schema)) as reader:
+    with closing(_BlockReader(labels, categorical_features, schema)) as reader:
         for number, (features, values) in enumerate(blocks):
             interrupts.check()
             with named_in_errors(f"block {number} of X"):
@@ -153,7 +153,7 @@ def _blocks_of_table(
     kinds = {column: table.type_of(column) for column in table.roles.verbatim}
     for features, verbatim in table.batches():
         if len(features):
-            yield features, {name: values_of(verbatim, kinds, columns) for name, columns in names.items()}
+            yield features, {name: typed_columns(verbatim, kinds, columns) for name, columns in names.items()}
 
 
 class _StoredValues:
@@ -193,7 +193,7 @@ def _number_labels(labels: NDArray[Any], number_of: dict[Any, int]) -> NDArray[n
     return np.array(numbers)[place]
 
 
-class _Reader:
+class _BlockReader:
     """What was read of the blocks so far."""
 
     def __init__(self, labels: bool, categorical_features: Any, schema: Schema | None) -> None:

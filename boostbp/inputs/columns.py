@@ -84,15 +84,12 @@ class FrameColumn:
         self.series = _without_arrow_dtype(series)
         self.label = label
         self.dtype = _dtype_of(self.series)
+        self._is_pandas = self.series.implementation.is_pandas_like()
 
     @cached_property
     def is_categorical(self) -> bool:
         """Whether the dtype holds categories; a column of objects does if one is a string."""
         return self.dtype in _TEXT or self.text() is not None
-
-    @property
-    def _is_pandas(self) -> bool:
-        return self.series.implementation.is_pandas_like()
 
     @cached_property
     def factors(self) -> Factors:
@@ -106,16 +103,14 @@ class FrameColumn:
         dtype, series = self.series.dtype, _decoded(self.series)
         if series.dtype.is_float():
             return factorize(series.to_numpy())
-        fixed = isinstance(dtype, nw.Enum)
-        values = (
-            list(dtype.categories)
-            if isinstance(dtype, nw.Enum)
-            else series.drop_nulls().unique(maintain_order=True).to_list()
-        )
+        if isinstance(dtype, nw.Enum):
+            values = list(dtype.categories)
+        else:
+            values = series.drop_nulls().unique(maintain_order=True).to_list()
         if not values:
             return Factors(np.full(len(series), -1), [])
         place = series.replace_strict(values, list(range(len(values))), return_dtype=nw.Float64).to_numpy()
-        return Factors.of(np.nan_to_num(place, nan=-1).astype(np.int64), values, ordered=fixed)
+        return Factors.of(np.nan_to_num(place, nan=-1).astype(np.int64), values, isinstance(dtype, nw.Enum))
 
     def _factors_by_pandas(self) -> Factors:
         native = self.series.to_native()

@@ -54,14 +54,14 @@ def _plain_numbers(X: Any, schema: Schema) -> Floats | None:
     if schema.categories or getattr(X, "size", MAX_CELLS + 1) > MAX_CELLS:
         return None
     if isinstance(X, np.ndarray):
-        values, has_names = X, schema.names is None
+        values, names_fit = X, schema.names is None
     else:
         import narwhals as nw
 
         if not nw.dependencies.is_pandas_dataframe(X) or X.columns.tolist() != list(schema.names or ()):
             return None
-        values, has_names = X.to_numpy(), schema.names is not None
-    fits = has_names and type(values) is np.ndarray and values.ndim == 2 and values.shape[1] == schema.n_features
+        values, names_fit = X.to_numpy(), schema.names is not None
+    fits = names_fit and type(values) is np.ndarray and values.ndim == 2 and values.shape[1] == schema.n_features
     if not fits or not len(values):
         return None
     if values.dtype != np.float64 and not np.can_cast(values.dtype, np.float64):

@@ -14,7 +14,7 @@ from sklearn import datasets
 
 from boostbp.extras import require
 from boostbp.files.paths import is_table
-from boostbp.files.reading import read
+from boostbp.files.reading import read_table
 from boostbp.files.tables import ColumnRoles
 
 Task = Literal["classification", "regression"]
@@ -82,7 +82,7 @@ def load(
     elif is_table(Path(source)):
         if target is None:
             raise ValueError(f"target=None: {source} needs the name of the column that is predicted.")
-        X, y, _ = read(Path(source), target, columns)
+        X, y, _ = read_table(Path(source), target, columns)
     else:
         raise ValueError(
             f"source={source!r} is not a data set: give one of {', '.join(NAMES)}, openml:NAME, "

@@ -17,7 +17,7 @@ import boostbp
 from boostbp import BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor, storage
 from boostbp.cli.assignments import settings
 from boostbp.cli.predict import sink
-from boostbp.files.reading import read
+from boostbp.files.reading import read_table
 from boostbp.network.trainer import Trainer
 from boostbp.report import comparison
 from boostbp.report.result import Result
@@ -544,5 +544,5 @@ def test_quantiles_are_named_by_their_levels(folder, tmp_path):
     assert run("predict", folder / "diabetes.csv", "-m", file, "-o", out, "-q").exit_code == 0
     found = pd.read_csv(out)
     assert list(found) == ["quantile_0.1", "quantile_0.5"]
-    expected = storage.load(file).predict(read(folder / "diabetes.csv", "target")[0])
+    expected = storage.load(file).predict(read_table(folder / "diabetes.csv", "target")[0])
     np.testing.assert_array_equal(found, expected)

@@ -48,7 +48,6 @@ import pyarrow as pa
 from pyarrow import parquet
 from boostbp import BoostBPRegressor
 from boostbp.inputs import array_files, blocks
-from boostbp.files import parts
 X = np.random.default_rng(0).normal(size=(200_000, 4))
 model = BoostBPRegressor(quality=1, random_state=0).fit(X[:500], X[:500, 0])
 np.save("x.npy", X)
