@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-EXACT = 2.0**53  # float64 tells whole numbers below apart
+EXACT = 2.0**53  # float64 tells all whole numbers below this one apart
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:

@@ -20,8 +20,10 @@ from boostbp.inputs.categories import text_in
 from boostbp.inputs.columns import ArrayColumn, Column, FrameColumn
 from boostbp.inputs.sources import is_frame, matrix_of, open_source
 
-LARGEST = 1e100  # of targets, and its inverse the least: beyond, float64 does not hold weighted squares
-HEAVIEST = 1e30  # of weights, and its inverse the least that the largest may be: libraries see them in float32
+# Sizes of targets lie between this and its inverse: float64 holds their squares, times any weight.
+LARGEST = 1e100
+# The largest weight lies between this and its inverse: libraries hold weights in float32.
+HEAVIEST = 1e30
 
 
 def read_target(y: Any, n_rows: int, *, labels: bool = False) -> NDArray[Any]:
@@ -153,7 +155,7 @@ def read_groups(groups: Any, n_rows: int) -> NDArray[np.integer]:
 
 
 def drop_zero_weight(table: Table, y: Floats, weight: Floats) -> tuple[Table, Floats, Floats]:
-    """Leave out the rows without weight: they are no rows, and must not count in `min_samples_leaf` either.
+    """Leave out the rows without weight, which must not count in `min_samples_leaf` either.
 
     The weights of the others are those of `weights_in_rows`.
     """
@@ -166,8 +168,8 @@ def drop_zero_weight(table: Table, y: Floats, weight: Floats) -> tuple[Table, Fl
 def weights_in_rows(weight: Floats) -> Floats:
     """Return weights, (rows,), as numbers of rows, which penalties are counted in.
 
-    Weights with a mean below 1, such as shares that sum to 1, are scaled to a mean of 1: a penalty would leave only the
-    mean of the target of them. Others stay, as a weight of 2 is a row twice.
+    Weights with a mean below 1, such as shares that sum to 1, are scaled to a mean of 1: otherwise penalties would
+    leave nothing of the target but its mean. Others stay, as a weight of 2 is a row twice.
     """
     used = weight[weight > 0]
     total, n_rows = workers().sum(used.sum(), float(len(used)))
