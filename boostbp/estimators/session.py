@@ -207,7 +207,9 @@ def all_or_nothing(fit: F) -> F:
         X = args[1] if len(args) > 1 else options.get("X")
         before = dict(vars(estimator))
         try:
-            fitted = fit_blocks(fit, *args, **options) if is_blocks(X) else fit(*args, **options)
+            fitted = (
+                fit_blocks(fit, *args, **options) if estimator._takes_blocks and is_blocks(X) else fit(*args, **options)
+            )
         except BaseException:
             vars(estimator).clear()
             vars(estimator).update(before)
