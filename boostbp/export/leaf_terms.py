@@ -12,6 +12,7 @@ as in a column that a leaf leaves out, whose ``inverse`` is 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +35,6 @@ class Terms:
     slope : (terms, outputs) float64
     square : (terms, outputs) float64 or None
         None: all are 0.
-    scale : (terms,) float64
-        The unit of the kernels, in units of ``v``.
     factor : (terms,) float64
         What centered cells are multiplied by.
     """
@@ -46,8 +45,34 @@ class Terms:
     upper: Floats
     slope: Floats
     square: Floats | None
-    scale: Floats
     factor: Floats
+
+    def bounds(self, dtype: np.dtype[np.floating]) -> tuple[Floats, Floats]:
+        """Return the lower and the upper bounds, finite in a type: infinity times 0 would be NaN."""
+        ends = np.finfo(dtype)
+        return np.clip(self.lower, ends.min, ends.max), np.clip(self.upper, ends.min, ends.max)
+
+    def padded(self, count: NDArray[np.int64], n_read: NDArray[np.int64], *, clip: bool) -> Terms:
+        """Return the terms of leaves that have `count` with `n_read` for each leaf; those added are 0.
+
+        Without clipping, their factor is 0, too: 0 times the square of a large cell, which is infinite, is NaN.
+        """
+        number = np.arange(n_read.sum()) - np.repeat(np.cumsum(n_read) - n_read, n_read)
+        held = number < np.repeat(count, n_read)
+        source = np.where(held, np.repeat(np.cumsum(count) - count, n_read) + number, 0)
+
+        def taken(values: NDArray[Any], other: float = 0) -> NDArray[Any]:
+            return np.where(held.reshape(-1, *[1] * (values.ndim - 1)), values[source], other)
+
+        return Terms(
+            taken(self.column),
+            taken(self.center),
+            taken(self.lower),
+            taken(self.upper),
+            taken(self.slope),
+            None if self.square is None else taken(self.square),
+            taken(self.factor, float(clip)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +128,7 @@ def terms_of(forest: Forest, leaf: NDArray[np.int64], m: int) -> Terms:
     if curved.any():
         w = np.where(curved[:, None], w + m * np.repeat(count, count)[:, None], 0)
         square = np.where((curved & ~flat)[:, None], leaves.weight[w], 0.0) * np.square(inverse)[:, None]
-    return Terms(column, np.where(flat, 0.0, center), lower, upper, slope, square, 1.0 / inverse, factor)
+    return Terms(column, np.where(flat, 0.0, center), lower, upper, slope, square, factor)
 
 
 def linear_of(forest: Forest) -> Linear:
@@ -113,11 +138,8 @@ def linear_of(forest: Forest) -> Linear:
     first, m = leaves.tree_output[trees].T
     output = np.concatenate([np.empty(0, np.int64), *map(np.arange, first, first + m)])
     parts = [terms_of(forest, leaves.tree_leaf[[tree]], n) for tree, n in zip(trees.tolist(), m.tolist(), strict=True)]
-    keys = [
-        np.stack([terms.column, terms.center, terms.lower, terms.upper, terms.scale, terms.factor], axis=1)
-        for terms in parts
-    ]
-    distinct, place = np.unique(np.concatenate([np.empty((0, 6)), *keys]), axis=0, return_inverse=True)
+    keys = [np.stack([terms.column, terms.center, terms.lower, terms.upper, terms.factor], axis=1) for terms in parts]
+    distinct, place = np.unique(np.concatenate([np.empty((0, 5)), *keys]), axis=0, return_inverse=True)
     slope, square = np.zeros((2, len(distinct), len(output)))
     held = np.zeros(slope.shape, bool)
     term = function = 0
@@ -128,9 +150,9 @@ def linear_of(forest: Forest) -> Linear:
         slope[at, functions], held[at, functions] = terms.slope, True
         if terms.square is not None:
             square[at, functions] = terms.square
-    column, center, lower, upper, scale, factor = distinct.T
+    column, center, lower, upper, factor = distinct.T
     square_or_none = square if square.any() else None
-    terms = Terms(column.astype(np.int64), center, lower, upper, slope, square_or_none, scale, factor)
+    terms = Terms(column.astype(np.int64), center, lower, upper, slope, square_or_none, factor)
     constants = [constants_of(forest, leaves.tree_leaf[[tree]], int(n))[0] for tree, n in zip(trees, m, strict=True)]
     constant, several = np.concatenate([np.empty(0), *constants]), bool((m > 1).any())
     return Linear(terms, constant, held, output, np.repeat(trees, m), several)

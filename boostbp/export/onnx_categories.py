@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.export.onnx_graph import Graph, int64, library
-from boostbp.export.onnx_numbers import BITS
 from boostbp.floats import Floats
 from boostbp.trees.forest import Forest
+
+BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)
 
 
 class SplitColumns:
@@ -76,7 +77,7 @@ class SplitColumns:
         ]
         code = codes[0] if len(codes) == 1 else graph.op("Concat", *codes, axis=0)
         packed = graph.op("Gather", np.concatenate(self.tables), code, axis=0)  # (features, rows, bytes)
-        bits = graph.op("BitwiseAnd", graph.op("Unsqueeze", packed, int64(3)), np.uint8(1) << BITS)
+        bits = graph.op("BitwiseAnd", graph.op("Unsqueeze", packed, int64(3)), BITS)
         real = graph.op("Cast", graph.op("Cast", bits, to=library().TensorProto.BOOL), to=graph.real)
         across = graph.op("Transpose", real, perm=[0, 2, 3, 1])
         return graph.op("Reshape", across, int64(self.count, -1))

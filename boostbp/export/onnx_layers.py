@@ -14,15 +14,13 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boostbp.export.description import Description
 from boostbp.export.leaf_terms import Linear, linear_of
 from boostbp.export.onnx_categories import SplitColumns
 from boostbp.export.onnx_graph import Graph, int64, library
 from boostbp.export.onnx_inputs import Columns, Input
-from boostbp.export.onnx_numbers import FEW, Units, lowest_bits, multiples, whole_numbers
-from boostbp.export.onnx_sums import Sums
+from boostbp.export.onnx_rows import OutputSums
 from boostbp.export.onnx_trees import add_trees
 from boostbp.export.tree_tables import tables_of
 from boostbp.floats import Floats
@@ -90,7 +88,7 @@ def raw_output(graph: Graph, model: Description, X: str, *, single: bool) -> str
 
 def _layer(graph: Graph, forest: Forest, inputs: Input, values: Mapping[int, Floats], *, last: bool) -> str:
     """Add a layer; returns the name of its outputs, (outputs, rows)."""
-    sums = Sums(forest.n_outputs, not last, inputs.single, cache(lambda: inputs.zeros(graph)))
+    sums = OutputSums(forest.n_outputs, not last, inputs.single, cache(lambda: inputs.zeros(graph)))
     linear, tables = linear_of(forest), list(tables_of(forest))
     if len(linear.output):
         sums.add(_linear(graph, forest, linear, inputs, sums.zeros), linear.output, linear.tree << 32)
@@ -108,40 +106,23 @@ def _linear(graph: Graph, forest: Forest, linear: Linear, inputs: Input, zeros: 
         return graph.op("Add", zeros(), linear.constant[:, None])
     every = np.array_equal(terms.column, np.arange(forest.n_features))
     x = inputs.below if every else graph.op("Gather", inputs.below, terms.column, axis=0)
-    ends = np.finfo(graph.dtype)  # no product of a missing value, which is infinite, and 0
-    bounds = (graph.constant(np.clip(bound, ends.min, ends.max)[:, None]) for bound in (terms.lower, terms.upper))
+    bounds = (graph.constant(bound[:, None]) for bound in terms.bounds(graph.dtype))
     factor = "" if (terms.factor == 1.0).all() else graph.constant(terms.factor[:, None])
     center = graph.constant(terms.center[:, None])
     v = inputs.clipped(graph, x, center, factor, tuple(bounds) if forest.clip else (), many=False)
     v = graph.op("Unsqueeze", v, int64(1))
-    slope = _weights(graph, terms.slope)
+    slope = graph.table(terms.slope[:, :, None])
     if terms.square is None:
         products = graph.op("Mul", v, slope)
     elif linear.several:  # slopes and squares are added one by one
-        square = graph.op("Mul", graph.op("Mul", v, v), _weights(graph, terms.square))
+        square = graph.op("Mul", graph.op("Mul", v, v), graph.table(terms.square[:, :, None]))
         both = (graph.op("Unsqueeze", part, int64(1)) for part in (graph.op("Mul", v, slope), square))
         products = graph.op("Reshape", graph.op("Concat", *both, axis=1), int64(2 * n_terms, n_functions, -1))
     else:
-        products = graph.op("Mul", v, graph.op("Add", slope, graph.op("Mul", v, _weights(graph, terms.square))))
+        products = graph.op("Mul", v, graph.op("Add", slope, graph.op("Mul", v, graph.table(terms.square[:, :, None]))))
     apart = 2 if terms.square is not None and linear.several else 1
     if not (forest.clip or linear.held.all()):  # avoid 0 times a number beyond float64
-        products = graph.op("Where", _flags(graph, linear.held.repeat(apart, axis=0)), products, np.zeros(()))
+        products = graph.op("Where", linear.held.repeat(apart, axis=0)[:, :, None], products, np.zeros(()))
     constant = np.zeros((n_terms * apart, n_functions, 1))
     constant[0, :, 0] = linear.constant
     return graph.op("ReduceSum", graph.op("Add", products, constant), int64(0), keepdims=0)
-
-
-def _flags(graph: Graph, flags: NDArray[np.bool_]) -> str:
-    """Add what holds of (terms, functions); returns the name of (terms, functions, 1)."""
-    once = graph.outermost
-    made = once.op("Reshape", whole_numbers(graph, flags.ravel()), int64(*flags.shape, 1))
-    return once.op("Cast", made, to=library().TensorProto.BOOL)
-
-
-def _weights(graph: Graph, weights: Floats) -> str:
-    """Add weights of (terms, functions); returns the name of (terms, functions, 1)."""
-    if weights.size <= FEW:
-        return graph.constant(weights[:, :, None])
-    once, lowest = graph.outermost, np.clip(lowest_bits(weights).min(axis=0), -1000, 0)[:, None]
-    name = once.op("Reshape", multiples(graph, weights.T, Units.of(graph, lowest)), int64(*weights.T.shape, 1))
-    return once.op("Transpose", name, perm=[1, 0, 2])

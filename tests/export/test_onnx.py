@@ -161,7 +161,7 @@ def test_any_number_of_rows(rows):
 
 
 def test_terms_of_many_trees_in_pieces(monkeypatch):
-    monkeypatch.setattr("boostbp.export.onnx_leaves.TERMS", 7)
+    monkeypatch.setattr("boostbp.export.onnx_leaves.MAX_TERMS", 7)
     assert_same(regressor(), X)
 
 
