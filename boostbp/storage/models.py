@@ -1,6 +1,6 @@
 """Storage: a fitted estimator in one file of data, without pickle.
 
-The file is an `boostbp.archive`, kind "model", version 7. Its content is
+The file is an `boostbp.archive`, kind "model", version 8. Its content is
 
 - ``estimator``: "BoostBPRegressor", "BoostBPClassifier" or "BoostBPAutoencoder";
 - ``parameters``: those of the constructor (see `boostbp.plain`; ``{"loss": ...}``, ``{"step": ...}`` and
@@ -44,9 +44,8 @@ from boostbp.storage.fitted import facts_of, model_from
 from boostbp.trees import interrupts
 from boostbp.trees.basis import BASES
 
-KIND, VERSION = "model", 7
-# 1, 2 and 4 had other arrays of trees, 3 another parameter; 5 replaced cells of the input; 6 named other facts
-OLDEST = 7
+KIND, VERSION = "model", 8
+OLDEST = 8  # earlier versions were other archives
 _CLASSES: dict[str, Any] = {
     estimator.__name__: estimator for estimator in (BoostBPAutoencoder, BoostBPClassifier, BoostBPRegressor)
 }
