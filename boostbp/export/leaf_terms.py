@@ -1,12 +1,13 @@
 """Terms of leaf regressions in units of the columns.
 
-A leaf's value is ``constant + sum_j v_j (slope_j + v_j square_j)`` of its path columns, with
-``v = min(max((x - center) factor, lower), upper)`` and 0 for a missing value. The kernels compute it in units of
+A leaf's value is ``constant + sum_j v_j (slope_j + v_j square_j)`` over its path columns, with
+``v = min(max((x - center) factor, lower), upper)``, and 0 for a missing value. The kernels compute it in units of
 ``u = (x - center) inverse``. Where the scale is an ordinary power of two, as in rounded layers, the product is saved:
-the factor is 1, and slopes are per unit of the column, with the same bits. Other columns keep the kernels' units
-(``factor = inverse``): other scales round otherwise, and slopes per unit of very large or small columns are beyond
-float64. So do all columns without clipping: the square of a large cell is beyond float64 where that of ``u`` is not,
-as in a column that a leaf leaves out, whose ``inverse`` is 0.
+the factor is 1, and slopes are per unit of the column, with the same bits.
+
+Other columns keep the units of the kernels (``factor = inverse``): other scales round otherwise, and slopes per unit of
+very large or small columns are beyond float64. So do all columns without clipping: the square of a large cell is beyond
+float64 where that of ``u`` is not, for example in a column that a leaf leaves out, whose ``inverse`` is 0.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ from numpy.typing import NDArray
 from boostbp.floats import Floats
 from boostbp.trees.forest import Forest
 
-ORDINARY = 2.0**40  # scale up to which, or its inverse, slopes and squares per unit of a column fit float32
+ORDINARY = 2.0**40  # largest scale, or inverse of one, with which slopes and squares per unit of a column fit float32
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Terms, each of a leaf and one of its columns.
+    """Terms: each belongs to a leaf and one of its columns.
 
     Attributes
     ----------
     column : (terms,) int64
-        Of the layer's input.
+        Column of the layer's input.
     center, lower, upper : (terms,) float64
     slope : (terms, outputs) float64
     square : (terms, outputs) float64 or None
         None: all are 0.
     factor : (terms,) float64
-        What centered cells are multiplied by.
+        Centered cells are multiplied by it.
     """
 
     column: NDArray[np.int64]
@@ -75,31 +76,6 @@ class Terms:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """The trees of one leaf, such as ridge bases and constants, as functions of standardised columns.
-
-    Attributes
-    ----------
-    terms : Terms
-        Its "outputs" are the functions: one for each output of each tree.
-    constant : (functions,) float64
-    held : (terms, functions) bool
-        Whether a function has the term; the weights of others are 0.
-    output, tree : (functions,) int64
-        Which output each is a part of, and which tree it is of.
-    several : bool
-        Whether a tree serves several outputs: the kernels then add slopes and squares to the output one by one.
-    """
-
-    terms: Terms
-    constant: Floats
-    held: NDArray[np.bool_]
-    output: NDArray[np.int64]
-    tree: NDArray[np.int64]
-    several: bool
-
-
 def constants_of(forest: Forest, leaf: NDArray[np.int64], m: int) -> Floats:
     """Return the constants of some leaves, (leaves, outputs), of trees that serve `m` outputs each."""
     constants: Floats = forest.leaves.weight[forest.leaves.weight_start[leaf, None] + np.arange(m)]
@@ -129,30 +105,3 @@ def terms_of(forest: Forest, leaf: NDArray[np.int64], m: int) -> Terms:
         w = np.where(curved[:, None], w + m * np.repeat(count, count)[:, None], 0)
         square = np.where((curved & ~flat)[:, None], leaves.weight[w], 0.0) * np.square(inverse)[:, None]
     return Terms(column, np.where(flat, 0.0, center), lower, upper, slope, square, factor)
-
-
-def linear_of(forest: Forest) -> Linear:
-    """Return all trees of one leaf; standardised columns that they share stand there once."""
-    leaves = forest.leaves
-    trees = np.flatnonzero(np.diff(leaves.tree_leaf) == 1)
-    first, m = leaves.tree_output[trees].T
-    output = np.concatenate([np.empty(0, np.int64), *map(np.arange, first, first + m)])
-    parts = [terms_of(forest, leaves.tree_leaf[[tree]], n) for tree, n in zip(trees.tolist(), m.tolist(), strict=True)]
-    keys = [np.stack([terms.column, terms.center, terms.lower, terms.upper, terms.factor], axis=1) for terms in parts]
-    distinct, place = np.unique(np.concatenate([np.empty((0, 5)), *keys]), axis=0, return_inverse=True)
-    slope, square = np.zeros((2, len(distinct), len(output)))
-    held = np.zeros(slope.shape, bool)
-    term = function = 0
-    for terms in parts:
-        at = place.ravel()[term : term + len(terms.column)]
-        functions = slice(function, function + terms.slope.shape[1])
-        term, function = term + len(at), functions.stop
-        slope[at, functions], held[at, functions] = terms.slope, True
-        if terms.square is not None:
-            square[at, functions] = terms.square
-    column, center, lower, upper, factor = distinct.T
-    square_or_none = square if square.any() else None
-    terms = Terms(column.astype(np.int64), center, lower, upper, slope, square_or_none, factor)
-    constants = [constants_of(forest, leaves.tree_leaf[[tree]], int(n))[0] for tree, n in zip(trees, m, strict=True)]
-    constant, several = np.concatenate([np.empty(0), *constants]), bool((m > 1).any())
-    return Linear(terms, constant, held, output, np.repeat(trees, m), several)

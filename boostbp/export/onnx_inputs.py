@@ -1,6 +1,6 @@
-"""What layers of a graph see: cells with numbers in place of missing ones, and columns of categorical splits.
+"""Inputs of the layers of a graph: cells with numbers in place of missing ones, and columns of categorical splits.
 
-All lie across: (columns, rows).
+All arrays are (columns, rows).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from boostbp.trees.forest import Forest
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Names of what a layer sees.
+    """Names of the input of a layer.
 
     Attributes
     ----------
     features : str
         (features, rows); NaN is missing.
     n_units : int
-        Hidden units that stand before the features in what follows.
+        Number of hidden units, which come before the features in `below` and `above`.
     any_missing : str
-        bool: whether there is a missing value in the features; "" where the layer sees none of them.
+        bool: whether a feature is missing; "" if the layer sees no features.
     below : str
     above : function () -> str
-        (columns, rows), with a number in the place of missing values that is below, or above, all thresholds.
+        (columns, rows), with a number below, or above, all thresholds in place of missing values.
     single : bool
-        Whether it is one row.
+        Whether there is one row.
     """
 
     features: str
@@ -45,7 +45,7 @@ class Input:
 
     @classmethod
     def of(cls, graph: Graph, X: str, *, single: bool) -> Input:
-        """Add what is asked of the features, (rows, features)."""
+        """Add the input of the first layer, from features of (rows, features)."""
         TP = library().TensorProto
         X = graph.op("Transpose", X, perm=[1, 0])
         missing = graph.op("IsNaN", X)
@@ -54,11 +54,11 @@ class Input:
         return cls(X, 0, graph.op("Cast", some, to=TP.BOOL), below(), cache(above), single)
 
     def only(self, units: str, n_units: int) -> Input:
-        """Return hidden units without the features."""
+        """Return an input of hidden units alone."""
         return Input("", n_units, "", units, lambda: units, self.single)
 
     def behind(self, graph: Graph, units: str, n_units: int) -> Input:
-        """Add these columns behind hidden units."""
+        """Add an input of hidden units and these features."""
         below = graph.op("Concat", units, self.below, axis=0)
         above = cache(lambda: graph.op("Concat", units, self.above(), axis=0))
         return Input(self.features, n_units, self.any_missing, below, above, self.single)
@@ -67,14 +67,8 @@ class Input:
         """Add a zero for each row, (1, rows)."""
         return graph.op("Cast", graph.op("IsNaN", graph.op("Gather", self.below, int64(0), axis=0)), to=graph.real)
 
-    def clipped(self, graph: Graph, x: str, center: str, factor: str, bounds: tuple[str, ...], *, many: bool) -> str:
-        """Add centered cells times a factor, clipped if there are two bounds, 0 where missing: infinite in `x`.
-
-        Parameters
-        ----------
-        many : bool
-            Whether it takes longer to look for missing ones than to ask whether there are any.
-        """
+    def clipped(self, graph: Graph, x: str, center: str, factor: str, bounds: tuple[str, ...]) -> str:
+        """Add centered cells times a factor, clipped if there are two bounds, and 0 where `x` is infinite: missing."""
         v = graph.op("Sub", x, center)
         if factor:
             v = graph.op("Mul", v, factor)
@@ -88,19 +82,16 @@ class Input:
             missing = inner.op("IsInf", x)
             if not bounds:
                 return inner.op("Where", missing, np.zeros(()), v)
-            # a product takes a tenth of the time of `Where`, but infinity has none with 0
+            # a product takes a tenth of the time of `Where`, but infinity times 0 is NaN
             return inner.op("Mul", below_upper(inner), inner.op("Cast", inner.op("Not", missing), to=graph.real))
 
-        if not self.any_missing:
-            return below_upper(graph)
-        if not many:
-            return without_missing(graph)
-        return graph.either(self.any_missing, without_missing, below_upper)
+        # to ask whether any cell is missing takes less time than to look at all cells that are read
+        return graph.either(self.any_missing, without_missing, below_upper) if self.any_missing else below_upper(graph)
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What splits look at, (columns, rows): cells, and a column for each kind of categorical split.
+    """What splits compare, (columns, rows): cells, and a column for each different categorical split.
 
     Attributes
     ----------
@@ -114,7 +105,7 @@ class Columns:
 
     @classmethod
     def of(cls, graph: Graph, forest: Forest, inputs: Input, splits: SplitColumns) -> Columns:
-        """Add the columns of a forest's splits; those of its terms come first."""
+        """Add the columns of a forest's splits; the layer's input comes first."""
         nodes, width = forest.nodes, forest.n_features
         parts, number = [inputs.below], nodes.feature.astype(np.int64)
         right = ~nodes.missing_left & (splits.column < 0) & (number >= inputs.n_units)

@@ -157,7 +157,7 @@ class ReachedLeaves:
 
         center, factor = of_term(terms.center), "" if (terms.factor == 1.0).all() else of_term(terms.factor)
         bounds = tuple(map(of_term, terms.bounds(graph.dtype))) if self.clip else ()
-        return term, self.inputs.clipped(graph, x, center, factor, bounds, many=True)
+        return term, self.inputs.clipped(graph, x, center, factor, bounds)
 
     def _terms(self, graph: Graph, groups: Sequence[Group], *, by_tree: bool = False) -> tuple[str, str, str]:
         """Add what `_cells` adds, and what the cells of leaves of one output are multiplied by."""

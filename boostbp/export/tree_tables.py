@@ -74,15 +74,14 @@ class TreeTables:
 
 
 def tables_of(forest: Forest) -> Iterator[TreeTables]:
-    """Yield tables of the trees with splits, one for each number of outputs that a tree serves.
+    """Yield tables of the trees, one for each number of outputs that a tree serves.
 
     Trees that serve several outputs have separate tables for linear and for quadratic leaves.
     """
-    grown = np.flatnonzero(np.diff(forest.tree_split) > 0)
-    n_outputs = forest.leaves.tree_output[grown, 1]
-    kinds = np.stack([n_outputs, np.where(n_outputs > 1, forest.leaves.tree_degree[grown], 0)], axis=1)
+    n_outputs = forest.leaves.tree_output[:, 1]
+    kinds = np.stack([n_outputs, np.where(n_outputs > 1, forest.leaves.tree_degree, 0)], axis=1)
     for kind in np.unique(kinds, axis=0):
-        yield _tables(forest, grown[(kinds == kind).all(axis=1)], int(kind[0]))
+        yield _tables(forest, np.flatnonzero((kinds == kind).all(axis=1)), int(kind[0]))
 
 
 def _tables(forest: Forest, trees: NDArray[np.int64], n_outputs: int) -> TreeTables:
@@ -142,8 +141,9 @@ def _nodes(forest: Forest, trees: NDArray[np.int64]) -> tuple[NDArray[np.int64],
         -1 where the node is the other.
     """
     nodes, first_leaf = forest.nodes, forest.leaves.tree_leaf
-    tree, split = np.arange(len(trees)), forest.tree_split[trees]
-    levels = [(tree, np.zeros_like(tree), split, np.full_like(split, NONE))]
+    tree, is_grown = np.arange(len(trees)), np.diff(forest.tree_split)[trees] > 0
+    split = np.where(is_grown, forest.tree_split[trees], NONE)
+    levels = [(tree, np.zeros_like(tree), split, np.where(is_grown, NONE, first_leaf[trees]))]
     while len(tree := tree[split >= 0]):
         parent = split[split >= 0]
         child = np.stack([nodes.left[parent], nodes.right[parent]], axis=1).ravel().astype(np.int64)
