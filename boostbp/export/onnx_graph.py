@@ -115,7 +115,7 @@ class Graph:
 
         The file holds them in the narrowest type with the same numbers, such as float32 for rounded weights and uint8
         for columns, or as the different numbers and the place of each among these, if that takes less room. A runtime
-        widens them once, when it loads the graph. Files of default models are a third of what they were without.
+        widens them once, when it loads the graph. This makes the files of default models a third as large.
         """
         is_real = values.dtype.kind == "f"
         wide = self._held(values) if is_real else values.astype(np.int32)
@@ -169,9 +169,9 @@ class Graph:
         """Return an empty graph that sees what this one has computed."""
         return Graph(self.dtype, [], self.constants, self.names, self, single=self.single)
 
-    def proto(self, inputs: Sequence[Any], outputs: Sequence[Any], *, constants: bool = False) -> Any:
-        """Return the GraphProto of what was added."""
-        held = list(self.constants.values()) if constants else []
+    def proto(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        """Return the GraphProto of all that was added; the outermost graph holds the constants."""
+        held = list(self.constants.values()) if self.outer is None else []
         return library().helper.make_graph(self.nodes, "boostbp", list(inputs), list(outputs), held)
 
     def typed(self, name: str, dtype: Any = None, shape: Sequence[Any] | None = None) -> Any:

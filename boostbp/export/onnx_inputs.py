@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boostbp.export.onnx_categories import SplitColumns
-from boostbp.export.onnx_graph import Graph, int64, library
+from boostbp.export.onnx_graph import Graph, int64
 from boostbp.trees.forest import Forest
 
 
@@ -24,11 +24,9 @@ class Input:
     Attributes
     ----------
     features : str
-        (features, rows); NaN is missing.
+        (features, rows), NaN where missing; "" if the layer sees no features.
     n_units : int
         Number of hidden units, which come before the features in `below` and `above`.
-    any_missing : str
-        bool: whether a feature is missing; "" if the layer sees no features.
     below : str
     above : function () -> str
         (columns, rows), with a number below, or above, all thresholds in place of missing values.
@@ -38,7 +36,6 @@ class Input:
 
     features: str
     n_units: int
-    any_missing: str
     below: str
     above: Callable[[], str]
     single: bool
@@ -46,22 +43,20 @@ class Input:
     @classmethod
     def of(cls, graph: Graph, X: str, *, single: bool) -> Input:
         """Add the input of the first layer, from features of (rows, features)."""
-        TP = library().TensorProto
         X = graph.op("Transpose", X, perm=[1, 0])
         missing = graph.op("IsNaN", X)
-        some = graph.op("ReduceMax", graph.op("Cast", missing, to=TP.INT32), keepdims=0)
         below, above = (partial(graph.op, "Where", missing, np.array(end), X) for end in (-np.inf, np.inf))
-        return cls(X, 0, graph.op("Cast", some, to=TP.BOOL), below(), cache(above), single)
+        return cls(X, 0, below(), cache(above), single)
 
     def only(self, units: str, n_units: int) -> Input:
         """Return an input of hidden units alone."""
-        return Input("", n_units, "", units, lambda: units, self.single)
+        return Input("", n_units, units, lambda: units, self.single)
 
     def behind(self, graph: Graph, units: str, n_units: int) -> Input:
         """Add an input of hidden units and these features."""
         below = graph.op("Concat", units, self.below, axis=0)
         above = cache(lambda: graph.op("Concat", units, self.above(), axis=0))
-        return Input(self.features, n_units, self.any_missing, below, above, self.single)
+        return Input(self.features, n_units, below, above, self.single)
 
     def zeros(self, graph: Graph) -> str:
         """Add a zero for each row, (1, rows)."""
@@ -73,20 +68,14 @@ class Input:
         if factor:
             v = graph.op("Mul", v, factor)
         if bounds:
-            v = graph.op("Max", v, bounds[0])
-
-        def below_upper(inner: Graph) -> str:
-            return inner.op("Min", v, bounds[1]) if bounds else inner.op("Identity", v)
-
-        def without_missing(inner: Graph) -> str:
-            missing = inner.op("IsInf", x)
-            if not bounds:
-                return inner.op("Where", missing, np.zeros(()), v)
-            # a product takes a tenth of the time of `Where`, but infinity times 0 is NaN
-            return inner.op("Mul", below_upper(inner), inner.op("Cast", inner.op("Not", missing), to=graph.real))
-
-        # to ask whether any cell is missing takes less time than to look at all cells that are read
-        return graph.either(self.any_missing, without_missing, below_upper) if self.any_missing else below_upper(graph)
+            v = graph.op("Min", graph.op("Max", v, bounds[0]), bounds[1])
+        if not self.features:
+            return v
+        missing = graph.op("IsInf", x)
+        if not bounds:
+            return graph.op("Where", missing, np.zeros(()), v)
+        # a product takes a tenth of the time of `Where`, but infinity times 0 is NaN
+        return graph.op("Mul", v, graph.op("Cast", graph.op("Not", missing), to=graph.real))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +98,7 @@ class Columns:
         nodes, width = forest.nodes, forest.n_features
         parts, number = [inputs.below], nodes.feature.astype(np.int64)
         right = ~nodes.missing_left & (splits.column < 0) & (number >= inputs.n_units)
-        if inputs.any_missing and right.any():
+        if inputs.features and right.any():
             parts.append(inputs.above())
             number, width = number + np.where(right, width, 0), 2 * width
         if splits.count:

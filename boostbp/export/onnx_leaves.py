@@ -19,24 +19,6 @@ from boostbp.export.onnx_rows import OutputSums, Rows, concatenated, looked_up
 from boostbp.export.tree_tables import TreeTables
 from boostbp.floats import Floats
 
-MAX_TERMS = 1000  # terms read together where their order does not matter, so that they stay in the cache
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Neighbouring trees whose leaves have as many terms.
-
-    Attributes
-    ----------
-    n_trees, n_terms : int
-    node : str
-        Name of the nodes reached, (trees * rows,).
-    """
-
-    n_trees: int
-    n_terms: int
-    node: str
-
 
 @dataclass(frozen=True, slots=True)
 class LeafPart:
@@ -116,41 +98,26 @@ class ReachedLeaves:
         elif sums.in_order or sums.n_outputs > 1:
             sums.add(self._tree_by_tree(graph, constant), output, order)
         else:
-            totals = [self.rows.total(graph, len(output), constant), *self._totals(graph)]
-            sums.add(concatenated(graph, totals), output[:1].repeat(len(totals)), order[:1].repeat(len(totals)))
+            terms = self.rows.total(graph, sum(n * k for n, k in tables.groups), self._products(graph))
+            both = concatenated(graph, [self.rows.total(graph, len(output), constant), terms])
+            sums.add(both, output[:1].repeat(2), order[:1].repeat(2))
 
-    def _totals(self, graph: Graph) -> Iterator[str]:
-        """Add sums of terms over trees, each (1, rows): all terms of a single row, `MAX_TERMS` terms of many rows."""
-        single = self.rows.single
-        groups = self._groups(graph, self.tables.groups if single else _pieces(self.tables.groups))
-        for part in [groups] if single else [[group] for group in groups]:
-            _, v, factor = self._terms(graph, part, by_tree=not single)
-            products = graph.op("Mul", v, factor)
-            yield self.rows.total(graph, sum(group.n_trees * group.n_terms for group in part), products)
-
-    def _groups(self, graph: Graph, groups: Sequence[tuple[int, int]]) -> list[Group]:
-        """Add the nodes of groups of trees, and leave out trees without terms."""
-        nodes = self.rows.split(graph, self.node, [n for n, _ in groups])
-        return [Group(n, k, node) for (n, k), node in zip(groups, nodes, strict=True) if k]
-
-    def _cells(self, graph: Graph, groups: Sequence[Group], *, by_tree: bool = False) -> tuple[str, str]:
+    def _cells(self, graph: Graph) -> tuple[str, str]:
         """Add the places of the terms that are read in the table of terms, and their standardised cells.
 
-        Both are (terms read * rows,): in each group the first terms of all trees, then the second ones; or all terms of
-        a tree, then those of the next tree.
+        Both are (terms read * rows,): in each group of trees the first terms of all trees, then the second ones.
         """
         once = graph.outermost
         first_term = once.op("CumSum", graph.table(self.tables.n_read), np.int64(0), exclusive=1)
-        begin, places = once.op("Gather", first_term, self.leaf), []
-        for group in groups:
-            shape = int64(group.n_trees, 1, -1) if by_tree else int64(1, -1)
-            first = graph.op("Reshape", looked_up(graph, begin, group.node), shape)
-            place = graph.op("Add", first, np.arange(group.n_terms, dtype=np.int32)[:, None])
-            places.append(graph.op("Reshape", place, int64(-1)))
+        begin, places, groups = once.op("Gather", first_term, self.leaf), [], self.tables.groups
+        for (_, k), node in zip(groups, self.rows.split(graph, self.node, [n for n, _ in groups]), strict=True):
+            if k:
+                first = graph.op("Reshape", looked_up(graph, begin, node), int64(1, -1))
+                place = graph.op("Add", first, np.arange(k, dtype=np.int32)[:, None])
+                places.append(graph.op("Reshape", place, int64(-1)))
         term, terms = concatenated(graph, places), self.tables.terms
         column = looked_up(graph, self.rows.begins(graph, graph.table(terms.column)), term)
-        count = sum(group.n_trees * group.n_terms for group in groups)
-        x = looked_up(graph, self.cells, self.rows.places(graph, column, count))
+        x = looked_up(graph, self.cells, self.rows.places(graph, column, sum(n * k for n, k in groups)))
 
         def of_term(values: Floats) -> str:
             return looked_up(graph, graph.table(values), term)
@@ -159,21 +126,20 @@ class ReachedLeaves:
         bounds = tuple(map(of_term, terms.bounds(graph.dtype))) if self.clip else ()
         return term, self.inputs.clipped(graph, x, center, factor, bounds)
 
-    def _terms(self, graph: Graph, groups: Sequence[Group], *, by_tree: bool = False) -> tuple[str, str, str]:
-        """Add what `_cells` adds, and what the cells of leaves of one output are multiplied by."""
-        term, v = self._cells(graph, groups, by_tree=by_tree)
+    def _products(self, graph: Graph) -> str:
+        """Add the terms of leaves of one output, (terms read * rows,): cells times slopes, and their squares."""
+        term, v = self._cells(graph)
         slope, square = self.tables.terms.slope, self.tables.terms.square
         factor = looked_up(graph, graph.table(slope.ravel()), term)
         if square is not None:
             curvature = looked_up(graph, graph.table(square.ravel()), term)
             factor = graph.op("Add", factor, graph.op("Mul", v, curvature))
-        return term, v, factor
+        return graph.op("Mul", v, factor)
 
     def _tree_by_tree(self, graph: Graph, constant: str) -> str:
         """Add the prediction of each tree, its constant and then its terms, (trees, rows)."""
         groups, totals = self.tables.groups, []
-        _, v, factor = self._terms(graph, self._groups(graph, groups))
-        products = iter(self.rows.split(graph, graph.op("Mul", v, factor), [n * k for n, k in groups if k]))
+        products = iter(self.rows.split(graph, self._products(graph), [n * k for n, k in groups if k]))
         constants = self.rows.split(graph, constant, [n for n, _ in groups])
         for total, (_, k) in zip(constants, groups, strict=True):
             if k:
@@ -187,14 +153,11 @@ class ReachedLeaves:
     ) -> None:
         """Add the predictions of leaves that serve several outputs, as parts of sums."""
         tables, order = self.tables, self.tables.tree << 32
-        leaf, outputs, trees = (
-            looked_up(graph, self.leaf, self.node),
-            np.arange(tables.n_outputs),
-            np.arange(len(output)),
-        )
+        leaf, trees = looked_up(graph, self.leaf, self.node), np.arange(len(output))
+        outputs = np.arange(tables.n_outputs)
         parts = [LeafPart(tables.constant, leaf, "", trees, np.zeros_like(trees))]
         if has_terms:
-            term, v = self._cells(graph, self._groups(graph, tables.groups))
+            term, v = self._cells(graph)
             tree, number = _terms_in_order(tables.groups)
             parts.append(LeafPart(tables.terms.slope, term, v, tree, 2 * number + 1))
             if tables.terms.square is not None:
@@ -253,11 +216,6 @@ def _weights_of_leaves(tables: TreeTables) -> Iterator[Floats]:
         of_terms = [weight[of_group] for weight in (terms.slope, terms.square) if k and weight is not None]
         yield np.concatenate([tables.constant[leaves], *(part.reshape(n_leaves, -1) for part in of_terms)], axis=1)
         place = of_group.stop
-
-
-def _pieces(groups: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return groups in pieces of some `MAX_TERMS` terms."""
-    return [(len(part), k) for n, k in groups for part in np.array_split(np.arange(n), min(n, n * k // MAX_TERMS + 1))]
 
 
 def _terms_in_order(groups: Sequence[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

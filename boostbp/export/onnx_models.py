@@ -100,7 +100,7 @@ def model_of(model: Description, *, dtype: str, offset: bool = False) -> Any:
         n_targets = 1 if model.link.name == "sorted" else model.n_outputs
         inputs.append(graph.typed("offset", shape=["rows", n_targets]))
         raw = graph.op("Add", raw, graph.op("Div", "offset", model.scale))
-    proto = graph.proto(inputs, _outputs(graph, model, raw), constants=True)
+    proto = graph.proto(inputs, _outputs(graph, model, raw))
     made = onnx.helper.make_model(
         proto,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],

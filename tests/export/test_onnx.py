@@ -164,11 +164,6 @@ def test_any_number_of_rows(rows):
     assert_same(model, X[:rows])
 
 
-def test_terms_of_many_trees_in_pieces(monkeypatch):
-    monkeypatch.setattr("boostbp.export.onnx_leaves.MAX_TERMS", 7)
-    assert_same(regressor(), X)
-
-
 def test_outputs_of_rows_do_not_depend_on_other_rows():
     A, y = table(300)
     graph = boostbp.to_onnx(BoostBPRegressor(categorical_features=[1, 4], **SMALL).fit(A, y))

@@ -174,7 +174,7 @@ def hidden_layer(forest, *, single):
     graph = Graph(np.dtype(np.float64))
     units = layer_outputs(graph, forest, Input.of(graph, "X", single=single), {}, last=False)
     graph.op("Transpose", units, perm=[1, 0], outputs=["units"])
-    proto = graph.proto([graph.typed("X", shape=["rows", forest.n_features])], [graph.typed("units")], constants=True)
+    proto = graph.proto([graph.typed("X", shape=["rows", forest.n_features])], [graph.typed("units")])
     return onnx.helper.make_model(proto, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
 
 
